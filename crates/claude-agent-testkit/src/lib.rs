@@ -1,0 +1,10 @@
+//! The other end of the wire, for tests.
+//!
+//! - [`mock_api`]: a scripted Messages API on loopback, so that the real CLI runs with no network,
+//!   no key and no money.
+//! - [`recording`]: the file format in which a conversation between a client and a CLI is kept.
+//! - [`recorder`]: stands between any client and any CLI and writes both directions down.
+
+pub mod mock_api;
+pub mod recorder;
+pub mod recording;

@@ -1,0 +1,1 @@
+//! Stands between any client and any CLI and writes both directions down.

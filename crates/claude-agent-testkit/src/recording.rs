@@ -1,0 +1,1 @@
+//! The file format in which a conversation between a client and a CLI is kept.

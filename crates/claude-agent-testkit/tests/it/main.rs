@@ -1,0 +1,4 @@
+//! Tests of the test kit.
+
+mod mock_api;
+mod recorder;

@@ -1,0 +1,1 @@
+//! The wire protocol of the Claude command-line program.
