@@ -1,0 +1,218 @@
+//! Bytes to lines.
+//!
+//! The framer owns the bytes that are not a whole line yet, so a reader that is cancelled loses
+//! nothing. Lines are cut out of the read buffer without a copy. Every byte is searched for a line
+//! break once, however the chunks fall.
+
+use bytes::{Bytes, BytesMut};
+use memchr::memchr;
+
+/// The default of the longest line: one screenshot as base64 exceeds small limits.
+pub const DEFAULT_MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
+
+/// How much is kept of either end of a line that is too long.
+pub const KEPT_OF_OVERSIZED: usize = 64 * 1024;
+
+/// The space that is offered to a reader at least.
+const READ_SPACE: usize = 8 * 1024;
+
+/// Cuts a stream of bytes into lines.
+///
+/// Lines end with `\n`; a `\r` before it belongs to the line break; blank lines are skipped.
+#[derive(Debug)]
+pub struct Framer {
+    buffer: BytesMut,
+    /// How much of the buffer is known to hold no line break.
+    searched: usize,
+    max_line_bytes: usize,
+    oversized: Option<OversizedSoFar>,
+}
+
+/// What the framer gives out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Frame {
+    /// A line without its line break.
+    Line(Bytes),
+    /// A line that was longer than the limit.
+    Oversized(Oversized),
+}
+
+/// What is kept of a line that was longer than the limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Oversized {
+    /// How long the line was.
+    pub size: u64,
+    /// Its beginning.
+    pub head: Bytes,
+    /// Its end.
+    pub tail: Bytes,
+}
+
+impl Default for Framer {
+    fn default() -> Self {
+        Self::new(DEFAULT_MAX_LINE_BYTES)
+    }
+}
+
+impl Framer {
+    /// A framer that takes lines of up to `max_line_bytes`.
+    pub fn new(max_line_bytes: usize) -> Self {
+        Self { buffer: BytesMut::new(), searched: 0, max_line_bytes, oversized: None }
+    }
+
+    /// Adds a chunk by copying it. A reader that can write into [`Framer::space`] saves the copy.
+    pub fn push(&mut self, chunk: &[u8]) {
+        // In pieces, so that a chunk larger than the limit does not make the buffer so large.
+        for piece in chunk.chunks(self.max_line_bytes.max(READ_SPACE)) {
+            self.shed();
+            self.grow(piece.len());
+            self.buffer.extend_from_slice(piece);
+        }
+    }
+
+    /// The buffer to append newly read bytes to, with some room in it. All lines should have been
+    /// taken with [`Framer::next_frame`] before.
+    pub fn space(&mut self) -> &mut BytesMut {
+        self.shed();
+        if self.buffer.capacity() == self.buffer.len() {
+            self.grow(READ_SPACE);
+        }
+        &mut self.buffer
+    }
+
+    /// The next line that is whole.
+    pub fn next_frame(&mut self) -> Option<Frame> {
+        loop {
+            let Some(found) = memchr(b'\n', &self.buffer[self.searched..]) else {
+                self.searched = self.buffer.len();
+                return None;
+            };
+            let end = self.searched + found;
+            self.searched = 0;
+            let mut line = self.buffer.split_to(end + 1);
+            line.truncate(end);
+            if let Some(frame) = self.end_line(line) {
+                return Some(frame);
+            }
+        }
+    }
+
+    /// The last line, if the stream ended without a line break.
+    pub fn finish(&mut self) -> Option<Frame> {
+        self.searched = 0;
+        let line = self.buffer.split();
+        self.end_line(line)
+    }
+
+    /// The bytes that wait for the rest of their line, or to be taken.
+    pub fn buffered(&self) -> usize {
+        self.buffer.len() + self.oversized.as_ref().map_or(0, OversizedSoFar::kept)
+    }
+
+    /// Gives back memory that a long line left behind.
+    pub fn shrink(&mut self) {
+        if self.buffer.is_empty() {
+            self.buffer = BytesMut::new();
+            self.searched = 0;
+        }
+    }
+
+    fn end_line(&mut self, mut line: BytesMut) -> Option<Frame> {
+        if let Some(mut oversized) = self.oversized.take() {
+            oversized.add(line);
+            return Some(Frame::Oversized(oversized.finish()));
+        }
+        if line.last() == Some(&b'\r') {
+            line.truncate(line.len() - 1);
+        }
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return None;
+        }
+        if line.len() > self.max_line_bytes {
+            let mut oversized = OversizedSoFar::new(self.max_line_bytes);
+            oversized.add(line);
+            return Some(Frame::Oversized(oversized.finish()));
+        }
+        Some(Frame::Line(line.freeze()))
+    }
+
+    /// Drops the middle of a line that is already too long, so that memory stays bounded.
+    fn shed(&mut self) {
+        // One byte more may be the `\r` of the line break.
+        let too_long = self.searched > self.max_line_bytes + 1;
+        if too_long || (self.oversized.is_some() && self.searched > 0) {
+            let line = self.buffer.split_to(self.searched);
+            self.searched = 0;
+            self.oversized.get_or_insert_with(|| OversizedSoFar::new(self.max_line_bytes)).add(line);
+        }
+    }
+
+    /// Makes room for `more` bytes. Doubles up to the limit and not beyond it: the growth of
+    /// `BytesMut` itself would take twice the limit for a line just under it.
+    fn grow(&mut self, more: usize) {
+        let needed = self.buffer.len() + more;
+        if needed <= self.buffer.capacity() {
+            return;
+        }
+        let doubled = (2 * self.buffer.len()).min(self.max_line_bytes + READ_SPACE);
+        let mut larger = BytesMut::with_capacity(needed.max(doubled).max(READ_SPACE));
+        larger.extend_from_slice(&self.buffer);
+        self.buffer = larger;
+    }
+}
+
+/// The two ends of a line that is too long, while it is still coming.
+#[derive(Debug)]
+struct OversizedSoFar {
+    /// How much is kept of either end.
+    keep: usize,
+    size: u64,
+    head: BytesMut,
+    tail: BytesMut,
+}
+
+impl OversizedSoFar {
+    fn new(max_line_bytes: usize) -> Self {
+        Self {
+            keep: KEPT_OF_OVERSIZED.min(max_line_bytes.div_ceil(2)),
+            size: 0,
+            head: BytesMut::new(),
+            tail: BytesMut::new(),
+        }
+    }
+
+    fn kept(&self) -> usize {
+        self.head.len() + self.tail.len()
+    }
+
+    fn add(&mut self, mut bytes: BytesMut) {
+        self.size += bytes.len() as u64;
+        let missing = (self.keep - self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(&bytes.split_to(missing));
+        if bytes.len() >= self.keep {
+            self.tail.clear();
+        }
+        let last = bytes.len().saturating_sub(self.keep);
+        self.tail.extend_from_slice(&bytes[last..]);
+        // Room for several additions between two moves of the bytes.
+        if self.tail.len() > 4 * self.keep {
+            self.trim();
+        }
+    }
+
+    fn trim(&mut self) {
+        let surplus = self.tail.len().saturating_sub(self.keep);
+        self.tail = BytesMut::from(&self.tail[surplus..]);
+    }
+
+    fn finish(mut self) -> Oversized {
+        if self.tail.last() == Some(&b'\r') {
+            self.tail.truncate(self.tail.len() - 1);
+            self.size -= 1;
+        }
+        self.trim();
+        Oversized { size: self.size, head: self.head.freeze(), tail: self.tail.freeze() }
+    }
+}

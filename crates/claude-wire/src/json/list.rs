@@ -1,0 +1,106 @@
+//! A list that knows whether it came.
+
+use std::ops::{Deref, DerefMut};
+
+use serde::de::{Deserialize, Deserializer};
+use serde::ser::{Serialize, Serializer};
+
+/// A list field. Reads as a slice; remembers whether the field was there at all, so that writing
+/// a message gives back what came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct List<T>(Option<Vec<T>>);
+
+impl<T> List<T> {
+    /// The list of a field that did not come.
+    pub fn absent() -> Self {
+        Self(None)
+    }
+
+    /// Whether the field did not come.
+    pub fn is_absent(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The entries; none if the field did not come.
+    pub fn as_slice(&self) -> &[T] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// The entries as a vector.
+    pub fn into_vec(self) -> Vec<T> {
+        self.0.unwrap_or_default()
+    }
+
+    /// Adds an entry; the field is then present.
+    pub fn push(&mut self, entry: T) {
+        self.0.get_or_insert_default().push(entry);
+    }
+}
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self::absent()
+    }
+}
+
+impl<T> From<Option<Vec<T>>> for List<T> {
+    fn from(entries: Option<Vec<T>>) -> Self {
+        Self(entries)
+    }
+}
+
+impl<T> From<Vec<T>> for List<T> {
+    fn from(entries: Vec<T>) -> Self {
+        Self(Some(entries))
+    }
+}
+
+impl<T> FromIterator<T> for List<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
+        Self(Some(entries.into_iter().collect()))
+    }
+}
+
+impl<T> Deref for List<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        self.as_slice()
+    }
+}
+
+impl<T> DerefMut for List<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.0.as_deref_mut().unwrap_or_default()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a List<T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.as_slice().iter()
+    }
+}
+
+impl<T> IntoIterator for List<T> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.into_vec().into_iter()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::deserialize(deserializer).map(Self)
+    }
+}
+
+impl<T: Serialize> Serialize for List<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}

@@ -1,0 +1,163 @@
+//! Any JSON number.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::ser::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::Json;
+use crate::schema::isolating;
+
+/// A count, a time or a cost. Takes whatever number the wire holds: `5`, `5.0`, `-1`, `1e3`, and
+/// numbers that no machine type holds, which are kept as text.
+#[derive(Clone, PartialEq)]
+pub struct Number(Repr);
+
+#[derive(Clone, PartialEq)]
+enum Repr {
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    Text(Json),
+}
+
+impl Number {
+    /// The value as an unsigned integer; `None` if it is negative, has a fraction or is too large.
+    pub fn as_u64(&self) -> Option<u64> {
+        match self.0 {
+            Repr::Unsigned(value) => Some(value),
+            Repr::Signed(value) => u64::try_from(value).ok(),
+            Repr::Float(value) => whole(value),
+            Repr::Text(_) => None,
+        }
+    }
+
+    /// The nearest floating-point value; infinite if it is out of range.
+    #[expect(clippy::cast_precision_loss, reason = "documented: the nearest value")]
+    pub fn as_f64(&self) -> f64 {
+        match &self.0 {
+            Repr::Unsigned(value) => *value as f64,
+            Repr::Signed(value) => *value as f64,
+            Repr::Float(value) => *value,
+            // Rust's parser takes every JSON number and gives infinity for what is out of range.
+            Repr::Text(text) => text.as_str().parse().unwrap_or(f64::NAN),
+        }
+    }
+}
+
+/// The integer that a float stands for, if it stands for one exactly.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "range checked before")]
+fn whole(value: f64) -> Option<u64> {
+    const LIMIT: f64 = 9_007_199_254_740_992.0;
+    ((0.0..=LIMIT).contains(&value) && value.fract() == 0.0).then_some(value as u64)
+}
+
+impl From<u64> for Number {
+    fn from(value: u64) -> Self {
+        Self(Repr::Unsigned(value))
+    }
+}
+
+impl From<u32> for Number {
+    fn from(value: u32) -> Self {
+        Self(Repr::Unsigned(value.into()))
+    }
+}
+
+impl From<i64> for Number {
+    fn from(value: i64) -> Self {
+        u64::try_from(value).map_or(Self(Repr::Signed(value)), Self::from)
+    }
+}
+
+impl From<f64> for Number {
+    fn from(value: f64) -> Self {
+        Self(Repr::Float(value))
+    }
+}
+
+impl PartialEq<u64> for Number {
+    fn eq(&self, other: &u64) -> bool {
+        self.as_u64() == Some(*other)
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Repr::Unsigned(value) => value.fmt(f),
+            Repr::Signed(value) => value.fmt(f),
+            Repr::Float(value) => value.fmt(f),
+            Repr::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // serde_json refuses what an f64 cannot hold (1e400). Such a line fails on the first,
+        // fast try; on the second the number is read from its text.
+        if !isolating() {
+            return deserializer.deserialize_any(NumberVisitor);
+        }
+        let raw = <&'de RawValue>::deserialize(deserializer)?;
+        let text = raw.get();
+        if text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+            return Ok(serde_json::from_str::<MachineNumber>(text)
+                .map_or_else(|_| Self(Repr::Text(Json::from(raw.to_owned()))), |number| number.0));
+        }
+        Err(serde::de::Error::invalid_type(
+            serde::de::Unexpected::Other("another kind of value"),
+            &NumberVisitor,
+        ))
+    }
+}
+
+/// A number that one of the machine types holds.
+struct MachineNumber(Number);
+
+impl<'de> Deserialize<'de> for MachineNumber {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberVisitor).map(Self)
+    }
+}
+
+struct NumberVisitor;
+
+impl Visitor<'_> for NumberVisitor {
+    type Value = Number;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number")
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Number, E> {
+        Ok(Number::from(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Number, E> {
+        Ok(Number::from(value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Number, E> {
+        Ok(Number::from(value))
+    }
+}
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Repr::Unsigned(value) => serializer.serialize_u64(*value),
+            Repr::Signed(value) => serializer.serialize_i64(*value),
+            Repr::Float(value) => serializer.serialize_f64(*value),
+            Repr::Text(text) => text.serialize(serializer),
+        }
+    }
+}

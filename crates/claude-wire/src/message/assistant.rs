@@ -1,0 +1,129 @@
+//! What the model says.
+
+use crate::content::{ContentBlock, text_of};
+use crate::id::{AgentId, MessageId, SessionId, ToolUseId};
+use crate::json::{Json, List, Number};
+use crate::message::Usage;
+
+wire_struct! {
+    /// A finished piece of the model's answer. The CLI sends one per content block; several share
+    /// the API's message id.
+    #[derive(Default)]
+    pub struct AssistantMessage ["type" = "assistant"] {
+        /// The API's message.
+        message: Option<ApiMessage>,
+        /// The tool call inside which a subagent said this.
+        parent_tool_use_id: Option<ToolUseId>,
+        /// Why the API gave no answer.
+        error: Option<AssistantError>,
+        /// The API's request.
+        request_id: Option<String>,
+        /// This message.
+        uuid: Option<MessageId>,
+        /// The session.
+        session_id: Option<SessionId>,
+        /// The user message that this answers.
+        user_message_uuid: Option<MessageId>,
+        /// The user messages that this answers.
+        user_message_uuids: List<MessageId>,
+        /// Why the answer was taken up again.
+        resume_reason: Option<String>,
+        /// Whether the answer goes on from thinking that was cut.
+        resumed_from_incomplete_thinking: Option<bool>,
+        /// Messages that this one replaces.
+        supersedes: List<MessageId>,
+        /// Whether the answer was cut off.
+        aborted: Option<bool>,
+        /// The subagent that said this.
+        agent_id: Option<AgentId>,
+        /// The kind of subagent.
+        subagent_type: Option<String>,
+        /// The subagent's task.
+        task_description: Option<String>,
+        /// When it was said.
+        timestamp: Option<String>,
+        /// How full the context is.
+        context_usage: Option<Json>,
+        /// What was used so far.
+        usage_report: Option<Json>,
+        /// How the tool calls are called for people.
+        tool_use_meta: Option<Json>,
+    }
+}
+
+impl AssistantMessage {
+    /// The content blocks.
+    pub fn content(&self) -> &[ContentBlock] {
+        self.message.as_ref().map(|message| message.content.as_slice()).unwrap_or_default()
+    }
+
+    /// The texts of the message, joined.
+    pub fn text(&self) -> String {
+        self.message.as_ref().map(|message| text_of(&message.content)).unwrap_or_default()
+    }
+}
+
+wire_struct! {
+    /// A message of the Messages API.
+    #[derive(Default)]
+    pub struct ApiMessage {
+        /// The API's id.
+        id: Option<String>,
+        /// Always `message`.
+        kind: Option<String> as "type",
+        /// Always `assistant`.
+        role: Option<String>,
+        /// The model.
+        model: Option<String>,
+        /// The blocks.
+        content: List<ContentBlock>,
+        /// Why the model stopped; absent while it still writes.
+        stop_reason: Option<String>,
+        /// The sequence at which it stopped.
+        stop_sequence: Option<String>,
+        /// Details of the stop.
+        stop_details: Option<Json>,
+        /// The tokens.
+        usage: Option<Usage>,
+        /// What the API removed from the context.
+        context_management: Option<Json>,
+        /// The container that tools of the API ran in.
+        container: Option<Json>,
+        /// Hints for debugging.
+        diagnostics: Option<Json>,
+        /// How many times the answer was tried.
+        attempts: Option<Number>,
+    }
+}
+
+open_enum! {
+    /// Why the API gave no answer.
+    pub enum AssistantError {
+        /// The login was refused.
+        AuthenticationFailed = "authentication_failed",
+        /// The organisation may not use this way in.
+        OauthOrgNotAllowed = "oauth_org_not_allowed",
+        /// The account is on hold.
+        AccountOnHold = "account_on_hold",
+        /// The account must be verified.
+        VerificationRequired = "verification_required",
+        /// Payment failed.
+        BillingError = "billing_error",
+        /// Too many requests.
+        RateLimit = "rate_limit",
+        /// The API is overloaded.
+        Overloaded = "overloaded",
+        /// The API refused the request.
+        InvalidRequest = "invalid_request",
+        /// No such model.
+        ModelNotFound = "model_not_found",
+        /// The API failed.
+        ServerError = "server_error",
+        /// Not said.
+        Unknown = "unknown",
+        /// The answer was longer than allowed.
+        MaxOutputTokens = "max_output_tokens",
+        /// The cloud's login was refused.
+        CloudCredentialError = "cloud_credential_error",
+    }
+}

@@ -1,0 +1,179 @@
+//! The end of a turn.
+
+use crate::id::{MessageId, SessionId, ToolUseId};
+use crate::json::{Json, List, Number};
+use crate::message::{ModelUsageMap, Origin, Usage};
+
+wire_struct! {
+    /// The end of a turn, good or bad: see [`ResultMessage::is_error`]. The CLI's totals (cost,
+    /// model usage) grow over the life of the process.
+    #[derive(Default)]
+    pub struct ResultMessage ["type" = "result"] {
+        /// How the turn ended.
+        subtype: Option<ResultSubtype>,
+        /// Whether it failed.
+        is_error: Option<bool>,
+        /// The final text.
+        result: Option<String>,
+        /// What went wrong.
+        errors: List<String>,
+        /// The HTTP status of the API's refusal.
+        api_error_status: Option<Number>,
+        /// What ended the turn.
+        terminal_reason: Option<TerminalReason>,
+        /// Why the model stopped.
+        stop_reason: Option<String>,
+        /// The session.
+        session_id: Option<SessionId>,
+        /// This message.
+        uuid: Option<MessageId>,
+        /// Milliseconds in all.
+        duration_ms: Option<Number>,
+        /// Milliseconds of waiting for the API.
+        duration_api_ms: Option<Number>,
+        /// Answers of the model.
+        num_turns: Option<Number>,
+        /// Dollars since the process began.
+        total_cost_usd: Option<Number>,
+        /// Tokens of this turn.
+        usage: Option<Usage>,
+        /// Tokens and dollars by model since the process began.
+        model_usage: Option<ModelUsageMap> as "modelUsage",
+        /// The same since the last result.
+        model_usage_since_last_result: Option<ModelUsageMap>,
+        /// Tool calls that were not allowed.
+        permission_denials: List<PermissionDenial>,
+        /// The answer that fits the schema, if one was asked for.
+        structured_output: Option<Json>,
+        /// The tool call that a hook put off.
+        deferred_tool_use: Option<DeferredToolUse>,
+        /// What started the turn, if not the host.
+        origin: Option<Origin>,
+        /// The user message that the turn answers.
+        user_message_uuid: Option<MessageId>,
+        /// The user messages that the turn answers.
+        user_message_uuids: List<MessageId>,
+        /// The number of this result in the process, from 0.
+        result_index: Option<Number>,
+        /// Messages still waiting.
+        queued_turn_count: Option<Number>,
+        /// Whether a command of the CLI answered, not the model.
+        local_command: Option<Json>,
+        /// Why the turn was taken up again.
+        resume_reason: Option<String>,
+        /// Why the process could not begin.
+        startup_failure_reason: Option<String>,
+        /// The config file that could not be read.
+        invalid_config_file: Option<Json>,
+        /// Milliseconds to the first token.
+        ttft_ms: Option<Number>,
+        /// Milliseconds to the first event of the stream.
+        ttft_stream_ms: Option<Number>,
+        /// Milliseconds to the request.
+        time_to_request_ms: Option<Number>,
+        /// Milliseconds to the first line of content.
+        first_content_frame_ms: Option<Number>,
+        /// When the login ends.
+        credential_expires_at: Option<Json>,
+        /// Whether fast mode is on.
+        fast_mode_state: Option<String>,
+        /// Why it is not.
+        fast_mode_disabled_reason: Option<String>,
+        /// What subagents did.
+        subagent_stats: Option<Json>,
+    }
+}
+
+impl ResultMessage {
+    /// Whether the turn failed; absent means that it did not.
+    pub fn is_error(&self) -> bool {
+        self.is_error.unwrap_or(false)
+    }
+}
+
+open_enum! {
+    /// How a turn ended. `Success` can still be an error (`is_error`): the API's refusal is told
+    /// in the text.
+    pub enum ResultSubtype {
+        /// The turn came to its end.
+        Success = "success",
+        /// It failed or was interrupted.
+        ErrorDuringExecution = "error_during_execution",
+        /// It took more turns than allowed.
+        ErrorMaxTurns = "error_max_turns",
+        /// It cost more than allowed.
+        ErrorMaxBudgetUsd = "error_max_budget_usd",
+        /// No answer fitted the schema.
+        ErrorMaxStructuredOutputRetries = "error_max_structured_output_retries",
+    }
+}
+
+open_enum! {
+    /// What ended a turn.
+    pub enum TerminalReason {
+        /// The model was done.
+        Completed = "completed",
+        /// A usage limit.
+        BlockingLimit = "blocking_limit",
+        /// The context filled up again too fast.
+        RapidRefillBreaker = "rapid_refill_breaker",
+        /// The prompt is too long.
+        PromptTooLong = "prompt_too_long",
+        /// An image could not be used.
+        ImageError = "image_error",
+        /// The model failed.
+        ModelError = "model_error",
+        /// The API failed.
+        ApiError = "api_error",
+        /// The model wrote tool calls that could not be read.
+        MalformedToolUseExhausted = "malformed_tool_use_exhausted",
+        /// Interrupted while the model wrote.
+        AbortedStreaming = "aborted_streaming",
+        /// Interrupted while tools ran.
+        AbortedTools = "aborted_tools",
+        /// A Stop hook forbade the end.
+        StopHookPrevented = "stop_hook_prevented",
+        /// A hook ended it.
+        HookStopped = "hook_stopped",
+        /// A hook put a tool call off.
+        ToolDeferred = "tool_deferred",
+        /// Too many turns.
+        MaxTurns = "max_turns",
+        /// It went on in the background.
+        BackgroundRequested = "background_requested",
+        /// The budget is used up.
+        BudgetExhausted = "budget_exhausted",
+        /// No answer fitted the schema.
+        StructuredOutputRetryExhausted = "structured_output_retry_exhausted",
+        /// A tool call that was put off could not be taken up.
+        ToolDeferredUnavailable = "tool_deferred_unavailable",
+        /// The turn could not begin.
+        TurnSetupFailed = "turn_setup_failed",
+    }
+}
+
+wire_struct! {
+    /// A tool call that was not allowed.
+    #[derive(Default)]
+    pub struct PermissionDenial {
+        /// The tool.
+        tool_name: Option<String>,
+        /// The call.
+        tool_use_id: Option<ToolUseId>,
+        /// The arguments.
+        tool_input: Option<Json>,
+    }
+}
+
+wire_struct! {
+    /// A tool call that a hook put off.
+    #[derive(Default)]
+    pub struct DeferredToolUse {
+        /// The call.
+        id: Option<ToolUseId>,
+        /// The tool.
+        name: Option<String>,
+        /// The arguments.
+        input: Option<Json>,
+    }
+}

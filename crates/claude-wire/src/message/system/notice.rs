@@ -1,0 +1,127 @@
+//! Things to know and things to show.
+
+use crate::control::SlashCommand;
+use crate::id::{AgentId, ToolUseId};
+use crate::json::{Json, List, Number};
+
+system_message! {
+    /// What a command of the CLI printed.
+    LocalCommandOutputMessage = "local_command_output" {
+        /// The output.
+        content: Option<String>,
+    }
+}
+
+system_message! {
+    /// Plugins are being installed.
+    PluginInstallMessage = "plugin_install" {
+        /// `started`, `installed`, `failed` or `completed`.
+        status: Option<String>,
+        /// The plugin.
+        name: Option<String>,
+        /// What went wrong.
+        error: Option<String>,
+    }
+}
+
+system_message! {
+    /// All commands, after a change.
+    CommandsChangedMessage = "commands_changed" {
+        /// The commands.
+        commands: List<SlashCommand>,
+    }
+}
+
+system_message! {
+    /// Something to show to the user.
+    NotificationMessage = "notification" {
+        /// What it is about; a later one with the same key replaces it.
+        key: Option<String>,
+        /// The text.
+        text: Option<String>,
+        /// `low`, `medium`, `high` or `immediate`.
+        priority: Option<String>,
+        /// The colour.
+        color: Option<String>,
+        /// Milliseconds for which to show it.
+        timeout_ms: Option<Number>,
+    }
+}
+
+system_message! {
+    /// Files were put into storage.
+    FilesPersistedMessage = "files_persisted" {
+        /// Those that were.
+        files: Option<Json>,
+        /// Those that could not be.
+        failed: Option<Json>,
+        /// When.
+        processed_at: Option<String>,
+    }
+}
+
+system_message! {
+    /// Memories were read.
+    MemoryRecallMessage = "memory_recall" {
+        /// `select` or `synthesize`.
+        mode: Option<String>,
+        /// The memories.
+        memories: Option<Json>,
+    }
+}
+
+system_message! {
+    /// A question of an MCP server was answered elsewhere.
+    ElicitationCompleteMessage = "elicitation_complete" {
+        /// The server.
+        mcp_server_name: Option<String>,
+        /// The question.
+        elicitation_id: Option<String>,
+    }
+}
+
+system_message! {
+    /// A tool call was not allowed.
+    PermissionDeniedMessage = "permission_denied" {
+        /// The tool.
+        tool_name: Option<String>,
+        /// The call.
+        tool_use_id: Option<ToolUseId>,
+        /// The subagent.
+        agent_id: Option<AgentId>,
+        /// The kind of reason.
+        decision_reason_type: Option<String>,
+        /// The reason.
+        decision_reason: Option<String>,
+        /// What the model was told.
+        message: Option<String>,
+    }
+}
+
+system_message! {
+    /// Something to know.
+    InformationalMessage = "informational" {
+        /// The text.
+        content: Option<String>,
+        /// `info`, `notice`, `suggestion` or `warning`.
+        level: Option<String>,
+        /// The tool call that it is about.
+        tool_use_id: Option<ToolUseId>,
+        /// Whether the turn ends with it.
+        prevent_continuation: Option<bool>,
+        /// What it is about, in one word.
+        tag: Option<String>,
+    }
+}
+
+system_message! {
+    /// Something could not be written to disk.
+    SessionWritesLostMessage = "session_writes_lost" {
+        /// `ENOSPC` or `EDQUOT`.
+        error_code: Option<String>,
+        /// What was lost.
+        lost: List<String>,
+        /// The sessions whose transcripts are not whole.
+        transcript_session_ids: List<String>,
+    }
+}

@@ -1,0 +1,148 @@
+//! How wire types are made: structs that keep what they do not name, unions and enums that stay
+//! open. No serde derive, because none of its ways (`flatten`, `tag`, `untagged`) decodes a tagged
+//! message in one pass and keeps unknown fields.
+//!
+//! Everything here decodes from JSON *text* (`serde_json::from_str`, `from_slice`): what stands
+//! before a late tag is borrowed from it.
+
+#[macro_use]
+mod structs;
+#[macro_use]
+mod union;
+#[macro_use]
+mod strings;
+
+mod buffered;
+mod field;
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+
+pub(crate) use buffered::Buffered;
+pub(crate) use field::{Field, required_field};
+pub use union::{Undecodable, Unknown};
+pub(crate) use union::{decode_union, late_tag, unknown};
+
+/// A type that is read from the entries of a JSON object, of which a union may already have taken
+/// its tag.
+pub(crate) trait FromMap<'de>: Sized {
+    /// The word for it in error messages.
+    const NAME: &'static str;
+
+    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error>;
+}
+
+impl<'de, T: FromMap<'de>> FromMap<'de> for Box<T> {
+    const NAME: &'static str = T::NAME;
+
+    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        T::from_map(map).map(Box::new)
+    }
+}
+
+/// The writing side of [`FromMap`]: a union writes its tag and then its member, a struct its named
+/// fields and then the kept ones.
+pub(crate) trait WriteFields {
+    fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
+}
+
+impl<T: WriteFields> WriteFields for Box<T> {
+    fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        (**self).write_fields(map)
+    }
+}
+
+/// Visits an object and gives its entries to `T`.
+pub(crate) struct MapVisitor<T>(PhantomData<T>);
+
+impl<T> MapVisitor<T> {
+    pub(crate) fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<'de, T: FromMap<'de>> Visitor<'de> for MapVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object ({})", T::NAME)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::from_map(map)
+    }
+}
+
+/// An object key or a tag, borrowed from the text unless it holds escapes.
+#[derive(Debug)]
+pub(crate) struct Key<'de>(Cow<'de, str>);
+
+impl Key<'_> {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn into_string(self) -> String {
+        self.0.into_owned()
+    }
+}
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+
+        impl<'de> Visitor<'de> for KeyVisitor {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+pub(crate) fn missing<E: serde::de::Error>(field: &'static str) -> E {
+    E::missing_field(field)
+}
+
+thread_local! {
+    static ISOLATING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a part that does not decode becomes `Undecodable` in its place. Off on the first try,
+/// because isolating a part means reading it twice.
+pub(crate) fn isolating() -> bool {
+    ISOLATING.get()
+}
+
+/// Runs `decode` so that parts which do not fit are isolated instead of failing the whole.
+///
+/// A thread-local and not an argument, because `Deserialize` has no place for one; it is set for
+/// the length of one synchronous call and put back by a guard.
+pub(crate) fn isolate<T>(decode: impl FnOnce() -> T) -> T {
+    struct Restore(bool);
+
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            ISOLATING.set(self.0);
+        }
+    }
+
+    let _restore = Restore(ISOLATING.replace(true));
+    decode()
+}

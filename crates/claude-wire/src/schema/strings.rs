@@ -1,0 +1,130 @@
+//! Strings with a meaning: ids, and enums that stay open.
+
+/// Declares a newtype over a string, so that one id is not taken for another.
+macro_rules! string_id {
+    ($( $(#[$meta:meta])* $name:ident ),+ $(,)?) => {$(
+        $(#[$meta])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The id as it stands on the wire.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            /// The id as an owned string.
+            pub fn into_string(self) -> String {
+                self.0
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(id: String) -> Self {
+                Self(id)
+            }
+        }
+
+        string_traits!($name);
+    )+};
+}
+
+/// Declares an enum of strings that keeps a string it does not know.
+macro_rules! open_enum {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $name:ident {
+            $( $(#[$variant_meta:meta])* $variant:ident = $value:literal ),+ $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        $vis enum $name {
+            $( $(#[$variant_meta])* $variant, )+
+            /// A value that this version of the types does not know.
+            Other(String),
+        }
+
+        impl $name {
+            /// The values that this enum knows.
+            pub const KNOWN: &'static [&'static str] = &[$($value),+];
+
+            /// The value as it stands on the wire.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $( Self::$variant => $value, )+
+                    Self::Other(value) => value,
+                }
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(value: String) -> Self {
+                match value.as_str() {
+                    $( $value => Self::$variant, )+
+                    _ => Self::Other(value),
+                }
+            }
+        }
+
+        string_traits!($name);
+    };
+}
+
+/// What both kinds of string share.
+macro_rules! string_traits {
+    ($name:ident) => {
+        impl From<&str> for $name {
+            fn from(value: &str) -> Self {
+                Self::from(value.to_owned())
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                self.as_str()
+            }
+        }
+
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                self.as_str() == other
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                self.as_str() == *other
+            }
+        }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl ::std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                ::std::fmt::Debug::fmt(self.as_str(), f)
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> Result<Self, D::Error> {
+                String::deserialize(deserializer).map(Self::from)
+            }
+        }
+
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        $crate::schema::required_field!($name);
+    };
+}

@@ -1,0 +1,240 @@
+//! `open_union!`: one of several structs, told apart by a tag, open to what is not known yet.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+
+use super::{Buffered, Key, MapVisitor, WriteFields, isolate};
+use crate::json::{Extra, Json};
+use crate::schema::FromMap;
+
+/// A member of a union whose tag this version of the types does not know.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Unknown {
+    /// The tag's value.
+    pub kind: String,
+    /// All other fields, as they came.
+    pub fields: Extra,
+    tag: &'static str,
+}
+
+impl WriteFields for Unknown {
+    fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry(self.tag, &self.kind)?;
+        self.fields.write(map)
+    }
+}
+
+impl Serialize for Unknown {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        self.write_fields(&mut map)?;
+        map.end()
+    }
+}
+
+/// A member of a union that should be known but does not have the known shape.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Undecodable {
+    /// The tag's value, if there was one.
+    pub kind: Option<String>,
+    /// The member as it came.
+    pub raw: Json,
+    /// What did not fit.
+    pub reason: String,
+}
+
+impl WriteFields for Undecodable {
+    /// Only reached for a union inside another union's object, where nothing is isolated.
+    fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        for (name, value) in self.raw.parse::<Extra>().map_err(serde::ser::Error::custom)?.iter() {
+            map.serialize_entry(name, value)?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Undecodable {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.raw.serialize(serializer)
+    }
+}
+
+/// Reads the rest of an object whose tag is not known.
+pub(crate) fn unknown<'de, A: MapAccess<'de>>(
+    tag: &'static str,
+    kind: Key<'de>,
+    mut map: A,
+) -> Result<Unknown, A::Error> {
+    let mut fields = Extra::default();
+    while let Some(key) = map.next_key::<Key<'de>>()? {
+        fields.push(key.into_string(), map.next_value()?);
+    }
+    Ok(Unknown { kind: kind.into_string(), fields, tag })
+}
+
+/// Reads a union whose tag did not come first: the entries are held as raw text until it is found.
+pub(crate) fn late_tag<'de, T, A: MapAccess<'de>>(
+    union: &'static str,
+    tag: &'static str,
+    first: Option<Key<'de>>,
+    map: A,
+    from_tagged: fn(Key<'de>, Buffered<'de>) -> Result<T, serde_json::Error>,
+) -> Result<T, A::Error> {
+    let (value, rest) = Buffered::collect(first, map, tag)?;
+    let value =
+        value.ok_or_else(|| A::Error::custom(format_args!("{union} without `{tag}`")))?;
+    let kind = Key::deserialize(value)
+        .map_err(|_| A::Error::custom(format_args!("`{tag}` of {union} is not a string")))?;
+    from_tagged(kind, rest).map_err(A::Error::custom)
+}
+
+/// Decodes a union where it stands. When isolating, what does not fit becomes `undecodable`.
+pub(crate) fn decode_union<'de, T, D>(
+    deserializer: D,
+    tag: &'static str,
+    undecodable: fn(Box<Undecodable>) -> T,
+) -> Result<T, D::Error>
+where
+    T: FromMap<'de>,
+    D: Deserializer<'de>,
+{
+    if !super::isolating() {
+        return deserializer.deserialize_map(MapVisitor::<T>::new());
+    }
+    let raw = <&'de RawValue>::deserialize(deserializer)?;
+    match isolate(|| raw.deserialize_map(MapVisitor::<T>::new())) {
+        Ok(value) => Ok(value),
+        Err(error) => Ok(undecodable(Box::new(Undecodable {
+            kind: tag_of(raw, tag),
+            raw: Json::from(raw.to_owned()),
+            reason: error.to_string(),
+        }))),
+    }
+}
+
+/// The tag of an object that does not decode, if it has one that is a string.
+fn tag_of(raw: &RawValue, tag: &str) -> Option<String> {
+    struct TagVisitor<'a>(&'a str);
+
+    impl<'de> Visitor<'de> for TagVisitor<'_> {
+        type Value = Option<&'de RawValue>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "an object with `{}`", self.0)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let first = map.next_key()?;
+            Buffered::collect(first, map, self.0).map(|(value, _)| value)
+        }
+    }
+
+    let value = raw.deserialize_map(TagVisitor(tag)).ok()??;
+    serde_json::from_str(value.get()).ok()
+}
+
+/// Declares an enum of structs that are told apart by a tag.
+///
+/// Decodes in one pass when the tag is the first key, through borrowed raw text otherwise. Two
+/// more variants are added: `Unknown` for tags that are not in the list, and `Undecodable` for a
+/// member that should be known and does not fit (see [`crate::Message`] for when it is used).
+macro_rules! open_union {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $name:ident by $tag:literal {
+            $( $(#[$variant_meta:meta])* $variant:ident($type:ty) = $value:literal ),+ $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
+        $vis enum $name {
+            $( $(#[$variant_meta])* $variant($type), )+
+            /// A kind that this version of the types does not know.
+            Unknown(Box<$crate::Unknown>),
+            /// A known kind that does not have the known shape.
+            Undecodable(Box<$crate::Undecodable>),
+        }
+
+        impl $name {
+            /// The tags that this union knows.
+            pub const KNOWN: &'static [&'static str] = &[$($value),+];
+
+            /// The value of the tag, if there is one.
+            pub fn kind(&self) -> Option<&str> {
+                match self {
+                    $( Self::$variant(_) => Some($value), )+
+                    Self::Unknown(unknown) => Some(&unknown.kind),
+                    Self::Undecodable(undecodable) => undecodable.kind.as_deref(),
+                }
+            }
+
+            fn from_tagged<'de, A: ::serde::de::MapAccess<'de>>(
+                kind: $crate::schema::Key<'de>,
+                map: A,
+            ) -> Result<Self, A::Error> {
+                match kind.as_str() {
+                    $( $value => $crate::schema::FromMap::from_map(map).map(Self::$variant), )+
+                    _ => $crate::schema::unknown($tag, kind, map)
+                        .map(|unknown| Self::Unknown(Box::new(unknown))),
+                }
+            }
+        }
+
+        impl<'de> $crate::schema::FromMap<'de> for $name {
+            const NAME: &'static str = stringify!($name);
+
+            fn from_map<A: ::serde::de::MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+                let first = map.next_key::<$crate::schema::Key<'de>>()?;
+                if first.as_ref().is_some_and(|key| key.as_str() == $tag) {
+                    let kind = map.next_value()?;
+                    return Self::from_tagged(kind, map);
+                }
+                $crate::schema::late_tag(Self::NAME, $tag, first, map, Self::from_tagged)
+            }
+        }
+
+        impl $crate::schema::WriteFields for $name {
+            fn write_fields<M: ::serde::ser::SerializeMap>(
+                &self,
+                map: &mut M,
+            ) -> Result<(), M::Error> {
+                match self {
+                    $( Self::$variant(member) => {
+                        map.serialize_entry($tag, $value)?;
+                        member.write_fields(map)
+                    } )+
+                    Self::Unknown(unknown) => unknown.write_fields(map),
+                    Self::Undecodable(undecodable) => undecodable.write_fields(map),
+                }
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> Result<Self, D::Error> {
+                $crate::schema::decode_union(deserializer, $tag, Self::Undecodable)
+            }
+        }
+
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use ::serde::ser::SerializeMap as _;
+                if let Self::Undecodable(undecodable) = self {
+                    return undecodable.serialize(serializer);
+                }
+                let mut map = serializer.serialize_map(None)?;
+                $crate::schema::WriteFields::write_fields(self, &mut map)?;
+                map.end()
+            }
+        }
+
+        $crate::schema::required_field!($name);
+    };
+}
