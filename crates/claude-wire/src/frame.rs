@@ -13,8 +13,9 @@ pub const DEFAULT_MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 /// How much is kept of either end of a line that is too long.
 pub const KEPT_OF_OVERSIZED: usize = 64 * 1024;
 
-/// The space that is offered to a reader at least.
+/// The space that is offered to a reader at first, and at most. It doubles when a read fills it.
 const READ_SPACE: usize = 8 * 1024;
+const MAX_READ_SPACE: usize = 256 * 1024;
 
 /// Cuts a stream of bytes into lines.
 ///
@@ -25,6 +26,7 @@ pub struct Framer {
     /// How much of the buffer is known to hold no line break.
     searched: usize,
     max_line_bytes: usize,
+    read_space: usize,
     oversized: Option<OversizedSoFar>,
 }
 
@@ -59,25 +61,35 @@ impl Default for Framer {
 impl Framer {
     /// A framer that takes lines of up to `max_line_bytes`.
     pub fn new(max_line_bytes: usize) -> Self {
-        Self { buffer: BytesMut::new(), searched: 0, max_line_bytes, oversized: None }
-    }
-
-    /// Adds a chunk by copying it. A reader that can write into [`Framer::space`] saves the copy.
-    pub fn push(&mut self, chunk: &[u8]) {
-        // In pieces, so that a chunk larger than the limit does not make the buffer so large.
-        for piece in chunk.chunks(self.max_line_bytes.max(READ_SPACE)) {
-            self.shed();
-            self.grow(piece.len());
-            self.buffer.extend_from_slice(piece);
+        Self {
+            buffer: BytesMut::new(),
+            searched: 0,
+            max_line_bytes,
+            read_space: READ_SPACE,
+            oversized: None,
         }
     }
 
-    /// The buffer to append newly read bytes to, with some room in it. All lines should have been
-    /// taken with [`Framer::next_frame`] before.
+    /// Adds a chunk by copying it. A reader that can write into [`Framer::space`] saves the copy.
+    ///
+    /// All lines should have been taken with [`Framer::next_frame`] before: the limit holds for
+    /// what waits for its line break.
+    pub fn push(&mut self, chunk: &[u8]) {
+        self.shed();
+        self.make_room(chunk.len());
+        self.buffer.extend_from_slice(chunk);
+    }
+
+    /// The buffer to append newly read bytes to, with room in it. All lines should have been taken
+    /// before, as for [`Framer::push`].
     pub fn space(&mut self) -> &mut BytesMut {
         self.shed();
-        if self.buffer.capacity() == self.buffer.len() {
-            self.grow(READ_SPACE);
+        let room = self.buffer.capacity() - self.buffer.len();
+        if room == 0 && !self.buffer.is_empty() {
+            self.read_space = (2 * self.read_space).min(MAX_READ_SPACE);
+        }
+        if room < READ_SPACE / 8 {
+            self.make_room(self.read_space);
         }
         &mut self.buffer
     }
@@ -111,8 +123,9 @@ impl Framer {
         self.buffer.len() + self.oversized.as_ref().map_or(0, OversizedSoFar::kept)
     }
 
-    /// Gives back memory that a long line left behind.
+    /// Gives back memory that a burst left behind.
     pub fn shrink(&mut self) {
+        self.read_space = READ_SPACE;
         if self.buffer.is_empty() {
             self.buffer = BytesMut::new();
             self.searched = 0;
@@ -127,15 +140,13 @@ impl Framer {
         if line.last() == Some(&b'\r') {
             line.truncate(line.len() - 1);
         }
-        if line.iter().all(u8::is_ascii_whitespace) {
-            return None;
-        }
         if line.len() > self.max_line_bytes {
             let mut oversized = OversizedSoFar::new(self.max_line_bytes);
             oversized.add(line);
             return Some(Frame::Oversized(oversized.finish()));
         }
-        Some(Frame::Line(line.freeze()))
+        let blank = line.iter().all(u8::is_ascii_whitespace);
+        (!blank).then(|| Frame::Line(line.freeze()))
     }
 
     /// Drops the middle of a line that is already too long, so that memory stays bounded.
@@ -149,15 +160,16 @@ impl Framer {
         }
     }
 
-    /// Makes room for `more` bytes. Doubles up to the limit and not beyond it: the growth of
-    /// `BytesMut` itself would take twice the limit for a line just under it.
-    fn grow(&mut self, more: usize) {
-        let needed = self.buffer.len() + more;
-        if needed <= self.buffer.capacity() {
+    /// Makes room for `more` bytes, in memory that no line holds any more if there is some.
+    ///
+    /// Doubles up to the limit and not beyond it: the growth of `BytesMut` itself would take twice
+    /// the limit for a line just under it.
+    fn make_room(&mut self, more: usize) {
+        if self.buffer.try_reclaim(more) {
             return;
         }
         let doubled = (2 * self.buffer.len()).min(self.max_line_bytes + READ_SPACE);
-        let mut larger = BytesMut::with_capacity(needed.max(doubled).max(READ_SPACE));
+        let mut larger = BytesMut::with_capacity(doubled.max(self.buffer.len() + more));
         larger.extend_from_slice(&self.buffer);
         self.buffer = larger;
     }
@@ -166,7 +178,6 @@ impl Framer {
 /// The two ends of a line that is too long, while it is still coming.
 #[derive(Debug)]
 struct OversizedSoFar {
-    /// How much is kept of either end.
     keep: usize,
     size: u64,
     head: BytesMut,
@@ -191,19 +202,21 @@ impl OversizedSoFar {
         self.size += bytes.len() as u64;
         let missing = (self.keep - self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes.split_to(missing));
-        if bytes.len() >= self.keep {
+        // One byte more, for the `\r` that may be the last.
+        let keep = self.keep + 1;
+        let skipped = bytes.len().saturating_sub(keep);
+        if skipped > 0 {
             self.tail.clear();
         }
-        let last = bytes.len().saturating_sub(self.keep);
-        self.tail.extend_from_slice(&bytes[last..]);
-        // Room for several additions between two moves of the bytes.
-        if self.tail.len() > 4 * self.keep {
-            self.trim();
+        self.tail.extend_from_slice(&bytes[skipped..]);
+        // Only now and then, so that each byte is moved a bounded number of times.
+        if self.tail.len() > 4 * keep {
+            self.trim(keep);
         }
     }
 
-    fn trim(&mut self) {
-        let surplus = self.tail.len().saturating_sub(self.keep);
+    fn trim(&mut self, keep: usize) {
+        let surplus = self.tail.len().saturating_sub(keep);
         self.tail = BytesMut::from(&self.tail[surplus..]);
     }
 
@@ -212,7 +225,7 @@ impl OversizedSoFar {
             self.tail.truncate(self.tail.len() - 1);
             self.size -= 1;
         }
-        self.trim();
+        self.trim(self.keep);
         Oversized { size: self.size, head: self.head.freeze(), tail: self.tail.freeze() }
     }
 }

@@ -8,46 +8,50 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use super::Json;
 use crate::schema::Key;
 
-/// Fields of an object in the order in which they came. Empty, it takes no heap.
+/// Fields of an object in the order in which they came.
+///
+/// One word when empty, as it mostly is: every wire struct carries one, also those inside others.
+#[expect(clippy::box_collection, reason = "one word in every struct, not three")]
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Extra(Vec<(String, Json)>);
+pub struct Extra(Option<Box<Vec<(String, Json)>>>);
 
 impl Extra {
     /// The value of a field.
     pub fn get(&self, name: &str) -> Option<&Json> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+        self.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
     /// Sets a field, replacing the one of that name.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Json>) {
         let (name, value) = (name.into(), value.into());
-        match self.0.iter_mut().find(|(key, _)| *key == name) {
+        let fields = self.0.get_or_insert_default();
+        match fields.iter_mut().find(|(key, _)| *key == name) {
             Some(field) => field.1 = value,
-            None => self.0.push((name, value)),
+            None => fields.push((name, value)),
         }
     }
 
     /// The fields in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value))
+        self.0.iter().flat_map(|fields| fields.iter()).map(|(name, value)| (name.as_str(), value))
     }
 
     /// The number of fields.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.as_ref().map_or(0, |fields| fields.len())
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
     }
 
     pub(crate) fn push(&mut self, name: String, value: Json) {
-        self.0.push((name, value));
+        self.0.get_or_insert_default().push((name, value));
     }
 
     pub(crate) fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        self.0.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))
+        self.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))
     }
 }
 

@@ -19,7 +19,8 @@ enum Repr {
     Unsigned(u64),
     Signed(i64),
     Float(f64),
-    Text(Json),
+    /// Behind a box, so that the numbers that do occur take two words.
+    Text(Box<Json>),
 }
 
 impl Number {
@@ -111,7 +112,7 @@ impl<'de> Deserialize<'de> for Number {
         let text = raw.get();
         if text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
             return Ok(serde_json::from_str::<MachineNumber>(text)
-                .map_or_else(|_| Self(Repr::Text(Json::from(raw.to_owned()))), |number| number.0));
+                .map_or_else(|_| Self(Repr::Text(Box::new(Json::from(raw.to_owned())))), |number| number.0));
         }
         Err(serde::de::Error::invalid_type(
             serde::de::Unexpected::Other("another kind of value"),

@@ -70,15 +70,15 @@ wire_struct! {
         /// The API's id.
         id: Option<String>,
         /// Always `message`.
-        kind: Option<String> as "type",
+        kind: Option<ApiMessageKind> as "type",
         /// Always `assistant`.
-        role: Option<String>,
+        role: Option<Role>,
         /// The model.
         model: Option<String>,
         /// The blocks.
         content: List<ContentBlock>,
         /// Why the model stopped; absent while it still writes.
-        stop_reason: Option<String>,
+        stop_reason: Option<StopReason>,
         /// The sequence at which it stopped.
         stop_sequence: Option<String>,
         /// Details of the stop.
@@ -93,6 +93,44 @@ wire_struct! {
         diagnostics: Option<Json>,
         /// How many times the answer was tried.
         attempts: Option<Number>,
+    }
+}
+
+open_enum! {
+    /// What the API calls its messages.
+    pub enum ApiMessageKind {
+        /// A message.
+        Message = "message",
+    }
+}
+
+open_enum! {
+    /// Who speaks.
+    pub enum Role {
+        /// The model.
+        Assistant = "assistant",
+        /// The host, its user, or a tool.
+        User = "user",
+    }
+}
+
+open_enum! {
+    /// Why the model stopped.
+    pub enum StopReason {
+        /// It was done.
+        EndTurn = "end_turn",
+        /// It wants a tool to run.
+        ToolUse = "tool_use",
+        /// It wrote as much as it may.
+        MaxTokens = "max_tokens",
+        /// It wrote a sequence at which it should stop.
+        StopSequence = "stop_sequence",
+        /// It pauses and can go on.
+        PauseTurn = "pause_turn",
+        /// It refused.
+        Refusal = "refusal",
+        /// The context is full.
+        ContextWindowExceeded = "model_context_window_exceeded",
     }
 }
 

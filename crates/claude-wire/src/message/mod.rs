@@ -14,7 +14,6 @@ use bytes::Bytes;
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::error::DecodeError;
 use crate::id::SessionId;
 use crate::repair;
 use crate::schema::{Undecodable, isolate};
@@ -104,9 +103,10 @@ impl Message {
     /// [`Malformed`], when the line is not a JSON object with a string `type`.
     pub fn decode(line: impl Into<Bytes>) -> Result<Self, Malformed> {
         let raw = line.into();
-        match serde_json::from_slice(&raw) {
-            Ok(body) => Ok(Self { body, raw, repaired: false }),
-            Err(_) => Self::decode_troubled(raw),
+        // UTF-8 is checked once for the whole line: given bytes, serde_json checks each string.
+        match std::str::from_utf8(&raw).map(serde_json::from_str) {
+            Ok(Ok(body)) => Ok(Self { body, raw, repaired: false }),
+            _ => Self::decode_troubled(raw),
         }
     }
 
@@ -173,8 +173,8 @@ pub struct Malformed {
 }
 
 impl Malformed {
-    pub(crate) fn new(line: Bytes, error: &DecodeError) -> Self {
-        Self { line, reason: error.reason().to_owned() }
+    pub(crate) fn new(line: Bytes, reason: impl Into<String>) -> Self {
+        Self { line, reason: reason.into() }
     }
 }
 

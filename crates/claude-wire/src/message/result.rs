@@ -2,7 +2,7 @@
 
 use crate::id::{MessageId, SessionId, ToolUseId};
 use crate::json::{Json, List, Number};
-use crate::message::{ModelUsageMap, Origin, Usage};
+use crate::message::{ModelUsageMap, Origin, StopReason, Usage};
 
 wire_struct! {
     /// The end of a turn, good or bad: see [`ResultMessage::is_error`]. The CLI's totals (cost,
@@ -22,7 +22,7 @@ wire_struct! {
         /// What ended the turn.
         terminal_reason: Option<TerminalReason>,
         /// Why the model stopped.
-        stop_reason: Option<String>,
+        stop_reason: Option<StopReason>,
         /// The session.
         session_id: Option<SessionId>,
         /// This message.

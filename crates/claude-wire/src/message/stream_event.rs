@@ -3,7 +3,7 @@
 use crate::content::ContentBlock;
 use crate::id::{MessageId, SessionId, ToolUseId};
 use crate::json::{Json, List, Number};
-use crate::message::{ApiMessage, Usage};
+use crate::message::{ApiMessage, StopReason, Usage};
 
 wire_struct! {
     /// One event of the API's stream, sent when partial messages were asked for.
@@ -68,7 +68,7 @@ wire_struct! {
         /// Its place in the answer.
         index: Option<Number>,
         /// The block, still empty.
-        content_block: Option<ContentBlock>,
+        content_block: Option<Box<ContentBlock>>,
     }
 }
 
@@ -173,7 +173,7 @@ wire_struct! {
     #[derive(Default)]
     pub struct MessageEnd {
         /// The reason.
-        stop_reason: Option<String>,
+        stop_reason: Option<StopReason>,
         /// The sequence at which it stopped.
         stop_sequence: Option<String>,
     }

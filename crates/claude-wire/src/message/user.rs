@@ -3,6 +3,7 @@
 use crate::content::Content;
 use crate::id::{AgentId, MessageId, SessionId, ToolUseId};
 use crate::json::{Extra, Json, List, Nullable};
+use crate::message::Role;
 
 wire_struct! {
     /// A message to the model. The host sends prompts in this shape; the CLI sends tool results
@@ -72,7 +73,7 @@ wire_struct! {
     #[derive(Default)]
     pub struct UserContent {
         /// Always `user`.
-        role: Option<String>,
+        role: Option<Role>,
         /// One text, or blocks.
         content: Option<Content>,
     }
@@ -81,7 +82,7 @@ wire_struct! {
 impl UserContent {
     fn new(content: impl Into<Content>) -> Self {
         Self {
-            role: Some("user".to_owned()),
+            role: Some(Role::User),
             content: Some(content.into()),
             extra: Extra::default(),
         }

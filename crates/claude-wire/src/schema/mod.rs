@@ -25,6 +25,7 @@ use serde::ser::SerializeMap;
 
 pub(crate) use buffered::Buffered;
 pub(crate) use field::{Field, required_field};
+pub(crate) use strings::TextVisitor;
 pub use union::{Undecodable, Unknown};
 pub(crate) use union::{decode_union, late_tag, unknown};
 
@@ -114,10 +115,6 @@ impl<'de> Deserialize<'de> for Key<'de> {
 
         deserializer.deserialize_str(KeyVisitor)
     }
-}
-
-pub(crate) fn missing<E: serde::de::Error>(field: &'static str) -> E {
-    E::missing_field(field)
 }
 
 thread_local! {

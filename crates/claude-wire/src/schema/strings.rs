@@ -1,27 +1,48 @@
 //! Strings with a meaning: ids, and enums that stay open.
 
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::Visitor;
+
+/// Visits a string and makes a `T` of it.
+pub(crate) struct TextVisitor<T>(PhantomData<T>);
+
+impl<T> TextVisitor<T> {
+    pub(crate) fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T: for<'a> From<&'a str>> Visitor<'_> for TextVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<T, E> {
+        Ok(T::from(text))
+    }
+}
+
 /// Declares a newtype over a string, so that one id is not taken for another.
 macro_rules! string_id {
     ($( $(#[$meta:meta])* $name:ident ),+ $(,)?) => {$(
         $(#[$meta])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(String);
+        pub struct $name(Box<str>);
 
         impl $name {
             /// The id as it stands on the wire.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
-
-            /// The id as an owned string.
-            pub fn into_string(self) -> String {
-                self.0
-            }
         }
 
-        impl From<String> for $name {
-            fn from(id: String) -> Self {
-                Self(id)
+        impl From<&str> for $name {
+            fn from(id: &str) -> Self {
+                Self(id.into())
             }
         }
 
@@ -43,7 +64,7 @@ macro_rules! open_enum {
         $vis enum $name {
             $( $(#[$variant_meta])* $variant, )+
             /// A value that this version of the types does not know.
-            Other(String),
+            Other(Box<str>),
         }
 
         impl $name {
@@ -59,11 +80,11 @@ macro_rules! open_enum {
             }
         }
 
-        impl From<String> for $name {
-            fn from(value: String) -> Self {
-                match value.as_str() {
+        impl From<&str> for $name {
+            fn from(value: &str) -> Self {
+                match value {
                     $( $value => Self::$variant, )+
-                    _ => Self::Other(value),
+                    _ => Self::Other(value.into()),
                 }
             }
         }
@@ -75,9 +96,9 @@ macro_rules! open_enum {
 /// What both kinds of string share.
 macro_rules! string_traits {
     ($name:ident) => {
-        impl From<&str> for $name {
-            fn from(value: &str) -> Self {
-                Self::from(value.to_owned())
+        impl From<String> for $name {
+            fn from(value: String) -> Self {
+                Self::from(value.as_str())
             }
         }
 
@@ -115,7 +136,7 @@ macro_rules! string_traits {
             fn deserialize<D: ::serde::Deserializer<'de>>(
                 deserializer: D,
             ) -> Result<Self, D::Error> {
-                String::deserialize(deserializer).map(Self::from)
+                deserializer.deserialize_str($crate::schema::TextVisitor::<Self>::new())
             }
         }
 

@@ -25,24 +25,22 @@ macro_rules! wire_struct {
             const NAME: &'static str = stringify!($name);
 
             fn from_map<A: ::serde::de::MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-                $( let mut $field: Option<$type> = None; )*
+                $( let mut $field = <$type as $crate::schema::Field<'de>>::empty(); )*
                 let mut extra = $crate::Extra::default();
                 while let Some(key) = map.next_key::<$crate::schema::Key<'de>>()? {
                     match key.as_str() {
                         $( wire_name!($field $($wire)?) => {
-                            $field = Some($crate::schema::Field::read(&mut map)?);
+                            $field = <$type as $crate::schema::Field<'de>>::read(&mut map)?;
                         } )*
                         $($( $tag => { map.next_value::<::serde::de::IgnoredAny>()?; } )+)?
                         _ => extra.push(key.into_string(), map.next_value()?),
                     }
                 }
                 Ok(Self {
-                    $( $field: match $field {
-                        Some(value) => value,
-                        None => $crate::schema::Field::absent().ok_or_else(
-                            || $crate::schema::missing(wire_name!($field $($wire)?)),
-                        )?,
-                    }, )*
+                    $( $field: <$type as $crate::schema::Field<'de>>::finish(
+                        $field,
+                        wire_name!($field $($wire)?),
+                    )?, )*
                     extra,
                 })
             }

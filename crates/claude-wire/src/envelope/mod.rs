@@ -1,0 +1,85 @@
+//! What the session machine acts on, read without validating the rest.
+//!
+//! A `result` whose body does not decode must still end its turn, and a control request must still
+//! get its answer. So the envelope takes the few fields that matter, whatever stands around them,
+//! and keeps what it has found when the line turns out to be broken further on.
+
+mod scan;
+mod tail;
+
+use std::borrow::Cow;
+
+use crate::error::DecodeError;
+use crate::frame::Oversized;
+
+/// The fields of a line that decide what happens next.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Envelope<'a> {
+    /// `type`.
+    pub kind: Cow<'a, str>,
+    /// `subtype`; of a control frame that of its request or response.
+    pub subtype: Option<Cow<'a, str>>,
+    /// `request_id`; of a control response the one inside it, else the outer one.
+    pub request_id: Option<Cow<'a, str>>,
+    /// `uuid`.
+    pub uuid: Option<Cow<'a, str>>,
+    /// `session_id`.
+    pub session_id: Option<Cow<'a, str>>,
+    /// `state` of the session or of a user message.
+    pub state: Option<Cow<'a, str>>,
+    /// `command_uuid`: the user message whose state it is.
+    pub command_uuid: Option<Cow<'a, str>>,
+    /// `user_message_uuids`, or the one `user_message_uuid`.
+    pub user_messages: Vec<Cow<'a, str>>,
+    /// `task_id`.
+    pub task_id: Option<Cow<'a, str>>,
+    /// `task_type`.
+    pub task_type: Option<Cow<'a, str>>,
+    /// `status` of a task, also where it stands in a patch.
+    pub status: Option<Cow<'a, str>>,
+    /// `is_error`.
+    pub is_error: bool,
+    /// `sdk_host_only`: the line is for the SDK and not for its user.
+    pub sdk_host_only: bool,
+}
+
+impl<'a> Envelope<'a> {
+    /// Reads the envelope of a line.
+    ///
+    /// Types about which the machine needs to know nothing but that they came are recognised by
+    /// their first bytes, and the rest of the line is not looked at.
+    ///
+    /// # Errors
+    /// When the line is not a JSON object with a string `type`.
+    pub fn read(line: &'a [u8]) -> Result<Self, DecodeError> {
+        if let Some(kind) = leading_type(line).filter(|kind| PASSED_ON.contains(kind)) {
+            return Ok(Self { kind: Cow::Borrowed(kind), ..Self::default() });
+        }
+        let (envelope, end) = scan::scan(line);
+        match (envelope.kind.is_empty(), end) {
+            (false, Ok(())) => Ok(envelope),
+            (_, Err(error)) => Err(error),
+            (true, Ok(())) => Err(DecodeError::new("an object without a string `type`")),
+        }
+    }
+
+    /// Reads what can be known of a line of which only the two ends are left. The `kind` is empty
+    /// if it stood in neither.
+    pub fn of_oversized(line: &'a Oversized) -> Self {
+        let (mut envelope, _cut) = scan::scan(&line.head);
+        tail::complete(&mut envelope, &line.tail);
+        envelope
+    }
+}
+
+/// Types that the machine passes on without a look inside.
+const PASSED_ON: &[&str] = &["assistant", "stream_event", "user", "tool_progress"];
+
+/// The type of a line that begins with it, as nearly all do.
+fn leading_type(line: &[u8]) -> Option<&str> {
+    let rest = line.strip_prefix(br#"{"type":""#)?;
+    let end = memchr::memchr(b'"', rest)?;
+    let kind = std::str::from_utf8(&rest[..end]).ok()?;
+    (!kind.contains('\\')).then_some(kind)
+}
