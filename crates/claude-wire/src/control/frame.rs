@@ -38,12 +38,6 @@ wire_struct! {
         response: ControlOutcome,
         /// The request, where it does not stand in the answer itself.
         outer_request_id: Option<RequestId> as "request_id",
-        /// Permission requests that were open before a reconnect.
-        pending_permission_requests: List<Json>,
-        /// Dialogs that were.
-        pending_user_dialog_requests: List<Json>,
-        /// Elicitations that were.
-        pending_elicitation_requests: List<Json>,
     }
 }
 
@@ -53,7 +47,7 @@ impl ControlResponse {
         Self::from(ControlOutcome::Success(ControlSuccess {
             request_id: Some(request_id.into()),
             response: Some(response.into()),
-            extra: Extra::default(),
+            ..ControlSuccess::default()
         }))
     }
 
@@ -80,14 +74,7 @@ impl ControlResponse {
 
 impl From<ControlOutcome> for ControlResponse {
     fn from(response: ControlOutcome) -> Self {
-        Self {
-            response,
-            outer_request_id: None,
-            pending_permission_requests: List::absent(),
-            pending_user_dialog_requests: List::absent(),
-            pending_elicitation_requests: List::absent(),
-            extra: Extra::default(),
-        }
+        Self { response, outer_request_id: None, extra: Extra::default() }
     }
 }
 
@@ -109,6 +96,12 @@ wire_struct! {
         request_id: Option<RequestId>,
         /// What it gave; its shape is the request's.
         response: Option<Json>,
+        /// Permission requests that are open: the answer to a handshake names them.
+        pending_permission_requests: List<Json>,
+        /// Dialogs that are open.
+        pending_user_dialog_requests: List<Json>,
+        /// Elicitations that are open.
+        pending_elicitation_requests: List<Json>,
     }
 }
 

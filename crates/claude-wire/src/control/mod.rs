@@ -1,7 +1,7 @@
 //! The control protocol: requests in both directions and their answers, one file per conversation.
 
 mod frame;
-mod hook;
+mod hook_input;
 mod hook_output;
 mod initialize;
 mod mcp;
@@ -9,7 +9,7 @@ mod operation;
 mod permission;
 
 pub use frame::*;
-pub use hook::*;
+pub use hook_input::*;
 pub use hook_output::*;
 pub use initialize::*;
 pub use mcp::*;

@@ -16,6 +16,12 @@ wire_struct! {
         parent_tool_use_id: Option<ToolUseId>,
         /// Why the API gave no answer.
         error: Option<AssistantError>,
+        /// Whether the text is the CLI's own account of an API error.
+        is_api_error_message: Option<bool>,
+        /// The HTTP status of the API's refusal.
+        api_error_status: Option<Number>,
+        /// The API's word for it.
+        api_error_type: Option<String>,
         /// The API's request.
         request_id: Option<String>,
         /// This message.
@@ -91,8 +97,6 @@ wire_struct! {
         container: Option<Json>,
         /// Hints for debugging.
         diagnostics: Option<Json>,
-        /// How many times the answer was tried.
-        attempts: Option<Number>,
     }
 }
 

@@ -53,6 +53,8 @@ open_union! {
         ConversationReset(Box<ConversationResetMessage>) = "conversation_reset",
         /// The goal that the session works towards.
         ActiveGoal(Box<ActiveGoalMessage>) = "active_goal",
+        /// When the context will be made smaller.
+        AutocompactState(Box<AutocompactStateMessage>) = "autocompact_state",
         /// Where a user message stands: queued, started, completed, cancelled.
         CommandLifecycle(Box<CommandLifecycleMessage>) = "command_lifecycle",
     }
@@ -74,6 +76,7 @@ impl Body {
             Self::PromptSuggestion(message) => message.session_id.as_ref(),
             Self::ConversationReset(message) => message.session_id.as_ref(),
             Self::ActiveGoal(message) => message.session_id.as_ref(),
+            Self::AutocompactState(message) => message.session_id.as_ref(),
             Self::CommandLifecycle(message) => message.session_id.as_ref(),
             Self::Unknown(_) | Self::Undecodable(_) => None,
         }

@@ -200,3 +200,33 @@ open_enum! {
         Cancelled = "cancelled",
     }
 }
+
+wire_struct! {
+    /// When the context will be made smaller.
+    #[derive(Default)]
+    pub struct AutocompactStateMessage ["type" = "autocompact_state"] {
+        /// The numbers.
+        value: Option<AutocompactState>,
+        /// This message.
+        uuid: Option<MessageId>,
+        /// The session.
+        session_id: Option<SessionId>,
+    }
+}
+
+wire_struct! {
+    /// When the context is made smaller.
+    #[derive(Default)]
+    pub struct AutocompactState {
+        /// Whether it is at all.
+        enabled: Option<bool>,
+        /// The tokens that count.
+        effective_window: Option<Number>,
+        /// How many of them may be used.
+        threshold: Option<Number>,
+        /// Whether that is enforced.
+        enforced: Option<bool>,
+        /// Who set it.
+        source: Option<String>,
+    }
+}

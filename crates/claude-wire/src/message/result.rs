@@ -19,6 +19,8 @@ wire_struct! {
         errors: List<String>,
         /// The HTTP status of the API's refusal.
         api_error_status: Option<Number>,
+        /// The API's word for its refusal.
+        api_error_type: Option<String>,
         /// What ended the turn.
         terminal_reason: Option<TerminalReason>,
         /// Why the model stopped.

@@ -30,6 +30,8 @@ wire_struct! {
         iterations: Option<Json>,
         /// The speed that was asked for.
         speed: Option<String>,
+        /// What a fallback to another model gave back.
+        fallback_credit: Option<Json>,
     }
 }
 

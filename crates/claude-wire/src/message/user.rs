@@ -109,6 +109,8 @@ wire_struct! {
         kind: Option<OriginKind>,
         /// What kind of notification.
         subkind: Option<String>,
+        /// The run that it tells of.
+        run_id: Option<String> as "runId",
         /// The channel's server.
         server: Option<String>,
         /// The peer.

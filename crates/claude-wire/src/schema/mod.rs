@@ -84,6 +84,11 @@ impl<'de, T: FromMap<'de>> Visitor<'de> for MapVisitor<T> {
 pub(crate) struct Key<'de>(Cow<'de, str>);
 
 impl Key<'_> {
+    /// The tag of an object that has none.
+    pub(crate) fn none() -> Self {
+        Self(Cow::Borrowed(""))
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,5 +1,6 @@
 //! `open_union!`: one of several structs, told apart by a tag, open to what is not known yet.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
@@ -14,7 +15,7 @@ use crate::schema::FromMap;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Unknown {
-    /// The tag's value.
+    /// The tag's value; empty if there was none and none is required.
     pub kind: String,
     /// All other fields, as they came.
     pub fields: Extra,
@@ -23,7 +24,9 @@ pub struct Unknown {
 
 impl WriteFields for Unknown {
     fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        map.serialize_entry(self.tag, &self.kind)?;
+        if !self.kind.is_empty() {
+            map.serialize_entry(self.tag, &self.kind)?;
+        }
         self.fields.write(map)
     }
 }
@@ -81,15 +84,18 @@ pub(crate) fn unknown<'de, A: MapAccess<'de>>(
 pub(crate) fn late_tag<'de, T, A: MapAccess<'de>>(
     union: &'static str,
     tag: &'static str,
+    optional: bool,
     first: Option<Key<'de>>,
     map: A,
     from_tagged: fn(Key<'de>, Buffered<'de>) -> Result<T, serde_json::Error>,
 ) -> Result<T, A::Error> {
     let (value, rest) = Buffered::collect(first, map, tag)?;
-    let value =
-        value.ok_or_else(|| A::Error::custom(format_args!("{union} without `{tag}`")))?;
-    let kind = Key::deserialize(value)
-        .map_err(|_| A::Error::custom(format_args!("`{tag}` of {union} is not a string")))?;
+    let kind = match value {
+        Some(value) => Key::deserialize(value)
+            .map_err(|_| A::Error::custom(format_args!("`{tag}` of {union} is not a string")))?,
+        None if optional => Key::none(),
+        None => return Err(A::Error::custom(format_args!("{union} without `{tag}`"))),
+    };
     from_tagged(kind, rest).map_err(A::Error::custom)
 }
 
@@ -103,6 +109,9 @@ where
     T: FromMap<'de>,
     D: Deserializer<'de>,
 {
+    let Some(_level) = Level::enter() else {
+        return Err(D::Error::custom(format_args!("more than {MAX_DEPTH} levels of unions")));
+    };
     if !super::isolating() {
         return deserializer.deserialize_map(MapVisitor::<T>::new());
     }
@@ -114,6 +123,34 @@ where
             raw: Json::from(raw.to_owned()),
             reason: error.to_string(),
         }))),
+    }
+}
+
+/// How deep unions may stand inside each other. Messages need five levels; without a limit a line
+/// of nested tool results would overflow the stack, because serde_json's own limit begins anew
+/// wherever a part is read from its raw text.
+const MAX_DEPTH: u8 = 32;
+
+thread_local! {
+    static DEPTH: Cell<u8> = const { Cell::new(0) };
+}
+
+/// One level of nesting, left when dropped.
+struct Level;
+
+impl Level {
+    fn enter() -> Option<Self> {
+        let depth = DEPTH.get();
+        (depth < MAX_DEPTH).then(|| {
+            DEPTH.set(depth + 1);
+            Self
+        })
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
     }
 }
 
@@ -140,13 +177,28 @@ fn tag_of(raw: &RawValue, tag: &str) -> Option<String> {
 
 /// Declares an enum of structs that are told apart by a tag.
 ///
+/// `by optional` lets the tag be absent: the member is then `Unknown` with an empty kind.
+///
 /// Decodes in one pass when the tag is the first key, through borrowed raw text otherwise. Two
 /// more variants are added: `Unknown` for tags that are not in the list, and `Undecodable` for a
 /// member that should be known and does not fit (see [`crate::Message`] for when it is used).
 macro_rules! open_union {
     (
         $(#[$meta:meta])*
-        $vis:vis enum $name:ident by $tag:literal {
+        $vis:vis enum $name:ident by optional $tag:literal { $($variants:tt)+ }
+    ) => {
+        open_union!(@declare true, $tag, $(#[$meta])* $vis enum $name { $($variants)+ });
+    };
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $name:ident by $tag:literal { $($variants:tt)+ }
+    ) => {
+        open_union!(@declare false, $tag, $(#[$meta])* $vis enum $name { $($variants)+ });
+    };
+    (
+        @declare $optional:literal, $tag:literal,
+        $(#[$meta:meta])*
+        $vis:vis enum $name:ident {
             $( $(#[$variant_meta:meta])* $variant:ident($type:ty) = $value:literal ),+ $(,)?
         }
     ) => {
@@ -195,7 +247,14 @@ macro_rules! open_union {
                     let kind = map.next_value()?;
                     return Self::from_tagged(kind, map);
                 }
-                $crate::schema::late_tag(Self::NAME, $tag, first, map, Self::from_tagged)
+                $crate::schema::late_tag(
+                    Self::NAME,
+                    $tag,
+                    $optional,
+                    first,
+                    map,
+                    Self::from_tagged,
+                )
             }
         }
 

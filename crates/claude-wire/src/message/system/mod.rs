@@ -41,7 +41,7 @@ macro_rules! system_union {
     ($( $(#[$meta:meta])* $variant:ident($type:ident) = $subtype:literal, )+) => {
         open_union! {
             /// A message about the session itself.
-            pub enum SystemMessage by "subtype" {
+            pub enum SystemMessage by optional "subtype" {
                 $( $(#[$meta])* $variant(Box<$type>) = $subtype, )+
             }
         }
@@ -113,6 +113,16 @@ system_union! {
     PermissionDenied(PermissionDeniedMessage) = "permission_denied",
     /// Something to know.
     Informational(InformationalMessage) = "informational",
+    /// The session has another title.
+    SessionTitleChanged(SessionTitleChangedMessage) = "session_title_changed",
+    /// The transcript could not be given to the session store.
+    MirrorError(MirrorErrorMessage) = "mirror_error",
+    /// What a turn did.
+    PostTurnSummary(PostTurnSummaryMessage) = "post_turn_summary",
+    /// What a task did.
+    TaskSummary(TaskSummaryMessage) = "task_summary",
+    /// What is known about the session.
+    SessionMetadata(SessionMetadataMessage) = "session_metadata",
     /// Something could not be written to disk.
     SessionWritesLost(SessionWritesLostMessage) = "session_writes_lost",
 }

@@ -91,6 +91,8 @@ system_message! {
         agent_id: Option<AgentId>,
         /// The kind of reason.
         decision_reason_type: Option<String>,
+        /// The reason, for programs.
+        decision_reason_code: Option<String>,
         /// The reason.
         decision_reason: Option<String>,
         /// What the model was told.
@@ -124,4 +126,37 @@ system_message! {
         /// The sessions whose transcripts are not whole.
         transcript_session_ids: List<String>,
     }
+}
+
+system_message! {
+    /// The session has another title.
+    SessionTitleChangedMessage = "session_title_changed" {
+        /// The title.
+        title: Option<String>,
+    }
+}
+
+system_message! {
+    /// The transcript could not be given to the session store.
+    MirrorErrorMessage = "mirror_error" {
+        /// Why.
+        error: Option<String>,
+        /// Which transcript.
+        key: Option<Json>,
+    }
+}
+
+system_message! {
+    /// What a turn did. Its fields are not published: they stand in `extra`.
+    PostTurnSummaryMessage = "post_turn_summary" {}
+}
+
+system_message! {
+    /// What a task did. Its fields are not published: they stand in `extra`.
+    TaskSummaryMessage = "task_summary" {}
+}
+
+system_message! {
+    /// What is known about the session. Its fields are not published: they stand in `extra`.
+    SessionMetadataMessage = "session_metadata" {}
 }

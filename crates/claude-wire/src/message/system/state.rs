@@ -37,6 +37,8 @@ system_message! {
         compact_result: Option<String>,
         /// Why it failed.
         compact_error: Option<String>,
+        /// The user messages that are being answered.
+        user_message_uuids: List<MessageId>,
     }
 }
 

@@ -1,0 +1,67 @@
+//! Subagents, tasks and teammates.
+
+use crate::id::TaskId;
+use crate::json::Json;
+
+hook_input! {
+    /// A subagent begins. Which one stands in `agent_id` and `agent_type`.
+    SubagentStartInput = "SubagentStart" {}
+}
+
+hook_input! {
+    /// A subagent is done. Which one stands in `agent_id` and `agent_type`.
+    SubagentStopInput = "SubagentStop" {
+        /// Whether it goes on only because of a hook.
+        stop_hook_active: Option<bool>,
+        /// Where its transcript is.
+        agent_transcript_path: Option<String>,
+        /// What it said last.
+        last_assistant_message: Option<String>,
+        /// Background tasks that still run.
+        background_tasks: Option<Json>,
+        /// Timers that are set.
+        session_crons: Option<Json>,
+    }
+}
+
+hook_input! {
+    /// A task was put on the list.
+    TaskCreatedInput = "TaskCreated" {
+        /// The task.
+        task_id: Option<TaskId>,
+        /// What it is about.
+        task_subject: Option<String>,
+        /// What is to be done.
+        task_description: Option<String>,
+        /// Who does it.
+        teammate_name: Option<String>,
+        /// The team.
+        team_name: Option<String>,
+    }
+}
+
+hook_input! {
+    /// A task of the list is done.
+    TaskCompletedInput = "TaskCompleted" {
+        /// The task.
+        task_id: Option<TaskId>,
+        /// What it is about.
+        task_subject: Option<String>,
+        /// What was to be done.
+        task_description: Option<String>,
+        /// Who did it.
+        teammate_name: Option<String>,
+        /// The team.
+        team_name: Option<String>,
+    }
+}
+
+hook_input! {
+    /// A teammate has nothing to do.
+    TeammateIdleInput = "TeammateIdle" {
+        /// Who.
+        teammate_name: Option<String>,
+        /// The team.
+        team_name: Option<String>,
+    }
+}
