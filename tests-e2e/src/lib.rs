@@ -1,1 +1,13 @@
-//! End-to-end scenarios.
+//! The project against the real CLI.
+//!
+//! - [`real_cli`]: installs the pinned CLI and starts it with nothing of this machine around it.
+//! - [`scenario`]: what is played on a CLI, one function per scenario, each checking what it sees.
+//! - [`scrub`]: makes a recording fit to be stored: nothing of this machine, little prose.
+//! - [`drift`]: how a new recording differs in shape from the stored one.
+//! - [`corpus`]: where recordings are stored.
+
+pub mod corpus;
+pub mod drift;
+pub mod real_cli;
+pub mod scenario;
+pub mod scrub;

@@ -83,12 +83,14 @@ fn framing(bencher: Bencher<'_, '_>, kind: &str) {
         stream.push(b'\n');
     }
     let mut framer = Framer::default();
-    bencher.counter(ItemsCount::new(LINES)).counter(BytesCount::new(stream.len())).bench_local(|| {
-        for chunk in stream.chunks(64 * 1024) {
-            framer.push(black_box(chunk));
-            while let Some(frame) = framer.next_frame() {
-                black_box(frame);
+    bencher.counter(ItemsCount::new(LINES)).counter(BytesCount::new(stream.len())).bench_local(
+        || {
+            for chunk in stream.chunks(64 * 1024) {
+                framer.push(black_box(chunk));
+                while let Some(frame) = framer.next_frame() {
+                    black_box(frame);
+                }
             }
-        }
-    });
+        },
+    );
 }

@@ -133,18 +133,14 @@ impl Framer {
     }
 
     fn end_line(&mut self, mut line: BytesMut) -> Option<Frame> {
-        if let Some(mut oversized) = self.oversized.take() {
+        let length = line.len() - usize::from(line.last() == Some(&b'\r'));
+        if self.oversized.is_some() || length > self.max_line_bytes {
+            let mut oversized =
+                self.oversized.take().unwrap_or_else(|| OversizedSoFar::new(self.max_line_bytes));
             oversized.add(line);
             return Some(Frame::Oversized(oversized.finish()));
         }
-        if line.last() == Some(&b'\r') {
-            line.truncate(line.len() - 1);
-        }
-        if line.len() > self.max_line_bytes {
-            let mut oversized = OversizedSoFar::new(self.max_line_bytes);
-            oversized.add(line);
-            return Some(Frame::Oversized(oversized.finish()));
-        }
+        line.truncate(length);
         let blank = line.iter().all(u8::is_ascii_whitespace);
         (!blank).then(|| Frame::Line(line.freeze()))
     }
@@ -156,7 +152,9 @@ impl Framer {
         if too_long || (self.oversized.is_some() && self.searched > 0) {
             let line = self.buffer.split_to(self.searched);
             self.searched = 0;
-            self.oversized.get_or_insert_with(|| OversizedSoFar::new(self.max_line_bytes)).add(line);
+            self.oversized
+                .get_or_insert_with(|| OversizedSoFar::new(self.max_line_bytes))
+                .add(line);
         }
     }
 

@@ -1,1 +1,53 @@
 //! A scripted Messages API on loopback.
+//!
+//! The real CLI talks to whatever `ANTHROPIC_BASE_URL` names. [`MockApi`] is a server for that
+//! address which answers from a [`Script`]: texts, tool calls, thinking, errors, slow streams,
+//! streams that break. With it a test runs the real CLI with no network, no key and no money, and
+//! it knows beforehand what "the model" is going to say.
+//!
+//! A script is a list of rules. A rule is chosen by a piece of text in a prompt and answers with
+//! its first [`Reply`], then, each time the CLI comes back with tool results, with its next one.
+//! Nothing depends on the clock or on chance, and ids are counted (`msg_1`, `toolu_1`), so two
+//! runs of one script are alike.
+//!
+//! ```
+//! use claude_agent_testkit::mock_api::{MockApi, Reply, Script};
+//! use serde_json::json;
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let script = Script::new()
+//!     .when("list the files", [Reply::tool("Bash", json!({"command": "ls"})), Reply::text("Done.")])
+//!     .otherwise([Reply::text("Hello from the mock.")]);
+//! let api = MockApi::start(script).await?;
+//!
+//! // The CLI is started with ANTHROPIC_BASE_URL set to `api.base_url()`. Here, a bare request:
+//! let body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).to_string();
+//! let address = api.base_url().replace("http://", "");
+//! let mut connection = tokio::net::TcpStream::connect(&address).await?;
+//! let head = "POST /v1/messages HTTP/1.1\r\nhost: mock\r\nconnection: close\r\n";
+//! let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+//! connection.write_all(request.as_bytes()).await?;
+//! let mut answer = String::new();
+//! connection.read_to_string(&mut answer).await?;
+//!
+//! assert!(answer.contains("Hello from the mock."));
+//! assert_eq!(api.requests()[0].last_prompt().as_deref(), Some("hi"));
+//! # Ok(())
+//! # }
+//! ```
+
+mod body;
+mod log;
+mod message;
+mod reply;
+mod request;
+mod respond;
+mod script;
+mod server;
+
+pub use reply::Reply;
+pub use request::{ApiRequest, Headers};
+pub use script::Script;
+pub use server::MockApi;

@@ -111,8 +111,10 @@ impl<'de> Deserialize<'de> for Number {
         let raw = <&'de RawValue>::deserialize(deserializer)?;
         let text = raw.get();
         if text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
-            return Ok(serde_json::from_str::<MachineNumber>(text)
-                .map_or_else(|_| Self(Repr::Text(Box::new(Json::from(raw.to_owned())))), |number| number.0));
+            return Ok(serde_json::from_str::<MachineNumber>(text).map_or_else(
+                |_| Self(Repr::Text(Box::new(Json::from(raw.to_owned())))),
+                |number| number.0,
+            ));
         }
         Err(serde::de::Error::invalid_type(
             serde::de::Unexpected::Other("another kind of value"),

@@ -189,10 +189,7 @@ impl fmt::Display for Malformed {
 
 impl fmt::Debug for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Malformed")
-            .field("line", &self.line)
-            .field("reason", &self.reason)
-            .finish()
+        f.debug_struct("Malformed").field("line", &self.line).field("reason", &self.reason).finish()
     }
 }
 

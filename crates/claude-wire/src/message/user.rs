@@ -81,11 +81,7 @@ wire_struct! {
 
 impl UserContent {
     fn new(content: impl Into<Content>) -> Self {
-        Self {
-            role: Some(Role::User),
-            content: Some(content.into()),
-            extra: Extra::default(),
-        }
+        Self { role: Some(Role::User), content: Some(content.into()), extra: Extra::default() }
     }
 }
 

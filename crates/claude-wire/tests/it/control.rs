@@ -36,10 +36,13 @@ fn a_prompt_is_written_in_the_shape_that_the_cli_wants() {
 #[test]
 fn a_handshake_names_matchers_and_callbacks() {
     let mut initialize = Initialize::default();
-    let hooks = [("PreToolUse".to_owned(), vec![
-        HookMatcher::new(Some("Bash".to_owned()), ["hook_0"]),
-        HookMatcher::new(None, ["hook_1", "hook_2"]),
-    ])];
+    let hooks = [(
+        "PreToolUse".to_owned(),
+        vec![
+            HookMatcher::new(Some("Bash".to_owned()), ["hook_0"]),
+            HookMatcher::new(None, ["hook_1", "hook_2"]),
+        ],
+    )];
     initialize.hooks = Some(hooks.into());
     let request = HostRequest::Initialize(Box::new(initialize));
     check(
@@ -139,7 +142,8 @@ fn the_id_of_a_response_is_found_inside_or_outside() {
         other => panic!("{other:?}"),
     };
     let inside = r#"{"type":"control_response","response":{"subtype":"success","request_id":"in"},"request_id":"out"}"#;
-    let outside = r#"{"type":"control_response","response":{"subtype":"success"},"request_id":"out"}"#;
+    let outside =
+        r#"{"type":"control_response","response":{"subtype":"success"},"request_id":"out"}"#;
     let odd = r#"{"type":"control_response","request_id":"out","response":{"subtype":"perhaps"}}"#;
     assert_eq!(id(inside), "in");
     assert_eq!(id(outside), "out");

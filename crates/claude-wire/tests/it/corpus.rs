@@ -236,10 +236,8 @@ fn the_corpus_shows_what_the_types_are_for() {
     ] {
         assert!(seen.contains(expected), "no recording shows {expected}; seen: {seen:#?}");
     }
-    let unknown: Vec<_> = HookInput::KNOWN
-        .iter()
-        .filter(|event| !seen.contains(&format!("hook/{event}")))
-        .collect();
+    let unknown: Vec<_> =
+        HookInput::KNOWN.iter().filter(|event| !seen.contains(&format!("hook/{event}"))).collect();
     println!("typed hook events that no recording shows: {unknown:?}");
     println!("{seen:#?}");
 }

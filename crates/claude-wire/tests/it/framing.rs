@@ -1,0 +1,193 @@
+//! Bytes to lines.
+
+use claude_wire::frame::{KEPT_OF_OVERSIZED, Oversized};
+use claude_wire::{Frame, Framer, FromCli};
+use proptest::prelude::*;
+
+/// Everything that a framer gives for these chunks, the last line included.
+fn frames<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Frame> {
+    let mut framer = Framer::new(limit);
+    let mut frames = Vec::new();
+    for chunk in chunks {
+        framer.push(chunk);
+        frames.extend(std::iter::from_fn(|| framer.next_frame()));
+    }
+    frames.extend(framer.finish());
+    frames
+}
+
+fn lines(bytes: &[u8]) -> Vec<String> {
+    frames(1 << 20, [bytes])
+        .into_iter()
+        .map(|frame| match frame {
+            Frame::Line(line) => String::from_utf8_lossy(&line).into_owned(),
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+#[test]
+fn lines_end_at_line_feeds_and_nowhere_else() {
+    assert_eq!(lines(b"a\nb\n"), ["a", "b"]);
+    assert_eq!(lines(b"a\r\nb\r\n"), ["a", "b"]);
+    assert_eq!(lines(b"a\rb\n"), ["a\rb"]);
+    assert_eq!(lines(b"a\r\r\n"), ["a\r"]);
+    assert_eq!(lines("a\u{2028}b\u{85}c\x0bd\n".as_bytes()), ["a\u{2028}b\u{85}c\x0bd"]);
+}
+
+#[test]
+fn blank_lines_are_skipped() {
+    assert_eq!(lines(b"\n\n\r\na\n  \t \n\r\nb\n\n"), ["a", "b"]);
+    assert!(lines(b"").is_empty());
+    assert!(lines(b"\n").is_empty());
+}
+
+#[test]
+fn a_last_line_without_line_feed_is_given_at_the_end() {
+    assert_eq!(lines(b"a\nb"), ["a", "b"]);
+    assert_eq!(lines(b"a\nb\r"), ["a", "b"]);
+    let mut framer = Framer::default();
+    framer.push(b"half");
+    assert_eq!(framer.next_frame(), None);
+    assert_eq!(framer.finish(), Some(Frame::Line("half".into())));
+    assert_eq!(framer.finish(), None);
+}
+
+#[test]
+fn a_line_cut_inside_a_character_is_whole_again() {
+    let text = "{\"type\":\"x\",\"t\":\"\u{1f600}\u{e9}\"}\n".as_bytes();
+    for at in 0..text.len() {
+        let (before, after) = text.split_at(at);
+        assert_eq!(frames(1 << 20, [before, after]), frames(1 << 20, [text]), "cut at {at}");
+    }
+}
+
+#[test]
+fn the_limit_counts_the_line_without_its_break() {
+    for (line, oversized) in [("12345678", false), ("123456789", true)] {
+        for end in ["\n", "\r\n"] {
+            let bytes = format!("{line}{end}next{end}");
+            for size in 1..bytes.len() {
+                let found = frames(8, bytes.as_bytes().chunks(size));
+                assert_eq!(matches!(found[0], Frame::Oversized(_)), oversized, "{bytes:?} {size}");
+                assert_eq!(found[1], Frame::Line("next".into()), "{bytes:?} {size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn both_ends_of_an_oversized_line_are_kept() {
+    let mut line = b"HEAD".to_vec();
+    line.resize(1 << 20, b'.');
+    line.extend_from_slice(b"TAIL");
+    let size = line.len() as u64;
+    line.extend_from_slice(b"\r\nnext\n");
+    for chunk in [1000, 65_537, line.len()] {
+        let found = frames(300_000, line.chunks(chunk));
+        let Frame::Oversized(Oversized { size: told, head, tail, .. }) = &found[0] else {
+            panic!("{chunk}")
+        };
+        assert_eq!(*told, size);
+        assert!(head.starts_with(b"HEAD") && head.len() == KEPT_OF_OVERSIZED);
+        assert!(tail.ends_with(b"TAIL") && tail.len() == KEPT_OF_OVERSIZED);
+        assert_eq!(found[1], Frame::Line("next".into()));
+    }
+}
+
+#[test]
+fn memory_stays_under_twice_the_limit() {
+    const LIMIT: usize = 1 << 20;
+    let mut framer = Framer::new(LIMIT);
+    let chunk = [b'x'; 64 * 1024];
+    for _ in 0..64 {
+        let space = framer.space();
+        let room = (space.capacity() - space.len()).min(chunk.len());
+        space.extend_from_slice(&chunk[..room]);
+        assert!(space.capacity() < 2 * LIMIT, "{}", space.capacity());
+        assert_eq!(framer.next_frame(), None);
+        assert!(framer.buffered() < 2 * LIMIT);
+    }
+    framer.push(b"\n");
+    let Some(Frame::Oversized(oversized)) = framer.next_frame() else { panic!() };
+    assert!(oversized.size > LIMIT as u64);
+    framer.shrink();
+    assert_eq!(framer.buffered(), 0);
+}
+
+#[test]
+fn a_long_line_just_under_the_limit_arrives() {
+    const LIMIT: usize = 60 << 20;
+    let mut framer = Framer::new(LIMIT);
+    let mut sent = 0;
+    while sent < LIMIT {
+        let space = framer.space();
+        let room = (space.capacity() - space.len()).min(LIMIT - sent);
+        space.resize(space.len() + room, b'x');
+        sent += room;
+        assert!(space.capacity() < 2 * LIMIT);
+        assert_eq!(framer.next_frame(), None);
+    }
+    framer.push(b"\n");
+    assert!(matches!(framer.next_frame(), Some(Frame::Line(line)) if line.len() == LIMIT));
+}
+
+#[test]
+fn lines_are_cut_out_of_the_read_buffer_without_a_copy() {
+    let mut framer = Framer::default();
+    let space = framer.space();
+    space.extend_from_slice(b"first\nsecond\n");
+    let start = space.as_ptr() as usize;
+    let Some(Frame::Line(first)) = framer.next_frame() else { panic!() };
+    let Some(Frame::Line(second)) = framer.next_frame() else { panic!() };
+    assert_eq!(first.as_ptr() as usize, start);
+    assert_eq!(second.as_ptr() as usize, start + 6);
+}
+
+/// Streams that come near every rule: long lines, blank ones, odd breaks, half characters.
+fn stream() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        4 => "[a-z{}\",:]{0,12}".prop_map(String::into_bytes),
+        2 => Just(b"\n".to_vec()),
+        1 => Just(b"\r\n".to_vec()),
+        1 => Just(b"\r".to_vec()),
+        1 => Just(b"  ".to_vec()),
+        1 => Just("\u{1f600}".as_bytes().to_vec()),
+        1 => Just(br#"{"type":"result","is_error":true}"#.to_vec()),
+        1 => Just(br#"{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}"#.to_vec()),
+        1 => proptest::collection::vec(any::<u8>(), 0..6),
+        1 => proptest::collection::vec(Just(b'y'), 0..80),
+    ];
+    proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_cuts_give_the_same_lines_and_messages(
+        stream in stream(),
+        limit in 1_usize..200,
+        cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..12),
+    ) {
+        let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
+        places.extend([0, stream.len()]);
+        places.sort_unstable();
+        let chunks = places.windows(2).map(|pair| &stream[pair[0]..pair[1]]);
+        let cut = frames(limit, chunks);
+        let whole = frames(limit, [&stream[..]]);
+        prop_assert_eq!(&cut, &whole);
+        let single = frames(limit, stream.chunks(1));
+        prop_assert_eq!(&single, &whole);
+        for frame in whole {
+            if let Frame::Line(line) = frame {
+                // Whatever it is, it is decoded or refused; nothing panics.
+                match FromCli::decode(line.clone()) {
+                    Ok(FromCli::Message(message)) => prop_assert_eq!(message.raw(), &line),
+                    Ok(_) => {}
+                    Err(malformed) => prop_assert_eq!(&malformed.line, &line),
+                }
+            }
+        }
+    }
+}

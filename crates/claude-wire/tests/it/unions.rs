@@ -73,10 +73,9 @@ fn the_tag_may_come_last() {
 
 #[test]
 fn of_two_equal_tags_the_first_counts() {
-    for text in [
-        r#"{"type":"keeper","type":"result","x":1}"#,
-        r#"{"x":1,"type":"keeper","type":"result"}"#,
-    ] {
+    for text in
+        [r#"{"type":"keeper","type":"result","x":1}"#, r#"{"x":1,"type":"keeper","type":"result"}"#]
+    {
         assert_eq!(Message::decode(text).unwrap().body.kind(), Some("keeper"), "{text}");
         assert_eq!(claude_wire::Envelope::read(text.as_bytes()).unwrap().kind, "keeper");
     }

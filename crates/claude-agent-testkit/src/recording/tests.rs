@@ -1,0 +1,63 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{Channel, Entry, Exit, Header, Recording, What};
+
+const HEADER: &str = r#"## {"format":1,"cli_version":"2.1.325","date":"2026-11-15","scenario":"s","about":"a","argv":["-v"],"env":{"CLAUDE_X":"1"}}"#;
+
+fn at(micros: u64, what: What) -> Entry {
+    Entry::new(Duration::from_micros(micros), what)
+}
+
+#[test]
+fn every_kind_of_entry_survives_writing_and_reading() {
+    let line = |bytes: &'static [u8]| Bytes::from_static(bytes);
+    let entries = vec![
+        at(0, What::Sent(line(b"{\"type\":\"user\"}"))),
+        at(1, What::Received(line(b"\xff\xfe not UTF-8 \r"))),
+        at(2_000_000, What::Received(line(b""))),
+        at(2_000_001, What::Received(line(b"  spaces  "))),
+        at(2_000_002, What::Stderr(line(b"EXIT 1 0"))),
+        at(2_000_003, What::Sent(line(b"EOF"))),
+        at(2_000_004, What::Unfinished(Channel::Sent, line(b"{\"ty"))),
+        at(2_000_005, What::Unfinished(Channel::Received, line(b"{"))),
+        at(2_000_006, What::Unfinished(Channel::Stderr, line(b"\xc3"))),
+        at(2_000_007, What::InputClosed),
+        at(61_000_000, What::Exited(Exit::Signal(15))),
+        at(61_000_000, What::Exited(Exit::Signal(64))),
+        at(61_000_001, What::Exited(Exit::Code(143))),
+    ];
+    let recording = Recording::new(Header::new("all"), entries);
+    assert_eq!(Recording::parse(&recording.to_bytes()), Ok(recording));
+}
+
+#[test]
+fn a_file_is_written_as_it_was_read() {
+    let file = format!(
+        "{HEADER}\n>> 0.000123 {{\"a\":1}}\n<< 0.512034 {{}}\n!! 0.600000 text\n>> 1.200000 EOF\nEXIT 1.300000 SIGTERM\n"
+    );
+    let recording = Recording::parse(file.as_bytes()).unwrap();
+    assert_eq!(recording.exit(), Some(Exit::Signal(15)));
+    assert_eq!(recording.sent().count(), 1);
+    assert_eq!(recording.received().count(), 1);
+    assert_eq!(recording.to_bytes(), file.as_bytes());
+}
+
+#[test]
+fn an_error_names_its_line_and_the_reason() {
+    #[track_caller]
+    fn check(file: &str, line: usize, reason: &str) {
+        let error = Recording::parse(file.as_bytes()).unwrap_err();
+        assert_eq!(error.line, line, "{error}");
+        assert!(error.reason.contains(reason), "{error}");
+    }
+    check("", 1, "empty");
+    check("<< 0.1 {}", 1, "starts with `## `");
+    check("## {\"format\":2}", 1, "format 2 is not known");
+    check("## nonsense", 1, "the header");
+    check(&format!("{HEADER}\n<< 0.1 {{}}\n?? 0.2 x"), 3, "`??` is no mark");
+    check(&format!("{HEADER}\n<< soon {{}}"), 2, "`soon` is not a time");
+    check(&format!("{HEADER}\n<< 0.1 {{}}\n\n"), 3, "is not a time");
+    check(&format!("{HEADER}\nEXIT 1.0 tired"), 2, "neither an exit code nor a signal");
+}

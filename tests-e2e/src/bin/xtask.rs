@@ -1,0 +1,122 @@
+//! The commands of the project that are no tests: `cargo xtask <command>`.
+
+#![expect(clippy::print_stdout, reason = "a command speaks to its caller on stdout")]
+
+use std::{env, error::Error, path::Path, process::ExitCode, sync::Arc};
+
+use claude_agent_testkit::recording::today;
+use tests_e2e::{
+    corpus,
+    drift::Shapes,
+    real_cli::{self, InstalledCli},
+    scenario::{RealCli, SCENARIOS, Scenario},
+    scrub,
+};
+
+const USAGE: &str = "\
+cargo xtask cli               install the pinned CLI and say its version
+cargo xtask record [names…]   play scenarios on the real CLI and store what was said
+cargo xtask drift [names…]    play scenarios and print how they differ from what is stored
+cargo xtask scenarios         list the scenarios";
+
+type Outcome = Result<ExitCode, Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let outcome = match arguments.split_first() {
+        Some((command, [])) if command == "cli" => install().map(|_| ExitCode::SUCCESS),
+        Some((command, names)) if command == "record" => record(names),
+        Some((command, names)) if command == "drift" => drift(names),
+        Some((command, [])) if command == "scenarios" => {
+            list();
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => {
+            println!("{USAGE}");
+            Ok(ExitCode::from(2))
+        }
+    };
+    outcome.unwrap_or_else(|error| {
+        println!("error: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn list() {
+    for scenario in SCENARIOS {
+        println!("{}: {}", scenario.name, scenario.about);
+    }
+}
+
+fn install() -> Result<InstalledCli, Box<dyn Error>> {
+    let cli = real_cli::install()?;
+    println!("claude {}", cli.version);
+    Ok(cli)
+}
+
+fn record(names: &[String]) -> Outcome {
+    let cli = install()?;
+    let directory = corpus::directory(&cli.version);
+    play(cli, &choose(names)?, &directory)
+}
+
+fn drift(names: &[String]) -> Outcome {
+    let cli = install()?;
+    let scenarios = choose(names)?;
+    let stored = corpus::directory(&cli.version);
+    let fresh = tempfile::tempdir()?;
+    let failed = play(cli, &scenarios, fresh.path())?;
+    let differences = shapes(&stored, &scenarios).differences(&shapes(fresh.path(), &scenarios));
+    for difference in &differences {
+        println!("{difference}");
+    }
+    println!("{} differences of shape", differences.len());
+    Ok(if differences.is_empty() { failed } else { ExitCode::FAILURE })
+}
+
+/// The scenarios of these names, or all.
+fn choose(names: &[String]) -> Result<Vec<&'static Scenario>, Box<dyn Error>> {
+    if names.is_empty() {
+        return Ok(SCENARIOS.iter().collect());
+    }
+    let find = |name: &String| {
+        Scenario::named(name).ok_or_else(|| format!("there is no scenario `{name}`").into())
+    };
+    names.iter().map(find).collect()
+}
+
+/// Plays scenarios one after the other and stores each that went as it should.
+fn play(cli: InstalledCli, scenarios: &[&Scenario], directory: &Path) -> Outcome {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let backend = Arc::new(RealCli::new(cli));
+    let date = today();
+    let mut outcome = ExitCode::SUCCESS;
+    for scenario in scenarios {
+        match runtime.block_on(scenario.play(Arc::clone(&backend) as _, &date)) {
+            Ok(recording) => {
+                let leftovers = scrub::leftovers(&recording);
+                if !leftovers.is_empty() {
+                    return Err(format!("{} still holds {leftovers:?}", scenario.name).into());
+                }
+                corpus::store(directory, &recording)?;
+                println!("{}", scenario.name);
+            }
+            Err(failure) => {
+                println!("{} failed\n{failure}", scenario.name);
+                outcome = ExitCode::FAILURE;
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+fn shapes(directory: &Path, scenarios: &[&Scenario]) -> Shapes {
+    let mut shapes = Shapes::default();
+    for scenario in scenarios {
+        // What is not stored yet, or failed just now, shows as a difference.
+        if let Ok(recording) = corpus::load(directory, scenario.name) {
+            shapes.add(&recording);
+        }
+    }
+    shapes
+}

@@ -1,0 +1,223 @@
+//! How a new recording differs in shape from the stored one.
+//!
+//! The shape of a kind of message is the set of its JSON paths with the types of their values. Ids,
+//! times and texts differ in every run and are no part of it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fmt,
+};
+
+use claude_agent_testkit::recording::{Recording, What};
+use serde_json::Value;
+
+/// The shapes of everything that a CLI wrote, by kind of message.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shapes {
+    /// Kind of message, then JSON path and type, then a scenario that shows it.
+    kinds: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// One difference between two sets of shapes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// Whether it is new or gone.
+    pub appeared: bool,
+    /// The kind of message, as `type/subtype`.
+    pub kind: String,
+    /// The path and type in it; the whole kind if there is none.
+    pub path: Option<String>,
+    /// A scenario that shows it.
+    pub scenario: String,
+}
+
+impl Shapes {
+    /// Adds what the CLI wrote in this recording.
+    pub fn add(&mut self, recording: &Recording) {
+        let mut asked = HashMap::new();
+        for entry in &recording.entries {
+            match &entry.what {
+                What::Sent(line) => note_request(line, &mut asked),
+                What::Received(line) => {
+                    if let Ok(message) = serde_json::from_slice(line) {
+                        self.add_message(&message, &asked, &recording.header.scenario);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn add_message(&mut self, message: &Value, asked: &HashMap<String, String>, scenario: &str) {
+        let paths = self.kinds.entry(kind(message, asked)).or_default();
+        let mut found = BTreeSet::new();
+        collect(message, "", &mut found);
+        for path in found {
+            paths.entry(path).or_insert_with(|| scenario.to_owned());
+        }
+    }
+
+    /// What `newer` has and this has not, and the other way round.
+    pub fn differences(&self, newer: &Self) -> Vec<Difference> {
+        let mut differences = Vec::new();
+        one_way(self, newer, true, &mut differences);
+        one_way(newer, self, false, &mut differences);
+        differences.sort_by(|a, b| (&a.kind, &a.path).cmp(&(&b.kind, &b.path)));
+        differences
+    }
+}
+
+fn one_way(without: &Shapes, with: &Shapes, appeared: bool, differences: &mut Vec<Difference>) {
+    for (kind, paths) in &with.kinds {
+        let mut differ = |path: Option<&String>, scenario: &String| {
+            let (kind, path, scenario) = (kind.clone(), path.cloned(), scenario.clone());
+            differences.push(Difference { appeared, kind, path, scenario });
+        };
+        match without.kinds.get(kind) {
+            None => paths.values().take(1).for_each(|scenario| differ(None, scenario)),
+            Some(known) => {
+                for (path, scenario) in paths.iter().filter(|(path, _)| !known.contains_key(*path))
+                {
+                    differ(Some(path), scenario);
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.appeared { '+' } else { '-' };
+        let path = self.path.as_deref().unwrap_or("(the whole message)");
+        write!(f, "{sign} {} {path}  [{}]", self.kind, self.scenario)
+    }
+}
+
+/// Remembers which operation an id belongs to, so that its answer can be named after it.
+fn note_request(line: &[u8], asked: &mut HashMap<String, String>) {
+    let Ok(frame) = serde_json::from_slice::<Value>(line) else { return };
+    if let (Some(id), Some(subtype)) =
+        (frame["request_id"].as_str(), frame["request"]["subtype"].as_str())
+    {
+        asked.insert(id.to_owned(), subtype.to_owned());
+    }
+}
+
+fn kind(message: &Value, asked: &HashMap<String, String>) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
+    let name = text(&message["type"]);
+    let detail = match name.as_str() {
+        "control_request" => {
+            let request = &message["request"];
+            let event = request["input"]["hook_event_name"].as_str();
+            let event = event.map(|event| format!("/{event}")).unwrap_or_default();
+            Some(text(&request["subtype"]) + &event)
+        }
+        "control_response" => {
+            let response = &message["response"];
+            let id = response["request_id"].as_str().unwrap_or_default();
+            let operation = asked.get(id).map_or("?", String::as_str);
+            Some(format!("{operation}/{}", text(&response["subtype"])))
+        }
+        "stream_event" => Some(text(&message["event"]["type"])),
+        _ => message["subtype"].as_str().map(str::to_owned),
+    };
+    detail.map_or_else(|| name.clone(), |detail| format!("{name}/{detail}"))
+}
+
+/// Collects `path: type` of everything below a value.
+fn collect(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    let name = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    if !path.is_empty() {
+        found.insert(format!("{path}: {name}"));
+    }
+    match value {
+        Value::Array(elements) => {
+            for element in elements {
+                // Elements of different types have different fields.
+                let tag = element["type"].as_str().unwrap_or_default();
+                collect(element, &format!("{path}[{tag}]"), found);
+            }
+        }
+        Value::Object(fields) => {
+            for (key, field) in fields {
+                collect(field, &format!("{path}.{}", general(key)), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Names of models, ids and paths are keys in some objects; one of them stands for all.
+fn general(key: &str) -> &str {
+    let is_name = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$');
+    if is_name { key } else { "*" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shapes(lines: &[&str]) -> Shapes {
+        let file = format!("## {{\"format\":1,\"scenario\":\"s\"}}\n{}\n", lines.join("\n"));
+        let mut shapes = Shapes::default();
+        shapes.add(&Recording::parse(file.as_bytes()).unwrap());
+        shapes
+    }
+
+    #[track_caller]
+    fn check(old: &[&str], new: &[&str], expected: &[&str]) {
+        let differences = shapes(old).differences(&shapes(new));
+        let lines: Vec<String> = differences.iter().map(ToString::to_string).collect();
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn values_ids_and_model_names_are_no_difference() {
+        check(
+            &[
+                r#"<< 0.1 {"type":"result","subtype":"success","uuid":"a","ms":1,"m":{"model-1":{"n":1}}}"#,
+            ],
+            &[
+                r#"<< 0.2 {"ms":2.5,"uuid":"b","type":"result","subtype":"success","m":{"model-2":{"n":9}}}"#,
+            ],
+            &[],
+        );
+    }
+
+    #[test]
+    fn fields_types_and_kinds_that_come_and_go_are_named() {
+        check(
+            &[
+                r#"<< 0.1 {"type":"user","a":1,"list":[{"type":"text","text":""}]}"#,
+                r#"<< 0.1 {"type":"old"}"#,
+            ],
+            &[r#"<< 0.1 {"type":"user","a":"1","list":[{"type":"text","text":"","b":null}]}"#],
+            &[
+                "- old (the whole message)  [s]",
+                "- user .a: number  [s]",
+                "+ user .a: string  [s]",
+                "+ user .list[text].b: null  [s]",
+            ],
+        );
+    }
+
+    #[test]
+    fn answers_are_named_after_what_was_asked() {
+        let ask = r#">> 0.1 {"type":"control_request","request_id":"r","request":{"subtype":"interrupt"}}"#;
+        let answer = r#"<< 0.2 {"type":"control_response","response":{"subtype":"success","request_id":"r"}}"#;
+        check(
+            &[ask],
+            &[ask, answer],
+            &["+ control_response/interrupt/success (the whole message)  [s]"],
+        );
+    }
+}

@@ -1,0 +1,205 @@
+//! One CLI process: its pipes, its end, and that nothing of it stays behind.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fs, io,
+    os::unix::process::CommandExt as _,
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use claude_agent_testkit::recording::Exit;
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid},
+};
+use tokio::{
+    process::{ChildStderr, ChildStdin, ChildStdout},
+    sync::watch,
+};
+
+/// How long the CLI may take for each step of its end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A running CLI in a process group of its own. Dropping it ends the group, and waits for that.
+#[derive(Debug)]
+pub struct RealProcess {
+    group: Arc<Group>,
+    exit: watch::Receiver<Option<Exit>>,
+    reaper: Option<thread::JoinHandle<()>>,
+}
+
+/// The ends of the pipes that the client holds.
+pub(crate) struct Pipes {
+    pub(crate) stdin: ChildStdin,
+    pub(crate) stdout: ChildStdout,
+    pub(crate) stderr: ChildStderr,
+}
+
+/// The group may be signalled as long as its leader was not reaped: until then no other process can
+/// get its number. The lock makes the signal and the reaping exclude each other.
+#[derive(Debug)]
+struct Group {
+    leader: Pid,
+    unreaped: Mutex<Option<Child>>,
+}
+
+impl RealProcess {
+    /// Starts `program` with exactly these variables. Must be called inside a tokio runtime.
+    pub(crate) fn start(
+        program: &Path,
+        arguments: &[String],
+        variables: &BTreeMap<String, String>,
+        directory: &Path,
+    ) -> io::Result<(Self, Pipes)> {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .envs(variables)
+            .current_dir(directory)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let missing = || io::Error::other("a pipe of the child is missing");
+        let stdin = child.stdin.take().ok_or_else(missing)?;
+        let stdout = child.stdout.take().ok_or_else(missing)?;
+        let stderr = child.stderr.take().ok_or_else(missing)?;
+        let leader = Pid::from_child(&child);
+        let group = Arc::new(Group { leader, unreaped: Mutex::new(Some(child)) });
+        let (report, exit) = watch::channel(None);
+        let followed = Arc::clone(&group);
+        // A thread, not a task: it also works when the runtime of a panicking test is gone.
+        let reaper = thread::spawn(move || {
+            let exit = followed.reap();
+            report.send_replace(Some(exit));
+        });
+        let process = Self { group, exit, reaper: Some(reaper) };
+        let pipes = Pipes {
+            stdin: ChildStdin::from_std(stdin)?,
+            stdout: ChildStdout::from_std(stdout)?,
+            stderr: ChildStderr::from_std(stderr)?,
+        };
+        Ok((process, pipes))
+    }
+
+    /// The process id of the CLI.
+    pub fn id(&self) -> u32 {
+        self.group.leader.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Waits until the CLI has ended by itself.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing; it can be asked again.
+    pub async fn exited(&self) -> Exit {
+        let mut exit = self.exit.clone();
+        match exit.wait_for(Option::is_some).await {
+            Ok(exit) => exit.unwrap_or(Exit::Code(-1)),
+            Err(_) => Exit::Code(-1),
+        }
+    }
+
+    /// Waits for the end after stdin was closed; helps with SIGTERM and then SIGKILL.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops the waiting; dropping the process still ends it.
+    pub async fn end(&self) -> Exit {
+        for step in [Group::terminate, Group::kill] {
+            if let Ok(exit) = tokio::time::timeout(GRACE, self.exited()).await {
+                return exit;
+            }
+            step(&self.group);
+        }
+        self.exited().await
+    }
+}
+
+impl Drop for RealProcess {
+    fn drop(&mut self) {
+        let Some(reaper) = self.reaper.take() else { return };
+        // SIGTERM first: the CLI's tool shells have sessions of their own, only it can end them.
+        self.group.terminate();
+        let deadline = Instant::now() + GRACE;
+        while !reaper.is_finished() && Instant::now() < deadline {
+            thread::park_timeout(Duration::from_millis(5));
+        }
+        self.group.kill();
+        drop(reaper.join());
+    }
+}
+
+impl Group {
+    fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Ends the group and, because tool shells leave the group, every descendant.
+    fn kill(&self) {
+        if self.lock().is_none() {
+            return;
+        }
+        let descendants = descendants(self.leader);
+        self.signal(Signal::KILL);
+        for process in descendants {
+            // It may have ended by itself meanwhile.
+            let _: Result<(), Errno> = kill_process(process, Signal::KILL);
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if self.lock().is_some() {
+            // The only failure is that nobody is left to be signalled.
+            let _: Result<(), Errno> = kill_process_group(self.leader, signal);
+        }
+    }
+
+    /// Blocks until the leader has ended, ends what is left of its group, and reaps it.
+    fn reap(&self) -> Exit {
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while matches!(waitid(WaitId::Pid(self.leader), ended), Err(Errno::INTR)) {}
+        let mut unreaped = self.lock();
+        let _: Result<(), Errno> = kill_process_group(self.leader, Signal::KILL);
+        let status = unreaped.take().map(|mut child| child.wait());
+        match status {
+            Some(Ok(status)) => status.into(),
+            _ => Exit::Code(-1),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Child>> {
+        self.unreaped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The processes below `root`, found through `/proc`; none where there is no such thing.
+fn descendants(root: Pid) -> HashSet<Pid> {
+    let mut parents = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(process) =
+            name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw)
+        else {
+            continue;
+        };
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // The name in parentheses may hold anything, also spaces and parentheses.
+        let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
+        let parent = fields.split_whitespace().nth(1).and_then(|parent| parent.parse().ok());
+        parents.extend(parent.and_then(Pid::from_raw).map(|parent| (process, parent)));
+    }
+    let mut found = HashSet::from([root]);
+    while let Some((process, _)) =
+        parents.iter().find(|(process, parent)| found.contains(parent) && !found.contains(process))
+    {
+        found.insert(*process);
+    }
+    found.remove(&root);
+    found
+}

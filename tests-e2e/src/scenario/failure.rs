@@ -1,0 +1,30 @@
+//! Why a scenario did not go as it should.
+
+use std::{error::Error, fmt, io};
+
+/// What was expected and did not come, with everything that did.
+#[derive(Debug)]
+pub struct Failure {
+    expected: String,
+    seen: String,
+}
+
+impl Failure {
+    pub(crate) fn new(expected: impl Into<String>, seen: impl Into<String>) -> Self {
+        Self { expected: expected.into(), seen: seen.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected: {}\nseen:\n{}", self.expected, self.seen)
+    }
+}
+
+impl Error for Failure {}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::new("the machine does its part", error.to_string())
+    }
+}

@@ -1,0 +1,277 @@
+//! Every hook event that can be provoked: all events are registered, one callback each.
+
+use claude_agent_testkit::mock_api::{Reply, Script};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Cli, Failure, Outcome, Plan, Stage,
+    answer::{Answer, agreeable},
+    tools::bash,
+};
+
+/// Every event that is published.
+pub(super) const EVENTS: [&str; 33] = [
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "PermissionRequest",
+    "PermissionDenied",
+    "Notification",
+    "UserPromptSubmit",
+    "UserPromptExpansion",
+    "SessionStart",
+    "SessionEnd",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "PreModelSwitch",
+    "PostModelSwitch",
+    "Setup",
+    "TeammateIdle",
+    "TaskCreated",
+    "TaskCompleted",
+    "Elicitation",
+    "ElicitationResult",
+    "ConfigChange",
+    "WorktreeCreate",
+    "WorktreeRemove",
+    "InstructionsLoaded",
+    "CwdChanged",
+    "FileChanged",
+    "DirectoryAdded",
+    "MessageDisplay",
+];
+
+/// Starts the CLI and registers a callback for every event.
+async fn listening(stage: &Stage, plan: Plan) -> Result<Cli, Failure> {
+    let mut cli = stage.start(plan).await?;
+    let hooks: Map<String, Value> = EVENTS
+        .iter()
+        .enumerate()
+        .map(|(number, event)| {
+            let id = format!("hook_{number}");
+            ((*event).to_owned(), json!([{"matcher": null, "hookCallbackIds": [id]}]))
+        })
+        .collect();
+    cli.ask("initialize", json!({"hooks": hooks})).await?;
+    Ok(cli)
+}
+
+fn is_event(line: &Value, event: &str) -> bool {
+    line["request"]["subtype"] == "hook_callback"
+        && line["request"]["input"]["hook_event_name"] == event
+}
+
+fn check_seen(cli: &Cli, events: &[&str]) -> Result<(), Failure> {
+    events.iter().try_for_each(|event| {
+        cli.check(cli.saw(|line| is_event(line, event)), &format!("a callback for {event}"))
+    })
+}
+
+pub(super) async fn hooks_tool_round(stage: &Stage) -> Outcome {
+    let plan = Plan::session(bash("echo hi")).args(&["--allowedTools", "Bash"]);
+    let mut cli = listening(stage, plan).await?;
+    cli.turn("run it").await?;
+    check_seen(
+        &cli,
+        &[
+            "UserPromptSubmit",
+            "PreToolUse",
+            "PostToolUse",
+            "PostToolBatch",
+            "MessageDisplay",
+            "Stop",
+        ],
+    )?;
+    cli.finish(0).await
+}
+
+pub(super) async fn hooks_tool_failure(stage: &Stage) -> Outcome {
+    let plan = Plan::session(bash("exit 3")).args(&["--allowedTools", "Bash"]);
+    let mut cli = listening(stage, plan).await?;
+    cli.turn("run it").await?;
+    check_seen(&cli, &["PostToolUseFailure"])?;
+    cli.finish(0).await
+}
+
+pub(super) async fn hooks_permission(stage: &Stage) -> Outcome {
+    let mut cli = listening(stage, Plan::session(bash("touch made")).asking()).await?;
+    cli.on_request(|request| match request["subtype"].as_str() {
+        Some("can_use_tool") => Answer::Success(json!({"behavior": "deny", "message": "not here"})),
+        _ => agreeable(request),
+    });
+    cli.turn("run it").await?;
+    check_seen(&cli, &["PermissionRequest"])?;
+    cli.finish(0).await
+}
+
+pub(super) async fn hooks_subagent(stage: &Stage) -> Outcome {
+    let script = Script::new().when("greet the world", [Reply::text("Greeted.")]).otherwise([
+        Reply::tool(
+            "Agent",
+            json!({"description": "Greet", "prompt": "greet the world",
+                       "subagent_type": "general-purpose", "run_in_background": false}),
+        ),
+        Reply::text("Done."),
+    ]);
+    let mut cli = listening(stage, Plan::session(script)).await?;
+    cli.turn("delegate").await?;
+    check_seen(&cli, &["SubagentStart", "SubagentStop"])?;
+    cli.finish(0).await
+}
+
+pub(super) async fn hooks_compact(stage: &Stage) -> Outcome {
+    let mut cli = listening(stage, Plan::hello()).await?;
+    cli.turn("hello").await?;
+    cli.turn("/compact").await?;
+    check_seen(&cli, &["PreCompact", "PostCompact"])?;
+    cli.finish(0).await
+}
+
+pub(super) async fn hooks_model_switch(stage: &Stage) -> Outcome {
+    let mut cli = listening(stage, Plan::hello()).await?;
+    cli.turn("hello").await?;
+    cli.ask("set_model", json!({"model": "claude-haiku-5-5"})).await?;
+    cli.turn("hello again").await?;
+    check_seen(&cli, &["PreModelSwitch", "PostModelSwitch"])?;
+    cli.finish(0).await
+}
+
+pub(super) async fn hooks_instructions(stage: &Stage) -> Outcome {
+    // Those of the project itself are loaded before callbacks are known; those below it later.
+    stage.file("CLAUDE.md", "Be brief.\n")?;
+    stage.file("below/CLAUDE.md", "Be briefer.\n")?;
+    stage.file("below/notes.txt", "one\n")?;
+    let script = Script::new().otherwise([
+        Reply::tool("Read", json!({"file_path": stage.path("below/notes.txt")})),
+        Reply::text("Done."),
+    ]);
+    let mut cli = listening(stage, Plan::session(script)).await?;
+    cli.turn("read it").await?;
+    check_seen(&cli, &["InstructionsLoaded"])?;
+    cli.finish(0).await
+}
+
+pub(super) async fn hooks_expansion(stage: &Stage) -> Outcome {
+    stage.file(".claude/commands/greet.md", "Greet $ARGUMENTS.\n")?;
+    let mut cli = listening(stage, Plan::hello()).await?;
+    cli.turn("/greet everybody").await?;
+    check_seen(&cli, &["UserPromptExpansion"])?;
+    cli.finish(0).await
+}
+
+pub(super) async fn hooks_directory(stage: &Stage) -> Outcome {
+    stage.file("library/README.md", "A library.\n")?;
+    let mut cli = listening(stage, Plan::hello()).await?;
+    cli.turn("hello").await?;
+    cli.ask("register_repo_root", json!({"directory": stage.path("library")})).await?;
+    cli.turn("hello again").await?;
+    check_seen(&cli, &["DirectoryAdded"])?;
+    cli.finish(0).await
+}
+
+pub(super) async fn hooks_stop_failure(stage: &Stage) -> Outcome {
+    let script =
+        Script::new().otherwise([Reply::error(400, "invalid_request_error", "that is not right")]);
+    let mut cli = listening(stage, Plan::session(script)).await?;
+    cli.turn("hello").await?;
+    check_seen(&cli, &["StopFailure"])?;
+    cli.finish(1).await
+}
+
+pub(super) async fn hooks_tasks(stage: &Stage) -> Outcome {
+    let script = Script::new().otherwise([
+        Reply::tool("TaskCreate", json!({"subject": "Greet", "description": "Greet everybody"})),
+        Reply::tool("TaskUpdate", json!({"taskId": "1", "status": "completed"})),
+        Reply::text("Done."),
+    ]);
+    let mut cli = listening(
+        stage,
+        Plan::session(script).args(&["--tools", "TaskCreate,TaskUpdate,TaskList,Bash"]),
+    )
+    .await?;
+    cli.turn("plan it").await?;
+    check_seen(&cli, &["TaskCreated", "TaskCompleted"])?;
+    cli.finish(0).await
+}
+
+pub(super) async fn hooks_clear(stage: &Stage) -> Outcome {
+    let mut cli = listening(stage, Plan::hello()).await?;
+    cli.turn("hello").await?;
+    cli.turn("/clear").await?;
+    check_seen(&cli, &["SessionEnd", "SessionStart"])?;
+    cli.finish(0).await
+}
+
+pub(super) async fn hooks_notification(stage: &Stage) -> Outcome {
+    let mut cli = listening(stage, Plan::session(bash("touch made")).asking()).await?;
+    cli.on_request(|request| match request["subtype"].as_str() {
+        Some("can_use_tool") => Answer::Silence,
+        _ => agreeable(request),
+    });
+    cli.say("run it").await?;
+    cli.until("Notification", |line| is_event(line, "Notification")).await?;
+    cli.finish(0).await
+}
+
+pub(super) async fn hooks_permission_denied(stage: &Stage) -> Outcome {
+    let plan = Plan::session(bash("touch ../outside")).args(&["--permission-mode", "auto"]);
+    let mut cli = listening(stage, plan).await?;
+    cli.turn("run it").await?;
+    check_seen(&cli, &["PermissionDenied"])?;
+    cli.finish(0).await
+}
+
+pub(super) async fn hooks_config_change(stage: &Stage) -> Outcome {
+    stage.file(".claude/settings.json", "{}\n")?;
+    let mut cli = listening(stage, Plan::hello()).await?;
+    cli.turn("hello").await?;
+    stage.file(".claude/settings.json", "{\"env\":{\"GREETING\":\"hello\"}}\n")?;
+    cli.until("ConfigChange", |line| is_event(line, "ConfigChange")).await?;
+    cli.finish(0).await
+}
+
+pub(super) async fn hooks_worktree(stage: &Stage) -> Outcome {
+    let script = Script::new().otherwise([
+        Reply::tool("EnterWorktree", json!({"name": "side"})),
+        Reply::tool("ExitWorktree", json!({"action": "remove", "discard_changes": true})),
+        Reply::text("Done."),
+    ]);
+    stage.file("side/file", "x\n")?;
+    let path = stage.path("side");
+    let plan = Plan::session(script).args(&["--allowedTools", "EnterWorktree,ExitWorktree"]);
+    let mut cli = listening(stage, plan).await?;
+    cli.on_request(move |request| {
+        if request["input"]["hook_event_name"] == "WorktreeCreate" {
+            let output = json!({"hookEventName": "WorktreeCreate", "worktreePath": path});
+            return Answer::Success(json!({"hookSpecificOutput": output}));
+        }
+        agreeable(request)
+    });
+    cli.turn("use a worktree").await?;
+    check_seen(&cli, &["WorktreeCreate", "WorktreeRemove"])?;
+    cli.finish(0).await
+}
+
+pub(super) async fn hooks_file_changed(stage: &Stage) -> Outcome {
+    stage.file("watched.txt", "one\n")?;
+    let mut cli = listening(stage, Plan::hello()).await?;
+    let watched = stage.path("watched.txt");
+    cli.on_request(move |request| {
+        if request["input"]["hook_event_name"] == "SessionStart" {
+            let output = json!({"hookEventName": "SessionStart", "watchPaths": [watched]});
+            return Answer::Success(json!({"hookSpecificOutput": output}));
+        }
+        agreeable(request)
+    });
+    cli.turn("hello").await?;
+    cli.turn("/clear").await?;
+    cli.turn("hello again").await?;
+    stage.file("watched.txt", "two\n")?;
+    cli.until("FileChanged", |line| is_event(line, "FileChanged")).await?;
+    cli.finish(0).await
+}

@@ -1,0 +1,180 @@
+//! In-process MCP servers.
+
+use claude_agent_testkit::mock_api::{Reply, Script};
+use serde_json::{Value, json};
+
+use super::{
+    Outcome, Plan, Stage,
+    answer::{Answer, agreeable},
+    tools::tool_results,
+};
+
+const CONFIG: &str = r#"{"mcpServers":{"calc":{"type":"sdk","name":"calc"}}}"#;
+const ALL: &str = "mcp__calc__add,mcp__calc__look,mcp__calc__fail";
+
+/// A session with the in-process server `calc`, all of whose tools are allowed.
+fn with_calc(script: Script) -> Plan {
+    Plan::session(script).args(&["--mcp-config", CONFIG, "--allowedTools", ALL])
+}
+
+fn calls(line: &Value, method: &str) -> bool {
+    line["request"]["subtype"] == "mcp_message" && line["request"]["message"]["method"] == method
+}
+
+pub(super) async fn mcp_tool(stage: &Stage) -> Outcome {
+    let script = Script::new()
+        .otherwise([Reply::tool("mcp__calc__add", json!({"a": 2, "b": 3})), Reply::text("Five.")]);
+    let mut cli = stage.start(with_calc(script)).await?;
+    cli.initialize().await?;
+    cli.check(cli.saw(|line| calls(line, "initialize")), "the server is asked before the answer")?;
+    let result = cli.turn("add 2 and 3").await?;
+    cli.check(result["result"] == "Five.", "the turn goes on")?;
+    cli.check(
+        cli.saw(|line| tool_results(line).any(|block| block["content"][0]["text"] == "5")),
+        "the model gets the sum",
+    )?;
+    let status = cli.ask("mcp_status", json!({})).await?;
+    cli.check(status["mcpServers"][0]["status"] == "connected", "the server is connected")?;
+    cli.finish(0).await
+}
+
+pub(super) async fn mcp_read_only_tools_in_parallel(stage: &Stage) -> Outcome {
+    let call = |a: i32| ("mcp__calc__look", json!({"a": a, "b": 1}));
+    let (name, input) = call(0);
+    let reply = (1..4).fold(Reply::tool(name, input), |reply, a| {
+        let (name, input) = call(a);
+        reply.and_tool(name, input)
+    });
+    let script = Script::new().otherwise([reply, Reply::text("Looked.")]);
+    let mut cli = stage.start(with_calc(script)).await?;
+    // Nothing is answered until all calls are open, which proves that they are open at once.
+    cli.on_request(|request| match request["message"]["method"].as_str() {
+        Some("tools/call") => Answer::Silence,
+        _ => agreeable(request),
+    });
+    cli.initialize().await?;
+    cli.say("look four times").await?;
+    let mut open = Vec::new();
+    while open.len() < 4 {
+        open.push(cli.until("a call", |line| calls(line, "tools/call")).await?);
+    }
+    for request in open {
+        let Answer::Success(payload) = agreeable(&request["request"]) else { continue };
+        let id = &request["request_id"];
+        cli.send(&format!(
+            r#"{{"type":"control_response","response":{{"subtype":"success","request_id":{id},"response":{payload}}}}}"#
+        ))
+        .await?;
+    }
+    cli.result().await?;
+    cli.idle().await?;
+    cli.finish(0).await
+}
+
+pub(super) async fn mcp_tool_error(stage: &Stage) -> Outcome {
+    let script = Script::new()
+        .otherwise([Reply::tool("mcp__calc__fail", json!({})), Reply::text("It failed.")]);
+    let mut cli = stage.start(with_calc(script)).await?;
+    cli.initialize().await?;
+    cli.turn("fail").await?;
+    cli.check(
+        cli.saw(|line| tool_results(line).any(|block| block["is_error"] == true)),
+        "the model is told that the tool failed",
+    )?;
+    cli.finish(0).await
+}
+
+pub(super) async fn mcp_protocol_error(stage: &Stage) -> Outcome {
+    let script = Script::new().otherwise([
+        Reply::tool("mcp__calc__add", json!({"a": 2, "b": 3})),
+        Reply::text("It failed."),
+    ]);
+    let mut cli = stage.start(with_calc(script)).await?;
+    cli.on_request(|request| match request["message"]["method"].as_str() {
+        Some("tools/call") => {
+            let error = json!({"code": -32602, "message": "no such number"});
+            let response =
+                json!({"jsonrpc": "2.0", "id": request["message"]["id"], "error": error});
+            Answer::Success(json!({"mcp_response": response}))
+        }
+        _ => agreeable(request),
+    });
+    cli.initialize().await?;
+    cli.turn("add").await?;
+    cli.check(
+        cli.saw(|line| tool_results(line).any(|block| block["is_error"] == true)),
+        "the model is told that the call failed",
+    )?;
+    cli.finish(0).await
+}
+
+pub(super) async fn mcp_call_interrupted(stage: &Stage) -> Outcome {
+    let script = Script::new()
+        .otherwise([Reply::tool("mcp__calc__add", json!({"a": 2, "b": 3})), Reply::text("Five.")]);
+    let mut cli = stage.start(with_calc(script)).await?;
+    cli.on_request(|request| match request["message"]["method"].as_str() {
+        Some("tools/call") => Answer::Silence,
+        _ => agreeable(request),
+    });
+    cli.initialize().await?;
+    cli.say("add").await?;
+    cli.until("the call", |line| calls(line, "tools/call")).await?;
+    cli.request("interrupt", json!({})).await?;
+    cli.result().await?;
+    cli.idle().await?;
+    cli.check(
+        cli.saw(|line| calls(line, "notifications/cancelled")),
+        "the call is cancelled in the words of MCP",
+    )?;
+    cli.finish(1).await
+}
+
+/// A server of its own process that asks the user for a name, in the words of a shell.
+const ASKING_SERVER: &str = r#"
+reply() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"method":"initialize"'*)
+      reply "$id" '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"asker","version":"1.0.0"}}' ;;
+    *'"method":"tools/list"'*)
+      reply "$id" '{"tools":[{"name":"greet","description":"Greets","inputSchema":{"type":"object","properties":{}}}]}' ;;
+    *'"method":"tools/call"'*)
+      call=$id
+      printf '%s\n' '{"jsonrpc":"2.0","id":900,"method":"elicitation/create","params":{"message":"Who is it?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}' ;;
+    *'"id":900'*)
+      reply "$call" '{"content":[{"type":"text","text":"Hello, you."}]}' ;;
+    *'"id":'*)
+      reply "$id" '{}' ;;
+  esac
+done
+"#;
+
+pub(super) async fn mcp_elicitation(stage: &Stage) -> Outcome {
+    stage.file("server.sh", ASKING_SERVER)?;
+    let servers = json!({"asker": {"command": "sh", "args": [stage.path("server.sh")]}});
+    let config = json!({"mcpServers": servers}).to_string();
+    let script = Script::new()
+        .otherwise([Reply::tool("mcp__asker__greet", json!({})), Reply::text("Greeted.")]);
+    let plan = Plan::session(script).args(&[
+        "--mcp-config",
+        &config,
+        "--allowedTools",
+        "mcp__asker__greet",
+    ]);
+    let mut cli = stage.start(plan).await?;
+    cli.on_request(|request| match request["subtype"].as_str() {
+        Some("elicitation") => {
+            Answer::Success(json!({"action": "accept", "content": {"name": "Ada"}}))
+        }
+        _ => agreeable(request),
+    });
+    let hooks = json!({
+        "Elicitation": [{"matcher": null, "hookCallbackIds": ["hook_0"]}],
+        "ElicitationResult": [{"matcher": null, "hookCallbackIds": ["hook_1"]}],
+    });
+    cli.ask("initialize", json!({"hooks": hooks})).await?;
+    cli.turn("greet").await?;
+    cli.check(cli.saw(|line| line["request"]["subtype"] == "elicitation"), "the host is asked")?;
+    cli.finish(0).await
+}

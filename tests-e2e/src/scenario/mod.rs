@@ -1,0 +1,83 @@
+//! What is played on a CLI.
+//!
+//! A scenario starts a CLI on a [`Backend`], talks to it and checks what it says; it fails when the
+//! CLI does not behave as it is known to. What was said is its [`Recording`].
+
+mod answer;
+mod backend;
+mod cli;
+mod failure;
+mod ids;
+mod line;
+pub mod probe;
+mod stage;
+mod table;
+
+mod api_errors;
+mod content;
+mod hook_effects;
+mod hooks;
+mod interrupts;
+mod mcp;
+mod operations;
+mod permissions;
+mod queue;
+mod rare;
+mod startup;
+mod tasks;
+mod tools;
+mod turns;
+
+use std::{fmt, sync::Arc};
+
+use claude_agent_testkit::recording::Recording;
+
+pub use self::{
+    backend::{Backend, BoxFuture, Launch, Process, RealCli, Running},
+    cli::Cli,
+    failure::Failure,
+    stage::{Plan, Stage},
+    table::SCENARIOS,
+};
+use crate::scrub;
+
+/// Something to play on a CLI.
+#[non_exhaustive]
+pub struct Scenario {
+    /// Its name, also of its recording.
+    pub name: &'static str,
+    /// One sentence on what it shows.
+    pub about: &'static str,
+    run: fn(Arc<Stage>) -> BoxFuture<'static, Result<Recording, Failure>>,
+}
+
+impl Scenario {
+    /// The scenario of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        SCENARIOS.iter().find(|scenario| scenario.name == name)
+    }
+
+    /// Plays it, and returns what was said, fit to be stored under this date.
+    ///
+    /// # Errors
+    ///
+    /// When the CLI does not behave as the scenario knows it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the CLI.
+    pub async fn play(&self, backend: Arc<dyn Backend>, date: &str) -> Result<Recording, Failure> {
+        let stage = Arc::new(Stage::new(backend, self.name, self.about, date)?);
+        let recording = (self.run)(Arc::clone(&stage)).await?;
+        Ok(scrub::recording(&recording, stage.world()))
+    }
+}
+
+impl fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scenario").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What a scenario function returns.
+type Outcome = Result<Recording, Failure>;

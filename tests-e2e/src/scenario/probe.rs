@@ -1,0 +1,66 @@
+//! What is asked of the launcher itself and is no part of the corpus.
+
+use std::{fs, path::Path, sync::Arc};
+
+use serde_json::json;
+
+use super::{Backend, Cli, Failure, Plan, Stage, tools::bash};
+use crate::real_cli::World;
+
+/// The environment that a tool sees, in the form of `env`.
+///
+/// # Errors
+///
+/// When the CLI does not run the tool.
+///
+/// # Cancel safety
+///
+/// Dropping the future ends the CLI.
+pub async fn environment_of_a_tool(backend: Arc<dyn Backend>) -> Result<String, Failure> {
+    let stage = Stage::new(backend, "environment", "", "")?;
+    let plan = Plan::session(bash("env > environment")).args(&["--allowedTools", "Bash"]);
+    let mut cli = stage.start(plan).await?;
+    cli.initialize().await?;
+    cli.turn("run it").await?;
+    let environment = stage.text_of("environment");
+    cli.finish(0).await?;
+    environment.ok_or_else(|| Failure::new("the tool writes its environment", ""))
+}
+
+/// A CLI whose tool runs for a minute, and the world it lives in.
+///
+/// # Errors
+///
+/// When the CLI does not run the tool.
+///
+/// # Cancel safety
+///
+/// Dropping the future ends the CLI.
+pub async fn busy_with_a_tool(backend: Arc<dyn Backend>) -> Result<(Cli, Arc<World>), Failure> {
+    let stage = Stage::new(backend, "busy", "", "")?;
+    let plan = Plan::session(bash("touch begun; sleep 60")).args(&["--allowedTools", "Bash"]);
+    let mut cli = stage.start(plan).await?;
+    cli.ask("initialize", json!({})).await?;
+    cli.say("run it").await?;
+    cli.until("the call", |line| line["message"]["content"][0]["type"] == "tool_use").await?;
+    cli.wait("the tool runs", stage.appears("begun")).await?;
+    Ok((cli, Arc::clone(stage.world())))
+}
+
+/// The processes that were started in this world and live, found through `/proc`.
+pub fn alive_in(world: &World) -> Vec<String> {
+    let home = format!("HOME={}", world.home().display());
+    let lives_here = |process: &Path| {
+        let environment = fs::read(process.join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == home.as_bytes())
+    };
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .map(|entry| entry.path())
+        .filter(|process| lives_here(process))
+        .map(|process| {
+            let command = fs::read(process.join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&command).replace('\0', " ")
+        })
+        .collect()
+}

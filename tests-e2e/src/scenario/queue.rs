@@ -1,0 +1,142 @@
+//! Several messages at once: the CLI decides which of them share a turn.
+
+use claude_agent_testkit::mock_api::{Reply, Script};
+use serde_json::{Value, json};
+
+use super::{Cli, Failure, Outcome, Plan, Stage, cli::user_frame, tools::bash};
+
+/// Sends prompts in one write; returns their ids.
+async fn say_together(cli: &mut Cli, prompts: &[&str]) -> Result<Vec<String>, Failure> {
+    let ids: Vec<String> = prompts.iter().map(|_| cli.message_id()).collect();
+    let frames: Vec<String> =
+        prompts.iter().zip(&ids).map(|(prompt, id)| user_frame(&json!(prompt), Some(id))).collect();
+    let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
+    cli.send_lines(&frames).await?;
+    Ok(ids)
+}
+
+/// Reads results until each of these messages is named by one; returns how many it took.
+async fn until_all_are_named(cli: &mut Cli, ids: &[String]) -> Result<usize, Failure> {
+    let mut named: Vec<Value> = Vec::new();
+    let mut results = 0;
+    while !ids.iter().all(|id| named.iter().any(|name| name == id)) {
+        let result = cli.result().await?;
+        named.extend(result["user_message_uuids"].as_array().cloned().unwrap_or_default());
+        results += 1;
+    }
+    cli.idle().await?;
+    Ok(results)
+}
+
+fn life(cli: &Cli, id: &str) -> Vec<String> {
+    cli.history()
+        .iter()
+        .filter(|line| line["type"] == "command_lifecycle" && line["command_uuid"] == id)
+        .filter_map(|line| line["state"].as_str().map(str::to_owned))
+        .collect()
+}
+
+pub(super) async fn two_messages_at_once(stage: &Stage) -> Outcome {
+    let mut cli = stage.start(Plan::hello()).await?;
+    cli.initialize().await?;
+    let ids = say_together(&mut cli, &["first", "second"]).await?;
+    let results = until_all_are_named(&mut cli, &ids).await?;
+    cli.check(results == 2, "two messages make two results")?;
+    cli.finish(0).await
+}
+
+pub(super) async fn three_messages_at_once(stage: &Stage) -> Outcome {
+    let mut cli = stage.start(Plan::hello()).await?;
+    cli.initialize().await?;
+    let ids = say_together(&mut cli, &["first", "second", "third"]).await?;
+    let results = until_all_are_named(&mut cli, &ids).await?;
+    cli.check(results == 2, "the second and the third share a result")?;
+    cli.finish(0).await
+}
+
+pub(super) async fn message_joins_a_turn(stage: &Stage) -> Outcome {
+    let plan = Plan::session(bash("touch begun; until [ -e go ]; do sleep 0.05; done"))
+        .args(&["--allowedTools", "Bash"]);
+    let mut cli = stage.start(plan).await?;
+    cli.initialize().await?;
+    let first = cli.say("run it").await?;
+    cli.wait("the tool runs", stage.appears("begun")).await?;
+    let second = cli.say("and hurry").await?;
+    cli.until("the second is queued", |line| {
+        line["type"] == "command_lifecycle" && line["command_uuid"] == *second
+    })
+    .await?;
+    stage.file("go", "")?;
+    let result = cli.result().await?;
+    cli.check(result["user_message_uuids"] == json!([first, second]), "both share the result")?;
+    cli.idle().await?;
+    cli.finish(0).await
+}
+
+pub(super) async fn queued_message_and_interrupt(stage: &Stage) -> Outcome {
+    let script = Script::new().when("second", [Reply::text("Two.")]).otherwise([Reply::text(
+        "A long answer.",
+    )
+    .deltas_of(3)
+    .hold()]);
+    let plan = Plan::session(script).args(&["--include-partial-messages"]);
+    let mut cli = stage.start(plan).await?;
+    cli.initialize().await?;
+    cli.say("first").await?;
+    cli.until("the first piece", |line| line["event"]["type"] == "content_block_delta").await?;
+    let second = cli.say("second").await?;
+    cli.until("the second is queued", |line| {
+        line["type"] == "command_lifecycle" && line["command_uuid"] == *second
+    })
+    .await?;
+    let receipt = cli.ask("interrupt", json!({})).await?;
+    cli.check(receipt["still_queued"] == json!([second]), "the receipt names what is queued")?;
+    let results = until_all_are_named(&mut cli, &[second]).await?;
+    cli.check(results == 2, "the queued message has its own turn")?;
+    cli.finish(0).await
+}
+
+pub(super) async fn queued_message_cancelled(stage: &Stage) -> Outcome {
+    let plan = Plan::session(bash("touch begun; until [ -e go ]; do sleep 0.05; done"))
+        .args(&["--allowedTools", "Bash"]);
+    let mut cli = stage.start(plan).await?;
+    cli.initialize().await?;
+    let first = cli.say("run it").await?;
+    cli.wait("the tool runs", stage.appears("begun")).await?;
+    let second = cli.say("never mind").await?;
+    cli.until("the second is queued", |line| {
+        line["type"] == "command_lifecycle" && line["command_uuid"] == *second
+    })
+    .await?;
+    let answer = cli.ask("cancel_async_message", json!({"message_uuid": second})).await?;
+    cli.check(answer["cancelled"] == true, "the message is withdrawn")?;
+    let answer = cli.ask("cancel_async_message", json!({"message_uuid": second})).await?;
+    cli.check(answer["cancelled"] == false, "it cannot be withdrawn twice")?;
+    stage.file("go", "")?;
+    let result = cli.result().await?;
+    cli.check(result["user_message_uuids"] == json!([first]), "the result names the first alone")?;
+    cli.idle().await?;
+    let end = life(&cli, &second);
+    cli.check(end.last().is_some_and(|state| state == "cancelled"), "its life ends as cancelled")?;
+    cli.finish(0).await
+}
+
+pub(super) async fn queued_messages_dropped_by_interrupt(stage: &Stage) -> Outcome {
+    let script = Script::new().otherwise([Reply::text("A long answer.").deltas_of(3).hold()]);
+    let plan = Plan::session(script).args(&["--include-partial-messages"]);
+    let mut cli = stage.start(plan).await?;
+    cli.initialize().await?;
+    cli.say("first").await?;
+    cli.until("the first piece", |line| line["event"]["type"] == "content_block_delta").await?;
+    let second = cli.say("second").await?;
+    cli.until("the second is queued", |line| {
+        line["type"] == "command_lifecycle" && line["command_uuid"] == *second
+    })
+    .await?;
+    cli.ask("interrupt", json!({"cancel_queued": true})).await?;
+    cli.result().await?;
+    cli.idle().await?;
+    let end = life(&cli, &second);
+    cli.check(end.last().is_some_and(|state| state == "cancelled"), "the queued one is cancelled")?;
+    cli.finish(1).await
+}

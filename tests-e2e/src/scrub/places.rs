@@ -1,0 +1,108 @@
+//! Paths, ports, process ids, keys and names of this machine.
+
+use std::path::Path;
+
+use crate::real_cli::{DUMMY_KEY, World};
+
+/// What is replaced, and by what.
+#[derive(Debug)]
+pub(super) struct Places {
+    exact: Vec<(String, String)>,
+}
+
+impl Places {
+    pub(super) fn of(world: &World) -> Self {
+        let user = rustix::process::getuid().as_raw();
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let mut exact = Vec::new();
+        let mut place = |path: &Path, stand_in: &str| {
+            let path = path.to_string_lossy().into_owned();
+            // The CLI names directories after paths, with a dash for whatever is not alphanumeric.
+            exact.push((dashed(&path), dashed(stand_in)));
+            exact.push((path, stand_in.to_owned()));
+        };
+        // The longer path first: the others are its beginnings.
+        place(&world.temporary().join(format!("claude-{user}")), "/run/cc/claude-1000");
+        place(&world.temporary(), "/run/cc");
+        place(&world.project(), "/srv/project");
+        place(&world.home(), "/home/user");
+        place(world.root(), "/srv");
+        exact.push((DUMMY_KEY.to_owned(), "dummy".to_owned()));
+        // A name as short as `vm` also stands inside other words, so only a whole string counts.
+        exact.push((format!("\"{host}\""), "\"host\"".to_owned()));
+        Self { exact }
+    }
+
+    pub(super) fn scrub(&self, line: &str) -> String {
+        let mut line = line.to_owned();
+        for (this, stand_in) in &self.exact {
+            if line.contains(this.as_str()) {
+                line = line.replace(this.as_str(), stand_in);
+            }
+        }
+        line = number_after(&line, "127.0.0.1:", "4000");
+        line = number_after(&line, "\"pid\":", "4242");
+        number_after(&line, "/cc-socks/", "4242")
+    }
+}
+
+fn dashed(path: &str) -> String {
+    path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+}
+
+/// Replaces the digits that follow each `mark`.
+fn number_after(line: &str, mark: &str, stand_in: &str) -> String {
+    let mut pieces = line.split(mark);
+    let mut scrubbed = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let rest = piece.trim_start_matches(|c: char| c.is_ascii_digit());
+        scrubbed.push_str(mark);
+        if rest.len() < piece.len() {
+            scrubbed.push_str(stand_in);
+        }
+        scrubbed.push_str(rest);
+    }
+    scrubbed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_this_machine_get_stand_ins() {
+        let world = World::new().unwrap();
+        let places = Places::of(&world);
+        let user = rustix::process::getuid().as_raw();
+        let project = world.project().display().to_string();
+        let check = |line: String, expected: &str| assert_eq!(places.scrub(&line), expected);
+        check(format!(r#"{{"cwd":"{project}"}}"#), r#"{"cwd":"/srv/project"}"#);
+        check(format!("{project}/notes.txt"), "/srv/project/notes.txt");
+        check(
+            format!("{}/projects/{}/x.jsonl", world.config().display(), dashed(&project)),
+            "/home/user/.claude/projects/-srv-project/x.jsonl",
+        );
+        check(
+            format!("{}/claude-{user}/{}/t", world.temporary().display(), dashed(&project)),
+            "/run/cc/claude-1000/-srv-project/t",
+        );
+        check(
+            format!("{}/cc-socks/9229.sock", world.temporary().display()),
+            "/run/cc/cc-socks/4242.sock",
+        );
+        check(format!("x-api-key: {DUMMY_KEY}"), "x-api-key: dummy");
+    }
+
+    #[test]
+    fn numbers_of_this_run_get_stand_ins() {
+        assert_eq!(
+            number_after("http://127.0.0.1:39001/v1", "127.0.0.1:", "4000"),
+            "http://127.0.0.1:4000/v1"
+        );
+        assert_eq!(
+            number_after(r#"{"pid":12,"a":12}"#, "\"pid\":", "4242"),
+            r#"{"pid":4242,"a":12}"#
+        );
+        assert_eq!(number_after(r#"{"pid":null}"#, "\"pid\":", "4242"), r#"{"pid":null}"#);
+    }
+}

@@ -1,0 +1,91 @@
+//! Keeps `docs/conformance.md` honest.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tests_e2e::scenario::SCENARIOS;
+
+/// The families of the specification and how many requirements each has.
+const FAMILIES: &[(&str, u32)] = &[
+    ("CLI", 7),
+    ("ARG", 13),
+    ("DEC", 12),
+    ("MSG", 5),
+    ("QRY", 11),
+    ("SES", 14),
+    ("CTL", 8),
+    ("HOK", 8),
+    ("PRM", 5),
+    ("MCP", 9),
+    ("OPT", 7),
+    ("ERR", 5),
+    ("STP", 5),
+    ("TRN", 1),
+    ("PLT", 1),
+    ("HIS", 2),
+    ("DOC", 4),
+    ("TST", 5),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// What stands in the last column, by id.
+fn rows() -> BTreeMap<String, Vec<String>> {
+    let table = fs::read_to_string(root().join("docs/conformance.md")).unwrap();
+    table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"))
+        .map(|row| row.split(" | ").collect::<Vec<_>>())
+        .filter(|cells| cells.len() == 3 && cells[0] != "id")
+        .map(|cells| (cells[0].to_owned(), cells[2].split("<br>").map(str::to_owned).collect()))
+        .collect()
+}
+
+#[test]
+fn every_requirement_has_a_row() {
+    let rows = rows();
+    let mut expected = 0;
+    for (family, count) in FAMILIES {
+        for number in 1..=*count {
+            let id = format!("{family}-{number}");
+            assert!(rows.contains_key(&id), "docs/conformance.md has no row for {id}");
+            expected += 1;
+        }
+    }
+    assert_eq!(rows.len(), expected, "docs/conformance.md has rows for ids that do not exist");
+}
+
+#[test]
+fn every_named_test_exists() {
+    for (id, proofs) in rows() {
+        assert!(!proofs.is_empty(), "{id} names neither a test nor an issue");
+        for proof in proofs {
+            match proof.strip_prefix('`').and_then(|proof| proof.strip_suffix('`')) {
+                Some(test) => assert!(exists(test), "{id} names {test}, which does not exist"),
+                None => assert!(
+                    proof.starts_with("issue ") || proof.starts_with("second stage"),
+                    "{id}: {proof}"
+                ),
+            }
+        }
+    }
+}
+
+fn exists(test: &str) -> bool {
+    let (place, path) = test.split_once('/').unwrap();
+    if place == "real" {
+        return SCENARIOS.iter().any(|scenario| scenario.name == path);
+    }
+    let folder = match place {
+        "wire" => "crates/claude-wire/tests/it",
+        "testkit" => "crates/claude-agent-testkit/tests/it",
+        "e2e" => "tests-e2e/tests",
+        other => panic!("no such place: {other}"),
+    };
+    let (file, name) = path.split_once("::").unwrap();
+    let text = fs::read_to_string(root().join(folder).join(format!("{file}.rs")));
+    text.is_ok_and(|text| text.contains(&format!("fn {name}(")))
+}

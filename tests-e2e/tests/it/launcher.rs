@@ -1,0 +1,105 @@
+//! What the launcher promises: nothing of the machine goes in, and nothing stays behind.
+
+use std::{
+    collections::BTreeSet,
+    env,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    process::{Command, ExitCode},
+    sync::Arc,
+};
+
+use libtest_mimic::{Failed, Trial};
+use tests_e2e::{
+    real_cli::{InstallError, InstalledCli, World},
+    scenario::{Backend, RealCli, probe},
+};
+
+/// Set in a copy of this process that starts the CLI and prints what a tool sees.
+const PROBE: &str = "CLAUDE_E2E_PROBE";
+const SECRET: &str = "must-not-be-seen";
+
+/// What the CLI, the shell and the launcher set themselves.
+const EXPECTED: &[&str] =
+    &["PATH", "HOME", "PWD", "OLDPWD", "SHLVL", "SHELL", "_", "TMPDIR", "TEMP", "TMP", "USER"];
+
+pub(crate) fn is_probe() -> bool {
+    env::var_os(PROBE).is_some()
+}
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "its parent reads both")]
+pub(crate) fn run_probe(cli: Result<InstalledCli, InstallError>) -> ExitCode {
+    let environment = cli.map_err(|error| error.to_string()).and_then(|cli| {
+        let backend = Arc::new(RealCli::new(cli));
+        let played = super::block_on(probe::environment_of_a_tool(backend));
+        played.map_err(|error| error.to_string())?.map_err(|failure| failure.to_string())
+    });
+    match environment {
+        Ok(environment) => {
+            println!("{environment}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+pub(crate) fn trials(backend: &Arc<dyn Backend>) -> Vec<Trial> {
+    let backend = Arc::clone(backend);
+    vec![
+        Trial::test("launcher::nothing_of_the_machine_reaches_a_tool", nothing_leaks),
+        Trial::test("launcher::nothing_outlives_a_panicking_test", move || nothing_stays(backend)),
+    ]
+}
+
+fn nothing_leaks() -> Result<(), Failed> {
+    // A copy of this process: a variable of one's own process cannot be set safely.
+    let output = Command::new(env::current_exe()?)
+        .env(PROBE, SECRET)
+        .env("ANTHROPIC_AUTH_TOKEN", SECRET)
+        .env("CLAUDE_CODE_OAUTH_TOKEN", SECRET)
+        .output()?;
+    let seen = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() || !seen.contains("HOME=") {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    check(!seen.contains(SECRET), "a variable of the machine reached the tool", &seen)?;
+    if let Ok(home) = env::var("HOME") {
+        check(!seen.contains(&format!("HOME={home}\n")), "the machine's home was used", &seen)?;
+    }
+    let name = |line: &str| line.split_once('=').map(|(name, _)| name.to_owned());
+    let seen_names: BTreeSet<String> = seen.lines().filter_map(name).collect();
+    let leaked: Vec<String> = env::vars_os()
+        .filter_map(|(name, _)| name.into_string().ok())
+        .filter(|name| seen_names.contains(name) && !EXPECTED.contains(&name.as_str()))
+        .filter(|name| !name.starts_with("CLAUDE") && !name.starts_with("GIT_"))
+        .collect();
+    check(leaked.is_empty(), &format!("variables of the machine: {leaked:?}"), &seen)
+}
+
+fn nothing_stays(backend: Arc<dyn Backend>) -> Result<(), Failed> {
+    let mut world = None;
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        super::block_on(async {
+            let (cli, its_world) = probe::busy_with_a_tool(backend).await?;
+            let running = probe::alive_in(&its_world);
+            world = Some((its_world, running));
+            let _cli = cli;
+            // Unwinds like a failed assertion, without its noise.
+            resume_unwind(Box::new(()));
+            #[expect(unreachable_code, reason = "gives the block its type")]
+            Ok::<(), Failed>(())
+        })
+    }));
+    let Some((world, running)): Option<(Arc<World>, Vec<String>)> = world else {
+        return Err(format!("the CLI did not come to run a tool: {panicked:?}").into());
+    };
+    check(running.len() > 1, "the CLI and its tool were alive before", &format!("{running:?}"))?;
+    let left = probe::alive_in(&world);
+    check(left.is_empty(), "processes are left", &format!("{left:?}"))
+}
+
+fn check(fact: bool, otherwise: &str, seen: &str) -> Result<(), Failed> {
+    if fact { Ok(()) } else { Err(format!("{otherwise}\n{seen}").into()) }
+}

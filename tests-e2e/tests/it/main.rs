@@ -1,0 +1,66 @@
+//! The project against the real CLI: one trial per scenario, and what the launcher promises.
+
+mod launcher;
+mod stored;
+
+use std::{env, process::ExitCode, sync::Arc};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use tests_e2e::{
+    real_cli,
+    scenario::{Backend, RealCli, SCENARIOS, Scenario},
+    scrub,
+};
+
+fn main() -> ExitCode {
+    let installed = real_cli::install();
+    if launcher::is_probe() {
+        return launcher::run_probe(installed);
+    }
+    let mut arguments = Arguments::from_args();
+    // Each trial runs a CLI of its own; more of them at once only slow each other down.
+    arguments.test_threads.get_or_insert(4);
+    let mut trials = match installed {
+        Ok(cli) => trials(&(Arc::new(RealCli::new(cli)) as Arc<dyn Backend>)),
+        Err(error) => unavailable(&error.to_string()),
+    };
+    trials.extend(stored::trials());
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn trials(backend: &Arc<dyn Backend>) -> Vec<Trial> {
+    let scenarios = SCENARIOS.iter().map(|scenario| {
+        let backend = Arc::clone(backend);
+        Trial::test(trial_name(scenario), move || play(scenario, backend))
+    });
+    scenarios.chain(launcher::trials(backend)).collect()
+}
+
+fn trial_name(scenario: &Scenario) -> String {
+    format!("real_cli::{}", scenario.name)
+}
+
+fn play(scenario: &Scenario, backend: Arc<dyn Backend>) -> Result<(), Failed> {
+    let recording = block_on(scenario.play(backend, "today"))??;
+    let leftovers = scrub::leftovers(&recording);
+    if leftovers.is_empty() { Ok(()) } else { Err(format!("still holds {leftovers:?}").into()) }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(future))
+}
+
+/// Without the CLI nothing can be tried. That is said, and in CI it is a failure.
+#[expect(clippy::print_stderr, reason = "an ignored trial has no other way to say why")]
+fn unavailable(reason: &str) -> Vec<Trial> {
+    eprintln!("the real CLI is not available: {reason}");
+    let is_ci = env::var_os("CI").is_some_and(|value| !value.is_empty());
+    let names = SCENARIOS.iter().map(trial_name);
+    names
+        .map(|name| {
+            let reason = reason.to_owned();
+            Trial::test(name, move || Err(reason.into())).with_ignored_flag(!is_ci)
+        })
+        .collect()
+}

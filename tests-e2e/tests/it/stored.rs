@@ -1,0 +1,27 @@
+//! The stored corpus, which needs no CLI to be looked at.
+
+use libtest_mimic::{Failed, Trial};
+use tests_e2e::{corpus, real_cli, scenario::SCENARIOS, scrub};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![Trial::test("corpus::holds_every_scenario_and_nothing_of_a_machine", whole_and_clean)]
+}
+
+fn whole_and_clean() -> Result<(), Failed> {
+    let version = real_cli::pinned_version();
+    for scenario in SCENARIOS {
+        let recording = corpus::load(&corpus::directory(&version), scenario.name)?;
+        let header = &recording.header;
+        let named = header.cli_version == version
+            && header.scenario == scenario.name
+            && !header.date.is_empty();
+        if !named || recording.exit().is_none() {
+            return Err(format!("{}: not a whole recording", scenario.name).into());
+        }
+        let leftovers = scrub::leftovers(&recording);
+        if !leftovers.is_empty() {
+            return Err(format!("{} holds {leftovers:?}", scenario.name).into());
+        }
+    }
+    Ok(())
+}
