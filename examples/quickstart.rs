@@ -7,8 +7,8 @@
 use std::error::Error;
 
 use claude_agent_testkit::recording::{Recording, What};
-use claude_wire::control::{CliRequest, ControlOutcome, HostRequest};
 use claude_wire::content::ContentBlock;
+use claude_wire::control::{CliRequest, ControlOutcome, HostRequest};
 use claude_wire::message::SystemMessage;
 use claude_wire::{Body, FromCli, FromHost};
 
@@ -18,7 +18,10 @@ const RECORDING: &[u8] =
 fn main() -> Result<(), Box<dyn Error>> {
     let recording = Recording::parse(RECORDING)?;
     println!("{}: {}", recording.header.scenario, recording.header.about);
-    println!("recorded with claude {} on {}\n", recording.header.cli_version, recording.header.date);
+    println!(
+        "recorded with claude {} on {}\n",
+        recording.header.cli_version, recording.header.date
+    );
     for entry in &recording.entries {
         let said = match &entry.what {
             What::Sent(line) => host(&FromHost::decode(line.clone())?).map(|text| ("->", text)),
@@ -40,7 +43,7 @@ fn host(frame: &FromHost) -> Option<String> {
         FromHost::User(prompt) => format!("prompt: {}", prompt.content()?.to_text()),
         FromHost::Request(request) => match &request.request {
             HostRequest::Initialize(initialize) => {
-                let events = initialize.hooks.as_ref().map_or(0, |hooks| hooks.len());
+                let events = initialize.hooks.as_ref().map_or(0, std::collections::BTreeMap::len);
                 format!("handshake, with hooks on {events} events")
             }
             request => format!("asks: {}", request.kind()?),

@@ -7,6 +7,7 @@
 //! - [`corpus`]: where recordings are stored.
 
 pub mod corpus;
+pub mod decoded;
 pub mod drift;
 pub mod real_cli;
 pub mod scenario;

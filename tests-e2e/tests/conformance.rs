@@ -1,5 +1,7 @@
 //! Keeps `docs/conformance.md` honest.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the way to fail")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -142,7 +142,7 @@ pub(super) async fn hooks_model_switch(stage: &Stage) -> Outcome {
 }
 
 pub(super) async fn hooks_instructions(stage: &Stage) -> Outcome {
-    // Those of the project itself are loaded before callbacks are known; those below it later.
+    // A callback hears of the file below the project, not of the one at its top.
     stage.file("CLAUDE.md", "Be brief.\n")?;
     stage.file("below/CLAUDE.md", "Be briefer.\n")?;
     stage.file("below/notes.txt", "one\n")?;

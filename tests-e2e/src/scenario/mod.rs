@@ -39,7 +39,7 @@ pub use self::{
     stage::{Plan, Stage},
     table::SCENARIOS,
 };
-use crate::scrub;
+use crate::{decoded, scrub};
 
 /// Something to play on a CLI.
 #[non_exhaustive]
@@ -61,7 +61,7 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// When the CLI does not behave as the scenario knows it.
+    /// When the CLI does not behave as the scenario knows it, or writes a line that does not decode.
     ///
     /// # Cancel safety
     ///
@@ -69,6 +69,10 @@ impl Scenario {
     pub async fn play(&self, backend: Arc<dyn Backend>, date: &str) -> Result<Recording, Failure> {
         let stage = Arc::new(Stage::new(backend, self.name, self.about, date)?);
         let recording = (self.run)(Arc::clone(&stage)).await?;
+        let complaints = decoded::complaints(&recording);
+        if !complaints.is_empty() {
+            return Err(Failure::new("every line of the CLI decodes", complaints.join("\n")));
+        }
         Ok(scrub::recording(&recording, stage.world()))
     }
 }

@@ -42,7 +42,8 @@ impl Message<'_> {
             }
             events.push(Event::new("content_block_stop", &format!(r#""index":{index}"#)));
         }
-        let delta = ordered([("stop_reason", quoted(self.stop_reason())), ("stop_sequence", null())]);
+        let delta =
+            ordered([("stop_reason", quoted(self.stop_reason())), ("stop_sequence", null())]);
         let end = format!(r#""delta":{delta},"usage":{}"#, usage_json(input, output));
         events.push(Event::new("message_delta", &end));
         events.push(Event::new("message_stop", ""));
@@ -65,7 +66,10 @@ impl Message<'_> {
 
     fn deltas(&self, block: &Block) -> Vec<String> {
         let cut = |text: &str, kind: &str, field: &str| -> Vec<String> {
-            self.pieces(text).into_iter().map(|piece| typed(kind, [(field, quoted(piece))])).collect()
+            self.pieces(text)
+                .into_iter()
+                .map(|piece| typed(kind, [(field, quoted(piece))]))
+                .collect()
         };
         match block {
             Block::Text(text) => cut(text, "text_delta", "text"),
@@ -75,7 +79,9 @@ impl Message<'_> {
                 deltas.push(typed("signature_delta", [("signature", quoted(SIGNATURE))]));
                 deltas
             }
-            Block::Tool { input, .. } => cut(&input.to_string(), "input_json_delta", "partial_json"),
+            Block::Tool { input, .. } => {
+                cut(&input.to_string(), "input_json_delta", "partial_json")
+            }
         }
     }
 

@@ -127,7 +127,7 @@ where
 }
 
 /// How deep unions may stand inside each other. Messages need five levels; without a limit a line
-/// of nested tool results would overflow the stack, because serde_json's own limit begins anew
+/// of nested tool results would overflow the stack, because `serde_json`'s own limit begins anew
 /// wherever a part is read from its raw text.
 const MAX_DEPTH: u8 = 32;
 

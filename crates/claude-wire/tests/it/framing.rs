@@ -99,7 +99,7 @@ fn both_ends_of_an_oversized_line_are_kept() {
 fn memory_stays_under_twice_the_limit() {
     const LIMIT: usize = 1 << 20;
     let mut framer = Framer::new(LIMIT);
-    let chunk = [b'x'; 64 * 1024];
+    let chunk = vec![b'x'; 64 * 1024];
     for _ in 0..64 {
         let space = framer.space();
         let room = (space.capacity() - space.len()).min(chunk.len());

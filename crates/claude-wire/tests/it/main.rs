@@ -1,5 +1,13 @@
 //! Tests of the wire crate: rules on single lines, and all of them on the recorded corpus.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::similar_names,
+    clippy::naive_bytecount,
+    reason = "in a test a panic is the way to fail, and lines are short"
+)]
+
 mod bad_input;
 mod bare_types;
 mod control;

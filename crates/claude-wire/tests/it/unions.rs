@@ -193,11 +193,7 @@ fn counts_times_and_costs_take_any_number() {
         let exact: f64 = number.parse().unwrap();
         assert_eq!(turns.as_f64().to_bits(), exact.to_bits(), "{number}");
         let written = serde_json::to_string(&message.body).unwrap();
-        assert_eq!(
-            claude_wire::Json::from_text(written).is_ok(),
-            true,
-            "{number} is written as JSON"
-        );
+        assert!(claude_wire::Json::from_text(written).is_ok(), "{number} is written as JSON");
     }
     let Body::Result(result) =
         Message::decode(r#"{"type":"result","num_turns":5.0,"duration_ms":-1}"#).unwrap().body

@@ -2,6 +2,8 @@
 
 #![expect(clippy::print_stdout, reason = "a command speaks to its caller on stdout")]
 
+mod checks;
+
 use std::{env, error::Error, path::Path, process::ExitCode, sync::Arc};
 
 use claude_agent_testkit::recording::today;
@@ -14,6 +16,7 @@ use tests_e2e::{
 };
 
 const USAGE: &str = "\
+cargo xtask test              everything: format, lints, tests, documentation, the first run
 cargo xtask cli               install the pinned CLI and say its version
 cargo xtask record [names…]   play scenarios on the real CLI and store what was said
 cargo xtask drift [names…]    play scenarios and print how they differ from what is stored
@@ -24,6 +27,7 @@ type Outcome = Result<ExitCode, Box<dyn Error>>;
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
+        Some((command, [])) if command == "test" => checks::run(),
         Some((command, [])) if command == "cli" => install().map(|_| ExitCode::SUCCESS),
         Some((command, names)) if command == "record" => record(names),
         Some((command, names)) if command == "drift" => drift(names),

@@ -1,0 +1,56 @@
+//! Everything that must hold before a change is good, in the order in which it fails fastest.
+
+use std::{
+    env,
+    process::{Command, ExitCode},
+};
+
+use tests_e2e::real_cli;
+
+use super::Outcome;
+
+/// A step: what it is for, the arguments of cargo, and a variable to set.
+type Step = (&'static str, &'static [&'static str], Option<(&'static str, &'static str)>);
+
+const STEPS: &[Step] = &[
+    ("format", &["fmt", "--all", "--check"], None),
+    (
+        "lints",
+        &["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"],
+        None,
+    ),
+    ("tests", &["test", "--workspace", "--all-features", "--no-fail-fast"], None),
+    (
+        "documentation",
+        &["doc", "--workspace", "--no-deps", "--all-features"],
+        Some(("RUSTDOCFLAGS", "-D warnings")),
+    ),
+    ("first run", &["run", "--quiet", "--example", "quickstart"], None),
+];
+
+/// Installs what the tests need and runs every step; the first that fails ends it.
+pub(crate) fn run() -> Outcome {
+    // First, so that a machine without npm says so before minutes of building.
+    let cli = real_cli::install();
+    if let Err(error) = &cli {
+        println!("the tests on the real CLI cannot run: {error}");
+        if env::var_os("CI").is_some_and(|value| !value.is_empty()) {
+            println!("in CI that is a failure");
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    for (name, arguments, variable) in STEPS {
+        println!("== {name}: cargo {}", arguments.join(" "));
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(*arguments).envs(variable.iter().copied());
+        if !cargo.status()?.success() {
+            println!("== {name} failed");
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    match cli {
+        Ok(cli) => println!("== all passed, on claude {}", cli.version),
+        Err(_) => println!("== all that could run passed; the real CLI was SKIPPED"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
