@@ -77,9 +77,9 @@ fn every_named_test_exists() {
 }
 
 fn exists(test: &str) -> bool {
-    let (place, path) = test.split_once('/').unwrap();
+    let (place, rest) = test.split_once('/').unwrap();
     if place == "real" {
-        return SCENARIOS.iter().any(|scenario| scenario.name == path);
+        return SCENARIOS.iter().any(|scenario| scenario.name == rest);
     }
     let folder = match place {
         "wire" => "crates/claude-wire/tests/it",
@@ -87,7 +87,7 @@ fn exists(test: &str) -> bool {
         "e2e" => "tests-e2e/tests",
         other => panic!("no such place: {other}"),
     };
-    let (file, name) = path.split_once("::").unwrap();
-    let text = fs::read_to_string(root().join(folder).join(format!("{file}.rs")));
-    text.is_ok_and(|text| text.contains(&format!("fn {name}(")))
+    let (file, name) = rest.split_once("::").unwrap();
+    let source = fs::read_to_string(root().join(folder).join(format!("{file}.rs")));
+    source.is_ok_and(|source| source.contains(&format!("fn {name}(")))
 }
