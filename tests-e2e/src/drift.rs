@@ -35,26 +35,11 @@ pub struct Difference {
 impl Shapes {
     /// Adds what the CLI wrote in this recording.
     pub fn add(&mut self, recording: &Recording) {
-        let mut asked = HashMap::new();
-        for entry in &recording.entries {
-            match &entry.what {
-                What::Sent(line) => note_request(line, &mut asked),
-                What::Received(line) => {
-                    if let Ok(message) = serde_json::from_slice(line) {
-                        self.add_message(&message, &asked, &recording.header.scenario);
-                    }
-                }
-                _ => {}
+        for (kind, found) in lines_by_kind(recording) {
+            let paths = self.kinds.entry(kind).or_default();
+            for path in found {
+                paths.entry(path).or_insert_with(|| recording.header.scenario.clone());
             }
-        }
-    }
-
-    fn add_message(&mut self, message: &Value, asked: &HashMap<String, String>, scenario: &str) {
-        let paths = self.kinds.entry(kind(message, asked)).or_default();
-        let mut found = BTreeSet::new();
-        collect(message, "", &mut found);
-        for path in found {
-            paths.entry(path).or_insert_with(|| scenario.to_owned());
         }
     }
 
@@ -66,6 +51,26 @@ impl Shapes {
         differences.sort_by(|a, b| (&a.kind, &a.path).cmp(&(&b.kind, &b.path)));
         differences
     }
+}
+
+/// The kind of each line that the CLI wrote, with its paths and the types of their values.
+pub(crate) fn lines_by_kind(recording: &Recording) -> Vec<(String, BTreeSet<String>)> {
+    let mut asked = HashMap::new();
+    let mut lines = Vec::new();
+    for entry in &recording.entries {
+        match &entry.what {
+            What::Sent(line) => note_request(line, &mut asked),
+            What::Received(line) => {
+                if let Ok(message) = serde_json::from_slice(line) {
+                    let mut found = BTreeSet::new();
+                    collect(&message, "", &mut found);
+                    lines.push((kind(&message, &asked), found));
+                }
+            }
+            _ => {}
+        }
+    }
+    lines
 }
 
 fn one_way(without: &Shapes, with: &Shapes, appeared: bool, differences: &mut Vec<Difference>) {

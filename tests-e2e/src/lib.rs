@@ -5,7 +5,10 @@
 //! - [`scrub`]: makes a recording fit to be stored: nothing of this machine, little prose.
 //! - [`drift`]: how a new recording differs in shape from the stored one.
 //! - [`corpus`]: where recordings are stored.
+//! - [`decoded`]: whether every line of a recording decodes.
+//! - [`compare`]: whether two CLIs said the same.
 
+pub mod compare;
 pub mod corpus;
 pub mod decoded;
 pub mod drift;

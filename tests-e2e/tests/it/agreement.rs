@@ -1,0 +1,95 @@
+//! What the backends said, scenario by scenario, against the stored recording of the real CLI.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, OnceLock, PoisonError},
+};
+
+use claude_agent_testkit::recording::Recording;
+use tests_e2e::{
+    compare::{self, Allowed, Measure},
+    corpus, real_cli,
+    scenario::SCENARIOS,
+};
+
+const ALLOWED: &str = include_str!("../../allowed_differences.md");
+
+/// Scenario, then backend, then what came of the comparison.
+static TABLE: Mutex<BTreeMap<&'static str, BTreeMap<&'static str, Outcome>>> =
+    Mutex::new(BTreeMap::new());
+
+struct Outcome {
+    allowed: usize,
+    refused: usize,
+}
+
+/// Compares a recording with the stored one and notes the outcome for the table.
+///
+/// # Errors
+/// Names every difference that is not allowed.
+pub(crate) fn check(
+    backend: &'static str,
+    scenario: &'static str,
+    recording: &Recording,
+) -> Result<(), String> {
+    let stored = corpus::load(&corpus::directory(&real_cli::pinned_version()), scenario)
+        .map_err(|error| error.to_string())?;
+    let allowed = Allowed::parse(ALLOWED).map_err(|error| error.to_string())?;
+    let mut differences = compare::sequences(&stored, recording);
+    // Whether the real CLI's lines have new fields is what `cargo xtask drift` tells.
+    if backend != "real_cli" {
+        differences.extend(measure().differences(recording));
+    }
+    let (covered, refused): (Vec<_>, Vec<_>) =
+        differences.into_iter().partition(|difference| allowed.covers(scenario, difference));
+    let outcome = Outcome { allowed: covered.len(), refused: refused.len() };
+    let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
+    table.entry(scenario).or_default().insert(backend, outcome);
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    Err(format!("differs from the recording of the real CLI:\n{}", lines.join("\n")))
+}
+
+/// What the whole corpus shows of each kind of line.
+fn measure() -> &'static Measure {
+    static MEASURE: OnceLock<Measure> = OnceLock::new();
+    MEASURE.get_or_init(|| {
+        let directory = corpus::directory(&real_cli::pinned_version());
+        let mut measure = Measure::default();
+        for scenario in SCENARIOS {
+            // A recording that is not there fails the comparison of its own scenario.
+            if let Ok(recording) = corpus::load(&directory, scenario.name) {
+                measure.add(&recording);
+            }
+        }
+        measure
+    })
+}
+
+/// Prints the table of all that was compared.
+#[expect(clippy::print_stdout, reason = "the table is what the run is for")]
+pub(crate) fn print(backends: &[&str]) {
+    let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
+    if table.is_empty() {
+        return;
+    }
+    println!("agreement with the recorded CLI {}:", real_cli::pinned_version());
+    println!(
+        "{:44}{}",
+        "scenario",
+        backends.iter().map(|name| format!("{name:>14}")).collect::<String>()
+    );
+    for (scenario, row) in table.iter() {
+        let cells = backends.iter().map(|backend| match row.get(backend) {
+            None => format!("{:>14}", "-"),
+            Some(Outcome { allowed: 0, refused: 0 }) => format!("{:>14}", "agrees"),
+            Some(Outcome { allowed, refused: 0 }) => {
+                format!("{:>14}", format!("{allowed} allowed"))
+            }
+            Some(Outcome { refused, .. }) => format!("{:>14}", format!("{refused} DIFFER")),
+        });
+        println!("{scenario:44}{}", cells.collect::<String>());
+    }
+}
