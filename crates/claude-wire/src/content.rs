@@ -7,6 +7,7 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::id::ToolUseId;
 use crate::json::{Extra, Json, List};
+use crate::schema::Level;
 
 open_union! {
     /// One block of content.
@@ -320,6 +321,7 @@ impl<'de> Deserialize<'de> for Content {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, blocks: A) -> Result<Content, A::Error> {
+                let _level = Level::enter()?;
                 Vec::deserialize(SeqAccessDeserializer::new(blocks)).map(Content::Blocks)
             }
         }

@@ -13,6 +13,7 @@ mod union;
 mod strings;
 
 mod buffered;
+mod depth;
 mod field;
 
 use std::borrow::Cow;
@@ -24,6 +25,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 
 pub(crate) use buffered::Buffered;
+pub(crate) use depth::Level;
 pub(crate) use field::{Field, required_field};
 pub(crate) use strings::TextVisitor;
 pub use union::{Undecodable, Unknown};

@@ -1,6 +1,5 @@
 //! `open_union!`: one of several structs, told apart by a tag, open to what is not known yet.
 
-use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
@@ -109,9 +108,6 @@ where
     T: FromMap<'de>,
     D: Deserializer<'de>,
 {
-    let Some(_level) = Level::enter() else {
-        return Err(D::Error::custom(format_args!("more than {MAX_DEPTH} levels of unions")));
-    };
     if !super::isolating() {
         return deserializer.deserialize_map(MapVisitor::<T>::new());
     }
@@ -123,34 +119,6 @@ where
             raw: Json::from(raw.to_owned()),
             reason: error.to_string(),
         }))),
-    }
-}
-
-/// How deep unions may stand inside each other. Messages need five levels; without a limit a line
-/// of nested tool results would overflow the stack, because `serde_json`'s own limit begins anew
-/// wherever a part is read from its raw text.
-const MAX_DEPTH: u8 = 32;
-
-thread_local! {
-    static DEPTH: Cell<u8> = const { Cell::new(0) };
-}
-
-/// One level of nesting, left when dropped.
-struct Level;
-
-impl Level {
-    fn enter() -> Option<Self> {
-        let depth = DEPTH.get();
-        (depth < MAX_DEPTH).then(|| {
-            DEPTH.set(depth + 1);
-            Self
-        })
-    }
-}
-
-impl Drop for Level {
-    fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
     }
 }
 
