@@ -45,6 +45,7 @@ mod from_cli;
 mod from_host;
 pub mod id;
 mod json;
+pub mod launch;
 pub mod message;
 mod repair;
 

@@ -90,6 +90,22 @@ impl From<serde_json::Value> for Json {
     }
 }
 
+impl From<&str> for Json {
+    /// The JSON string of this text.
+    fn from(text: &str) -> Self {
+        // Every text can be written as a JSON string.
+        Self::of(text).unwrap_or_default()
+    }
+}
+
+impl From<&Extra> for Json {
+    /// The object of these fields.
+    fn from(fields: &Extra) -> Self {
+        // Keys are strings and values are JSON already, so writing them cannot fail.
+        Self::of(fields).unwrap_or_default()
+    }
+}
+
 impl PartialEq for Json {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()

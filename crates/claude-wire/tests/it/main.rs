@@ -14,6 +14,7 @@ mod control;
 mod corpus;
 mod envelope;
 mod framing;
+mod launch;
 mod purity;
 mod recording;
 mod typed_messages;

@@ -1,0 +1,167 @@
+//! Settings as arguments.
+
+use std::path::Path;
+
+use super::settings::{McpConfig, Settings, SettingsSource, SystemPrompt, ToolSet};
+use super::{Form, Needs};
+use crate::json::{Extra, Json};
+
+/// The arguments, in one order for equal settings.
+pub(super) fn arguments(settings: &Settings, form: &Form, needs: &Needs) -> Vec<String> {
+    let mut argv = Argv::default();
+    match form {
+        Form::Session => {
+            argv.words(["--output-format", "stream-json", "--input-format", "stream-json"]);
+            argv.words(["--verbose"]);
+        }
+        Form::Print { .. } => {
+            argv.words(["--print", "--output-format", "stream-json", "--verbose"]);
+        }
+    }
+    prompts(&mut argv, settings);
+    tools(&mut argv, settings);
+    permissions(&mut argv, settings, needs);
+    model(&mut argv, settings);
+    session(&mut argv, settings);
+    surroundings(&mut argv, settings, needs);
+    for (flag, value) in &settings.extra_args {
+        let flag = flag.trim_start_matches('-');
+        match value {
+            Some(value) => argv.value(&format!("--{flag}"), value.expose()),
+            None => argv.words([format!("--{flag}")]),
+        }
+    }
+    if let Form::Print { prompt } = form {
+        argv.words(["--".to_owned(), prompt.clone()]);
+    }
+    argv.0
+}
+
+fn prompts(argv: &mut Argv, settings: &Settings) {
+    match &settings.system_prompt {
+        Some(SystemPrompt::Text(text)) => argv.value("--system-prompt", text),
+        Some(SystemPrompt::File(path)) => argv.path("--system-prompt-file", path),
+        // What the CLI does without the flag.
+        Some(SystemPrompt::ClaudeCode) | None => {}
+    }
+    argv.option("--append-system-prompt", settings.append_system_prompt.as_deref());
+    argv.flag("--include-partial-messages", settings.include_partial_messages);
+    argv.option("--json-schema", settings.output_schema.as_ref().map(Json::as_str));
+}
+
+fn tools(argv: &mut Argv, settings: &Settings) {
+    match &settings.tools {
+        Some(ToolSet::ClaudeCode) => argv.value("--tools", "default"),
+        Some(ToolSet::Only(names)) => argv.value("--tools", &names.join(",")),
+        None => {}
+    }
+    argv.list("--allowedTools", &settings.allowed_tools);
+    argv.list("--disallowedTools", &settings.disallowed_tools);
+}
+
+fn permissions(argv: &mut Argv, settings: &Settings, needs: &Needs) {
+    argv.option("--permission-mode", settings.permission_mode.as_ref().map(AsRef::as_ref));
+    argv.flag("--allow-dangerously-skip-permissions", settings.allow_dangerously_skip_permissions);
+    if needs.permission_callback {
+        argv.value("--permission-prompt-tool", "stdio");
+    }
+    argv.option("--permission-prompt-tool", settings.permission_prompt_tool.as_deref());
+}
+
+fn model(argv: &mut Argv, settings: &Settings) {
+    argv.option("--model", settings.model.as_deref());
+    argv.option("--fallback-model", settings.fallback_model.as_deref());
+    argv.option("--max-turns", settings.max_turns.map(|turns| turns.to_string()).as_deref());
+    let budget = settings.max_budget_usd.map(|dollars| dollars.to_string());
+    argv.option("--max-budget-usd", budget.as_deref());
+    argv.list("--betas", &settings.betas);
+}
+
+fn session(argv: &mut Argv, settings: &Settings) {
+    match &settings.resume {
+        Some(id) => argv.value("--resume", id.as_str()),
+        None => argv.flag("--continue", settings.continue_latest),
+    }
+    argv.option("--resume-session-at", settings.resume_at.as_ref().map(AsRef::as_ref));
+    argv.flag("--fork-session", settings.fork_session);
+    argv.option("--session-id", settings.session_id.as_ref().map(AsRef::as_ref));
+}
+
+fn surroundings(argv: &mut Argv, settings: &Settings, needs: &Needs) {
+    for directory in &settings.add_dirs {
+        argv.path("--add-dir", directory);
+    }
+    match &settings.settings {
+        Some(SettingsSource::Value(value)) => argv.value("--settings", value.as_str()),
+        Some(SettingsSource::File(path)) => argv.path("--settings", path),
+        None => {}
+    }
+    if let Some(sources) = &settings.setting_sources {
+        argv.value("--setting-sources", &sources.join(","));
+    }
+    if let Some(McpConfig::File(path)) = &settings.mcp_config {
+        argv.path("--mcp-config", path);
+    }
+    if let Some(servers) = servers(settings, needs) {
+        argv.value("--mcp-config", servers.as_str());
+    }
+    argv.flag("--strict-mcp-config", settings.strict_mcp_config);
+}
+
+/// The servers that are given by value, those inside the host among them.
+fn servers(settings: &Settings, needs: &Needs) -> Option<Json> {
+    let mut servers = Extra::default();
+    if let Some(McpConfig::Servers(external)) = &settings.mcp_config {
+        for (name, config) in external {
+            servers.set(name.clone(), config.clone());
+        }
+    }
+    for name in &needs.servers {
+        let mut config = Extra::default();
+        config.set("type", Json::from("sdk"));
+        config.set("name", Json::from(name.as_str()));
+        servers.set(name.clone(), Json::from(&config));
+    }
+    (!servers.is_empty()).then(|| {
+        let mut config = Extra::default();
+        config.set("mcpServers", Json::from(&servers));
+        Json::from(&config)
+    })
+}
+
+#[derive(Default)]
+struct Argv(Vec<String>);
+
+impl Argv {
+    fn words(&mut self, words: impl IntoIterator<Item = impl Into<String>>) {
+        self.0.extend(words.into_iter().map(Into::into));
+    }
+
+    fn flag(&mut self, name: &str, set: bool) {
+        if set {
+            self.words([name]);
+        }
+    }
+
+    /// A value in the same argument as its flag: one that begins with `-` would otherwise be taken
+    /// for a flag itself, and an empty one for no value at all.
+    fn value(&mut self, name: &str, value: &str) {
+        self.words([format!("{name}={value}")]);
+    }
+
+    fn option(&mut self, name: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.value(name, value);
+        }
+    }
+
+    fn path(&mut self, name: &str, path: &Path) {
+        self.value(name, &path.to_string_lossy());
+    }
+
+    fn list(&mut self, name: &str, entries: &[String]) {
+        if !entries.is_empty() {
+            self.value(name, &entries.join(","));
+        }
+    }
+}

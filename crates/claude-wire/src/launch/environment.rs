@@ -1,0 +1,75 @@
+//! What the CLI sees of the world.
+
+use super::settings::{Secret, Settings};
+
+/// The name by which the CLI knows this SDK, unless the host gives another.
+pub const ENTRYPOINT: &str = "sdk-rust";
+
+/// Variables that belong to one session of a CLI and must not reach another one that is started
+/// from inside it.
+pub const NEVER_INHERITED: &[&str] = &[
+    "CLAUDECODE",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_HOST_SESSION_ID",
+    "CLAUDE_CODE_SESSION_ACCESS_TOKEN",
+    "CLAUDE_CODE_REMOTE_SESSION_ID",
+    "CLAUDE_CODE_RESUME_INTERRUPTED_TURN",
+    "CLAUDE_CODE_RESUME_REASON",
+    "CLAUDE_EFFORT",
+];
+
+/// What of the host's environment the CLI inherits. Variables given by the settings come on top.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EnvironmentPolicy {
+    /// Everything but [`NEVER_INHERITED`].
+    #[default]
+    Inherit,
+    /// Everything but those and these.
+    InheritExcept(Vec<String>),
+    /// Only these.
+    Only(Vec<String>),
+    /// Nothing.
+    Clean,
+}
+
+impl EnvironmentPolicy {
+    /// Whether a variable of the host reaches the CLI.
+    pub fn passes(&self, name: &str) -> bool {
+        !NEVER_INHERITED.contains(&name)
+            && match self {
+                Self::Inherit => true,
+                Self::InheritExcept(names) => !names.iter().any(|other| other == name),
+                Self::Only(names) => names.iter().any(|other| other == name),
+                Self::Clean => false,
+            }
+    }
+}
+
+/// Variables that the CLI gets besides what it inherits.
+pub(super) fn set(settings: &Settings) -> Vec<(String, Secret)> {
+    let mut variables: Vec<(String, Secret)> = Vec::new();
+    let mut unless_given = |name: &str, value: &str| {
+        if !settings.env.contains_key(name) {
+            variables.push((name.to_owned(), Secret::from(value)));
+        }
+    };
+    unless_given("CLAUDE_CODE_ENTRYPOINT", ENTRYPOINT);
+    unless_given("CLAUDE_AGENT_SDK_VERSION", env!("CARGO_PKG_VERSION"));
+    unless_given("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1");
+    if settings.file_checkpointing {
+        unless_given("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true");
+    }
+    if let Some(cwd) = &settings.cwd {
+        unless_given("PWD", &cwd.to_string_lossy());
+    }
+    variables.extend(settings.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    variables
+}
+
+/// Variables that are taken away from what is inherited, unless the settings give them.
+pub(super) fn removed(settings: &Settings) -> Vec<String> {
+    let given = |name: &&&str| !settings.env.contains_key(**name);
+    NEVER_INHERITED.iter().filter(given).map(|name| (*name).to_owned()).collect()
+}

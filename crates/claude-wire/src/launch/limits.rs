@@ -1,0 +1,80 @@
+//! How much fits on a command line.
+
+use super::CommandLine;
+use super::check::Problems;
+
+/// The limits of a platform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The longest argument or variable, in bytes.
+    pub one: usize,
+    /// All arguments and variables together, in bytes.
+    pub all: usize,
+}
+
+impl Limits {
+    /// Linux: 128 KiB each, and a quarter of the usual 8 MiB stack in all.
+    pub const LINUX: Self = Self { one: 128 * 1024, all: 2 * 1024 * 1024 };
+    /// macOS: 1 MiB in all.
+    pub const MACOS: Self = Self { one: 1024 * 1024, all: 1024 * 1024 };
+    /// Windows: 32,767 characters in all.
+    pub const WINDOWS: Self = Self { one: 32_767, all: 32_767 };
+
+    /// Those of the platform that this was compiled for.
+    pub const fn here() -> Self {
+        if cfg!(windows) {
+            Self::WINDOWS
+        } else if cfg!(target_os = "macos") {
+            Self::MACOS
+        } else {
+            Self::LINUX
+        }
+    }
+
+    /// Whether a command line fits, with `inherited` bytes of environment beside it.
+    ///
+    /// # Errors
+    /// Names the largest part, so that somebody knows what to shorten.
+    pub fn check(&self, command: &CommandLine, inherited: usize) -> Result<(), Problems> {
+        // Each string ends with a NUL, and a pointer to it counts too.
+        const OVERHEAD: usize = 1 + size_of::<usize>();
+        let arguments = command.arguments.iter().map(|argument| (flag(argument), argument.len()));
+        let variables = command
+            .set
+            .iter()
+            .map(|(name, value)| (name.as_str(), name.len() + 1 + value.expose().len()));
+        let parts: Vec<(&str, usize)> = arguments.chain(variables).collect();
+        let sum: usize = parts.iter().map(|(_, size)| size + OVERHEAD).sum();
+        let Some((name, size)) = parts.into_iter().max_by_key(|(_, size)| *size) else {
+            return Ok(());
+        };
+        // The limit of one string counts its NUL.
+        if size + 1 > self.one {
+            return Err(Problems::one(&["arguments"], too_long(name, size, self.one)));
+        }
+        if sum + inherited > self.all {
+            let reason = format!(
+                "arguments and environment take {} bytes of the {} that fit; the largest part is \
+                 {name} with {size}",
+                sum + inherited,
+                self.all
+            );
+            return Err(Problems::one(&["arguments"], reason));
+        }
+        Ok(())
+    }
+}
+
+fn too_long(name: &str, size: usize, limit: usize) -> String {
+    format!("{name} has {size} bytes, and an argument can have {} at most", limit - 1)
+}
+
+/// The flag of an argument, without its value.
+fn flag(argument: &str) -> &str {
+    if argument.starts_with('-') {
+        argument.split('=').next().unwrap_or(argument)
+    } else {
+        "the prompt"
+    }
+}

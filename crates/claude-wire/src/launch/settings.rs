@@ -1,0 +1,172 @@
+//! What the host wants of the CLI.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::control::PermissionMode;
+use crate::id::{MessageId, SessionId};
+use crate::json::Json;
+use crate::launch::EnvironmentPolicy;
+
+/// A value that is never printed.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The value itself, for the one place that needs it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T: Into<String>> From<T> for Secret {
+    fn from(value: T) -> Self {
+        Self(value.into())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// What the host wants of the CLI. Empty, the CLI decides everything.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The model.
+    pub model: Option<String>,
+    /// The models to fall back to.
+    pub fallback_model: Option<String>,
+    /// The answers that a turn may take.
+    pub max_turns: Option<u32>,
+    /// The dollars that a run may cost.
+    pub max_budget_usd: Option<f64>,
+    /// The system prompt.
+    pub system_prompt: Option<SystemPrompt>,
+    /// What is added to the system prompt.
+    pub append_system_prompt: Option<String>,
+    /// Tools that run without being asked about.
+    pub allowed_tools: Vec<String>,
+    /// Tools that do not run.
+    pub disallowed_tools: Vec<String>,
+    /// The built-in tools that there are.
+    pub tools: Option<ToolSet>,
+    /// External MCP servers.
+    pub mcp_config: Option<McpConfig>,
+    /// Whether only those MCP servers are used.
+    pub strict_mcp_config: bool,
+    /// The permission mode.
+    pub permission_mode: Option<PermissionMode>,
+    /// Whether the mode that lets everything run may be used.
+    pub allow_dangerously_skip_permissions: bool,
+    /// The MCP tool that answers permission requests.
+    pub permission_prompt_tool: Option<String>,
+    /// The session to go on with.
+    pub resume: Option<SessionId>,
+    /// The message of that session to go on from.
+    pub resume_at: Option<MessageId>,
+    /// Whether to go on with the latest session of the directory.
+    pub continue_latest: bool,
+    /// Whether to go on in a copy.
+    pub fork_session: bool,
+    /// The id of the new session.
+    pub session_id: Option<SessionId>,
+    /// The working directory; the host's own if there is none.
+    pub cwd: Option<PathBuf>,
+    /// More directories that tools may use.
+    pub add_dirs: Vec<PathBuf>,
+    /// What of the host's environment the CLI gets.
+    pub environment: EnvironmentPolicy,
+    /// Variables for the CLI.
+    pub env: BTreeMap<String, Secret>,
+    /// Flags that these settings do not know, with their values.
+    pub extra_args: Vec<(String, Option<Secret>)>,
+    /// More settings of the CLI's own kind: JSON, or the path of a file.
+    pub settings: Option<SettingsSource>,
+    /// Which settings files are read: `user`, `project`, `local`. None at all if the list is empty.
+    pub setting_sources: Option<Vec<String>>,
+    /// The API's betas.
+    pub betas: Vec<String>,
+    /// Whether pieces of answers are sent as they come.
+    pub include_partial_messages: bool,
+    /// The schema of the answer.
+    pub output_schema: Option<Json>,
+    /// Whether files can be put back to where they were.
+    pub file_checkpointing: bool,
+}
+
+/// The system prompt.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SystemPrompt {
+    /// This text. Empty is a prompt too.
+    Text(String),
+    /// The text of this file.
+    File(PathBuf),
+    /// The CLI's own, said out loud.
+    ClaudeCode,
+}
+
+impl fmt::Debug for SystemPrompt {
+    /// Without the text: it is long, and it is the host's.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
+            Self::File(path) => write!(f, "File({})", path.display()),
+            Self::ClaudeCode => f.write_str("ClaudeCode"),
+        }
+    }
+}
+
+/// The built-in tools that there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToolSet {
+    /// All that the CLI has.
+    ClaudeCode,
+    /// These; none at all if the list is empty.
+    Only(Vec<String>),
+}
+
+/// External MCP servers.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum McpConfig {
+    /// By name, each in the shape of the CLI's configuration.
+    Servers(BTreeMap<String, Json>),
+    /// A file in that shape.
+    File(PathBuf),
+}
+
+impl fmt::Debug for McpConfig {
+    /// Without what stands in it: headers and variables hold keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Servers(servers) => f.debug_list().entries(servers.keys()).finish(),
+            Self::File(path) => write!(f, "File({})", path.display()),
+        }
+    }
+}
+
+/// Settings of the CLI's own kind.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SettingsSource {
+    /// Given as JSON.
+    Value(Json),
+    /// In a file.
+    File(PathBuf),
+}
+
+impl fmt::Debug for SettingsSource {
+    /// Without what stands in it: `env` and helpers hold keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(_) => f.write_str("Value(***)"),
+            Self::File(path) => write!(f, "File({})", path.display()),
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Settings to arguments and environment.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use claude_wire::Json;
+use claude_wire::control::PermissionMode;
+use claude_wire::launch::{
+    CommandLine, EnvironmentPolicy, Form, Limits, McpConfig, Needs, Secret, Settings,
+    SettingsSource, SystemPrompt, ToolSet, command_line,
+};
+use expect_test::{Expect, expect};
+
+fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
+    let mut settings = Settings::default();
+    change(&mut settings);
+    settings
+}
+
+fn session(settings: &Settings) -> CommandLine {
+    command_line(settings, &Form::Session, &Needs::default()).unwrap()
+}
+
+/// The arguments that a change of the settings adds to a plain session.
+fn check(change: impl FnOnce(&mut Settings), expected: &Expect) {
+    let plain = session(&Settings::default()).arguments;
+    let arguments = session(&settings(change)).arguments;
+    assert_eq!(arguments[..plain.len()], plain);
+    expected.assert_eq(&arguments[plain.len()..].join("\n"));
+}
+
+#[test]
+fn a_plain_session_has_the_session_form_and_no_prompt() {
+    let command = session(&Settings::default());
+    expect!["--output-format stream-json --input-format stream-json --verbose"]
+        .assert_eq(&command.arguments.join(" "));
+}
+
+#[test]
+fn print_mode_has_the_prompt_last_as_one_argument() {
+    let form = Form::Print { prompt: "--help me\nplease".to_owned() };
+    let settings = settings(|settings| settings.model = Some("m".to_owned()));
+    let command = command_line(&settings, &form, &Needs::default()).unwrap();
+    expect![[r"
+        --print
+        --output-format
+        stream-json
+        --verbose
+        --model=m
+        --
+        --help me\nplease"]]
+    .assert_eq(
+        &command
+            .arguments
+            .iter()
+            .map(|one| one.replace('\n', "\\n"))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    );
+}
+
+#[test]
+fn every_option_has_its_flag() {
+    check(|s| s.model = Some("opus".into()), &expect!["--model=opus"]);
+    check(|s| s.fallback_model = Some("a,b".into()), &expect!["--fallback-model=a,b"]);
+    check(|s| s.max_turns = Some(3), &expect!["--max-turns=3"]);
+    check(|s| s.max_budget_usd = Some(0.5), &expect!["--max-budget-usd=0.5"]);
+    check(
+        |s| s.system_prompt = Some(SystemPrompt::Text("-be\nbrief".into())),
+        &expect![["--system-prompt=-be\nbrief"]],
+    );
+    check(
+        |s| s.system_prompt = Some(SystemPrompt::Text(String::new())),
+        &expect!["--system-prompt="],
+    );
+    check(
+        |s| s.system_prompt = Some(SystemPrompt::File("p.md".into())),
+        &expect!["--system-prompt-file=p.md"],
+    );
+    check(|s| s.system_prompt = Some(SystemPrompt::ClaudeCode), &expect![""]);
+    check(|s| s.append_system_prompt = Some("B".into()), &expect!["--append-system-prompt=B"]);
+    check(
+        |s| s.allowed_tools = vec!["Bash(git *)".into(), "Read".into()],
+        &expect!["--allowedTools=Bash(git *),Read"],
+    );
+    check(|s| s.disallowed_tools = vec!["Write".into()], &expect!["--disallowedTools=Write"]);
+    check(|s| s.tools = Some(ToolSet::Only(vec![])), &expect!["--tools="]);
+    check(|s| s.tools = Some(ToolSet::Only(vec!["Bash".into()])), &expect!["--tools=Bash"]);
+    check(|s| s.tools = Some(ToolSet::ClaudeCode), &expect!["--tools=default"]);
+    check(
+        |s| s.mcp_config = Some(McpConfig::File("m.json".into())),
+        &expect!["--mcp-config=m.json"],
+    );
+    check(|s| s.strict_mcp_config = true, &expect!["--strict-mcp-config"]);
+    check(
+        |s| s.allow_dangerously_skip_permissions = true,
+        &expect!["--allow-dangerously-skip-permissions"],
+    );
+    check(
+        |s| s.permission_prompt_tool = Some("mcp__a__b".into()),
+        &expect!["--permission-prompt-tool=mcp__a__b"],
+    );
+    check(|s| s.resume = Some("id".into()), &expect!["--resume=id"]);
+    check(|s| s.continue_latest = true, &expect!["--continue"]);
+    check(|s| s.session_id = Some("id".into()), &expect!["--session-id=id"]);
+    check(
+        |s| s.add_dirs = vec!["/a".into(), "-b".into()],
+        &expect![[r"
+            --add-dir=/a
+            --add-dir=-b"]],
+    );
+    check(
+        |s| s.settings = Some(SettingsSource::Value(Json::from_text(r#"{"a":1}"#).unwrap())),
+        &expect![[r#"--settings={"a":1}"#]],
+    );
+    check(
+        |s| s.settings = Some(SettingsSource::File("s.json".into())),
+        &expect!["--settings=s.json"],
+    );
+    check(|s| s.setting_sources = Some(vec![]), &expect!["--setting-sources="]);
+    check(
+        |s| s.setting_sources = Some(vec!["user".into(), "local".into()]),
+        &expect!["--setting-sources=user,local"],
+    );
+    check(|s| s.betas = vec!["x".into()], &expect!["--betas=x"]);
+    check(|s| s.include_partial_messages = true, &expect!["--include-partial-messages"]);
+    check(
+        |s| s.output_schema = Some(Json::from_text(r#"{"type":"object"}"#).unwrap()),
+        &expect![[r#"--json-schema={"type":"object"}"#]],
+    );
+}
+
+#[test]
+fn both_system_prompts_and_both_lists_of_tools_are_sent() {
+    check(
+        |s| {
+            s.system_prompt = Some(SystemPrompt::Text("A".into()));
+            s.append_system_prompt = Some("B".into());
+            s.allowed_tools = vec!["Bash".into()];
+            s.disallowed_tools = vec!["Bash(rm *)".into()];
+        },
+        &expect![[r"
+            --system-prompt=A
+            --append-system-prompt=B
+            --allowedTools=Bash
+            --disallowedTools=Bash(rm *)"]],
+    );
+}
+
+#[test]
+fn every_permission_mode_that_was_set_is_sent() {
+    for mode in PermissionMode::KNOWN.iter().chain(&["made_up"]) {
+        let command = session(&settings(|s| s.permission_mode = Some(PermissionMode::from(*mode))));
+        assert_eq!(command.arguments.last().unwrap(), &format!("--permission-mode={mode}"));
+    }
+}
+
+#[test]
+fn resuming_takes_its_flags_together() {
+    check(
+        |s| {
+            s.resume = Some("old".into());
+            s.resume_at = Some("message".into());
+            s.fork_session = true;
+            s.session_id = Some("new".into());
+        },
+        &expect![[r"
+            --resume=old
+            --resume-session-at=message
+            --fork-session
+            --session-id=new"]],
+    );
+}
+
+#[test]
+fn resume_beats_continue_and_says_so() {
+    let command = session(&settings(|s| {
+        s.resume = Some("id".into());
+        s.continue_latest = true;
+    }));
+    assert!(!command.arguments.contains(&"--continue".to_owned()));
+    assert_eq!(command.ignored, [("continue_latest", "resume")]);
+}
+
+#[test]
+fn extra_arguments_come_last_with_their_values_bound() {
+    check(
+        |s| {
+            s.extra_args = vec![
+                ("debug".into(), None),
+                ("--effort".into(), Some(Secret::from("-high"))),
+                ("empty".into(), Some(Secret::from(""))),
+            ];
+        },
+        &expect![[r"
+            --debug
+            --effort=-high
+            --empty="]],
+    );
+}
+
+#[test]
+fn servers_inside_the_host_stand_beside_the_external_ones() {
+    let external = Json::from_text(r#"{"command":"x"}"#).unwrap();
+    let settings = settings(|s| {
+        s.mcp_config = Some(McpConfig::Servers(BTreeMap::from([("ext".to_owned(), external)])));
+    });
+    let mut needs = Needs::default();
+    needs.servers = vec!["calc".to_owned()];
+    needs.permission_callback = true;
+    let command = command_line(&settings, &Form::Session, &needs).unwrap();
+    expect![[r#"
+        --permission-prompt-tool=stdio
+        --mcp-config={"mcpServers":{"ext":{"command":"x"},"calc":{"type":"sdk","name":"calc"}}}"#]]
+    .assert_eq(&command.arguments[5..].join("\n"));
+}
+
+#[test]
+fn the_environment_names_the_sdk_and_never_an_outer_session() {
+    let command = session(&settings(|s| {
+        s.cwd = Some(PathBuf::from("/project"));
+        s.file_checkpointing = true;
+        s.env = BTreeMap::from([("KEY".to_owned(), Secret::from("value"))]);
+    }));
+    let names: Vec<&str> = command.set.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "CLAUDE_CODE_ENTRYPOINT",
+            "CLAUDE_AGENT_SDK_VERSION",
+            "CLAUDE_CODE_SDK_READS_SESSION_STATE",
+            "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING",
+            "PWD",
+            "KEY",
+        ]
+    );
+    assert_eq!(command.set[0].1.expose(), "sdk-rust");
+    assert!(command.remove.contains(&"CLAUDECODE".to_owned()));
+    for policy in
+        [EnvironmentPolicy::Inherit, EnvironmentPolicy::Only(vec!["CLAUDECODE".to_owned()])]
+    {
+        assert!(!policy.passes("CLAUDECODE"), "{policy:?}");
+    }
+}
+
+#[test]
+fn what_the_host_sets_is_not_overridden() {
+    let command = session(&settings(|s| {
+        s.env = BTreeMap::from([
+            ("CLAUDE_CODE_ENTRYPOINT".to_owned(), Secret::from("mine")),
+            ("CLAUDECODE".to_owned(), Secret::from("1")),
+        ]);
+    }));
+    let given: Vec<_> =
+        command.set.iter().filter(|(name, _)| name == "CLAUDE_CODE_ENTRYPOINT").collect();
+    assert_eq!(given.len(), 1);
+    assert_eq!(given[0].1.expose(), "mine");
+    assert!(!command.remove.contains(&"CLAUDECODE".to_owned()));
+}
+
+#[test]
+fn each_policy_passes_what_it_says() {
+    let except = EnvironmentPolicy::InheritExcept(vec!["A".to_owned()]);
+    let only = EnvironmentPolicy::Only(vec!["A".to_owned()]);
+    assert_eq!((except.passes("A"), except.passes("B")), (false, true));
+    assert_eq!((only.passes("A"), only.passes("B")), (true, false));
+    assert!(!EnvironmentPolicy::Clean.passes("A"));
+}
+
+#[test]
+fn contradictions_are_told_all_at_once_each_naming_both_sides() {
+    let settings = settings(|s| {
+        s.permission_prompt_tool = Some("tool".into());
+        s.resume = Some("id".into());
+        s.session_id = Some("other".into());
+        s.model = Some("m".into());
+        s.fallback_model = Some("m".into());
+        s.max_turns = Some(0);
+        s.max_budget_usd = Some(f64::NAN);
+        s.append_system_prompt = Some("a\0b".into());
+        s.env = BTreeMap::from([("A=B".to_owned(), Secret::from("x"))]);
+        s.extra_args = vec![("--".into(), None)];
+        s.allowed_tools = vec![" ".into()];
+    });
+    let mut needs = Needs::default();
+    needs.permission_callback = true;
+    let problems = command_line(&settings, &Form::Session, &needs).unwrap_err();
+    let options: Vec<String> = problems.iter().map(|problem| problem.options.join("+")).collect();
+    assert_eq!(
+        options,
+        [
+            "can_use_tool+permission_prompt_tool",
+            "session_id+resume",
+            "model+fallback_model",
+            "append_system_prompt",
+            "max_budget_usd",
+            "max_turns",
+            "env",
+            "extra_args",
+            "allowed_tools",
+        ]
+    );
+}
+
+#[test]
+fn print_mode_refuses_what_only_the_control_protocol_carries() {
+    let mut needs = Needs::default();
+    needs.permission_callback = true;
+    needs.hooks = true;
+    needs.servers = vec!["calc".to_owned()];
+    let form = Form::Print { prompt: "x".to_owned() };
+    let problems = command_line(&Settings::default(), &form, &needs).unwrap_err();
+    assert_eq!(problems.iter().count(), 3);
+    assert!(problems.iter().all(|problem| problem.options[0] == "print_mode"));
+}
+
+#[test]
+fn forks_and_messages_need_a_session() {
+    for change in [(|s: &mut Settings| s.fork_session = true) as fn(&mut Settings), |s| {
+        s.resume_at = Some("m".into())
+    }] {
+        assert!(command_line(&settings(change), &Form::Session, &Needs::default()).is_err());
+    }
+}
+
+#[test]
+fn too_long_an_argument_is_named_before_the_system_refuses_it() {
+    let long = "x".repeat(Limits::LINUX.one);
+    let command = session(&settings(|s| s.append_system_prompt = Some(long)));
+    let problem = Limits::LINUX.check(&command, 0).unwrap_err().to_string();
+    assert!(problem.contains("--append-system-prompt has 131"), "{problem}");
+    let just = "x".repeat(Limits::LINUX.one - 1 - "--append-system-prompt=".len());
+    let command = session(&settings(|s| s.append_system_prompt = Some(just)));
+    assert!(Limits::LINUX.check(&command, 0).is_ok());
+    let problem = Limits::LINUX.check(&command, Limits::LINUX.all).unwrap_err().to_string();
+    assert!(problem.contains("the largest part is --append-system-prompt"), "{problem}");
+    assert!(Limits::WINDOWS.check(&command, 0).is_err());
+}
+
+#[test]
+fn secrets_are_printed_nowhere() {
+    const MARK: &str = "s3cr3t";
+    let settings = settings(|s| {
+        s.env = BTreeMap::from([("KEY".to_owned(), Secret::from(MARK))]);
+        s.extra_args = vec![("key".into(), Some(Secret::from(MARK)))];
+        s.settings = Some(SettingsSource::Value(Json::from(MARK)));
+        s.system_prompt = Some(SystemPrompt::Text(MARK.to_owned()));
+        s.mcp_config =
+            Some(McpConfig::Servers(BTreeMap::from([("ext".to_owned(), Json::from(MARK))])));
+    });
+    let command = session(&settings);
+    assert!(command.arguments.iter().any(|argument| argument.contains(MARK)));
+    assert!(!format!("{settings:?} {command:?} {settings:#?} {command:#?}").contains(MARK));
+}
