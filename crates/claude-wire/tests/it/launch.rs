@@ -60,7 +60,7 @@ fn print_mode_has_the_prompt_last_as_one_argument() {
 }
 
 #[test]
-fn every_option_has_its_flag() {
+fn every_option_of_model_prompt_and_tools_has_its_flag() {
     check(|s| s.model = Some("opus".into()), &expect!["--model=opus"]);
     check(|s| s.fallback_model = Some("a,b".into()), &expect!["--fallback-model=a,b"]);
     check(|s| s.max_turns = Some(3), &expect!["--max-turns=3"]);
@@ -96,6 +96,10 @@ fn every_option_has_its_flag() {
         |s| s.allow_dangerously_skip_permissions = true,
         &expect!["--allow-dangerously-skip-permissions"],
     );
+}
+
+#[test]
+fn every_option_of_permissions_and_surroundings_has_its_flag() {
     check(
         |s| s.permission_prompt_tool = Some("mcp__a__b".into()),
         &expect!["--permission-prompt-tool=mcp__a__b"],
@@ -317,7 +321,7 @@ fn print_mode_refuses_what_only_the_control_protocol_carries() {
 #[test]
 fn forks_and_messages_need_a_session() {
     for change in [(|s: &mut Settings| s.fork_session = true) as fn(&mut Settings), |s| {
-        s.resume_at = Some("m".into())
+        s.resume_at = Some("m".into());
     }] {
         assert!(command_line(&settings(change), &Form::Session, &Needs::default()).is_err());
     }
