@@ -1,0 +1,157 @@
+//! Asking an executable for its version, once per process.
+
+use std::collections::HashMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use super::version::Probe;
+
+/// How long `--version` may take.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// More than any version has; a program that prints on and on is cut off here.
+const MOST: u64 = 64 * 1024;
+
+/// What was found out about an executable, as long as it stays the same file.
+static KNOWN: LazyLock<Mutex<HashMap<Identity, Probe>>> = LazyLock::new(Mutex::default);
+
+#[derive(PartialEq, Eq, Hash)]
+struct Identity {
+    path: PathBuf,
+    size: u64,
+    modified: Option<SystemTime>,
+}
+
+/// Asks for the version, or remembers it. Blocks for up to five seconds.
+pub(crate) fn probe(path: &Path) -> Probe {
+    let Ok(file) = path.metadata() else { return ask(path, LIMIT) };
+    let identity =
+        Identity { path: path.to_owned(), size: file.len(), modified: file.modified().ok() };
+    if let Some(probe) = known().get(&identity) {
+        return probe.clone();
+    }
+    // Not under the lock: another executable can be asked meanwhile.
+    let probe = ask(path, LIMIT);
+    // A failure may be over the next time.
+    if let Probe::Printed(_) = probe {
+        known().insert(identity, probe.clone());
+    }
+    probe
+}
+
+fn known() -> std::sync::MutexGuard<'static, HashMap<Identity, Probe>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn ask(path: &Path, limit: Duration) -> Probe {
+    let child = Command::new(path)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => return Probe::Failed(format!("it could not be started ({error})")),
+    };
+    let printed = read(&mut child, limit);
+    // It has said all it will be heard to say.
+    let killed = printed.is_none() && child.kill().is_ok();
+    let status = child.wait();
+    match (printed, status) {
+        (None, _) => Probe::Failed(format!(
+            "it printed nothing within {} s{}",
+            limit.as_secs(),
+            if killed { "" } else { " and could not be ended" }
+        )),
+        (Some(_), Err(error)) => {
+            Probe::Failed(format!("its end could not be waited for ({error})"))
+        }
+        (Some(text), Ok(status)) if status.success() || !text.trim().is_empty() => {
+            Probe::Printed(text)
+        }
+        (Some(_), Ok(status)) => Probe::Failed(format!("it ended with {status}")),
+    }
+}
+
+/// What the child prints until it closes its output, if it does so in time.
+fn read(child: &mut Child, limit: Duration) -> Option<String> {
+    let stdout = child.stdout.take()?;
+    let (sender, receiver) = mpsc::sync_channel(1);
+    // The thread ends with the pipe: when the child does, or when it is killed.
+    let spawned = thread::Builder::new().name("claude-version".to_owned()).spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before an error counts.
+        drop(stdout.take(MOST).read_to_end(&mut bytes));
+        // Nobody listens any more if it took too long.
+        drop(sender.send(String::from_utf8_lossy(&bytes).into_owned()));
+    });
+    spawned.ok()?;
+    receiver.recv_timeout(limit).ok()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn script(folder: &tempfile::TempDir, text: &str) -> PathBuf {
+        let path = folder.path().join("claude");
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn what_is_printed_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = script(&folder, "echo \"$1: 1.2.3\"; echo noise >&2");
+        assert_eq!(probe(&path), Probe::Printed("--version: 1.2.3\n".to_owned()));
+    }
+
+    #[test]
+    fn the_same_file_is_asked_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let counter = folder.path().join("count");
+        let path = script(&folder, &format!("echo x >> {}; echo 1.2.3", counter.display()));
+        for _ in 0..3 {
+            probe(&path);
+        }
+        assert_eq!(fs::read_to_string(&counter).unwrap(), "x\n");
+        // Another file at the same place is asked anew.
+        script(&folder, &format!("echo y >> {}; echo 1.2.34", counter.display()));
+        assert_eq!(probe(&path), Probe::Printed("1.2.34\n".to_owned()));
+        assert_eq!(fs::read_to_string(&counter).unwrap(), "x\ny\n");
+    }
+
+    #[test]
+    fn silence_failure_and_what_cannot_start_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = |probe| match probe {
+            Probe::Failed(reason) => reason,
+            Probe::Printed(text) => panic!("{text}"),
+        };
+        let silent = script(&folder, "exec sleep 60");
+        let reason = told(ask(&silent, Duration::from_millis(100)));
+        assert!(reason.contains("printed nothing within"), "{reason}");
+        let failing = script(&folder, "exit 7");
+        assert!(told(ask(&failing, LIMIT)).contains('7'));
+        let missing = folder.path().join("missing");
+        assert!(told(probe(&missing)).contains("could not be started"));
+    }
+
+    #[test]
+    fn a_program_that_never_stops_printing_is_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = script(&folder, "echo 1.2.3; exec yes");
+        let Probe::Printed(text) = ask(&path, LIMIT) else { panic!() };
+        assert!(text.starts_with("1.2.3\n"));
+        assert_eq!(text.len() as u64, MOST);
+    }
+}

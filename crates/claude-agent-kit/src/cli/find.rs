@@ -1,0 +1,227 @@
+//! Where the executable is.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Where to look, as the host's options and environment say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    /// The option.
+    pub(crate) explicit: Option<PathBuf>,
+    /// The variable `CLAUDE_CLI_PATH`.
+    pub(crate) variable: Option<PathBuf>,
+    /// The variable `PATH`.
+    pub(crate) path: Option<std::ffi::OsString>,
+    /// The home directory.
+    pub(crate) home: Option<PathBuf>,
+}
+
+impl Places {
+    /// What this process has, with an explicit path if there is one.
+    pub(crate) fn of_this_process(explicit: Option<PathBuf>) -> Self {
+        let variable = std::env::var_os("CLAUDE_CLI_PATH").filter(|path| !path.is_empty());
+        Self {
+            explicit,
+            variable: variable.map(PathBuf::from),
+            path: std::env::var_os("PATH"),
+            home: std::env::home_dir(),
+        }
+    }
+}
+
+/// Finds the executable: the option, the variable, `PATH`, then the places where installers put it.
+///
+/// What was named explicitly is taken or refused; nothing else is tried then.
+///
+/// # Errors
+/// [`ErrorKind::CliNotFound`], saying where it looked.
+pub(crate) fn find(places: &Places) -> Result<PathBuf> {
+    if let Some(path) = &places.explicit {
+        return named(path, "the option `cli_path`");
+    }
+    if let Some(path) = &places.variable {
+        return named(path, "the variable CLAUDE_CLI_PATH");
+    }
+    let mut looked = Vec::new();
+    for candidate in candidates(places) {
+        if is_executable(&candidate) {
+            return Ok(candidate);
+        }
+        looked.push(candidate.display().to_string());
+    }
+    Err(Error::new(
+        ErrorKind::CliNotFound,
+        format!("no `{NAME}` was found; looked for {}", looked.join(", ")),
+    )
+    .remedy(
+        "install it with `npm install -g @anthropic-ai/claude-code`, or name it with `cli_path` or \
+         CLAUDE_CLI_PATH",
+    ))
+}
+
+#[cfg(windows)]
+const NAME: &str = "claude.exe";
+#[cfg(not(windows))]
+const NAME: &str = "claude";
+
+fn named(path: &Path, by: &str) -> Result<PathBuf> {
+    let refused = |why: &str| {
+        Err(Error::new(ErrorKind::CliNotFound, format!("{} (named by {by}) {why}", path.display()))
+            .remedy("name the executable of the CLI, or leave it out to have it looked for"))
+    };
+    if !path.exists() {
+        return refused("does not exist");
+    }
+    if path.is_dir() {
+        return refused("is a directory");
+    }
+    if is_batch_file(path) {
+        // Its arguments would be read by cmd.exe, which runs what stands in them.
+        return refused("is a batch file, to which no arguments can be passed safely");
+    }
+    if !is_executable(path) {
+        return refused("is not executable");
+    }
+    Ok(path.to_owned())
+}
+
+fn candidates(places: &Places) -> impl Iterator<Item = PathBuf> {
+    let empty = OsStr::new("");
+    let path = places.path.as_deref().unwrap_or(empty);
+    // A relative entry of PATH would mean another program in another directory.
+    let on_path: Vec<PathBuf> = std::env::split_paths(path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(NAME))
+        .collect();
+    let home = |below: &str| places.home.as_ref().map(|home| home.join(below).join(NAME));
+    let installed = [
+        home(".claude/local"),
+        home(".local/bin"),
+        home(".npm-global/bin"),
+        Some(Path::new("/usr/local/bin").join(NAME)),
+        home("node_modules/.bin"),
+        home(".yarn/bin"),
+    ];
+    on_path.into_iter().chain(installed.into_iter().flatten())
+}
+
+fn is_batch_file(path: &Path) -> bool {
+    cfg!(windows)
+        && path.extension().is_some_and(|extension| {
+            extension.eq_ignore_ascii_case("cmd") || extension.eq_ignore_ascii_case("bat")
+        })
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(path: &Path) -> bool {
+    path.is_file() && !is_batch_file(path)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// A directory with files, executable or not.
+    fn tree(files: &[(&str, bool)]) -> tempfile::TempDir {
+        let tree = tempfile::tempdir().unwrap();
+        for (name, executable) in files {
+            let path = tree.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "#!/bin/sh\n").unwrap();
+            let mode = if *executable { 0o755 } else { 0o644 };
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        tree
+    }
+
+    fn places(tree: &tempfile::TempDir) -> Places {
+        let path = std::env::join_paths([tree.path().join("a"), tree.path().join("b")]).unwrap();
+        Places { path: Some(path), home: Some(tree.path().join("home")), ..Places::default() }
+    }
+
+    #[test]
+    fn the_option_comes_before_the_variable_and_the_variable_before_the_path() {
+        let tree = tree(&[("one", true), ("two", true), ("a/claude", true)]);
+        let mut places = places(&tree);
+        assert_eq!(find(&places).unwrap(), tree.path().join("a/claude"));
+        places.variable = Some(tree.path().join("two"));
+        assert_eq!(find(&places).unwrap(), tree.path().join("two"));
+        places.explicit = Some(tree.path().join("one"));
+        assert_eq!(find(&places).unwrap(), tree.path().join("one"));
+    }
+
+    #[test]
+    fn what_was_named_is_taken_or_refused_and_nothing_else_tried() {
+        let tree = tree(&[("text", false), ("a/claude", true)]);
+        fs::create_dir(tree.path().join("directory")).unwrap();
+        for (name, why) in [
+            ("missing", "does not exist"),
+            ("directory", "is a directory"),
+            ("text", "not executable"),
+        ] {
+            for by_option in [true, false] {
+                let mut places = places(&tree);
+                let path = Some(tree.path().join(name));
+                if by_option {
+                    places.explicit = path;
+                } else {
+                    places.variable = path;
+                }
+                let error = find(&places).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::CliNotFound);
+                let text = error.to_string();
+                assert!(text.contains(name) && text.contains(why), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_path_is_searched_in_order_and_only_for_executables() {
+        let tree = tree(&[("a/claude", false), ("b/claude", true)]);
+        assert_eq!(find(&places(&tree)).unwrap(), tree.path().join("b/claude"));
+    }
+
+    #[test]
+    fn the_places_of_installers_are_searched_in_order() {
+        let order =
+            [".claude/local", ".local/bin", ".npm-global/bin", "node_modules/.bin", ".yarn/bin"];
+        for first in 0..order.len() {
+            let files: Vec<String> =
+                order[first..].iter().map(|place| format!("home/{place}/claude")).collect();
+            let files: Vec<(&str, bool)> = files.iter().map(|file| (file.as_str(), true)).collect();
+            let tree = tree(&files);
+            let found = find(&places(&tree)).unwrap();
+            // On a machine that has it, the system's own comes before the last two.
+            if found != Path::new("/usr/local/bin/claude") {
+                assert_eq!(found, tree.path().join("home").join(order[first]).join("claude"));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_found_says_where_it_looked_and_what_to_do() {
+        let tree = tree(&[]);
+        let Err(error) = find(&places(&tree)) else { return };
+        let text = error.to_string();
+        assert_eq!(error.kind(), ErrorKind::CliNotFound);
+        assert!(text.contains(".npm-global/bin/claude"), "{text}");
+        assert!(text.contains("npm install -g @anthropic-ai/claude-code"), "{text}");
+    }
+
+    #[test]
+    fn relative_entries_of_the_path_are_not_searched() {
+        let places = Places { path: Some("relative:.".into()), ..Places::default() };
+        assert!(candidates(&places).all(|candidate| candidate.is_absolute()));
+    }
+}

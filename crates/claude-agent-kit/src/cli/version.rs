@@ -1,0 +1,146 @@
+//! Versions of the CLI: reading them, and what they allow.
+
+use std::fmt;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// A version of the CLI. A pre-release counts as the release it leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "a version has these three numbers")]
+pub struct CliVersion {
+    /// The first number.
+    pub major: u32,
+    /// The second number.
+    pub minor: u32,
+    /// The third number.
+    pub patch: u32,
+}
+
+impl CliVersion {
+    /// A version of these three numbers.
+    pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
+        Self { major, minor, patch }
+    }
+
+    /// Takes the first `digits.digits.digits` of a text, whatever stands around it.
+    pub fn find_in(text: &str) -> Option<Self> {
+        let starts = text.char_indices().filter(|(at, first)| {
+            // Not in the middle of a number.
+            first.is_ascii_digit() && !text[..*at].ends_with(|last: char| last.is_ascii_digit())
+        });
+        starts.map(|(at, _)| &text[at..]).find_map(Self::at_the_start_of)
+    }
+
+    fn at_the_start_of(text: &str) -> Option<Self> {
+        let (major, rest) = number(text)?;
+        let (minor, rest) = number(rest.strip_prefix('.')?)?;
+        let (patch, _) = number(rest.strip_prefix('.')?)?;
+        Some(Self { major, minor, patch })
+    }
+}
+
+fn number(text: &str) -> Option<(u32, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+impl fmt::Display for CliVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+/// What came of asking the CLI for its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Probe {
+    /// It printed this.
+    Printed(String),
+    /// It could not be asked, for this reason.
+    Failed(String),
+}
+
+/// The version, if it will do.
+///
+/// # Errors
+/// When it is older than `minimum`, or is not known.
+pub(crate) fn judge(probe: &Probe, minimum: CliVersion) -> Result<CliVersion> {
+    let error = match probe {
+        Probe::Printed(text) => match CliVersion::find_in(text) {
+            Some(version) if version >= minimum => return Ok(version),
+            Some(version) => return Err(too_old(version, minimum)),
+            None => Error::new(
+                ErrorKind::UnknownCliVersion,
+                format!("`--version` printed {:?}, which holds no version", shortened(text)),
+            ),
+        },
+        Probe::Failed(reason) => Error::new(
+            ErrorKind::VersionDetection,
+            format!("the CLI could not be asked for its version: {reason}"),
+        ),
+    };
+    Err(error.remedy("see that it is the program `claude` and runs by itself"))
+}
+
+fn too_old(detected: CliVersion, minimum: CliVersion) -> Error {
+    Error::new(
+        ErrorKind::UnsupportedCliVersion,
+        format!("the CLI is version {detected}, and at least {minimum} is needed"),
+    )
+    .remedy("update it with `npm install -g @anthropic-ai/claude-code`")
+}
+
+/// The beginning of a text, for an error message.
+fn shortened(text: &str) -> String {
+    text.trim().chars().take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_whatever_stands_around_them() {
+        for (text, expected) in [
+            ("claude v1.2.3\n", Some((1, 2, 3))),
+            ("1.2.3", Some((1, 2, 3))),
+            ("v1.2.3", Some((1, 2, 3))),
+            ("Claude Code CLI 1.2.3-beta.1", Some((1, 2, 3))),
+            ("  1.2.3  \n", Some((1, 2, 3))),
+            ("2.1.325 (Claude Code)", Some((2, 1, 325))),
+            ("node 20 says 1.2 and then 3.4.5", Some((3, 4, 5))),
+            ("10.20.30.40", Some((10, 20, 30))),
+            ("garbage", None),
+            ("", None),
+            ("1.2", None),
+            ("1.2.x", None),
+            ("99999999999.1.1", None),
+            ("é1.2.3", Some((1, 2, 3))),
+        ] {
+            let expected =
+                expected.map(|(major, minor, patch)| CliVersion::new(major, minor, patch));
+            assert_eq!(CliVersion::find_in(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn versions_are_ordered_by_number() {
+        assert!(CliVersion::new(2, 1, 9) < CliVersion::new(2, 1, 10));
+        assert!(CliVersion::new(1, 99, 0) < CliVersion::new(2, 0, 0));
+    }
+
+    #[test]
+    fn each_outcome_of_the_check_has_its_error() {
+        let minimum = CliVersion::new(2, 0, 0);
+        let printed = |text: &str| Probe::Printed(text.to_owned());
+        for (probe, expected) in [
+            (printed("2.0.0"), None),
+            (printed("2.0.0-beta"), None),
+            (printed("1.9.9"), Some(ErrorKind::UnsupportedCliVersion)),
+            (printed("?"), Some(ErrorKind::UnknownCliVersion)),
+            (Probe::Failed("no".into()), Some(ErrorKind::VersionDetection)),
+        ] {
+            let kind = judge(&probe, minimum).err().map(|error| error.kind());
+            assert_eq!(kind, expected, "{probe:?}");
+        }
+    }
+}
