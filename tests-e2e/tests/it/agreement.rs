@@ -76,11 +76,8 @@ pub(crate) fn print(backends: &[&str]) {
         return;
     }
     println!("agreement with the recorded CLI {}:", real_cli::pinned_version());
-    println!(
-        "{:44}{}",
-        "scenario",
-        backends.iter().map(|name| format!("{name:>14}")).collect::<String>()
-    );
+    let heading: Vec<String> = backends.iter().map(|name| format!("{name:>14}")).collect();
+    println!("{:44}{}", "scenario", heading.concat());
     for (scenario, row) in table.iter() {
         let cells = backends.iter().map(|backend| match row.get(backend) {
             None => format!("{:>14}", "-"),
