@@ -94,7 +94,8 @@ fn read(child: &mut Child, limit: Duration) -> Option<String> {
     receiver.recv_timeout(limit).ok()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;

@@ -125,7 +125,8 @@ fn is_executable(path: &Path) -> bool {
     path.is_file() && !is_batch_file(path)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
