@@ -84,6 +84,7 @@ fn exists(test: &str) -> bool {
     let folder = match place {
         "wire" => "crates/claude-wire/tests/it",
         "testkit" => "crates/claude-agent-testkit/tests/it",
+        "kit" => "crates/claude-agent-kit/src",
         "e2e" => "tests-e2e/tests",
         other => panic!("no such place: {other}"),
     };

@@ -9,6 +9,7 @@ use claude_agent_testkit::{
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::sim_backend::Api;
 use crate::real_cli::{InstalledCli, RealProcess, World};
 
 /// A future that can be sent, boxed for use behind `dyn`.
@@ -47,8 +48,8 @@ pub struct Running {
     pub stderr: Box<dyn AsyncRead + Send + Unpin>,
     /// The process, or what stands for it.
     pub process: Box<dyn Process>,
-    /// The mock behind the CLI, if it uses one.
-    pub api: Option<MockApi>,
+    /// What stands behind the CLI.
+    pub api: Option<Api>,
 }
 
 /// What can end.
@@ -118,7 +119,7 @@ impl RealCli {
         let (process, pipes) =
             RealProcess::start(&self.cli.path, &launch.arguments, &variables, &project)?;
         let running = Running::new(pipes.stdin, pipes.stdout, pipes.stderr, process);
-        Ok(Running { api: Some(api), ..running })
+        Ok(Running { api: Some(Api::Mock(api)), ..running })
     }
 }
 

@@ -3,7 +3,6 @@
 use std::{fmt, future::Future, time::Duration};
 
 use claude_agent_testkit::{
-    mock_api::MockApi,
     recorder::Tape,
     recording::{Channel, Exit, Recording},
 };
@@ -21,6 +20,7 @@ use super::{
     backend::{Process, Running},
     ids::Ids,
     line,
+    sim_backend::Api,
 };
 
 /// Far more than anything here takes, so that only what never comes runs into it.
@@ -35,7 +35,7 @@ pub struct Cli {
     lines: mpsc::Receiver<Vec<u8>>,
     readers: Vec<JoinHandle<()>>,
     process: Box<dyn Process>,
-    api: Option<MockApi>,
+    api: Option<Api>,
     tape: Tape,
     ids: Ids,
     handler: Handler,
@@ -67,9 +67,9 @@ impl Cli {
         self.handler = Box::new(handler);
     }
 
-    /// The mock behind the CLI.
-    pub(super) fn api(&self) -> Result<&MockApi, Failure> {
-        self.api.as_ref().ok_or_else(|| self.fail("there is a mock of the Messages API"))
+    /// What stands behind the CLI.
+    pub(super) fn api(&self) -> Result<&Api, Failure> {
+        self.api.as_ref().ok_or_else(|| self.fail("there is something behind the CLI"))
     }
 
     /// Everything that the CLI wrote until now.

@@ -10,6 +10,7 @@ mod failure;
 mod ids;
 mod line;
 pub mod probe;
+mod sim_backend;
 mod stage;
 mod table;
 
@@ -36,6 +37,7 @@ pub use self::{
     backend::{Backend, BoxFuture, Launch, Process, RealCli, Running},
     cli::Cli,
     failure::Failure,
+    sim_backend::{Api, SimInMemory, SimProcessBackend},
     stage::{Plan, Stage},
     table::SCENARIOS,
 };

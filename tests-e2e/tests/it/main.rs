@@ -9,9 +9,14 @@ use std::{env, process::ExitCode, sync::Arc};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tests_e2e::{
     real_cli,
-    scenario::{Backend, RealCli, SCENARIOS, Scenario},
+    scenario::{Backend, RealCli, SCENARIOS, Scenario, SimInMemory, SimProcessBackend},
     scrub,
 };
+
+/// The backends, by the names of their trials. The real CLI is the measure of the others.
+const REAL: &str = "real_cli";
+const IN_MEMORY: &str = "sim";
+const AS_A_PROCESS: &str = "sim_process";
 
 fn main() -> ExitCode {
     let installed = real_cli::install();
@@ -22,40 +27,57 @@ fn main() -> ExitCode {
     // Each trial runs a CLI of its own; more of them at once only slow each other down.
     arguments.test_threads.get_or_insert(4);
     let mut trials = match installed {
-        Ok(cli) => trials(&(Arc::new(RealCli::new(cli)) as Arc<dyn Backend>)),
+        Ok(cli) => {
+            let backend: Arc<dyn Backend> = Arc::new(RealCli::new(cli));
+            scenarios(REAL, &backend).chain(launcher::trials(&backend)).collect()
+        }
         Err(error) => unavailable(&error.to_string()),
     };
+    let in_memory: Arc<dyn Backend> = Arc::new(SimInMemory::new());
+    let as_a_process: Arc<dyn Backend> =
+        Arc::new(SimProcessBackend::new(env!("CARGO_BIN_EXE_sim")));
+    trials.extend(scenarios(IN_MEMORY, &in_memory));
+    trials.extend(scenarios(AS_A_PROCESS, &as_a_process));
     trials.extend(stored::trials());
     let conclusion = libtest_mimic::run(&arguments, trials);
-    agreement::print(&["real_cli"]);
+    agreement::print(&[REAL, IN_MEMORY, AS_A_PROCESS]);
     conclusion.exit_code()
 }
 
-fn trials(backend: &Arc<dyn Backend>) -> Vec<Trial> {
-    let scenarios = SCENARIOS.iter().map(|scenario| {
-        let backend = Arc::clone(backend);
-        Trial::test(trial_name(scenario), move || play(scenario, &backend))
-    });
-    scenarios.chain(launcher::trials(backend)).collect()
+/// A trial per scenario.
+fn scenarios(
+    name: &'static str,
+    backend: &Arc<dyn Backend>,
+) -> impl Iterator<Item = Trial> + use<> {
+    let backend = Arc::clone(backend);
+    SCENARIOS.iter().map(move |scenario| {
+        let backend = Arc::clone(&backend);
+        Trial::test(trial_name(name, scenario), move || play(name, scenario, &backend))
+    })
 }
 
-fn trial_name(scenario: &Scenario) -> String {
-    format!("real_cli::{}", scenario.name)
+fn trial_name(backend: &str, scenario: &Scenario) -> String {
+    format!("{backend}::{}", scenario.name)
 }
 
 /// How often the real CLI may say something in another order: it has races of its own, and only
-/// what never agrees is a difference.
+/// what never agrees is a difference. The simulation has one try.
 const TRIES_ON_THE_REAL_CLI: usize = 3;
 
-fn play(scenario: &'static Scenario, backend: &Arc<dyn Backend>) -> Result<(), Failed> {
+fn play(
+    name: &'static str,
+    scenario: &'static Scenario,
+    backend: &Arc<dyn Backend>,
+) -> Result<(), Failed> {
     let mut difference = None;
-    for _ in 0..TRIES_ON_THE_REAL_CLI {
+    let tries = if name == REAL { TRIES_ON_THE_REAL_CLI } else { 1 };
+    for _ in 0..tries {
         let recording = block_on(scenario.play(Arc::clone(backend), "today"))??;
         let leftovers = scrub::leftovers(&recording);
-        if !leftovers.is_empty() {
+        if name == REAL && !leftovers.is_empty() {
             return Err(format!("still holds {leftovers:?}").into());
         }
-        match agreement::check("real_cli", scenario.name, &recording) {
+        match agreement::check(name, scenario.name, &recording) {
             Ok(()) => return Ok(()),
             Err(told) => difference = Some(told),
         }
@@ -73,7 +95,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
 fn unavailable(reason: &str) -> Vec<Trial> {
     eprintln!("the real CLI is not available: {reason}");
     let is_ci = env::var_os("CI").is_some_and(|value| !value.is_empty());
-    let names = SCENARIOS.iter().map(trial_name);
+    let names = SCENARIOS.iter().map(|scenario| trial_name(REAL, scenario));
     names
         .map(|name| {
             let reason = reason.to_owned();

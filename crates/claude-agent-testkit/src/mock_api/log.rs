@@ -12,26 +12,26 @@ use super::ApiRequest;
 const KEPT: usize = 10_000;
 
 #[derive(Default)]
-pub(super) struct RequestLog {
+pub(crate) struct RequestLog {
     entries: Mutex<Entries>,
     arrived: Notify,
 }
 
 impl RequestLog {
-    pub(super) fn record(&self, request: Arc<ApiRequest>) {
+    pub(crate) fn record(&self, request: Arc<ApiRequest>) {
         self.entries().push(request);
         self.arrived.notify_waiters();
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<ApiRequest>> {
+    pub(crate) fn all(&self) -> Vec<Arc<ApiRequest>> {
         self.entries().since(0)
     }
 
-    pub(super) fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.entries().dropped
     }
 
-    pub(super) async fn wait_for(&self, matches: impl Fn(&ApiRequest) -> bool) -> ApiRequest {
+    pub(crate) async fn wait_for(&self, matches: impl Fn(&ApiRequest) -> bool) -> ApiRequest {
         let mut next = 0;
         loop {
             // Made before the look at the log: a request that arrives in between wakes it.

@@ -14,10 +14,10 @@ const DEFAULT_USAGE: (u64, u64) = (10, 5);
 const SIGNATURE: &str = "bW9jay1zaWduYXR1cmU=";
 
 /// A reply on its way to a client.
-pub(super) struct Message<'a> {
-    pub(super) id: String,
-    pub(super) model: &'a str,
-    pub(super) reply: &'a Reply,
+pub(crate) struct Message<'a> {
+    pub(crate) id: String,
+    pub(crate) model: &'a str,
+    pub(crate) reply: &'a Reply,
 }
 
 impl Message<'_> {
@@ -29,7 +29,7 @@ impl Message<'_> {
     }
 
     /// The answer as stream events.
-    pub(super) fn events(&self) -> Vec<Event> {
+    pub(crate) fn events(&self) -> Vec<Event> {
         let (input, output) = self.usage();
         let started = self.object("", "null", &usage_json(input, 0));
         let mut events = vec![Event::new("message_start", &format!(r#""message":{started}"#))];
@@ -92,33 +92,31 @@ impl Message<'_> {
         bounds.windows(2).map(|bounds| &text[bounds[0]..bounds[1]]).collect()
     }
 
-    fn stop_reason(&self) -> &str {
+    pub(crate) fn stop_reason(&self) -> &str {
         let calls_tool = self.reply.blocks.iter().any(|block| matches!(block, Block::Tool { .. }));
         let default = if calls_tool { "tool_use" } else { "end_turn" };
         self.reply.stop_reason.as_deref().unwrap_or(default)
     }
 
-    fn usage(&self) -> (u64, u64) {
+    pub(crate) fn usage(&self) -> (u64, u64) {
         self.reply.usage.unwrap_or(DEFAULT_USAGE)
     }
 }
 
 /// One server-sent event.
-pub(super) struct Event {
-    name: &'static str,
-    text: String,
+pub(crate) struct Event {
+    pub(crate) name: &'static str,
+    /// The data object.
+    pub(crate) json: String,
 }
 
 impl Event {
-    const DELTA: &'static str = "content_block_delta";
+    pub(crate) const DELTA: &'static str = "content_block_delta";
 
     /// `fields` are the members of the data object beside its `type`.
     fn new(name: &'static str, fields: &str) -> Self {
         let comma = if fields.is_empty() { "" } else { "," };
-        // A newline can only stem from a verbatim literal; it must not end the event.
-        let fields = fields.replace('\n', "\ndata: ");
-        let text = format!("event: {name}\ndata: {{\"type\":\"{name}\"{comma}{fields}}}\n\n");
-        Self { name, text }
+        Self { name, json: format!("{{\"type\":\"{name}\"{comma}{fields}}}") }
     }
 
     pub(super) fn is_delta(&self) -> bool {
@@ -126,7 +124,9 @@ impl Event {
     }
 
     pub(super) fn into_bytes(self) -> Bytes {
-        self.text.into()
+        // A newline can only stem from a verbatim literal; it must not end the event.
+        let data = self.json.replace('\n', "\ndata: ");
+        format!("event: {}\ndata: {data}\n\n", self.name).into()
     }
 }
 
@@ -136,7 +136,7 @@ pub(super) fn error_json(error: &ApiError) -> String {
     typed("error", [("error", inner)])
 }
 
-fn whole_block(block: &Block) -> String {
+pub(crate) fn whole_block(block: &Block) -> String {
     match block {
         Block::Text(text) => text_json(&quoted(text)),
         Block::RawText(literal) => text_json(literal),
@@ -165,7 +165,7 @@ fn tool_json(id: &str, name: &str, input: String) -> String {
     typed("tool_use", [("id", quoted(id)), ("name", quoted(name)), ("input", input)])
 }
 
-fn usage_json(input: u64, output: u64) -> String {
+pub(crate) fn usage_json(input: u64, output: u64) -> String {
     ordered([
         ("input_tokens", input.to_string()),
         ("cache_creation_input_tokens", "0".to_owned()),

@@ -39,9 +39,9 @@
 //! ```
 
 mod body;
-mod log;
-mod message;
-mod reply;
+pub(crate) mod log;
+pub(crate) mod message;
+pub(crate) mod reply;
 mod request;
 mod respond;
 mod script;

@@ -19,16 +19,16 @@ use serde_json::Value;
 #[must_use]
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
-    pub(super) blocks: Vec<Block>,
-    pub(super) error: Option<ApiError>,
-    pub(super) stop_reason: Option<String>,
-    pub(super) usage: Option<(u64, u64)>,
-    pub(super) delta_chars: Option<usize>,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) pause_before: Option<Duration>,
-    pub(super) pause_between: Option<Duration>,
-    pub(super) hold: bool,
-    pub(super) cut_after: Option<usize>,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) error: Option<ApiError>,
+    pub(crate) stop_reason: Option<String>,
+    pub(crate) usage: Option<(u64, u64)>,
+    pub(crate) delta_chars: Option<usize>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) pause_before: Option<Duration>,
+    pub(crate) pause_between: Option<Duration>,
+    pub(crate) hold: bool,
+    pub(crate) cut_after: Option<usize>,
 }
 
 impl Reply {
@@ -156,7 +156,7 @@ impl Reply {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Block {
+pub(crate) enum Block {
     Text(String),
     /// A JSON string literal, to be written verbatim.
     RawText(String),
@@ -170,8 +170,8 @@ pub(super) enum Block {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct ApiError {
-    pub(super) status: u16,
-    pub(super) kind: String,
-    pub(super) message: String,
+pub(crate) struct ApiError {
+    pub(crate) status: u16,
+    pub(crate) kind: String,
+    pub(crate) message: String,
 }

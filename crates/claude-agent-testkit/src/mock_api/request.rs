@@ -88,6 +88,17 @@ impl ApiRequest {
         }
     }
 
+    /// A request that never was on a wire: what a simulated CLI asks its model.
+    pub(crate) fn simulated(body: Value) -> Self {
+        Self {
+            method: "POST".to_owned(),
+            path: "/v1/messages".to_owned(),
+            query: String::new(),
+            headers: Headers::default(),
+            body,
+        }
+    }
+
     /// Where the last user text that contains `needle` stands.
     pub(super) fn last_position_of(&self, needle: &str) -> Option<Position> {
         let matching = self.user_texts().filter(|(_, text)| text.contains(needle));

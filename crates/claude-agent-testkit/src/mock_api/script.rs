@@ -64,7 +64,7 @@ impl Script {
         self
     }
 
-    pub(super) fn answer(&self, request: &ApiRequest) -> Reply {
+    pub(crate) fn answer(&self, request: &ApiRequest) -> Reply {
         let mut chosen = None;
         for rule in &self.rules {
             let Some(position) = request.last_position_of(&rule.needle) else { continue };

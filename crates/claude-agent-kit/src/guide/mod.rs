@@ -1,0 +1,4 @@
+//! The guide, chapter by chapter.
+
+#[doc = include_str!("testing.md")]
+pub mod testing {}

@@ -1,0 +1,361 @@
+//! The kept thread.
+
+use std::collections::HashMap;
+use std::io;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::thread;
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use super::{Handle, Patience, Process, Spec, Started};
+
+/// The one thread that starts, ends and reaps.
+pub(super) struct Keeper {
+    orders: mpsc::Sender<Order>,
+    wake: Wake,
+}
+
+enum Order {
+    Start { spec: Box<Spec>, patience: Patience, reply: mpsc::SyncSender<io::Result<Started>> },
+    End { id: u64, patience: Patience },
+}
+
+impl Keeper {
+    /// The keeper of this process, started when it is first needed.
+    pub(super) fn get() -> io::Result<&'static Self> {
+        static KEEPER: OnceLock<Keeper> = OnceLock::new();
+        static STARTING: Mutex<()> = Mutex::new(());
+        if let Some(keeper) = KEEPER.get() {
+            return Ok(keeper);
+        }
+        let _one_at_a_time = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keeper) = KEEPER.get() {
+            return Ok(keeper);
+        }
+        let wake = Wake::new()?;
+        let (orders, inbox) = mpsc::channel();
+        let mut household = Household::new(inbox, wake.clone());
+        thread::Builder::new().name("claude-keeper".to_owned()).spawn(move || household.keep())?;
+        Ok(KEEPER.get_or_init(|| Self { orders, wake }))
+    }
+
+    pub(super) fn start(&self, spec: Spec, patience: Patience) -> io::Result<Started> {
+        let (reply, answer) = mpsc::sync_channel(1);
+        self.order(Order::Start { spec: Box::new(spec), patience, reply });
+        answer.recv().map_err(|_| io::Error::other("the thread that starts processes is gone"))?
+    }
+
+    pub(super) fn end(&self, id: u64, patience: Patience) {
+        self.order(Order::End { id, patience });
+    }
+
+    fn order(&self, order: Order) {
+        // The thread lives as long as the host does.
+        if self.orders.send(order).is_ok() {
+            self.wake.up();
+        }
+    }
+}
+
+/// What the thread keeps.
+struct Household {
+    inbox: mpsc::Receiver<Order>,
+    wake: Wake,
+    children: HashMap<u64, Kept>,
+    next_id: u64,
+}
+
+struct Kept {
+    child: Child,
+    watch: ExitWatch,
+    exit: watch::Sender<Option<ExitStatus>>,
+    phase: Phase,
+}
+
+/// Where the end of a child stands.
+#[derive(Clone, Copy)]
+enum Phase {
+    Running,
+    /// It has until then before SIGTERM.
+    Asked {
+        until: Instant,
+        patience: Patience,
+    },
+    /// It has until then before SIGKILL.
+    Terminated {
+        until: Instant,
+    },
+    /// Nothing more can be done than wait.
+    Killed,
+}
+
+impl Household {
+    fn new(inbox: mpsc::Receiver<Order>, wake: Wake) -> Self {
+        Self { inbox, wake, children: HashMap::new(), next_id: 0 }
+    }
+
+    fn keep(&mut self) {
+        loop {
+            let deadline = self.children.values().filter_map(Kept::deadline).min();
+            self.wake.wait(self.children.values().map(|kept| &kept.watch), deadline);
+            loop {
+                match self.inbox.try_recv() {
+                    Ok(order) => self.obey(order),
+                    Err(mpsc::TryRecvError::Empty) => break,
+                    // The host keeps the other end for ever.
+                    Err(mpsc::TryRecvError::Disconnected) => return,
+                }
+            }
+            self.children.retain(|_, kept| !kept.reap());
+            let now = Instant::now();
+            self.children.values_mut().for_each(|kept| kept.escalate(now));
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Start { spec, patience, reply } => {
+                // A caller that is gone drops what was started, and so ends it.
+                drop(reply.send(self.start(&spec, patience)));
+            }
+            Order::End { id, patience } => {
+                if let Some(kept) = self.children.get_mut(&id)
+                    && matches!(kept.phase, Phase::Running)
+                {
+                    let until = Instant::now() + patience.before_terminate;
+                    kept.phase = Phase::Asked { until, patience };
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, spec: &Spec, patience: Patience) -> io::Result<Started> {
+        let mut child = command(spec).spawn()?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(io::Error::other("a child was started without its pipes"));
+        };
+        let watch = ExitWatch::new(&child, &self.wake)?;
+        let (exit, receiver) = watch::channel(None);
+        let (id, pid) = (self.next_id, child.id());
+        self.next_id += 1;
+        self.children.insert(id, Kept { child, watch, exit, phase: Phase::Running });
+        let handle = Handle { id, pid, exit: receiver, patience };
+        let process = Process { handle: Arc::new(handle) };
+        Ok(Started { process, stdin, stdout, stderr })
+    }
+}
+
+fn command(spec: &Spec) -> Command {
+    let mut command = Command::new(&spec.program);
+    command
+        .args(&spec.arguments)
+        .env_clear()
+        .envs(&spec.environment)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if let Some(directory) = &spec.directory {
+        command.current_dir(directory);
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::CommandExt as _;
+        // A group of its own: a Ctrl-C on the host's terminal is the host's business, and a signal
+        // to the group reaches what the CLI started in it.
+        command.process_group(0);
+    }
+    #[cfg(target_os = "linux")]
+    if spec.die_with_parent {
+        super::death_signal::arm(&mut command);
+    }
+    command
+}
+
+impl Kept {
+    fn deadline(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Asked { until, .. } | Phase::Terminated { until } => Some(until),
+            Phase::Running | Phase::Killed => None,
+        }
+    }
+
+    /// Tells everybody who waits when the child has ended; then it need not be kept any more.
+    fn reap(&mut self) -> bool {
+        match self.child.try_wait() {
+            Ok(Some(status)) => {
+                self.exit.send_replace(Some(status));
+                true
+            }
+            // An error means that there is no such child: nothing is left to reap.
+            result => result.is_err(),
+        }
+    }
+
+    fn escalate(&mut self, now: Instant) {
+        match self.phase {
+            Phase::Asked { until, patience } if until <= now => {
+                self.terminate();
+                self.phase = Phase::Terminated { until: now + patience.before_kill };
+            }
+            Phase::Terminated { until } if until <= now => {
+                self.kill();
+                self.phase = Phase::Killed;
+            }
+            _ => {}
+        }
+    }
+
+    #[cfg(unix)]
+    fn terminate(&mut self) {
+        signal_group(&self.child, rustix::process::Signal::TERM);
+    }
+
+    #[cfg(not(unix))]
+    fn terminate(&mut self) {
+        // There is nothing gentler.
+        drop(self.child.kill());
+    }
+
+    fn kill(&mut self) {
+        #[cfg(target_os = "linux")]
+        let descendants = super::descendants::Descendants::of(self.child.id());
+        #[cfg(unix)]
+        signal_group(&self.child, rustix::process::Signal::KILL);
+        // The only failure is that it has ended.
+        drop(self.child.kill());
+        #[cfg(target_os = "linux")]
+        descendants.kill();
+    }
+}
+
+#[cfg(unix)]
+fn signal_group(child: &Child, signal: rustix::process::Signal) {
+    let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+    if let Some(group) = group {
+        // The child is not reaped yet, so the group cannot be somebody else's; the only failure is
+        // that everybody in it has ended.
+        let _ = rustix::process::kill_process_group(group, signal);
+    }
+}
+
+#[cfg(target_os = "linux")]
+use linux::{ExitWatch, Wake};
+#[cfg(not(target_os = "linux"))]
+use portable::{ExitWatch, Wake};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    //! Waiting for orders and for the end of children at once, with descriptors for both.
+
+    use std::io;
+    use std::os::fd::{AsFd as _, OwnedFd};
+    use std::process::Child;
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+    #[derive(Clone)]
+    pub(super) struct Wake(Arc<OwnedFd>);
+
+    pub(super) struct ExitWatch(OwnedFd);
+
+    impl Wake {
+        pub(super) fn new() -> io::Result<Self> {
+            let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+            Ok(Self(Arc::new(eventfd(0, flags)?)))
+        }
+
+        pub(super) fn up(&self) {
+            // Full means that it will wake up anyway.
+            let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+        }
+
+        pub(super) fn wait<'a>(
+            &self,
+            children: impl Iterator<Item = &'a ExitWatch>,
+            deadline: Option<Instant>,
+        ) {
+            let timeout = deadline.map(|deadline| {
+                let left = deadline.saturating_duration_since(Instant::now());
+                // A limit beyond what the kernel takes is no limit.
+                Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 3600, tv_nsec: 0 })
+            });
+            let mut descriptors = vec![PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN)];
+            descriptors.extend(
+                children.map(|child| PollFd::from_borrowed_fd(child.0.as_fd(), PollFlags::IN)),
+            );
+            // Interrupted is as good as woken: everything is looked at again.
+            let _ = poll(&mut descriptors, timeout.as_ref());
+            let mut counter = [0; 8];
+            // Empty means that it was a child or the deadline.
+            let _ = rustix::io::read(&*self.0, &mut counter);
+        }
+    }
+
+    impl ExitWatch {
+        pub(super) fn new(child: &Child, _: &Wake) -> io::Result<Self> {
+            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            let pid = pid.ok_or_else(|| io::Error::other("a child without an id"))?;
+            Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod portable {
+    //! Without a descriptor for the end of a child, it is looked after from time to time.
+
+    use std::io;
+    use std::process::Child;
+    use std::sync::{Arc, Condvar, Mutex, PoisonError};
+    use std::time::{Duration, Instant};
+
+    /// How late the end of a child may be noticed.
+    const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
+    #[derive(Clone, Default)]
+    pub(super) struct Wake(Arc<(Mutex<bool>, Condvar)>);
+
+    pub(super) struct ExitWatch;
+
+    impl Wake {
+        pub(super) fn new() -> io::Result<Self> {
+            Ok(Self::default())
+        }
+
+        pub(super) fn up(&self) {
+            *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            self.0.1.notify_one();
+        }
+
+        pub(super) fn wait<'a>(
+            &self,
+            children: impl Iterator<Item = &'a ExitWatch>,
+            deadline: Option<Instant>,
+        ) {
+            let mut woken = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if children.count() == 0 {
+                while !*woken {
+                    woken = self.0.1.wait(woken).unwrap_or_else(PoisonError::into_inner);
+                }
+            } else if !*woken {
+                let left = deadline.map(|one| one.saturating_duration_since(Instant::now()));
+                let time = left.map_or(BETWEEN_LOOKS, |left| left.min(BETWEEN_LOOKS));
+                woken =
+                    self.0.1.wait_timeout(woken, time).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            *woken = false;
+        }
+    }
+
+    impl ExitWatch {
+        pub(super) fn new(_: &Child, _: &Wake) -> io::Result<Self> {
+            Ok(Self)
+        }
+    }
+}

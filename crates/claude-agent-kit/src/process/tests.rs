@@ -1,0 +1,167 @@
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::{Patience, Process, Spec, Started};
+
+/// Far more than anything here takes.
+const LIMIT: Duration = Duration::from_secs(30);
+
+const AT_ONCE: Patience =
+    Patience { before_terminate: Duration::ZERO, before_kill: Duration::from_millis(200) };
+
+fn shell(script: &str) -> Spec {
+    Spec {
+        program: "/bin/sh".into(),
+        arguments: vec!["-c".to_owned(), script.to_owned()],
+        environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
+        directory: None,
+        die_with_parent: true,
+    }
+}
+
+fn start(script: &str) -> Started {
+    Process::start(shell(script), AT_ONCE).unwrap()
+}
+
+fn wait(process: &Process) -> std::process::ExitStatus {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(LIMIT, process.wait()).await.unwrap().unwrap() })
+}
+
+/// Waits until it is true; a process in `/proc` tells nobody that it is gone.
+fn eventually(what: &str, is_true: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_true() {
+        assert!(began.elapsed() < LIMIT, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+fn is_gone(pid: u32) -> bool {
+    !Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn first_line(started: &mut Started) -> String {
+    let mut line = String::new();
+    BufReader::new(&mut started.stdout).read_line(&mut line).unwrap();
+    line.trim().to_owned()
+}
+
+#[test]
+fn pipes_and_exit_status_are_passed_on() {
+    let mut started = start("cat; echo complaint >&2; exit 7");
+    started.stdin.write_all(b"hello").unwrap();
+    drop(started.stdin);
+    let (mut out, mut err) = (String::new(), String::new());
+    started.stdout.read_to_string(&mut out).unwrap();
+    started.stderr.read_to_string(&mut err).unwrap();
+    assert_eq!((out.as_str(), err.as_str()), ("hello", "complaint\n"));
+    assert_eq!(wait(&started.process).code(), Some(7));
+    assert_eq!(started.process.exit_status().unwrap().code(), Some(7));
+}
+
+#[test]
+fn only_the_given_environment_reaches_the_child() {
+    let mut spec = shell("env | sort");
+    spec.environment.insert("MARK".into(), "yes".into());
+    let mut started = Process::start(spec, AT_ONCE).unwrap();
+    let mut out = String::new();
+    started.stdout.read_to_string(&mut out).unwrap();
+    let names: Vec<&str> = out.lines().filter_map(|line| line.split('=').next()).collect();
+    // The shell adds two of its own.
+    assert!(
+        names.iter().all(|name| ["MARK", "PATH", "PWD", "SHLVL", "_", "OLDPWD"].contains(name)),
+        "{out}"
+    );
+    assert!(out.contains("MARK=yes"));
+}
+
+#[test]
+fn what_cannot_be_started_is_an_error_of_the_system() {
+    let mut missing = shell("");
+    missing.program = "/nowhere/claude".into();
+    let error = Process::start(missing, AT_ONCE).err().unwrap();
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    let mut no_directory = shell("");
+    no_directory.directory = Some("/nowhere".into());
+    assert!(Process::start(no_directory, AT_ONCE).is_err());
+}
+
+#[test]
+fn a_dropped_process_is_terminated_and_reaped() {
+    let mut started = start("trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done");
+    assert_eq!(first_line(&mut started), "ready");
+    let pid = started.process.pid();
+    drop(started);
+    eventually("the child is gone", || is_gone(pid));
+}
+
+#[test]
+fn a_clone_keeps_the_process_alive() {
+    let mut started = start("echo ready; cat");
+    assert_eq!(first_line(&mut started), "ready");
+    let clone = started.process.clone();
+    drop(started.process);
+    assert_eq!(clone.exit_status(), None);
+    drop(started.stdin);
+    assert_eq!(wait(&clone).code(), Some(0));
+}
+
+#[test]
+fn one_that_ignores_sigterm_is_killed() {
+    let mut started = start("trap '' TERM; echo ready; while :; do sleep 0.05; done");
+    assert_eq!(first_line(&mut started), "ready");
+    started.process.end(AT_ONCE);
+    assert_eq!(wait(&started.process).signal(), Some(9));
+}
+
+#[test]
+fn one_that_ends_in_time_is_not_signalled() {
+    let mut started = start("echo ready; read line; exit 5");
+    assert_eq!(first_line(&mut started), "ready");
+    let patience = Patience { before_terminate: LIMIT, before_kill: LIMIT };
+    started.process.end(patience);
+    drop(started.stdin);
+    assert_eq!(wait(&started.process).code(), Some(5));
+}
+
+#[test]
+fn a_tool_in_a_session_of_its_own_is_hunted_down_after_a_kill() {
+    // The child cannot be terminated, and its tool would survive a signal to the group.
+    let mut started = start(
+        "trap '' TERM; setsid sh -c 'echo $$; exec sleep 300' & wait; while :; do sleep 0.05; done",
+    );
+    let tool: u32 = first_line(&mut started).parse().unwrap();
+    assert!(!is_gone(tool));
+    started.process.end(AT_ONCE);
+    assert_eq!(wait(&started.process).signal(), Some(9));
+    eventually("the tool is gone", || is_gone(tool) || is_zombie(tool));
+}
+
+/// Reaping an orphan is the business of whoever inherited it.
+fn is_zombie(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim().starts_with('Z')))
+}
+
+#[test]
+fn many_at_once_leave_no_descriptor_behind() {
+    let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
+    // The keeper and its own descriptors are there for good.
+    wait(&start("exit 0").process);
+    let before = descriptors();
+    let all: Vec<Started> = (0..100).map(|_| start("cat")).collect();
+    let pids: Vec<u32> = all.iter().map(|started| started.process.pid()).collect();
+    drop(all);
+    for pid in pids {
+        eventually("the child is gone", || is_gone(pid));
+    }
+    // Other tests run beside this one, each with a few descriptors of its own.
+    eventually("the descriptors are closed", || descriptors() < before + 60);
+}

@@ -1,0 +1,81 @@
+//! The program `claude-player`.
+
+use std::{
+    env, fs,
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use super::Player;
+use crate::recording::{Exit, Recording};
+
+const RECORDING: &str = "CLAUDE_PLAYER_RECORDING";
+const LENIENT: &str = "CLAUDE_PLAYER_LENIENT";
+
+/// The whole program.
+pub fn run_as_program() -> ExitCode {
+    let arguments = env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned());
+    match run(arguments.collect()) {
+        Ok(exit) => leave(exit),
+        Err(error) => {
+            complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a program complains on stderr")]
+fn complain(error: &io::Error) {
+    eprintln!("claude-player: {error}");
+}
+
+fn run(arguments: Vec<String>) -> io::Result<Exit> {
+    let recording = recording()?;
+    if arguments == ["--version"] || arguments == ["-v"] {
+        writeln!(io::stdout(), "{} (Claude Code)", recording.header.cli_version)?;
+        return Ok(Exit::Code(0));
+    }
+    let player = Player::new(recording).arguments(arguments);
+    let lenient = env::var_os(LENIENT).is_some_and(|value| !value.is_empty() && value != "0");
+    let player = if lenient { player.lenient() } else { player };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let streams = (tokio::io::stdin(), tokio::io::stdout(), tokio::io::stderr());
+    let exit = runtime.block_on(player.run(streams.0, streams.1, streams.2));
+    // A read of the client's input may still be open; it must not hold the end.
+    runtime.shutdown_background();
+    exit.map_err(io::Error::other)
+}
+
+fn recording() -> io::Result<Recording> {
+    let name = env::var_os(RECORDING)
+        .ok_or_else(|| io::Error::other(format!("{RECORDING} does not name a recording")))?;
+    let named = |reason: String| io::Error::other(format!("{}: {reason}", name.display()));
+    let file = fs::read(&name).map_err(|error| named(error.to_string()))?;
+    Recording::parse(&file).map_err(|error| named(error.to_string()))
+}
+
+/// Ends this process in the way in which the recorded CLI ended.
+fn leave(exit: Exit) -> ExitCode {
+    match exit {
+        Exit::Code(code) => u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from),
+        Exit::Signal(number) => {
+            end_by_signal(number);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Does not return for the signals that end a process.
+#[cfg(unix)]
+fn end_by_signal(number: i32) {
+    use rustix::{
+        io::Errno,
+        process::{Signal, getpid, kill_process},
+    };
+    if let Some(signal) = Signal::from_named_raw(number) {
+        let _: Result<(), Errno> = kill_process(getpid(), signal);
+    }
+}
+
+#[cfg(not(unix))]
+fn end_by_signal(_: i32) {}

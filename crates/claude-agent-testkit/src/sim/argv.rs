@@ -1,0 +1,363 @@
+//! The command line.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::rules::{Rule, parse_rules};
+
+/// The permission modes that exist.
+pub(super) const MODES: [&str; 6] =
+    ["acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"];
+
+/// How a simulated CLI was started.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Launch {
+    pub(super) version: String,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) cwd: PathBuf,
+    /// The one-way form.
+    pub(super) print: bool,
+    pub(super) prompt: Option<String>,
+    /// Whether stdin carries frames and not a prompt.
+    pub(super) session: bool,
+    pub(super) output: OutputFormat,
+    pub(super) partial: bool,
+    pub(super) replay: bool,
+    pub(super) hook_events: bool,
+    pub(super) mirror: bool,
+    pub(super) ask_host: bool,
+    pub(super) model: Option<String>,
+    pub(super) mode: Option<String>,
+    pub(super) allowed: Vec<Rule>,
+    pub(super) disallowed: Vec<Rule>,
+    pub(super) tools: Option<Vec<String>>,
+    pub(super) mcp_config: Vec<String>,
+    pub(super) max_turns: Option<u64>,
+    pub(super) max_budget: Option<f64>,
+    pub(super) system_prompt: Option<String>,
+    pub(super) append_system_prompt: Option<String>,
+    pub(super) json_schema: Option<Value>,
+    pub(super) resume: Option<String>,
+    pub(super) continues: bool,
+    pub(super) fork: bool,
+    pub(super) session_id: Option<String>,
+    pub(super) settings: Option<String>,
+    pub(super) setting_sources: Option<Vec<String>>,
+    pub(super) add_dirs: Vec<String>,
+    pub(super) agents: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum OutputFormat {
+    #[default]
+    Text,
+    Json,
+    StreamJson,
+}
+
+/// What a command line comes to.
+#[derive(Debug)]
+pub(super) enum Start {
+    Run(Box<Launch>),
+    /// Prints this and ends.
+    Print(String),
+    /// Complains about this and ends with 1.
+    Refuse(String),
+}
+
+/// How many values an option takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    Nothing,
+    One,
+    /// One, unless an option follows.
+    Maybe,
+    /// All up to the next option.
+    Many,
+}
+
+/// Every option that the real CLI was seen to take, whether or not it means anything here.
+const OPTIONS: &[(Takes, &[&str])] = &[
+    (
+        Takes::Nothing,
+        &[
+            "--print",
+            "-p",
+            "--verbose",
+            "--include-partial-messages",
+            "--include-hook-events",
+            "--replay-user-messages",
+            "--session-mirror",
+            "--continue",
+            "-c",
+            "--fork-session",
+            "--dangerously-skip-permissions",
+            "--allow-dangerously-skip-permissions",
+            "--strict-mcp-config",
+            "--no-session-persistence",
+            "--disable-slash-commands",
+            "--bare",
+            "--ide",
+            "--chrome",
+            "--no-chrome",
+            "--version",
+            "-v",
+            "--help",
+            "-h",
+        ],
+    ),
+    (
+        Takes::One,
+        &[
+            "--output-format",
+            "--input-format",
+            "--model",
+            "--fallback-model",
+            "--permission-mode",
+            "--permission-prompt-tool",
+            "--max-turns",
+            "--max-budget-usd",
+            "--max-thinking-tokens",
+            "--thinking",
+            "--effort",
+            "--system-prompt",
+            "--system-prompt-file",
+            "--append-system-prompt",
+            "--append-system-prompt-file",
+            "--json-schema",
+            "--session-id",
+            "--resume-session-at",
+            "--settings",
+            "--setting-sources",
+            "--agents",
+            "--agent",
+            "--name",
+            "-n",
+            "--debug-file",
+            "--task-budget",
+        ],
+    ),
+    (Takes::Maybe, &["--resume", "-r", "--debug", "-d", "--worktree", "-w", "--from-pr"]),
+    (
+        Takes::Many,
+        &[
+            "--allowedTools",
+            "--allowed-tools",
+            "--disallowedTools",
+            "--disallowed-tools",
+            "--tools",
+            "--mcp-config",
+            "--add-dir",
+            "--betas",
+            "--plugin-dir",
+            "--file",
+        ],
+    ),
+];
+
+fn takes(option: &str) -> Option<Takes> {
+    OPTIONS.iter().find(|(_, names)| names.contains(&option)).map(|(takes, _)| *takes)
+}
+
+impl Launch {
+    /// Reads a command line, without the name of the program.
+    pub(super) fn read(mut self, arguments: &[String]) -> Start {
+        let mut rest = arguments.iter().map(String::as_str).peekable();
+        while let Some(argument) = rest.next() {
+            if argument == "--" {
+                self.prompt = rest.next().map(str::to_owned).or(self.prompt);
+                continue;
+            }
+            if !argument.starts_with('-') || argument == "-" {
+                self.prompt.get_or_insert_with(|| argument.to_owned());
+                continue;
+            }
+            let (name, bound) = match argument.split_once('=') {
+                Some((name, value)) if name.starts_with("--") => (name, Some(value)),
+                _ => (argument, None),
+            };
+            let Some(takes) = takes(name) else {
+                return Start::Refuse(format!("error: unknown option '{name}'"));
+            };
+            let mut values: Vec<&str> = bound.into_iter().collect();
+            let is_value = |value: &&str| !value.starts_with('-');
+            match takes {
+                Takes::One if bound.is_none() => values.extend(rest.next()),
+                Takes::Maybe if bound.is_none() => values.extend(rest.next_if(is_value)),
+                Takes::Many => {
+                    while let Some(value) = rest.next_if(is_value) {
+                        values.push(value);
+                    }
+                }
+                _ => {}
+            }
+            if values.is_empty() && matches!(takes, Takes::One | Takes::Many) {
+                return Start::Refuse(format!("error: option '{name}' argument missing"));
+            }
+            match self.set(name, &values) {
+                Ok(None) => {}
+                Ok(Some(start)) => return start,
+                Err(reason) => return Start::Refuse(format!("error: {reason}")),
+            }
+        }
+        self.check()
+    }
+
+    /// Takes an option over; some end the program at once.
+    fn set(&mut self, name: &str, values: &[&str]) -> Result<Option<Start>, String> {
+        let value = values.first().copied().unwrap_or_default();
+        let owned = || Some(value.to_owned());
+        match name {
+            "--version" | "-v" => {
+                return Ok(Some(Start::Print(format!("{} (Claude Code)", self.version))));
+            }
+            "--help" | "-h" => {
+                return Ok(Some(Start::Print("Usage: claude [options] [prompt]".to_owned())));
+            }
+            "--print" | "-p" => self.print = true,
+            "--output-format" => self.output = output_format(value)?,
+            "--input-format" => self.session = value == "stream-json",
+            "--include-partial-messages" => self.partial = true,
+            "--include-hook-events" => self.hook_events = true,
+            "--replay-user-messages" => self.replay = true,
+            "--session-mirror" => self.mirror = true,
+            "--permission-prompt-tool" => self.ask_host = value == "stdio",
+            "--model" => self.model = owned(),
+            "--permission-mode" => self.mode = Some(mode(value)?),
+            "--dangerously-skip-permissions" => self.mode = Some("bypassPermissions".to_owned()),
+            "--allowedTools" | "--allowed-tools" => self.allowed.extend(rules(values)),
+            "--disallowedTools" | "--disallowed-tools" => self.disallowed.extend(rules(values)),
+            "--tools" => self.tools = Some(names(values)),
+            "--mcp-config" => {
+                self.mcp_config.extend(values.iter().map(|value| (*value).to_owned()));
+            }
+            "--max-turns" => self.max_turns = Some(number(name, value)?),
+            "--max-budget-usd" => self.max_budget = Some(number(name, value)?),
+            "--system-prompt" => self.system_prompt = owned(),
+            "--append-system-prompt" => self.append_system_prompt = owned(),
+            "--json-schema" => self.json_schema = Some(json(name, value)?),
+            "--agents" => self.agents = Some(json(name, value)?),
+            "--resume" | "-r" => self.resume = owned(),
+            "--continue" | "-c" => self.continues = true,
+            "--fork-session" => self.fork = true,
+            "--session-id" => self.session_id = owned(),
+            "--settings" => self.settings = owned(),
+            "--setting-sources" => self.setting_sources = Some(names(values)),
+            "--add-dir" => self.add_dirs.extend(values.iter().map(|value| (*value).to_owned())),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn check(self) -> Start {
+        if self.session && self.output != OutputFormat::StreamJson {
+            return Start::Refuse(
+                "Error: --input-format=stream-json requires output-format=stream-json.".to_owned(),
+            );
+        }
+        Start::Run(Box::new(self))
+    }
+
+    pub(super) fn var(&self, name: &str) -> Option<&str> {
+        self.env.get(name).map(String::as_str)
+    }
+
+    /// Whether a variable is set to something that means yes.
+    pub(super) fn flag(&self, name: &str) -> bool {
+        self.var(name).is_some_and(|value| !matches!(value, "" | "0" | "false"))
+    }
+}
+
+fn output_format(value: &str) -> Result<OutputFormat, String> {
+    match value {
+        "text" => Ok(OutputFormat::Text),
+        "json" => Ok(OutputFormat::Json),
+        "stream-json" => Ok(OutputFormat::StreamJson),
+        _ => Err(format!("option '--output-format' argument '{value}' is invalid")),
+    }
+}
+
+fn mode(value: &str) -> Result<String, String> {
+    if MODES.contains(&value) {
+        return Ok(value.to_owned());
+    }
+    Err(format!("option '--permission-mode <mode>' argument '{value}' is invalid"))
+}
+
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| format!("option '{name}' argument '{value}' is not a number"))
+}
+
+fn json(name: &str, value: &str) -> Result<Value, String> {
+    serde_json::from_str(value).map_err(|error| format!("option '{name}' is not JSON: {error}"))
+}
+
+fn rules(values: &[&str]) -> Vec<Rule> {
+    values.iter().flat_map(|value| parse_rules(value)).collect()
+}
+
+fn names(values: &[&str]) -> Vec<String> {
+    let names = values.iter().flat_map(|value| value.split([',', ' ']));
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(arguments: &[&str]) -> Start {
+        let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
+        Launch { version: "2.1.325".to_owned(), ..Launch::default() }.read(&arguments)
+    }
+
+    fn launch(arguments: &[&str]) -> Launch {
+        match read(arguments) {
+            Start::Run(launch) => *launch,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn values_are_bound_or_follow() {
+        let launch = launch(&[
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--input-format=stream-json",
+            "--allowedTools",
+            "Bash(git log:*),Read",
+            "Edit",
+            "--max-turns=3",
+            "--tools=",
+        ]);
+        assert!(launch.session && !launch.print);
+        assert_eq!(launch.allowed.len(), 3);
+        assert_eq!(launch.max_turns, Some(3));
+        assert_eq!(launch.tools, Some(Vec::new()));
+    }
+
+    #[test]
+    fn the_prompt_follows_two_dashes() {
+        let launch = launch(&["--print", "--output-format", "stream-json", "--", "--not-a-flag"]);
+        assert_eq!(launch.prompt.as_deref(), Some("--not-a-flag"));
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        for (arguments, text) in [
+            (&["--no-such-flag"][..], "unknown option '--no-such-flag'"),
+            (&["--no-such-flag=1"], "unknown option '--no-such-flag'"),
+            (&["--permission-mode", "never"], "'never' is invalid"),
+            (&["--max-turns", "many"], "not a number"),
+            (&["--model"], "argument missing"),
+        ] {
+            let Start::Refuse(reason) = read(arguments) else { panic!("{arguments:?}") };
+            assert!(reason.contains(text), "{reason}");
+        }
+        assert!(
+            matches!(read(&["--version"]), Start::Print(text) if text == "2.1.325 (Claude Code)")
+        );
+    }
+}

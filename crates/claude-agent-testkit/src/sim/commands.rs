@@ -1,0 +1,219 @@
+//! Commands: prompts that begin with a slash.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::engine::Engine;
+use super::hooks::HookCall;
+use super::json::Object;
+use super::lines::Stop;
+use super::scope::Scope;
+use super::source::{Next, Said, assemble};
+use super::state::{Conversation, lock};
+use super::stream::unquoted;
+use crate::mock_api::message::Event;
+use crate::mock_api::reply::Block;
+
+/// What a command comes to.
+pub(super) enum Command {
+    /// Dealt with, its result is written.
+    Done,
+    /// The model gets this in its place.
+    Prompt(String),
+    /// The model gets it as it is.
+    Unknown,
+}
+
+impl Engine {
+    pub(super) async fn command(self: &Arc<Self>, scope: &Scope, line: &str) -> Command {
+        let (name, arguments) = line.split_once(' ').unwrap_or((line, ""));
+        match name {
+            "context" => {
+                self.init(scope).await;
+                let text = format!("Context: {}", self.context_usage().done());
+                self.synthetic(scope, &text, Stop::EndTurn, Object::new()).await;
+                self.local_result(scope, &text, Some(name)).await;
+            }
+            "clear" | "reset" | "new" => self.clear(scope).await,
+            "compact" => self.compact(scope, arguments).await,
+            "model" => {
+                self.init(scope).await;
+                let model = super::catalog::resolve_model(Some(arguments.trim()));
+                self.state().model.clone_from(&model);
+                self.local_output(&format!("Set model to `{model}`")).await;
+                self.local_result(scope, "", Some(name)).await;
+            }
+            _ => {
+                let custom = self.custom_commands();
+                let found = custom.into_iter().find(|command| command.name == name);
+                return found.map_or(Command::Unknown, |command| {
+                    Command::Prompt(command.body.replace("$ARGUMENTS", arguments))
+                });
+            }
+        }
+        Command::Done
+    }
+
+    pub(super) async fn expansion_hook(&self, scope: &Scope, prompt: &str) {
+        let line = prompt.trim_start_matches('/');
+        let (name, arguments) = line.split_once(' ').unwrap_or((line, ""));
+        let input = Object::new()
+            .str("expansion_type", "slash_command")
+            .str("command_name", name)
+            .str("command_args", arguments)
+            .str("command_source", "projectSettings")
+            .str("prompt", prompt);
+        let heard = self.hook(scope, HookCall::new("UserPromptExpansion", input).about(name)).await;
+        scope.add_context(&heard.context);
+    }
+
+    async fn clear(self: &Arc<Self>, scope: &Scope) {
+        let ended =
+            HookCall::new("SessionEnd", Object::new().str("reason", "clear")).about("clear");
+        self.hook(scope, ended).await;
+        let old = self.session_id();
+        self.forget_conversation();
+        let new = self.session_id();
+        let line = Object::typed("conversation_reset")
+            .str("new_conversation_id", &new)
+            .str("uuid", &new)
+            .str("trigger", "clear")
+            .some_str("user_message_uuid", scope.first_prompt().as_deref())
+            .str("timestamp", &super::ids::timestamp())
+            .str("session_id", &old);
+        self.say("conversation_reset", line).await;
+        self.tell_background_tasks().await;
+        self.start_hook(scope, "clear").await;
+        self.init(scope).await;
+        self.local_result(scope, "", Some("clear")).await;
+    }
+
+    async fn start_hook(self: &Arc<Self>, scope: &Scope, source: &str) {
+        let call = HookCall::new("SessionStart", Object::new().str("source", source)).about(source);
+        let heard = self.hook(scope, call).await;
+        self.watch_paths(&heard.outputs);
+        if !heard.context.is_empty() {
+            scope.add_context(&heard.context);
+        }
+    }
+
+    async fn compact(self: &Arc<Self>, scope: &Scope, instructions: &str) {
+        let began = Instant::now();
+        let before = self
+            .state()
+            .accounts
+            .total
+            .values()
+            .map(|spent| spent.input + spent.output)
+            .sum::<u64>();
+        self.system_then("status", Object::new().str("status", "compacting"), Object::new()).await;
+        let instructions = Some(instructions.trim()).filter(|text| !text.is_empty());
+        let input =
+            Object::new().str("trigger", "manual").str_or_null("custom_instructions", instructions);
+        self.hook(scope, HookCall::new("PreCompact", input).about("manual")).await;
+        let Some(summary) = self.summary(scope).await else {
+            self.init(scope).await;
+            self.local_result(scope, "The conversation could not be compacted.", Some("compact"))
+                .await;
+            return;
+        };
+        *lock(&scope.conversation) = Conversation::default();
+        let text = format!("The conversation until now, in short:\n{summary}");
+        lock(&scope.conversation).user(vec![super::round::reminder(&text)]);
+        self.start_hook(scope, "compact").await;
+        let input = Object::new().str("trigger", "manual").str("compact_summary", &summary);
+        self.hook(scope, HookCall::new("PostCompact", input).about("manual")).await;
+        let status = Object::new().null("status").str("compact_result", "success");
+        self.system_then("status", status, Object::new()).await;
+        self.init(scope).await;
+        let metadata = Object::new()
+            .str("trigger", "manual")
+            .plain("pre_tokens", before)
+            .plain("post_tokens", summary.len() / 4)
+            .plain("cumulative_dropped_tokens", 0)
+            .plain("duration_ms", began.elapsed().as_millis());
+        let then = Object::new()
+            .raw("compact_metadata", &metadata.done())
+            .str("logical_parent_uuid", &self.ids.uuid());
+        self.system_then("compact_boundary", Object::new(), then).await;
+        self.tell_summary(&text).await;
+        self.local_output("Compacted ").await;
+        self.local_result(scope, "", Some("compact")).await;
+    }
+
+    async fn tell_summary(&self, text: &str) {
+        let message = Object::new().str("role", "user").str("content", text).done();
+        let line = Object::typed("user")
+            .raw("message", &message)
+            .str("session_id", &self.session_id())
+            .null("parent_tool_use_id")
+            .str("uuid", &self.ids.uuid())
+            .str("timestamp", &super::ids::timestamp())
+            .plain("isReplay", false)
+            .plain("isSynthetic", true);
+        self.say("user", line).await;
+    }
+
+    /// The real CLI lets two agents without a name make the summary; hooks hear of their ends.
+    async fn summary_hooks(&self, scope: &Scope) {
+        if !self.state().hooks.listens("SubagentStop") {
+            return;
+        }
+        for _ in 0..2 {
+            let id = self.ids.agent();
+            let input = Object::new()
+                .plain("stop_hook_active", false)
+                .str("agent_transcript_path", &self.agent_transcript(&id))
+                .str("last_assistant_message", "")
+                .raw("background_tasks", "[]")
+                .raw("session_crons", "[]");
+            let call = HookCall::new("SubagentStop", input).of_agent(&id);
+            self.hook(scope, call).await;
+        }
+    }
+
+    /// Lets the model say what the conversation was about, out of the host's sight.
+    async fn summary(self: &Arc<Self>, scope: &Scope) -> Option<String> {
+        let mut source = match self.ask_model(scope).await {
+            Said::Stream(source) => source,
+            Said::Error(error) => {
+                self.complain(&format!("The summary failed: {}", error.message)).await;
+                return None;
+            }
+        };
+        self.summary_hooks(scope).await;
+        let (mut texts, mut start, mut deltas) = (Vec::new(), String::new(), Vec::new());
+        loop {
+            let event = match source.next().await {
+                Next::Event(event) => event,
+                Next::End => return Some(texts.join("\n")),
+                Next::Cut => return None,
+            };
+            match event.name.as_str() {
+                "content_block_start" => start = event.json,
+                Event::DELTA => deltas.push(event.json),
+                "content_block_stop" => {
+                    let block = event.whole.or_else(|| assemble(&start, &deltas));
+                    deltas.clear();
+                    match block {
+                        Some(Block::Text(text)) => texts.push(text),
+                        Some(Block::RawText(literal)) => texts.push(unquoted(&literal)),
+                        _ => {}
+                    }
+                }
+                "message_delta" => self.account_summary(&event.json),
+                _ => {}
+            }
+        }
+    }
+
+    fn account_summary(&self, event: &str) {
+        let event: Value = serde_json::from_str(event).unwrap_or_default();
+        let tokens = |field: &str| event["usage"][field].as_u64().unwrap_or_default();
+        let mut state = self.state();
+        let model = state.model.clone();
+        state.accounts.add(&model, tokens("input_tokens"), tokens("output_tokens"));
+    }
+}

@@ -1,0 +1,346 @@
+//! The parts of a running CLI and how they work together.
+//!
+//! Three things go on at once, in one task: the *reader* takes lines from stdin and hands answers
+//! to whoever waits for them, the *dispatcher* deals with messages and requests in their order, the
+//! *worker* runs one turn after the other. What goes on in the background has tasks of its own,
+//! which end with the engine.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use claude_wire::{Frame, Framer};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::argv::{Launch, OutputFormat};
+use super::ids::Ids;
+use super::json::text;
+use super::model::Model;
+use super::output::Output;
+use super::settings::Settings;
+use super::state::{State, lock};
+use super::transcript;
+use crate::recording::Exit;
+
+/// How long the real CLI takes to start, at least.
+const START: Duration = Duration::from_millis(300);
+
+/// How many lines of the host wait while the dispatcher is busy.
+const INBOX: usize = 1024;
+
+pub(super) struct Engine {
+    pub(super) launch: Launch,
+    pub(super) settings: Settings,
+    pub(super) out: Output,
+    pub(super) model: Model,
+    pub(super) ids: Ids,
+    pub(super) started: Instant,
+    /// The worker has something to look at.
+    pub(super) changed: Notify,
+    /// A message left the queue.
+    pub(super) room: Notify,
+    /// Held while a turn tells its end: nothing of the background comes in between.
+    pub(super) floor: Arc<tokio::sync::Mutex<()>>,
+    /// Lines that are being written.
+    pub(super) writing: Busy,
+    /// Lines of the host that were read and not dealt with.
+    pub(super) unread: Busy,
+    state: Mutex<State>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+/// A line of the host that has to be dealt with in its order.
+#[derive(Debug)]
+pub(super) enum Inbound {
+    User(Value),
+    Request(Value),
+    /// Not JSON; its length.
+    Garbage(usize),
+    /// The end of stdin.
+    End,
+}
+
+/// Ends what runs in the background when the engine is let go, however that comes about.
+struct Reaper<'a>(&'a Engine);
+
+impl Drop for Reaper<'_> {
+    fn drop(&mut self) {
+        self.0.tasks().abort_all();
+    }
+}
+
+impl Engine {
+    pub(super) fn new(launch: Launch, out: Output, model: Model) -> Arc<Self> {
+        let ids = Ids::new();
+        let settings = Settings::load(&launch);
+        let state = State {
+            session_id: launch.session_id.clone().unwrap_or_else(|| ids.uuid()),
+            model: super::catalog::resolve_model(launch.model.as_deref()),
+            mode: launch
+                .mode
+                .clone()
+                .or(settings.default_mode.clone())
+                .unwrap_or_else(|| "default".into()),
+            allow: [launch.allowed.clone(), settings.allow.clone()].concat(),
+            deny: [launch.disallowed.clone(), settings.deny.clone()].concat(),
+            directories: launch.add_dirs.clone(),
+            hooks: super::hooks::Hooks::new(settings.hooks.clone()),
+            prompt_id: ids.uuid(),
+            ..State::default()
+        };
+        Arc::new(Self {
+            launch,
+            settings,
+            out,
+            model,
+            ids,
+            started: Instant::now(),
+            changed: Notify::new(),
+            room: Notify::new(),
+            floor: Arc::default(),
+            writing: Busy::default(),
+            unread: Busy::default(),
+            state: Mutex::new(state),
+            tasks: Mutex::default(),
+        })
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
+        lock(&self.tasks)
+    }
+
+    /// Runs something in the background until it is done or the CLI ends.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks();
+        // Reaps what has ended.
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(work);
+    }
+
+    /// Lives the whole life of the CLI.
+    pub(super) async fn run(
+        self: &Arc<Self>,
+        stdin: impl AsyncRead + Send + Unpin,
+        terminate: watch::Receiver<bool>,
+    ) -> Exit {
+        let reaper = Reaper(self);
+        let exit = tokio::select! {
+            biased;
+            exit = self.out.ended() => exit,
+            exit = self.terminated(terminate) => exit,
+            exit = Box::pin(self.live(stdin)) => {
+                self.out.close().await;
+                exit
+            }
+        };
+        drop(reaper);
+        // Shells die with their tasks; the process is not gone before they are.
+        let mut tasks = std::mem::take(&mut *self.tasks());
+        tasks.shutdown().await;
+        exit
+    }
+
+    async fn terminated(&self, mut terminate: watch::Receiver<bool>) -> Exit {
+        loop {
+            if terminate.wait_for(|terminate| *terminate).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            if !self.out.ignores_terminate() {
+                return Exit::Code(143);
+            }
+            if terminate.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    async fn live(self: &Arc<Self>, mut stdin: impl AsyncRead + Send + Unpin) -> Exit {
+        self.out.start().await;
+        if let Err(reason) = transcript::open(self) {
+            // The real CLI takes this long to find out; a host writes meanwhile.
+            drop(timeout(START, stdin.read_u8()).await);
+            return self.refuse_resume(&reason).await;
+        }
+        self.tell_startup_marks().await;
+        if let Err(reason) = self.declare_servers() {
+            self.out.stderr(&reason).await;
+            return Exit::Code(1);
+        }
+        if !self.launch.session {
+            return self.live_once(stdin).await;
+        }
+        let (inbox_in, inbox) = mpsc::channel(INBOX);
+        tokio::select! {
+            biased;
+            exit = self.dispatch(inbox) => exit,
+            () = self.read(stdin, inbox_in) => Exit::Code(1),
+            exit = self.work() => exit,
+        }
+    }
+
+    /// The one-way form: one prompt, from the command line or stdin.
+    async fn live_once(self: &Arc<Self>, mut stdin: impl AsyncRead + Send + Unpin) -> Exit {
+        let mut prompt = self.launch.prompt.clone().unwrap_or_default();
+        if prompt.is_empty() {
+            // What cannot be read counts as nothing.
+            drop(stdin.read_to_string(&mut prompt).await);
+        }
+        if prompt.trim().is_empty() {
+            self.out.stderr("Error: no prompt on the command line or on stdin").await;
+            return Exit::Code(1);
+        }
+        self.state().stdin_closed = true;
+        self.accept_prompt(prompt.into()).await;
+        self.state().input_ended = true;
+        self.work().await
+    }
+
+    /// Reads stdin to its end, and then waits: the process ends when its work is done.
+    async fn read(&self, mut stdin: impl AsyncRead + Send + Unpin, inbox: mpsc::Sender<Inbound>) {
+        let mut framer = Framer::default();
+        let mut open = true;
+        while open {
+            self.out.may_read().await;
+            // A broken pipe ends the input like a closed one.
+            open = matches!(stdin.read_buf(framer.space()).await, Ok(1..));
+            let mut frame = framer.next_frame();
+            if !open && frame.is_none() {
+                frame = framer.finish();
+            }
+            while let Some(Frame::Line(line)) = frame {
+                self.take_line(&line, &inbox).await;
+                frame = framer.next_frame();
+            }
+        }
+        self.close_stdin();
+        // The dispatcher lives as long as the engine.
+        drop(inbox.send(Inbound::End).await);
+        std::future::pending::<()>().await;
+    }
+
+    async fn take_line(&self, line: &[u8], inbox: &mpsc::Sender<Inbound>) {
+        let Ok(frame) = serde_json::from_slice::<Value>(line) else {
+            let length = String::from_utf8_lossy(line).chars().count();
+            drop(inbox.send(Inbound::Garbage(length)).await);
+            return;
+        };
+        let kind = text(&frame["type"]).to_owned();
+        let subtype = frame["request"]["subtype"].as_str();
+        let full = subtype.map_or_else(|| kind.clone(), |subtype| format!("{kind}/{subtype}"));
+        self.out.read(&full).await;
+        self.out.may_read().await;
+        let inbound = match kind.as_str() {
+            "control_response" => return self.take_answer(&frame["response"]),
+            "user" => Inbound::User(frame),
+            "control_request" => Inbound::Request(frame),
+            // Other frames are for other versions; the real CLI passes them over too.
+            _ => return,
+        };
+        self.unread.count.fetch_add(1, Relaxed);
+        drop(inbox.send(inbound).await);
+    }
+
+    /// Deals with what the host sends, in order; returns if it breaks the protocol.
+    async fn dispatch(self: &Arc<Self>, mut inbox: mpsc::Receiver<Inbound>) -> Exit {
+        while let Some(inbound) = inbox.recv().await {
+            let refusal = match inbound {
+                Inbound::User(frame) => {
+                    let _dealt = self.unread.when_done();
+                    self.accept(&frame).await.err()
+                }
+                Inbound::Request(frame) => {
+                    let _dealt = self.unread.when_done();
+                    Box::pin(self.control(&frame)).await;
+                    None
+                }
+                Inbound::Garbage(length) => Some(format!(
+                    "Error parsing streaming input line (type=unknown, {length} chars): SyntaxError"
+                )),
+                Inbound::End => {
+                    self.state().input_ended = true;
+                    self.changed.notify_one();
+                    None
+                }
+            };
+            if let Some(reason) = refusal {
+                self.out.stderr(&reason).await;
+                return Exit::Code(1);
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Writes a line.
+    pub(super) async fn write(&self, kind: &str, json: &str) {
+        let _writing = self.writing.one_more();
+        self.out.line(kind, json).await;
+    }
+
+    /// Writes to stderr.
+    pub(super) async fn complain(&self, text: &str) {
+        let _writing = self.writing.one_more();
+        self.out.stderr(text).await;
+    }
+
+    /// Whether lines of JSON are written, and not just the answer.
+    pub(super) fn streams(&self) -> bool {
+        self.launch.output == OutputFormat::StreamJson
+    }
+}
+
+/// Counts things that are going on.
+#[derive(Debug, Default)]
+pub(super) struct Busy {
+    count: AtomicUsize,
+    fewer: Notify,
+}
+
+/// One of them; it is over when this is dropped.
+pub(super) struct Going<'a>(&'a Busy);
+
+impl Busy {
+    fn one_more(&self) -> Going<'_> {
+        self.count.fetch_add(1, Relaxed);
+        self.when_done()
+    }
+
+    /// For one that was counted before.
+    fn when_done(&self) -> Going<'_> {
+        Going(self)
+    }
+
+    pub(super) fn is_any(&self) -> bool {
+        self.count.load(Relaxed) > 0
+    }
+
+    /// Completes when there is one less. To be made before looking at the count.
+    pub(super) fn fewer(&self) -> tokio::sync::futures::Notified<'_> {
+        self.fewer.notified()
+    }
+
+    pub(super) async fn none(&self) {
+        loop {
+            let fewer = self.fewer();
+            if !self.is_any() {
+                return;
+            }
+            fewer.await;
+        }
+    }
+}
+
+impl Drop for Going<'_> {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Relaxed);
+        self.0.fewer.notify_waiters();
+    }
+}

@@ -1,0 +1,447 @@
+//! Hooks: callbacks of the host, and commands from settings files.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::engine::Engine;
+use super::host::{Asked, Heard as HostHeard};
+use super::json::{Object, array, text};
+use super::round::Outcome;
+use super::scope::{Call, Scope};
+use super::state::{Answer, PendingKind, lock};
+use super::stream::unquoted;
+
+/// The limit of a callback whose matcher names none.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Everything that is registered.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Hooks {
+    pub(super) matchers: Vec<Matcher>,
+    pub(super) commands: Vec<CommandHook>,
+}
+
+/// Callbacks of the host for one event.
+#[derive(Debug, Clone)]
+pub(super) struct Matcher {
+    pub(super) event: String,
+    pattern: Option<String>,
+    ids: Vec<String>,
+    limit: Duration,
+    /// No answer blocks instead of letting pass.
+    blocks_on_failure: bool,
+}
+
+/// A command of a settings file.
+#[derive(Debug, Clone)]
+pub(super) struct CommandHook {
+    pub(super) event: String,
+    pub(super) pattern: Option<String>,
+    pub(super) command: String,
+}
+
+impl Hooks {
+    pub(super) fn new(commands: Vec<CommandHook>) -> Self {
+        Self { matchers: Vec::new(), commands }
+    }
+
+    /// Takes the `hooks` of an `initialize` over.
+    pub(super) fn register(&mut self, hooks: &Value) {
+        self.matchers.clear();
+        for (event, matchers) in hooks.as_object().into_iter().flatten() {
+            for matcher in matchers.as_array().into_iter().flatten() {
+                let ids = matcher["hookCallbackIds"].as_array().into_iter().flatten();
+                let limit = matcher["timeout"].as_f64().map(Duration::try_from_secs_f64);
+                self.matchers.push(Matcher {
+                    event: event.clone(),
+                    pattern: matcher["matcher"].as_str().map(str::to_owned),
+                    ids: ids.map(|id| text(id).to_owned()).collect(),
+                    limit: limit.and_then(Result::ok).unwrap_or(LIMIT),
+                    blocks_on_failure: matcher["onFailure"] == "block",
+                });
+            }
+        }
+    }
+
+    pub(super) fn listens(&self, event: &str) -> bool {
+        self.matchers.iter().any(|matcher| matcher.event == event)
+            || self.commands.iter().any(|command| command.event == event)
+    }
+}
+
+/// Something that hooks are asked about.
+pub(super) struct HookCall {
+    pub(super) event: &'static str,
+    /// The fields of the event.
+    input: Object,
+    /// What matchers are held against.
+    subject: Option<String>,
+    tool_use_id: Option<String>,
+    /// An agent without a name, by its id.
+    agent: Option<String>,
+    kind: PendingKind,
+}
+
+impl HookCall {
+    pub(super) fn new(event: &'static str, input: Object) -> Self {
+        Self {
+            event,
+            input,
+            subject: None,
+            tool_use_id: None,
+            agent: None,
+            kind: PendingKind::Turn,
+        }
+    }
+
+    pub(super) fn tool(event: &'static str, call: &Call, input: Object) -> Self {
+        let (subject, id) = (Some(call.name.clone()), Some(call.id.clone()));
+        Self { subject, tool_use_id: id, ..Self::new(event, input) }
+    }
+
+    /// Beside any turn: an interrupt does not withdraw it.
+    pub(super) fn of_session(event: &'static str, input: Object) -> Self {
+        Self { kind: PendingKind::Session, ..Self::new(event, input) }
+    }
+
+    pub(super) fn about(mut self, subject: &str) -> Self {
+        self.subject = Some(subject.to_owned());
+        self
+    }
+
+    pub(super) fn of_agent(mut self, id: &str) -> Self {
+        self.agent = Some(id.to_owned());
+        self
+    }
+
+    /// Its name for people: the event and what it is about.
+    pub(super) fn name(&self) -> String {
+        match &self.subject {
+            Some(subject) => format!("{}:{subject}", self.event),
+            None => self.event.to_owned(),
+        }
+    }
+
+    fn with_tool_use_id(mut self, id: String) -> Self {
+        self.tool_use_id = Some(id);
+        self
+    }
+}
+
+/// What all hooks together say.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    pub(super) block: Option<String>,
+    pub(super) stop: Option<String>,
+    pub(super) context: Vec<String>,
+    pub(super) messages: Vec<String>,
+    pub(super) decision: Option<Decision>,
+    pub(super) updated_input: Option<Value>,
+    /// `hookSpecificOutput`, where there was one.
+    pub(super) outputs: Vec<Value>,
+    timed_out: bool,
+    cancelled: bool,
+}
+
+/// What `PreToolUse` says about a call; a later one of two wins.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Decision {
+    Allow,
+    Ask,
+    Defer,
+    Deny(String),
+}
+
+/// What stands before a tool call.
+pub(super) enum Gate {
+    Passed(Heard),
+    TimedOut,
+    Cancelled,
+}
+
+impl Engine {
+    /// Asks all hooks of an event at once and waits for them.
+    pub(super) async fn hook(&self, scope: &Scope, call: HookCall) -> Heard {
+        self.hook_for(Some(scope), call).await
+    }
+
+    pub(super) async fn hook_for(&self, scope: Option<&Scope>, call: HookCall) -> Heard {
+        let (callbacks, commands) = self.matching(&call);
+        let mut heard = Heard::default();
+        if callbacks.is_empty() && commands.is_empty() {
+            return heard;
+        }
+        let input = self.hook_input(scope, &call);
+        let started: Vec<String> = self.tell_commands_started(&call, commands.len()).await;
+        let tool_use_id = call.tool_use_id.clone().unwrap_or_else(|| self.ids.uuid());
+        let mut asked = Vec::new();
+        for (id, matcher) in callbacks {
+            let request = Object::new()
+                .str("subtype", "hook_callback")
+                .str("callback_id", &id)
+                .raw("input", &input)
+                .str("tool_use_id", &tool_use_id);
+            let question = self.ask("hook_callback", request, call.kind.clone()).await;
+            asked.push((id, matcher, question));
+        }
+        let asked_at = Instant::now();
+        for (command, hook_id) in commands.iter().zip(&started) {
+            let output = self.run_hook_command(&call, command, &input, hook_id).await;
+            heard.take(&output);
+        }
+        for (id, matcher, mut question) in asked {
+            let left = matcher.limit.saturating_sub(asked_at.elapsed());
+            self.hear_hook(scope, &call, &id, &matcher, &mut question, left, &mut heard).await;
+        }
+        heard
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one callback among several")]
+    async fn hear_hook(
+        &self,
+        scope: Option<&Scope>,
+        call: &HookCall,
+        id: &str,
+        matcher: &Matcher,
+        question: &mut Asked,
+        left: Duration,
+        heard: &mut Heard,
+    ) {
+        let cancel = scope.map(|scope| &scope.cancel);
+        match self.hear(question, cancel, Some(left)).await {
+            HostHeard::Answer(Answer::Success(output)) => heard.take(&output),
+            HostHeard::Answer(Answer::Error(reason)) => {
+                self.hook_failed(call, id, &reason).await;
+                heard.fail(matcher, "the hook failed");
+            }
+            HostHeard::Answer(Answer::Gone) => heard.fail(matcher, "the host is gone"),
+            HostHeard::TimedOut => {
+                self.withdraw(&question.id).await;
+                heard.timed_out = true;
+                heard.fail(matcher, "the hook was not answered in time");
+            }
+            HostHeard::Cancelled => heard.cancelled = true,
+        }
+    }
+
+    async fn hook_failed(&self, call: &HookCall, id: &str, reason: &str) {
+        self.complain(&format!("Error in hook callback {id}: {reason}")).await;
+        let text =
+            format!("{}: callback {id} failed; it counts as having said nothing.", call.event);
+        let tag = Object::new().str("tag", "hook_callback_failed");
+        self.informational(&text, "warning", tag).await;
+    }
+
+    fn matching(&self, call: &HookCall) -> (Vec<(String, Matcher)>, Vec<CommandHook>) {
+        let state = self.state();
+        let fits = |event: &str, pattern: Option<&str>| {
+            event == call.event && fits(pattern, call.subject.as_deref())
+        };
+        let matchers = state.hooks.matchers.iter();
+        let callbacks = matchers
+            .filter(|matcher| fits(&matcher.event, matcher.pattern.as_deref()))
+            .flat_map(|matcher| matcher.ids.iter().map(|id| (id.clone(), matcher.clone())))
+            .collect();
+        let commands = state.hooks.commands.iter();
+        let commands = commands
+            .filter(|command| fits(&command.event, command.pattern.as_deref()))
+            .cloned()
+            .collect();
+        (callbacks, commands)
+    }
+
+    /// The input of a hook: what all have in common, and the fields of the event.
+    fn hook_input(&self, scope: Option<&Scope>, call: &HookCall) -> String {
+        let (mode, effort) = common_fields(call.event);
+        let state = self.state();
+        let mut input = Object::new()
+            .str("session_id", &state.session_id)
+            .str("transcript_path", &self.transcript_path(&state.session_id))
+            .str("cwd", &self.working_directory(&state));
+        if call.event != "SessionStart" {
+            input = input.str("prompt_id", &state.prompt_id);
+        }
+        if mode {
+            input = input.str("permission_mode", &state.mode);
+        }
+        if let Some(agent) = scope.and_then(|scope| scope.agent.as_ref()) {
+            input = input.str("agent_id", &agent.id).str("agent_type", &agent.kind);
+        }
+        if let Some(id) = &call.agent {
+            input = input.str("agent_id", id).str("agent_type", "");
+        }
+        if effort {
+            input = input.raw("effort", r#"{"level":"medium"}"#);
+        }
+        input.str("hook_event_name", call.event).fields(&call.input).done()
+    }
+
+    /// The hooks before a tool.
+    pub(super) async fn pre_tool_use(&self, scope: &Scope, call: &Call) -> Gate {
+        let input = Object::new()
+            .str("tool_name", &call.name)
+            .value("tool_input", &call.input)
+            .str("tool_use_id", &call.id);
+        let heard = self.hook(scope, HookCall::tool("PreToolUse", call, input)).await;
+        if heard.cancelled {
+            return Gate::Cancelled;
+        }
+        if heard.timed_out {
+            return Gate::TimedOut;
+        }
+        self.tell_messages(&format!("PreToolUse:{}", call.name), &heard.messages).await;
+        if let Some(reason) = &heard.stop {
+            lock(&scope.stopped).get_or_insert_with(|| reason.clone());
+        }
+        Gate::Passed(heard)
+    }
+
+    /// The hooks behind all tools of an answer.
+    pub(super) async fn batch_hook(&self, scope: &Scope, outcomes: &[(&Call, &Outcome)]) {
+        if !self.state().hooks.listens("PostToolBatch") {
+            return;
+        }
+        let calls = outcomes.iter().map(|(call, outcome)| {
+            Object::new()
+                .str("tool_name", &call.name)
+                .value("tool_input", &outcome.input)
+                .str("tool_use_id", &call.id)
+                .value("tool_response", &outcome.response)
+                .done()
+        });
+        let input = Object::new().raw("tool_calls", &array(calls));
+        let call = HookCall::new("PostToolBatch", input)
+            .with_tool_use_id(format!("hook-{}", self.ids.uuid()));
+        let heard = self.hook(scope, call).await;
+        scope.add_context(&heard.context);
+        if let Some(reason) = heard.stop {
+            lock(&scope.stopped).get_or_insert(reason);
+        }
+    }
+
+    /// A text of the model is about to be shown.
+    pub(super) async fn display_hook(&self, scope: &Scope, literal: &str) {
+        if scope.is_agent() || !self.state().hooks.listens("MessageDisplay") {
+            return;
+        }
+        let message_id = self.ids.uuid();
+        let input = Object::new()
+            .str("turn_id", &scope.turn_id)
+            .str("message_id", &message_id)
+            .plain("index", 0)
+            .plain("final", true)
+            .str("delta", &unquoted(literal));
+        let call =
+            HookCall::new("MessageDisplay", input).with_tool_use_id(format!("{message_id}-0"));
+        self.hook(scope, call).await;
+    }
+}
+
+/// Which events carry `permission_mode`, and which `effort`.
+fn common_fields(event: &str) -> (bool, bool) {
+    match event {
+        "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "PostToolBatch" | "Stop"
+        | "SubagentStop" | "PermissionRequest" | "PermissionDenied" => (true, true),
+        "UserPromptSubmit" | "UserPromptExpansion" => (true, false),
+        "StopFailure" | "InstructionsLoaded" => (false, true),
+        _ => (false, false),
+    }
+}
+
+/// Whether a matcher speaks of this subject: nothing and `*` of all, `A|B` of both.
+fn fits(pattern: Option<&str>, subject: Option<&str>) -> bool {
+    let (Some(pattern), Some(subject)) = (pattern, subject) else { return true };
+    if pattern.is_empty() || pattern == "*" {
+        return true;
+    }
+    pattern.split('|').any(|one| {
+        let one = one.replace(".*", "*");
+        match one.split_once('*') {
+            Some((before, after)) => {
+                subject.len() >= before.len() + after.len()
+                    && subject.starts_with(before)
+                    && subject.ends_with(after)
+            }
+            None => one == subject,
+        }
+    })
+}
+
+impl Heard {
+    /// Adds the output of one hook.
+    fn take(&mut self, output: &Value) {
+        // An asynchronous one has nothing to say yet.
+        if output["async"] == true {
+            return;
+        }
+        let reason = || output["reason"].as_str().unwrap_or("blocked by a hook").to_owned();
+        if output["decision"] == "block" {
+            self.block.get_or_insert_with(reason);
+            self.decide(Decision::Deny(reason()));
+        }
+        if output["decision"] == "approve" {
+            self.decide(Decision::Allow);
+        }
+        if output["continue"] == false {
+            let reason = output["stopReason"].as_str().unwrap_or("stopped by a hook");
+            self.stop.get_or_insert_with(|| reason.to_owned());
+        }
+        self.messages.extend(output["systemMessage"].as_str().map(str::to_owned));
+        let specific = &output["hookSpecificOutput"];
+        if specific.is_object() {
+            self.take_specific(specific);
+            self.outputs.push(specific.clone());
+        }
+    }
+
+    fn take_specific(&mut self, specific: &Value) {
+        self.context.extend(specific["additionalContext"].as_str().map(str::to_owned));
+        if specific["updatedInput"].is_object() {
+            self.updated_input = Some(specific["updatedInput"].clone());
+        }
+        let reason = specific["permissionDecisionReason"].as_str().unwrap_or("denied by a hook");
+        match text(&specific["permissionDecision"]) {
+            "allow" => self.decide(Decision::Allow),
+            "ask" => self.decide(Decision::Ask),
+            "defer" => self.decide(Decision::Defer),
+            "deny" => self.decide(Decision::Deny(reason.to_owned())),
+            _ => {}
+        }
+    }
+
+    fn decide(&mut self, decision: Decision) {
+        if self.decision.as_ref().is_none_or(|known| *known < decision) {
+            self.decision = Some(decision);
+        }
+    }
+
+    /// No answer: nothing was said, unless that means no.
+    fn fail(&mut self, matcher: &Matcher, reason: &str) {
+        if matcher.blocks_on_failure {
+            self.block.get_or_insert_with(|| reason.to_owned());
+            self.decide(Decision::Deny(reason.to_owned()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matchers_name_one_or_several() {
+        for (pattern, subject, expected) in [
+            (None, "Bash", true),
+            (Some(""), "Bash", true),
+            (Some("*"), "Bash", true),
+            (Some("Bash"), "Bash", true),
+            (Some("Write|Edit"), "Bash", false),
+            (Some("Write|Bash"), "Bash", true),
+            (Some("mcp__.*"), "mcp__calc__add", true),
+            (Some("Bash"), "BashOutput", false),
+        ] {
+            assert_eq!(fits(pattern, Some(subject)), expected, "{pattern:?} {subject}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The lines that a CLI writes, in the real order of their keys.
+
+use serde_json::Value;
+
+use super::engine::Engine;
+use super::ids::timestamp;
+use super::json::{Object, array};
+use super::scope::Scope;
+use super::state::Told;
+
+impl Engine {
+    /// Writes a line, if lines are what this CLI writes.
+    pub(super) async fn say(&self, kind: &str, line: Object) {
+        if self.streams() {
+            self.write(kind, &line.done()).await;
+        }
+    }
+
+    pub(super) fn session_id(&self) -> String {
+        self.state().session_id.clone()
+    }
+
+    /// `uuid` and `session_id`, with which most lines end.
+    pub(super) fn mark(&self) -> Object {
+        Object::new().str("uuid", &self.ids.uuid()).str("session_id", &self.session_id())
+    }
+
+    /// A system message that ends with `uuid` and `session_id`.
+    pub(super) async fn system(&self, subtype: &str, fields: Object) {
+        let line = Object::typed("system").str("subtype", subtype).fields(&fields);
+        let line = line.fields(&self.mark());
+        self.say(&format!("system/{subtype}"), line).await;
+    }
+
+    /// A system message with `session_id` before `uuid`, and what follows them.
+    pub(super) async fn system_then(&self, subtype: &str, fields: Object, then: Object) {
+        let line = Object::typed("system")
+            .str("subtype", subtype)
+            .fields(&fields)
+            .str("session_id", &self.session_id())
+            .str("uuid", &self.ids.uuid())
+            .fields(&then);
+        self.say(&format!("system/{subtype}"), line).await;
+    }
+
+    /// Tells the host what the session is doing, if it wants to know and does not know already.
+    pub(super) async fn tell_state(&self, told: Told) {
+        {
+            let mut state = self.state();
+            if state.told == told {
+                return;
+            }
+            state.told = told;
+        }
+        self.repeat_state().await;
+    }
+
+    /// Tells it again.
+    pub(super) async fn repeat_state(&self) {
+        if !self.launch.flag("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
+            return;
+        }
+        let told = self.state().told;
+        let fields = Object::new().str("state", told.name()).plain("sdk_host_only", true);
+        self.system("session_state_changed", fields).await;
+    }
+
+    pub(super) async fn lifecycle(&self, uuid: &str, state: &str) {
+        let line = Object::typed("command_lifecycle")
+            .str("command_uuid", uuid)
+            .str("state", state)
+            .fields(&self.mark());
+        self.say("command_lifecycle", line).await;
+    }
+
+    pub(super) async fn informational(&self, content: &str, level: &str, fields: Object) {
+        let fields = Object::new().str("content", content).str("level", level).fields(&fields);
+        self.system("informational", fields).await;
+    }
+
+    /// A user message of the CLI's own: `content` is JSON, `fields` stand at its end.
+    pub(super) async fn user_line(&self, scope: &Scope, content: &str, fields: Object) {
+        let message = Object::new().str("role", "user").raw("content", content).done();
+        let line = Object::typed("user")
+            .raw("message", &message)
+            .fields(&scope.parent())
+            .str("session_id", &self.session_id())
+            .str("uuid", &self.ids.uuid())
+            .str("timestamp", &timestamp())
+            .fields(&fields)
+            .fields(&scope.agent_fields());
+        self.say("user", line).await;
+    }
+
+    /// A user message of one text, which the model gets to see too.
+    pub(super) async fn user_text(&self, scope: &Scope, text: &str, fields: Object) {
+        super::state::lock(&scope.conversation).user_text(text);
+        scope.count_user_message();
+        let block = Object::typed("text").str("text", text).done();
+        self.user_line(scope, &array([block]), fields).await;
+    }
+
+    /// A message of the host, sent back to it.
+    pub(super) async fn replay(&self, content: &Value, uuid: &str) {
+        let message = Object::new().str("role", "user").value("content", content).done();
+        let line = Object::typed("user")
+            .raw("message", &message)
+            .str("session_id", &self.session_id())
+            .null("parent_tool_use_id")
+            .str("uuid", uuid)
+            .str("timestamp", &timestamp())
+            .plain("isReplay", true);
+        self.say("user", line).await;
+    }
+
+    /// What a command of the CLI itself prints.
+    pub(super) async fn local_output(&self, text: &str) {
+        let content = format!("<local-command-stdout>{text}</local-command-stdout>");
+        let uuid = self.ids.uuid();
+        self.replay(&content.into(), &uuid).await;
+    }
+
+    /// A message of the model: one block of it.
+    pub(super) async fn assistant(
+        &self,
+        scope: &Scope,
+        message: &MessageHead<'_>,
+        block: &str,
+        fields: Object,
+    ) {
+        let body = Object::new()
+            .str("id", message.id)
+            .str("type", "message")
+            .str("role", "assistant")
+            .str("model", message.model)
+            .raw("content", &array([block]))
+            .null("stop_reason")
+            .null("stop_sequence")
+            .raw("usage", &crate::mock_api::message::usage_json(message.input_tokens, 0))
+            .null("context_management")
+            .done();
+        self.assistant_line(scope, &body, message.uuid, fields).await;
+    }
+
+    /// A message that the CLI writes in the name of the model.
+    pub(super) async fn synthetic(&self, scope: &Scope, text: &str, stop: Stop, fields: Object) {
+        let block = Object::typed("text").str("text", text).done();
+        let body = Object::new()
+            .null("diagnostics")
+            .str("id", &self.ids.uuid())
+            .null("container")
+            .str("model", "<synthetic>")
+            .str("role", "assistant")
+            .null("stop_details")
+            .str("stop_reason", stop.reason())
+            .raw("stop_sequence", stop.sequence())
+            .str("type", "message")
+            .raw("usage", SYNTHETIC_USAGE)
+            .raw("content", &array([block]))
+            .null("context_management")
+            .done();
+        let uuid = self.ids.uuid();
+        self.assistant_line(scope, &body, &uuid, fields).await;
+    }
+
+    async fn assistant_line(&self, scope: &Scope, body: &str, uuid: &str, fields: Object) {
+        if scope.agent.as_ref().is_some_and(|agent| agent.background) {
+            drop(self.floor.lock().await);
+        }
+        let line = Object::typed("assistant")
+            .raw("message", body)
+            .fields(&scope.parent())
+            .str("session_id", &self.session_id())
+            .str("uuid", uuid)
+            .str("timestamp", &timestamp())
+            .fields(&fields)
+            .fields(&scope.name_prompts())
+            .fields(&scope.agent_fields());
+        self.say("assistant", line).await;
+    }
+}
+
+/// What the blocks of one message of the model have in common.
+pub(super) struct MessageHead<'a> {
+    pub(super) id: &'a str,
+    pub(super) model: &'a str,
+    pub(super) input_tokens: u64,
+    /// Of the line.
+    pub(super) uuid: &'a str,
+}
+
+/// Why a message ended that the CLI wrote itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Stop {
+    EndTurn,
+    Sequence,
+    Refusal,
+}
+
+impl Stop {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::EndTurn => "end_turn",
+            Self::Sequence => "stop_sequence",
+            Self::Refusal => "refusal",
+        }
+    }
+
+    fn sequence(self) -> &'static str {
+        match self {
+            Self::EndTurn => "null",
+            Self::Sequence | Self::Refusal => "\"\"",
+        }
+    }
+}
+
+const SYNTHETIC_USAGE: &str = r#"{"output_tokens_details":null,"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"server_tool_use":{"web_search_requests":0,"web_fetch_requests":0},"service_tier":null,"cache_creation":{"ephemeral_1h_input_tokens":0,"ephemeral_5m_input_tokens":0},"inference_geo":null,"iterations":null,"speed":null,"fallback_credit":null}"#;

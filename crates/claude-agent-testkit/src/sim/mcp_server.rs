@@ -1,0 +1,160 @@
+//! What is known of an MCP server.
+
+use std::sync::Mutex;
+
+use serde_json::Value;
+
+use super::json::{Object, array, text};
+use super::mcp_stdio::Connection;
+use super::state::lock;
+
+/// A server.
+pub(super) struct Server {
+    pub(super) name: String,
+    /// Nothing for a server in the process of the host.
+    pub(super) command: Option<Value>,
+    inner: Mutex<Inner>,
+    pub(super) connection: tokio::sync::Mutex<Option<Connection>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    status: Status,
+    info: Value,
+    tools: Option<Vec<Value>>,
+    next_id: u64,
+    initialized: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Status {
+    #[default]
+    Pending,
+    Connected,
+    Failed,
+    Disabled,
+}
+
+impl Status {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Connected => "connected",
+            Self::Failed => "failed",
+            Self::Disabled => "disabled",
+        }
+    }
+}
+
+impl Server {
+    pub(super) fn new(name: &str, config: &Value) -> Self {
+        let command = (config["type"] != "sdk").then(|| config.clone());
+        Self {
+            name: name.to_owned(),
+            command,
+            inner: Mutex::default(),
+            connection: tokio::sync::Mutex::default(),
+        }
+    }
+
+    pub(super) fn is_sdk(&self) -> bool {
+        self.command.is_none()
+    }
+
+    pub(super) fn status(&self) -> Status {
+        lock(&self.inner).status
+    }
+
+    pub(super) fn set_status(&self, status: Status) {
+        lock(&self.inner).status = status;
+    }
+
+    pub(super) fn next_id(&self) -> u64 {
+        let mut inner = lock(&self.inner);
+        inner.next_id += 1;
+        inner.next_id - 1
+    }
+
+    /// The id that comes next.
+    pub(super) fn peek_id(&self) -> u64 {
+        lock(&self.inner).next_id
+    }
+
+    /// Whether it is to be told that the greeting is over; true only once.
+    pub(super) fn is_due_for_confirmation(&self) -> bool {
+        let mut inner = lock(&self.inner);
+        let due = inner.status == Status::Connected && !inner.initialized;
+        inner.initialized |= due;
+        due
+    }
+
+    pub(super) fn connected(&self, info: &Value) {
+        let mut inner = lock(&self.inner);
+        inner.status = Status::Connected;
+        inner.info = info["serverInfo"].clone();
+    }
+
+    pub(super) fn set_tools(&self, result: &Value) {
+        lock(&self.inner).tools = result["tools"].as_array().cloned().or(Some(Vec::new()));
+    }
+
+    pub(super) fn must_list(&self) -> bool {
+        let inner = lock(&self.inner);
+        inner.tools.is_none() && matches!(inner.status, Status::Pending | Status::Connected)
+    }
+
+    pub(super) fn tool_names(&self) -> Vec<String> {
+        let inner = lock(&self.inner);
+        if inner.status != Status::Connected {
+            return Vec::new();
+        }
+        let tools = inner.tools.iter().flatten();
+        tools.map(|tool| format!("mcp__{}__{}", self.name, text(&tool["name"]))).collect()
+    }
+
+    pub(super) fn is_read_only(&self, tool: &str) -> bool {
+        let inner = lock(&self.inner);
+        let found = inner.tools.iter().flatten().find(|known| known["name"] == tool);
+        found.is_some_and(|tool| tool["annotations"]["readOnlyHint"] == true)
+    }
+
+    /// Its entry in `mcp_status`.
+    pub(super) fn describe(&self) -> String {
+        let inner = lock(&self.inner);
+        let mut entry = Object::new().str("name", &self.name).str("status", inner.status.name());
+        if inner.info.is_object() {
+            let info = Object::new()
+                .str("name", text(&inner.info["name"]))
+                .str("version", text(&inner.info["version"]));
+            entry = entry.raw("serverInfo", &info.done());
+        }
+        let transport = if self.is_sdk() { "sdk" } else { "stdio" };
+        let tools = inner.tools.iter().flatten().map(|tool| {
+            let mut annotations = Object::new();
+            if tool["annotations"]["readOnlyHint"] == true {
+                annotations = annotations.plain("readOnly", true);
+            }
+            let entry = Object::new().str("name", text(&tool["name"]));
+            entry.raw("annotations", &annotations.done()).done()
+        });
+        entry
+            .str("transport", transport)
+            .str("scope", "dynamic")
+            .str("source", self.source())
+            .raw("tools", &array(tools))
+            .done()
+    }
+
+    pub(super) fn source(&self) -> &'static str {
+        if self.is_sdk() { "sdk" } else { "dynamic" }
+    }
+
+    /// Its entry in `system/init`.
+    pub(super) fn brief(&self) -> String {
+        Object::new()
+            .str("name", &self.name)
+            .str("status", self.status().name())
+            .str("source", self.source())
+            .done()
+    }
+}

@@ -1,0 +1,182 @@
+//! External MCP servers: processes that speak JSON-RPC over their pipes.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use super::engine::Engine;
+use super::hooks::HookCall;
+use super::host::Heard;
+use super::json::{Object, text};
+use super::mcp::tool_done;
+use super::mcp_server::{Server, Status};
+use super::scope::{Call, Scope};
+use super::state::{Answer, PendingKind, Told};
+use super::tools::Done;
+
+/// A running server. It ends with the value.
+pub(super) struct Connection {
+    stdin: ChildStdin,
+    stdout: Lines<BufReader<ChildStdout>>,
+    _child: Child,
+}
+
+impl Connection {
+    async fn send(&mut self, message: &Value) -> Option<()> {
+        let line = format!("{message}\n");
+        self.stdin.write_all(line.as_bytes()).await.ok()?;
+        self.stdin.flush().await.ok()
+    }
+
+    /// The next message; nothing when the server is gone.
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            let line = self.stdout.next_line().await.ok()??;
+            // What is not JSON is a server's chatter.
+            if let Ok(message) = serde_json::from_str(&line) {
+                return Some(message);
+            }
+        }
+    }
+
+    /// Asks something that the server answers without asking back.
+    async fn request(&mut self, id: u64, method: &str, params: Value) -> Option<Value> {
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.send(&message).await?;
+        loop {
+            let message = self.next().await?;
+            if message["id"] == id && message["method"].is_null() {
+                return Some(message["result"].clone());
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Starts an external server and asks for its tools.
+    pub(super) async fn connect_external(&self, server: &Server) {
+        let connected = self.try_connect(server).await;
+        if connected.is_none() {
+            server.set_status(Status::Failed);
+        }
+    }
+
+    async fn try_connect(&self, server: &Server) -> Option<()> {
+        let config = server.command.as_ref()?;
+        let arguments = config["args"].as_array().into_iter().flatten().map(text);
+        let variables: BTreeMap<String, String> = config["env"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.clone(), text(value).to_owned()))
+            .collect();
+        let mut child = Command::new(config["command"].as_str()?)
+            .args(arguments)
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .envs(&self.launch.env)
+            .envs(variables)
+            .current_dir(&self.launch.cwd)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .ok()?;
+        let stdin = child.stdin.take()?;
+        let stdout = BufReader::new(child.stdout.take()?).lines();
+        let mut connection = Connection { stdin, stdout, _child: child };
+        let hello = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"elicitation": {}, "roots": {}},
+            "clientInfo": {"name": "claude-code", "version": self.launch.version},
+        });
+        let info = connection.request(server.next_id(), "initialize", hello).await?;
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        connection.send(&initialized).await?;
+        server.connected(&info);
+        let tools = connection.request(server.next_id(), "tools/list", json!({})).await?;
+        server.set_tools(&tools);
+        *server.connection.lock().await = Some(connection);
+        Some(())
+    }
+
+    pub(super) async fn call_external_tool(
+        &self,
+        scope: &Scope,
+        server: &Arc<Server>,
+        tool: &str,
+        call: &Call,
+    ) -> Option<Done> {
+        let mut connection = server.connection.lock().await;
+        let Some(connection) = connection.as_mut() else {
+            return Some(Done::error("The server is not connected."));
+        };
+        let id = server.next_id();
+        let params = json!({"name": tool, "arguments": call.input});
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        let gone = || Some(Done::error("The server is gone."));
+        if connection.send(&request).await.is_none() {
+            return gone();
+        }
+        loop {
+            let message = tokio::select! {
+                biased;
+                () = scope.cancel.cancelled() => return None,
+                message = connection.next() => message,
+            };
+            let Some(message) = message else { return gone() };
+            if message["method"] == "elicitation/create" {
+                let result = self.elicit(scope, &server.name, &message["params"]).await?;
+                let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+                connection.send(&answer).await;
+            } else if message["id"] == id && message["method"].is_null() {
+                let error = message["error"]["message"].as_str();
+                let result = error
+                    .map_or_else(|| Ok(message["result"].clone()), |error| Err(error.to_owned()));
+                return Some(tool_done(result));
+            }
+        }
+    }
+
+    /// A server asks the user for a value: hooks first, then the host, then hooks again.
+    async fn elicit(&self, scope: &Scope, server: &str, params: &Value) -> Option<Value> {
+        let schema = &params["requestedSchema"];
+        let message = text(&params["message"]);
+        let input = Object::new()
+            .str("mcp_server_name", server)
+            .str("message", message)
+            .str("mode", "form")
+            .value("requested_schema", schema);
+        self.hook(scope, HookCall::new("Elicitation", input.clone()).about(server)).await;
+        let names: Vec<&String> =
+            schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name).collect();
+        let request = Object::new()
+            .str("subtype", "elicitation")
+            .fields(&input)
+            .strings("property_order", &names);
+        self.tell_state(Told::RequiresAction).await;
+        let mut asked = self.ask("elicitation", request, PendingKind::Turn).await;
+        let heard = self.hear(&mut asked, Some(&scope.cancel), None).await;
+        self.tell_state(Told::Running).await;
+        let answer = match heard {
+            Heard::Cancelled => return None,
+            Heard::Answer(Answer::Success(answer)) if answer["action"].is_string() => answer,
+            // Who does not answer properly has declined.
+            _ => json!({"action": "decline"}),
+        };
+        let mut input = Object::new()
+            .str("mcp_server_name", server)
+            .str("mode", "form")
+            .str("action", text(&answer["action"]));
+        if answer["content"].is_object() {
+            input = input.value("content", &answer["content"]);
+        }
+        self.hook(scope, HookCall::new("ElicitationResult", input).about(server)).await;
+        Some(answer)
+    }
+}

@@ -1,0 +1,253 @@
+//! A simulated CLI: `claude` without a network, a key or money.
+//!
+//! [`Sim`] speaks the whole protocol of the real CLI and does what a script says. The model behind
+//! it is the same [`Script`] that scripts the [mock of the Messages API](crate::mock_api), so one
+//! script drives the real CLI against the mock and the simulation without anything. Tools are real:
+//! `Bash` runs a shell, `Write` and `Edit` change files, hooks, permissions and in-process MCP
+//! servers are asked over the wire and obeyed as the real CLI obeys them.
+//!
+//! It runs in memory, as byte streams and an exit, and as the program `claude-sim`, with real
+//! pipes. [`Faults`] make it misbehave.
+//!
+//! ```
+//! use claude_agent_testkit::{mock_api::{Reply, Script}, recording::Exit, sim::Sim};
+//! use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let script = Script::new().otherwise([Reply::text("Hello from the simulation.")]);
+//! let session = ["--output-format", "stream-json", "--verbose", "--input-format", "stream-json"];
+//! let (mut stdin, stdout, _stderr, handle) = Sim::new().script(script).args(session).start().into_parts();
+//!
+//! stdin.write_all(b"{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"hi\"}}\n").await?;
+//! let mut lines = BufReader::new(stdout).lines();
+//! while let Some(line) = lines.next_line().await? {
+//!     if line.contains(r#""type":"result""#) {
+//!         assert!(line.contains("Hello from the simulation."));
+//!         break;
+//!     }
+//! }
+//! drop(stdin);
+//! assert_eq!(handle.wait().await, Exit::Code(0));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is different from the real CLI
+//!
+//! - It is quicker: nothing is waited for but what a script asks for.
+//! - Texts that are meant for people, and the lists of commands and models, are its own.
+//! - Session files are only written where `CLAUDE_CONFIG_DIR` names a directory.
+//! - It has a login unless `CLAUDE_SIM_LOGIN` is `none`.
+//! - Its shells end with it, also when it is killed.
+
+mod agent;
+mod argv;
+mod catalog;
+mod checkpoint;
+mod commands;
+mod context;
+mod control;
+mod engine;
+pub mod fault;
+mod file_tools;
+mod flood;
+mod hooks;
+mod host;
+mod ids;
+mod json;
+mod lines;
+mod mcp;
+mod mcp_server;
+mod mcp_stdio;
+mod model;
+mod output;
+mod permission;
+mod process;
+pub mod program;
+mod queue;
+mod result;
+mod round;
+mod rules;
+mod scope;
+pub mod script_file;
+mod set;
+mod settings;
+mod shell;
+mod source;
+mod state;
+mod stream;
+mod tasks;
+mod tools;
+mod transcript;
+mod turn;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch as signal;
+
+use crate::mock_api::Script;
+use crate::recording::Exit;
+
+use self::argv::{Launch, Start};
+use self::engine::Engine;
+use self::output::Output;
+
+pub use self::fault::{Faults, Point, Trouble};
+pub use self::model::Model;
+pub use self::process::{SimHandle, SimProcess};
+
+/// The version of the real CLI that is simulated.
+pub const VERSION: &str = "2.1.325";
+
+/// A simulated CLI that has not been started.
+#[must_use]
+pub struct Sim {
+    model: Model,
+    faults: Faults,
+    version: String,
+    arguments: Vec<String>,
+    env: BTreeMap<String, String>,
+    cwd: Option<PathBuf>,
+}
+
+impl Sim {
+    /// A CLI without arguments whose model says what it has heard.
+    pub fn new() -> Self {
+        Self {
+            model: Model::new(model::default_script()),
+            faults: Faults::new(),
+            version: VERSION.to_owned(),
+            arguments: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+        }
+    }
+
+    /// Decides what the model says.
+    pub fn script(self, script: Script) -> Self {
+        self.model.set_script(script);
+        self
+    }
+
+    /// Lets the Messages API at this address (`http://127.0.0.1:<port>`) be the model, such as a
+    /// [`MockApi`](crate::mock_api::MockApi) in another process.
+    pub fn api(self, address: impl Into<String>) -> Self {
+        self.model.set_api(address.into());
+        self
+    }
+
+    /// Decides what goes wrong.
+    pub fn faults(mut self, faults: Faults) -> Self {
+        self.faults = faults;
+        self
+    }
+
+    /// The version that it says it is.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// Adds arguments, as they would be given to the real CLI.
+    pub fn args<S: Into<String>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets a variable. Nothing is inherited.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets several variables.
+    pub fn envs<N: Into<String>, V: Into<String>>(
+        self,
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        variables.into_iter().fold(self, |sim, (name, value)| sim.env(name, value))
+    }
+
+    /// The directory that it works in; without it, that of the process.
+    pub fn cwd(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(directory.into());
+        self
+    }
+
+    /// The model behind it: what it was asked, and the release of what it holds.
+    pub fn model(&self) -> Model {
+        self.model.clone()
+    }
+
+    /// Starts it in memory, on the Tokio runtime of the caller.
+    ///
+    /// # Panics
+    ///
+    /// Outside a Tokio runtime.
+    pub fn start(self) -> SimProcess {
+        process::start(self)
+    }
+
+    /// Runs it on these streams to its end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends it, its shells included.
+    pub async fn run(
+        self,
+        stdin: impl AsyncRead + Send + Unpin,
+        stdout: impl AsyncWrite + Send + Unpin + 'static,
+        stderr: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Exit {
+        let (_never, terminate) = signal::channel(false);
+        self.run_until(stdin, stdout, stderr, terminate).await
+    }
+
+    /// The same, with something that says when SIGTERM comes.
+    pub(crate) async fn run_until(
+        self,
+        stdin: impl AsyncRead + Send + Unpin,
+        stdout: impl AsyncWrite + Send + Unpin + 'static,
+        stderr: impl AsyncWrite + Send + Unpin + 'static,
+        terminate: signal::Receiver<bool>,
+    ) -> Exit {
+        let out = Output::new(&self.faults, stdout, stderr);
+        // Where there is no directory to be had, paths stay relative.
+        let cwd = self.cwd.or_else(|| std::env::current_dir().ok()).unwrap_or_default();
+        let launch = Launch { version: self.version, env: self.env, cwd, ..Launch::default() };
+        match launch.read(&self.arguments) {
+            Start::Run(launch) => {
+                let engine = Engine::new(*launch, out, self.model);
+                Box::pin(engine.run(stdin, terminate)).await
+            }
+            Start::Print(text) => {
+                out.line("version", &text).await;
+                Exit::Code(0)
+            }
+            Start::Refuse(reason) => {
+                out.stderr(&reason).await;
+                Exit::Code(1)
+            }
+        }
+    }
+}
+
+impl Default for Sim {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Sim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sim")
+            .field("version", &self.version)
+            .field("arguments", &self.arguments)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,165 @@
+//! The model behind a simulated CLI: a script, and the requests that it was asked.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::engine::Engine;
+use super::ids::Ids;
+use super::scope::Scope;
+use super::source::{self, FromScript, Said, Source};
+use super::state::{State, lock};
+use crate::mock_api::log::RequestLog;
+use crate::mock_api::reply::Block;
+use crate::mock_api::{ApiRequest, Reply, Script};
+
+/// The model behind a simulated CLI, seen from outside. Clones are the same model.
+///
+/// It offers what [`MockApi`](crate::mock_api::MockApi) offers to tests of the real CLI, so that a
+/// test can be written for both.
+#[derive(Clone)]
+pub struct Model {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    behind: RwLock<Behind>,
+    log: RequestLog,
+    release: Arc<Notify>,
+}
+
+/// Who answers.
+#[derive(Clone)]
+enum Behind {
+    Script(Arc<Script>),
+    /// A Messages API at this address.
+    Api(String),
+}
+
+impl Model {
+    pub(super) fn new(script: Script) -> Self {
+        let behind = RwLock::new(Behind::Script(Arc::new(script)));
+        let shared = Shared { behind, log: RequestLog::default(), release: Arc::default() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// What the model was asked so far, oldest first.
+    pub fn requests(&self) -> Vec<ApiRequest> {
+        self.shared.log.all().iter().map(|request| ApiRequest::clone(request)).collect()
+    }
+
+    /// Waits for a request that `matches`, or returns the first of those that are there already.
+    ///
+    /// It waits without limit; tests put a timeout around it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Looks only; dropping the future changes nothing.
+    pub async fn wait_for_request(&self, matches: impl Fn(&ApiRequest) -> bool) -> ApiRequest {
+        self.shared.log.wait_for(matches).await
+    }
+
+    /// Replaces the script for the requests to come.
+    pub fn set_script(&self, script: Script) {
+        self.set_behind(Behind::Script(Arc::new(script)));
+    }
+
+    /// Lets a Messages API answer the requests to come.
+    pub(super) fn set_api(&self, address: String) {
+        self.set_behind(Behind::Api(address));
+    }
+
+    fn set_behind(&self, behind: Behind) {
+        *self.shared.behind.write().unwrap_or_else(PoisonError::into_inner) = behind;
+    }
+
+    /// Lets go of every answer that is on [`hold`](crate::mock_api::Reply::hold).
+    ///
+    /// That goes for all requests that [`requests`](Self::requests) shows, even if their answers
+    /// have not come to the point of the hold; later ones are held again.
+    pub fn release_held(&self) {
+        self.shared.release.notify_waiters();
+    }
+
+    /// Asks. Ids are minted only for the answers of a script: an API brings its own.
+    async fn ask(&self, body: Value, ids: &Ids) -> Said {
+        let request = Arc::new(ApiRequest::simulated(body));
+        // Before anybody can see the request: who has seen it can release its answer.
+        let released = Arc::clone(&self.shared.release).notified_owned();
+        self.shared.log.record(Arc::clone(&request));
+        let behind = self.shared.behind.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut reply = match behind {
+            Behind::Script(script) => script.answer(&request),
+            Behind::Api(address) => return source::ask(&address, &request.body).await,
+        };
+        if let Some(pause) = reply.pause_before {
+            tokio::time::sleep(pause).await;
+        }
+        if let Some(failure) = source::failure_of(&reply) {
+            return Said::Error(failure);
+        }
+        for block in &mut reply.blocks {
+            if let Block::Tool { id, .. } = block {
+                *id = ids.tool();
+            }
+        }
+        let stream = FromScript::new(reply, ids.message(), request.model(), released);
+        Said::Stream(Source::Script(Box::new(stream)))
+    }
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Model").finish_non_exhaustive()
+    }
+}
+
+/// What a model says to which nothing was said about what it should say.
+pub(super) fn default_script() -> Script {
+    Script::respond_with(|request| {
+        let results = request.tool_results();
+        if let (Some(result), 1..) = (results.last(), request.assistant_turns_after_last_prompt()) {
+            return Reply::text(format!("The tool said: {}", result["content"]));
+        }
+        Reply::text(format!("You said: {}", request.last_prompt().unwrap_or_default()))
+    })
+}
+
+impl Engine {
+    /// Asks the model to go on with a conversation.
+    pub(super) async fn ask_model(&self, scope: &Scope) -> Said {
+        self.model.ask(self.request_body(scope), &self.ids).await
+    }
+
+    fn request_body(&self, scope: &Scope) -> Value {
+        let messages = lock(&scope.conversation).to_json();
+        let state = self.state();
+        let system = match &scope.agent {
+            Some(agent) => text_block(agent.instructions.as_deref().unwrap_or("You are an agent.")),
+            None => self.system_prompt(&state),
+        };
+        let tools: Vec<Value> =
+            self.tool_names(&state).iter().map(|name| json!({"name": name})).collect();
+        json!({
+            "model": scope.model(&state),
+            "max_tokens": 32_000,
+            "system": system,
+            "tools": tools,
+            "messages": messages,
+            "stream": true,
+        })
+    }
+
+    fn system_prompt(&self, state: &State) -> Value {
+        let own = self.launch.system_prompt.as_deref().unwrap_or("You are a simulated agent.");
+        let appended = self.launch.append_system_prompt.as_deref();
+        let texts = [Some(own), appended, state.appended_prompt.as_deref()];
+        texts.into_iter().flatten().map(|text| json!({"type": "text", "text": text})).collect()
+    }
+}
+
+fn text_block(text: &str) -> Value {
+    json!([{"type": "text", "text": text}])
+}

@@ -1,0 +1,310 @@
+//! Where the simulated CLI writes, and where its faults strike.
+//!
+//! Every line goes through here, so a fault can stand before, after or in place of any of them. A
+//! fault that ends or stops the process is final: whoever writes then waits for ever, and the
+//! process is taken down from outside ([`Output::ended`]).
+
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{Mutex, watch};
+
+use super::fault::{Faults, Point, Trouble};
+use super::flood;
+use crate::recording::Exit;
+
+/// The output of a simulated CLI. Clones write to the same streams.
+#[derive(Clone)]
+pub(crate) struct Output {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    streams: Mutex<Streams>,
+    end: watch::Sender<Option<Exit>>,
+    /// Whether stdin is no longer read.
+    deaf: watch::Sender<bool>,
+    ignores_terminate: AtomicBool,
+}
+
+struct Streams {
+    /// `None` once stdout was closed.
+    stdout: Option<Box<dyn AsyncWrite + Send + Unpin>>,
+    stderr: Box<dyn AsyncWrite + Send + Unpin>,
+    armed: Vec<Armed>,
+    /// A line that is written only behind the next one.
+    held_back: Option<Vec<u8>>,
+}
+
+/// A fault that waits for its moment.
+struct Armed {
+    point: Point,
+    trouble: Trouble,
+    /// How many lines of its kind have come.
+    seen: usize,
+}
+
+/// What is to be written in the end.
+struct Pending {
+    line: Option<Vec<u8>>,
+    twice: bool,
+    behind: bool,
+}
+
+/// What becomes of the process after a trouble.
+enum Fate {
+    GoesOn,
+    /// Nothing more is done; whether it still lives stands in `Shared`.
+    Final,
+}
+
+impl Output {
+    pub(crate) fn new(
+        faults: &Faults,
+        stdout: impl AsyncWrite + Send + Unpin + 'static,
+        stderr: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
+        let armed = faults
+            .rules()
+            .map(|(point, trouble)| Armed {
+                point: point.clone(),
+                trouble: trouble.clone(),
+                seen: 0,
+            })
+            .collect();
+        let streams = Streams {
+            stdout: Some(Box::new(stdout)),
+            stderr: Box::new(stderr),
+            armed,
+            held_back: None,
+        };
+        Self {
+            shared: Arc::new(Shared {
+                streams: Mutex::new(streams),
+                end: watch::Sender::new(None),
+                deaf: watch::Sender::new(false),
+                ignores_terminate: AtomicBool::new(false),
+            }),
+        }
+    }
+
+    /// Lets the faults of the start strike.
+    pub(crate) async fn start(&self) {
+        self.strike(|armed| armed.point == Point::Start).await;
+    }
+
+    /// Lets the faults strike that wait for a line of the host.
+    pub(crate) async fn read(&self, kind: &str) {
+        self.strike(|armed| match &armed.point {
+            Point::Read(pattern, number) => due(&mut armed.seen, pattern, *number, kind),
+            _ => false,
+        })
+        .await;
+    }
+
+    /// Writes one line.
+    pub(crate) async fn line(&self, kind: &str, json: &str) {
+        let mut streams = self.shared.streams.lock().await;
+        if streams.armed.is_empty() && streams.held_back.is_none() {
+            let line = [json.as_bytes(), b"\n"].concat();
+            streams.write(&line).await;
+            return;
+        }
+        let before = streams.due(|armed| match &armed.point {
+            Point::Before(pattern, number) => due(&mut armed.seen, pattern, *number, kind),
+            _ => false,
+        });
+        let after = streams.due(|armed| match &armed.point {
+            Point::After(pattern, number) => due(&mut armed.seen, pattern, *number, kind),
+            _ => false,
+        });
+        let line = [json.as_bytes(), b"\n"].concat();
+        let mut pending = Pending { line: Some(line), twice: false, behind: false };
+        if let Fate::Final = self.apply_all(&mut streams, &before, &mut pending).await {
+            return final_state(streams).await;
+        }
+        streams.write_pending(pending).await;
+        let mut nothing = Pending { line: None, twice: false, behind: false };
+        if let Fate::Final = self.apply_all(&mut streams, &after, &mut nothing).await {
+            final_state(streams).await;
+        }
+    }
+
+    /// Writes text to stderr, with a line break.
+    pub(crate) async fn stderr(&self, text: &str) {
+        let mut streams = self.shared.streams.lock().await;
+        streams.complain(format!("{text}\n").as_bytes()).await;
+    }
+
+    /// Returns when stdin may be read; after a fault that stops it, never.
+    pub(crate) async fn may_read(&self) {
+        if *self.shared.deaf.borrow() {
+            pending::<()>().await;
+        }
+    }
+
+    /// Returns when a fault has ended the process.
+    pub(crate) async fn ended(&self) -> Exit {
+        let mut end = self.shared.end.subscribe();
+        loop {
+            if let Some(exit) = *end.borrow_and_update() {
+                return exit;
+            }
+            // The sender lives in `self`, so this only fails when nobody can ask any more.
+            if end.changed().await.is_err() {
+                pending::<()>().await;
+            }
+        }
+    }
+
+    pub(crate) fn ignores_terminate(&self) -> bool {
+        self.shared.ignores_terminate.load(Ordering::Relaxed)
+    }
+
+    /// Writes what is held back, at the end of the process.
+    pub(crate) async fn close(&self) {
+        let mut streams = self.shared.streams.lock().await;
+        if let Some(line) = streams.held_back.take() {
+            streams.write(&line).await;
+        }
+    }
+
+    async fn strike(&self, mut is_due: impl FnMut(&mut Armed) -> bool) {
+        let mut streams = self.shared.streams.lock().await;
+        let due = streams.due(&mut is_due);
+        let mut nothing = Pending { line: None, twice: false, behind: false };
+        if let Fate::Final = self.apply_all(&mut streams, &due, &mut nothing).await {
+            final_state(streams).await;
+        }
+    }
+
+    async fn apply_all(
+        &self,
+        streams: &mut Streams,
+        troubles: &[Trouble],
+        pending: &mut Pending,
+    ) -> Fate {
+        for trouble in troubles {
+            if let Fate::Final = self.apply(streams, trouble, pending).await {
+                return Fate::Final;
+            }
+        }
+        Fate::GoesOn
+    }
+
+    async fn apply(&self, streams: &mut Streams, trouble: &Trouble, pending: &mut Pending) -> Fate {
+        match trouble {
+            Trouble::Exit(code) => return self.end(Exit::Code(*code)),
+            Trouble::Signal(signal) => return self.end(Exit::Signal(*signal)),
+            Trouble::LeaveGrandchild(time) => {
+                flood::leave_grandchild(*time);
+                return self.end(Exit::Code(0));
+            }
+            Trouble::Hang => {
+                self.shared.deaf.send_replace(true);
+                return Fate::Final;
+            }
+            Trouble::StopReading => drop(self.shared.deaf.send_replace(true)),
+            Trouble::IgnoreTerminate => {
+                self.shared.ignores_terminate.store(true, Ordering::Relaxed);
+            }
+            Trouble::Bytes(bytes) => streams.write(bytes).await,
+            Trouble::LongLine(size) => streams.write_all(flood::long_line(*size)).await,
+            Trouble::Messages(count) => streams.write_all(flood::messages(*count)).await,
+            Trouble::Deltas(count) => streams.write_all(flood::deltas(*count)).await,
+            Trouble::Stderr(size) => {
+                for piece in flood::stderr(*size) {
+                    streams.complain(&piece).await;
+                }
+            }
+            Trouble::Pause(time) => tokio::time::sleep(*time).await,
+            Trouble::CloseStdout => streams.close_stdout().await,
+            Trouble::Swallow => pending.line = None,
+            Trouble::Twice => pending.twice = true,
+            Trouble::Behind => pending.behind = true,
+            Trouble::WrongId => pending.change(flood::with_wrong_id),
+            Trouble::WrongShape => pending.change(flood::with_wrong_shape),
+        }
+        Fate::GoesOn
+    }
+
+    fn end(&self, exit: Exit) -> Fate {
+        self.shared.deaf.send_replace(true);
+        self.shared.end.send_replace(Some(exit));
+        Fate::Final
+    }
+}
+
+/// Keeps the streams locked for ever: nothing is written any more, and nothing closed.
+async fn final_state(streams: tokio::sync::MutexGuard<'_, Streams>) {
+    pending::<()>().await;
+    drop(streams);
+}
+
+/// Counts a line of this kind and says whether it is the one.
+fn due(seen: &mut usize, pattern: &str, number: usize, kind: &str) -> bool {
+    let first_word = kind.split('/').next();
+    let fits = pattern == "*" || pattern == kind || first_word == Some(pattern);
+    if fits {
+        *seen += 1;
+    }
+    fits && *seen == number
+}
+
+impl Pending {
+    fn change(&mut self, how: fn(&[u8]) -> Vec<u8>) {
+        self.line = self.line.take().map(|line| how(&line));
+    }
+}
+
+impl Streams {
+    /// Takes the faults out whose moment has come.
+    fn due(&mut self, mut is_due: impl FnMut(&mut Armed) -> bool) -> Vec<Trouble> {
+        self.armed.extract_if(.., |armed| is_due(armed)).map(|armed| armed.trouble).collect()
+    }
+
+    async fn write_pending(&mut self, pending: Pending) {
+        let Some(line) = pending.line else { return };
+        if pending.behind {
+            self.held_back = Some(line);
+            return;
+        }
+        self.write(&line).await;
+        if pending.twice {
+            self.write(&line).await;
+        }
+        if let Some(late) = self.held_back.take() {
+            self.write(&late).await;
+        }
+    }
+
+    async fn write_all(&mut self, pieces: impl Iterator<Item = Vec<u8>>) {
+        for piece in pieces {
+            self.write(&piece).await;
+        }
+    }
+
+    async fn write(&mut self, bytes: &[u8]) {
+        let Some(stdout) = &mut self.stdout else { return };
+        // A reader that is gone is no concern of the CLI's: it writes on, as into a closed pipe.
+        if stdout.write_all(bytes).await.is_err() || stdout.flush().await.is_err() {
+            self.stdout = None;
+        }
+    }
+
+    async fn complain(&mut self, bytes: &[u8]) {
+        // As for stdout: nobody has to listen.
+        if self.stderr.write_all(bytes).await.is_ok() {
+            drop(self.stderr.flush().await);
+        }
+    }
+
+    async fn close_stdout(&mut self) {
+        if let Some(mut stdout) = self.stdout.take() {
+            // Dropping it closes it whatever the answer.
+            drop(stdout.shutdown().await);
+        }
+    }
+}

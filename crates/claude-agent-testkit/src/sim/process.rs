@@ -1,0 +1,129 @@
+//! A simulated CLI in memory, handled like a process.
+
+use std::fmt;
+
+use tokio::io::DuplexStream;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::{Model, Sim};
+use crate::recording::Exit;
+
+/// As much as a pipe of the operating system holds.
+const PIPE: usize = 64 * 1024;
+
+/// A simulated CLI that runs in memory. Dropping it ends it.
+#[derive(Debug)]
+pub struct SimProcess {
+    /// What the CLI reads. Dropping it closes it.
+    pub stdin: DuplexStream,
+    /// What the CLI writes.
+    pub stdout: DuplexStream,
+    /// What the CLI complains.
+    pub stderr: DuplexStream,
+    handle: SimHandle,
+}
+
+/// What is left of a [`SimProcess`] without its streams. Dropping it ends the CLI.
+pub struct SimHandle {
+    model: Model,
+    terminate: watch::Sender<bool>,
+    killed: watch::Sender<bool>,
+    exit: watch::Receiver<Option<Exit>>,
+    task: AbortHandle,
+}
+
+pub(super) fn start(sim: Sim) -> SimProcess {
+    let (stdin, theirs_in) = tokio::io::duplex(PIPE);
+    let (theirs_out, stdout) = tokio::io::duplex(PIPE);
+    let (theirs_err, stderr) = tokio::io::duplex(PIPE);
+    let (terminate, terminated) = watch::channel(false);
+    let (killed, mut kill) = watch::channel(false);
+    let (exit_in, exit) = watch::channel(None);
+    let model = sim.model();
+    let task = tokio::spawn(async move {
+        let exit = tokio::select! {
+            biased;
+            // An error says that the handle is gone; then this task is aborted anyway.
+            _ = kill.wait_for(|kill| *kill) => Exit::Signal(9),
+            exit = sim.run_until(theirs_in, theirs_out, theirs_err, terminated) => exit,
+        };
+        exit_in.send_replace(Some(exit));
+    });
+    let handle = SimHandle { model, terminate, killed, exit, task: task.abort_handle() };
+    SimProcess { stdin, stdout, stderr, handle }
+}
+
+impl SimProcess {
+    /// Its streams, stdin first, and the handle that is left without them.
+    pub fn into_parts(self) -> (DuplexStream, DuplexStream, DuplexStream, SimHandle) {
+        (self.stdin, self.stdout, self.stderr, self.handle)
+    }
+
+    /// Waits for the end. It does not close stdin.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
+    pub async fn wait(&self) -> Exit {
+        self.handle.wait().await
+    }
+
+    /// Like SIGTERM: it ends its shells and exits with 143.
+    pub fn terminate(&self) {
+        self.handle.terminate();
+    }
+
+    /// Like SIGKILL, except that its shells end too.
+    pub fn kill(&self) {
+        self.handle.kill();
+    }
+
+    /// The model behind it.
+    pub fn model(&self) -> &Model {
+        self.handle.model()
+    }
+}
+
+impl SimHandle {
+    /// Waits for the end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
+    pub async fn wait(&self) -> Exit {
+        let mut exit = self.exit.clone();
+        match exit.wait_for(Option::is_some).await.map(|exit| *exit) {
+            Ok(Some(exit)) => exit,
+            // Its task panicked or its runtime is gone.
+            Ok(None) | Err(_) => Exit::Signal(9),
+        }
+    }
+
+    /// Like SIGTERM: it ends its shells and exits with 143.
+    pub fn terminate(&self) {
+        self.terminate.send_replace(true);
+    }
+
+    /// Like SIGKILL, except that its shells end too.
+    pub fn kill(&self) {
+        self.killed.send_replace(true);
+    }
+
+    /// The model behind it.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+}
+
+impl Drop for SimHandle {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl fmt::Debug for SimHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimHandle").field("exit", &*self.exit.borrow()).finish_non_exhaustive()
+    }
+}

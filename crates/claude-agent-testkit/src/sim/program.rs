@@ -1,0 +1,121 @@
+//! The program `claude-sim`: the simulation with real pipes.
+
+use std::process::ExitCode;
+
+use tokio::sync::watch;
+
+use super::{Sim, script_file};
+use crate::recording::Exit;
+
+/// Names the file with the script; without it the model says what it has heard.
+pub const SCRIPT: &str = "CLAUDE_SIM_SCRIPT";
+
+/// Names the address of a Messages API to ask in place of a script.
+pub const API: &str = "CLAUDE_SIM_API";
+
+/// The whole program.
+pub fn run_as_program() -> ExitCode {
+    match configured() {
+        Ok(sim) => live(sim),
+        Err(reason) => {
+            complain(&reason);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a program complains on stderr")]
+fn complain(reason: &str) {
+    eprintln!("claude-sim: {reason}");
+}
+
+/// What the command line and the environment say.
+fn configured() -> Result<Sim, String> {
+    let text = |what: std::ffi::OsString| {
+        what.into_string().map_err(|what| format!("not Unicode: {}", what.to_string_lossy()))
+    };
+    let mut sim = Sim::new();
+    for argument in std::env::args_os().skip(1) {
+        sim = sim.args([text(argument)?]);
+    }
+    for (name, value) in std::env::vars_os() {
+        sim = sim.env(name.to_string_lossy(), value.to_string_lossy());
+    }
+    scripted(sim)
+}
+
+fn scripted(sim: Sim) -> Result<Sim, String> {
+    let sim = match std::env::var(API) {
+        Ok(address) => sim.api(address),
+        Err(_) => sim,
+    };
+    let Some(path) = std::env::var_os(SCRIPT) else { return Ok(sim) };
+    let shown = path.to_string_lossy().into_owned();
+    let file = std::fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}"))?;
+    let script = script_file::parse(&file).map_err(|error| format!("{shown}: {error}"))?;
+    let sim = sim.script(script.model).faults(script.faults);
+    Ok(match script.version {
+        Some(version) => sim.version(version),
+        None => sim,
+    })
+}
+
+fn live(sim: Sim) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            complain(&error.to_string());
+            return ExitCode::FAILURE;
+        }
+    };
+    let exit = runtime.block_on(async {
+        let terminate = terminations();
+        sim.run_until(tokio::io::stdin(), tokio::io::stdout(), tokio::io::stderr(), terminate).await
+    });
+    // A read of stdin may still be under way in a thread of the runtime.
+    runtime.shutdown_background();
+    leave(exit)
+}
+
+/// Becomes true with every SIGTERM.
+#[cfg(unix)]
+fn terminations() -> watch::Receiver<bool> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (sender, receiver) = watch::channel(false);
+    if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+        tokio::spawn(async move {
+            while terminate.recv().await.is_some() {
+                sender.send_replace(true);
+            }
+        });
+    }
+    receiver
+}
+
+#[cfg(not(unix))]
+fn terminations() -> watch::Receiver<bool> {
+    watch::channel(false).1
+}
+
+#[cfg(unix)]
+fn leave(exit: Exit) -> ExitCode {
+    use rustix::process::{Signal, getpid, kill_process};
+    match exit {
+        Exit::Code(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
+        Exit::Signal(number) => {
+            if let Some(signal) = Signal::from_named_raw(number) {
+                // It does not return if it works.
+                kill_process(getpid(), signal).ok();
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn leave(exit: Exit) -> ExitCode {
+    match exit {
+        Exit::Code(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
+        Exit::Signal(_) => ExitCode::FAILURE,
+    }
+}

@@ -1,0 +1,331 @@
+//! The `result` that ends a turn.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::argv::OutputFormat;
+use super::engine::Engine;
+use super::ids::now_ms;
+use super::json::{Object, array, quoted};
+use super::scope::Scope;
+use super::state::{AgentStats, Origin, Spent, lock};
+use super::stream::unquoted;
+use super::turn::{End, Failure};
+
+/// How a turn ended, in the words of a result.
+struct Verdict {
+    subtype: &'static str,
+    is_error: bool,
+    terminal: &'static str,
+    stop_reason: Option<String>,
+    /// What the turn came to: `result` and its companions, or `errors`.
+    outcome: Object,
+    /// Whether the times of the first answer are told.
+    timed: bool,
+}
+
+impl Engine {
+    /// Writes the result of a turn in which the model was asked.
+    pub(super) async fn result(&self, scope: &Scope, end: &End, origin: Option<&Origin>) {
+        let verdict = verdict_on(scope, end);
+        let counts = &scope.counts;
+        let time = scope.began.elapsed().as_millis();
+        let index = self.next_result(verdict.is_error);
+        let (total, models, since, agents) = self.accounts();
+        let denials = array(lock(&scope.denials).iter());
+        let mut line = Object::new()
+            .plain("duration_api_ms", time)
+            .str_or_null("stop_reason", verdict.stop_reason.as_deref())
+            .str("session_id", &self.session_id())
+            .plain("total_cost_usd", total)
+            .raw("usage", &usage(counts.input.load(Relaxed), counts.output.load(Relaxed)))
+            .raw("modelUsage", &models)
+            .raw("permission_denials", &denials)
+            .str("terminal_reason", verdict.terminal)
+            .fields(&fast_mode());
+        if let Some(origin) = origin {
+            let origin = Object::new()
+                .str("kind", "task-notification")
+                .str("producer", "session-task")
+                .str("runId", &origin.run_id);
+            line = line.raw("origin", &origin.done());
+        }
+        line = line
+            .raw("subagent_stats", &agents)
+            .plain("safety_stops", 0)
+            .plain("is_error", verdict.is_error)
+            .plain("num_turns", 1 + counts.user_messages.load(Relaxed))
+            .str("subtype", verdict.subtype)
+            .fields(&verdict.outcome);
+        let prompts = scope.prompts();
+        let errors = verdict.subtype != "success";
+        if errors {
+            line = line.fields(&first_prompt(scope));
+        }
+        if verdict.timed {
+            line = line.plain("ttft_ms", time);
+        }
+        line = line.str("type", "result").plain("duration_ms", time).str("uuid", &self.ids.uuid());
+        if verdict.timed {
+            line = line
+                .plain("ttft_stream_ms", time)
+                .plain("time_to_request_ms", 0)
+                .plain("first_content_frame_ms", time);
+        }
+        line = if errors { line.fields(&all_prompts(scope)) } else { line.fields(&prompts) };
+        if verdict.timed && scope.first_prompt().is_some() {
+            line = line
+                .plain("request_sent_wall_ms", now_ms())
+                .plain("first_request_input_tokens", counts.first_input.load(Relaxed))
+                .plain("first_request_cache_read_input_tokens", 0);
+        }
+        let line = line
+            .plain("queued_turn_count", 0)
+            .plain("result_index", index)
+            .raw("model_usage_since_last_result", &since);
+        let text = lock(&scope.last_text).clone();
+        self.put_result(line, &text).await;
+    }
+
+    /// Writes the result of a turn in which the model was not asked.
+    pub(super) async fn local_result(&self, scope: &Scope, text: &str, command: Option<&str>) {
+        let index = self.next_result(false);
+        let (total, models, since, agents) = self.accounts();
+        let line = Object::new()
+            .plain("is_error", false)
+            .plain("duration_api_ms", 0)
+            .plain("num_turns", 0)
+            .null("stop_reason")
+            .str("session_id", &self.session_id())
+            .plain("total_cost_usd", total)
+            .raw("usage", &usage(0, 0))
+            .raw("modelUsage", &models)
+            .raw("permission_denials", "[]")
+            .fields(&fast_mode())
+            .raw("subagent_stats", &agents)
+            .plain("safety_stops", 0)
+            .str("subtype", "success")
+            .str("result", text)
+            .fields(&scope.prompts())
+            .some_str("local_command", command)
+            .str("type", "result")
+            .plain("duration_ms", scope.began.elapsed().as_millis())
+            .str("uuid", &self.ids.uuid())
+            .plain("queued_turn_count", 0)
+            .plain("result_index", index)
+            .raw("model_usage_since_last_result", &since);
+        self.put_result(line, &quoted(text)).await;
+    }
+
+    /// Says that there is no such session, and ends.
+    pub(super) async fn refuse_resume(&self, reason: &str) -> crate::recording::Exit {
+        self.out.stderr(reason).await;
+        let line = Object::typed("result")
+            .str("subtype", "error_during_execution")
+            .plain("duration_ms", 0)
+            .plain("duration_api_ms", 0)
+            .plain("is_error", true)
+            .plain("num_turns", 0)
+            .null("stop_reason")
+            .str("session_id", self.launch.resume.as_deref().unwrap_or_default())
+            .plain("total_cost_usd", 0)
+            .raw("usage", &usage(0, 0))
+            .raw("modelUsage", "{}")
+            .raw("permission_denials", "[]")
+            .str("uuid", &self.ids.uuid())
+            .strings("errors", &[reason])
+            .plain("result_index", 0);
+        self.say("result", line).await;
+        crate::recording::Exit::Code(1)
+    }
+
+    async fn put_result(&self, line: Object, text: &str) {
+        let line = line.done();
+        match self.launch.output {
+            OutputFormat::Text => self.write("result", &unquoted(text)).await,
+            OutputFormat::Json | OutputFormat::StreamJson => self.write("result", &line).await,
+        }
+    }
+
+    fn next_result(&self, is_error: bool) -> u64 {
+        let mut state = self.state();
+        state.last_was_error = is_error;
+        state.results += 1;
+        state.results - 1
+    }
+
+    fn accounts(&self) -> (f64, String, String, String) {
+        let mut state = self.state();
+        let total = state.accounts.cost();
+        let models = model_usage(&state.accounts.total);
+        let since = model_usage(&std::mem::take(&mut state.accounts.since_last_result));
+        (total, models, since, agent_stats(&state.accounts.agents))
+    }
+}
+
+fn verdict_on(scope: &Scope, end: &End) -> Verdict {
+    let text = lock(&scope.last_text).clone();
+    let success = |text: &str| Object::new().null("api_error_status").raw("result", text);
+    let (terminal, stop_reason, outcome) = match end {
+        End::Completed { stop_reason } => {
+            ("completed", Some(stop_reason.clone()), success(&text_or_empty(&text)))
+        }
+        End::Stopped => ("hook_stopped", Some("tool_use".into()), success("\"\"")),
+        End::Structured => {
+            let value = lock(&scope.structured).clone().unwrap_or_default();
+            let outcome = success(&quoted(&value.to_string())).value("structured_output", &value);
+            ("completed", Some("tool_use".into()), outcome)
+        }
+        End::Deferred => {
+            let outcome =
+                Object::new().str("result", "").raw("deferred_tool_use", &deferred(scope));
+            return Verdict {
+                timed: false,
+                ..successful("tool_deferred", Some("tool_deferred".into()), outcome)
+            };
+        }
+        End::Failed(failure) => return failed(failure, &text),
+        End::MaxTurns(limit) => {
+            let reason = format!("Reached maximum number of turns ({limit})");
+            return erroneous("error_max_turns", "max_turns", Some("tool_use"), &reason);
+        }
+        End::Budget(limit) => {
+            let reason = format!("Reached maximum budget (${limit})");
+            return erroneous(
+                "error_max_budget_usd",
+                "budget_exhausted",
+                Some("tool_use"),
+                &reason,
+            );
+        }
+        End::AbortedStreaming => return aborted("aborted_streaming", None),
+        End::AbortedTools => return aborted("aborted_tools", Some("tool_use")),
+    };
+    successful(terminal, stop_reason, outcome)
+}
+
+fn text_or_empty(literal: &str) -> String {
+    if literal.is_empty() { "\"\"".to_owned() } else { literal.to_owned() }
+}
+
+fn successful(terminal: &'static str, stop_reason: Option<String>, outcome: Object) -> Verdict {
+    Verdict { subtype: "success", is_error: false, terminal, stop_reason, outcome, timed: true }
+}
+
+fn failed(failure: &Failure, text: &str) -> Verdict {
+    let mut outcome = match failure.status {
+        Some(status) => Object::new().plain("api_error_status", status),
+        None => Object::new().null("api_error_status"),
+    };
+    outcome = outcome.some_str("api_error_type", failure.kind.as_deref());
+    if failure.error == "max_output_tokens" {
+        outcome = outcome.str("api_error", failure.error);
+    }
+    let stop_reason = if failure.error == "invalid_request" { "refusal" } else { "stop_sequence" };
+    let outcome = outcome.raw("result", text);
+    let verdict = successful("api_error", Some(stop_reason.into()), outcome);
+    Verdict { is_error: true, timed: false, ..verdict }
+}
+
+fn erroneous(
+    subtype: &'static str,
+    terminal: &'static str,
+    stop_reason: Option<&str>,
+    reason: &str,
+) -> Verdict {
+    Verdict {
+        subtype,
+        is_error: true,
+        terminal,
+        stop_reason: stop_reason.map(str::to_owned),
+        outcome: Object::new().strings("errors", &[reason]),
+        timed: false,
+    }
+}
+
+fn aborted(terminal: &'static str, stop_reason: Option<&str>) -> Verdict {
+    let shown = stop_reason.unwrap_or("null");
+    let reason =
+        format!("[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={shown}");
+    erroneous("error_during_execution", terminal, stop_reason, &reason)
+}
+
+fn deferred(scope: &Scope) -> String {
+    let call = lock(&scope.deferred).clone();
+    call.map_or_else(
+        || "null".to_owned(),
+        |call| {
+            let object = Object::new().str("id", &call.id).str("name", &call.name);
+            object.value("input", &call.input).done()
+        },
+    )
+}
+
+fn first_prompt(scope: &Scope) -> Object {
+    Object::new().some_str("user_message_uuid", scope.first_prompt().as_deref())
+}
+
+/// The prompts of an error result, whose first one stands further up.
+fn all_prompts(scope: &Scope) -> Object {
+    let all = [lock(&scope.uuids).clone(), lock(&scope.joined).clone()].concat();
+    if all.is_empty() { Object::new() } else { Object::new().strings("user_message_uuids", &all) }
+}
+
+fn fast_mode() -> Object {
+    Object::new()
+        .str("fast_mode_state", "off")
+        .str("fast_mode_disabled_reason", "sdk_opt_in_required")
+}
+
+/// The usage of a result or an agent.
+pub(super) fn usage(input: u64, output: u64) -> String {
+    format!(
+        r#"{{"input_tokens":{input},"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":{output},"output_tokens_details":{{"thinking_tokens":0}},"server_tool_use":{{"web_search_requests":0,"web_fetch_requests":0}},"service_tier":"standard","cache_creation":{{"ephemeral_1h_input_tokens":0,"ephemeral_5m_input_tokens":0}},"inference_geo":"","iterations":[],"speed":"standard","fallback_credit":null}}"#
+    )
+}
+
+/// What was spent, by model.
+pub(super) fn model_usage(models: &BTreeMap<String, Spent>) -> String {
+    let mut usage = Object::new();
+    for (model, spent) in models {
+        let entry = Object::new()
+            .plain("inputTokens", spent.input)
+            .plain("outputTokens", spent.output)
+            .plain("cacheReadInputTokens", 0)
+            .plain("cacheCreationInputTokens", 0)
+            .plain("webSearchRequests", 0)
+            .plain("costUSD", spent.cost(model))
+            .plain("contextWindow", 1_000_000)
+            .plain("maxOutputTokens", 128_000)
+            .plain("thinkingTokens", 0)
+            .plain("cacheCreationEphemeral5mInputTokens", 0)
+            .plain("cacheCreationEphemeral1hInputTokens", 0)
+            .str("canonicalModel", model)
+            .str("provider", "firstParty")
+            .str("costBasis", "list");
+        usage = usage.raw(model, &entry.done());
+    }
+    usage.done()
+}
+
+fn agent_stats(stats: &AgentStats) -> String {
+    let requested = Object::new()
+        .plain("background", stats.background)
+        .plain("foreground", stats.foreground)
+        .plain("unset", stats.unset);
+    let killed = Object::new().plain("parent", 0).plain("user", stats.killed).plain("system", 0);
+    let by_type =
+        stats.by_type.iter().fold(Object::new(), |object, (kind, count)| object.plain(kind, count));
+    Object::new()
+        .plain("spawned", stats.spawned)
+        .raw("requested", &requested.done())
+        .plain("started_in_background", stats.background)
+        .plain("max_depth", u64::from(stats.spawned > 0))
+        .plain("spawned_by_subagents", 0)
+        .plain("completed", stats.completed)
+        .plain("failed", stats.failed)
+        .raw("killed", &killed.done())
+        .raw("refused", r#"{"depth_limit":0,"concurrency_limit":0,"budget":0}"#)
+        .raw("by_type", &by_type.done())
+        .done()
+}

@@ -1,0 +1,297 @@
+//! The tool calls of one answer: which run together, and what becomes of each.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::engine::Engine;
+use super::hooks::{Gate, HookCall};
+use super::json::{Object, array, quoted};
+use super::permission::Verdict;
+use super::scope::{Call, Scope};
+use super::set::Set;
+use super::state::lock;
+use super::tools::Done;
+
+/// The tool calls of one answer of the model.
+pub(super) struct Round<'a> {
+    engine: &'a Arc<Engine>,
+    scope: &'a Scope,
+    calls: Vec<Call>,
+    outcomes: Vec<Option<Outcome>>,
+    running: Set<'a, Outcome>,
+    waiting: VecDeque<usize>,
+}
+
+/// What became of a call.
+pub(super) struct Outcome {
+    /// What the model gets; nothing if the call was handed to the host.
+    pub(super) block: Option<Value>,
+    /// What hooks add to it.
+    pub(super) context: Vec<String>,
+    pub(super) response: Value,
+    pub(super) input: Value,
+}
+
+impl<'a> Round<'a> {
+    pub(super) fn new(engine: &'a Arc<Engine>, scope: &'a Scope) -> Self {
+        Self {
+            engine,
+            scope,
+            calls: Vec::new(),
+            outcomes: Vec::new(),
+            running: Set::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Forgets all calls; what runs of them is ended.
+    pub(super) fn clear(&mut self) {
+        *self = Self::new(self.engine, self.scope);
+    }
+
+    /// Takes a call up and lets it begin, if it may run beside those that run.
+    pub(super) async fn add(&mut self, call: Call) {
+        self.waiting.push_back(self.calls.len());
+        self.calls.push(call);
+        self.outcomes.push(None);
+        // What it asks goes out at once. What it gives comes when the answer is complete, or pauses.
+        if self.begin() {
+            let done = self.running.nudge().await;
+            self.record(done);
+        }
+    }
+
+    /// Lets calls go on that are in the middle of a line: nobody else can write until they are done.
+    pub(super) async fn settle(&mut self) {
+        loop {
+            let written = self.engine.writing.fewer();
+            if self.running.is_empty() || !self.engine.writing.is_any() {
+                return;
+            }
+            let done = tokio::select! {
+                biased;
+                done = self.running.next() => done,
+                () = written => Vec::new(),
+            };
+            self.record(done);
+        }
+    }
+
+    /// Lets calls go on for ever; meant to be dropped.
+    pub(super) async fn drive(&mut self) {
+        self.complete().await;
+        std::future::pending::<()>().await;
+    }
+
+    async fn complete(&mut self) {
+        while !self.running.is_empty() {
+            let done = self.running.next().await;
+            self.record(done);
+        }
+    }
+
+    /// Starts what may run now; whether there was something.
+    fn begin(&mut self) -> bool {
+        let mut begun = false;
+        while let Some(next) = self.waiting.front().copied() {
+            let may = self.running.is_empty()
+                || (self.is_shared(next) && self.running.numbers().all(|at| self.is_shared(at)));
+            if !may {
+                break;
+            }
+            begun = true;
+            self.waiting.pop_front();
+            let (engine, scope) = (self.engine, self.scope);
+            let call = self.calls[next].clone();
+            self.running.push(next, async move { engine.execute(scope, call).await });
+        }
+        begun
+    }
+
+    fn is_shared(&self, at: usize) -> bool {
+        self.engine.runs_beside_others(&self.calls[at])
+    }
+
+    fn record(&mut self, done: impl IntoIterator<Item = (usize, Outcome)>) {
+        for (at, outcome) in done {
+            self.outcomes[at] = Some(outcome);
+        }
+        self.begin();
+    }
+
+    /// Waits for all calls; then the model gets what they gave.
+    pub(super) async fn finish(mut self) {
+        self.scope.answering.send_replace(false);
+        self.complete().await;
+        let outcomes: Vec<(&Call, &Outcome)> = self
+            .calls
+            .iter()
+            .zip(&self.outcomes)
+            .filter_map(|(call, outcome)| Some((call, outcome.as_ref()?)))
+            .collect();
+        let mut blocks: Vec<Value> =
+            outcomes.iter().filter_map(|(_, outcome)| outcome.block.clone()).collect();
+        let contexts = outcomes.iter().flat_map(|(_, outcome)| &outcome.context);
+        blocks.extend(contexts.map(|context| reminder(context)));
+        lock(&self.scope.conversation).user(blocks);
+        if !self.scope.cancel.is_cancelled() {
+            self.engine.batch_hook(self.scope, &outcomes).await;
+            let late = std::mem::take(&mut *lock(&self.scope.late_hooks));
+            for hook in late {
+                self.engine.hook(self.scope, hook).await;
+            }
+        }
+    }
+}
+
+/// A text that the model sees and that is no prompt.
+pub(super) fn reminder(text: &str) -> Value {
+    json!({"type": "text", "text": format!("<system-reminder>\n{text}\n</system-reminder>")})
+}
+
+impl Engine {
+    /// A call from the hooks before it to those after it.
+    async fn execute(self: &Arc<Self>, scope: &Scope, mut call: Call) -> Outcome {
+        if scope.cancel.is_cancelled() {
+            return self.reject(scope, &call).await;
+        }
+        let known = self.offers(&call.name);
+        if !known {
+            let text = format!("Error: No such tool available: {}", call.name);
+            let content = format!("<tool_use_error>{text}</tool_use_error>");
+            return self.fail(scope, &call, &content, &text, Object::new()).await;
+        }
+        let gate = self.pre_tool_use(scope, &call).await;
+        let gate = match gate {
+            Gate::Cancelled => return self.reject(scope, &call).await,
+            Gate::TimedOut => {
+                let text = "The PreToolUse hook was not answered in time; the tool was not run.";
+                return self.fail_plainly(scope, &call, text, Object::new()).await;
+            }
+            Gate::Passed(gate) => gate,
+        };
+        if let Some(input) = &gate.updated_input {
+            call.input.clone_from(input);
+        }
+        let meta = match self.permit(scope, &mut call, &gate).await {
+            Verdict::Run(meta) => meta,
+            Verdict::Refuse { text, meta } => {
+                return self.fail_plainly(scope, &call, &text, meta_field(&call.id, &meta)).await;
+            }
+            Verdict::Interrupt => return self.reject(scope, &call).await,
+            Verdict::Defer => {
+                *lock(&scope.deferred) = Some(call.clone());
+                let (response, input) = (Value::Null, call.input);
+                return Outcome { block: None, context: Vec::new(), response, input };
+            }
+        };
+        if !call.name.starts_with("mcp__") {
+            // Even the quickest tool is slower than the rest of an answer that is on its way.
+            scope.rest_of_answer().await;
+        }
+        self.run_tool(scope, &call, &meta, gate.context).await
+    }
+
+    async fn run_tool(
+        self: &Arc<Self>,
+        scope: &Scope,
+        call: &Call,
+        meta: &str,
+        mut context: Vec<String>,
+    ) -> Outcome {
+        let began = Instant::now();
+        lock(&scope.tools_used).push(call.name.clone());
+        // A tool notices by itself that its turn is over: it may be in the middle of a line.
+        let done = Box::pin(self.use_tool(scope, call)).await;
+        let Some(done) = done else { return self.reject(scope, call).await };
+        let took = began.elapsed().as_millis();
+        let event = if done.error { "PostToolUseFailure" } else { "PostToolUse" };
+        let mut input = Object::new().str("tool_name", &call.name).value("tool_input", &call.input);
+        input = if done.error {
+            input
+                .str("tool_use_id", &call.id)
+                .value("error", &done.response)
+                .plain("is_interrupt", false)
+        } else {
+            input.value("tool_response", &done.response).str("tool_use_id", &call.id)
+        };
+        let hook = HookCall::tool(event, call, input.plain("duration_ms", took));
+        let heard = self.hook(scope, hook).await;
+        context.extend(heard.context.iter().cloned());
+        context.extend(heard.block.iter().cloned());
+        if let Some(reason) = &heard.stop {
+            lock(&scope.stopped).get_or_insert_with(|| reason.clone());
+        }
+        let block = self.show_result(scope, call, &done, meta_field(&call.id, meta)).await;
+        for message in &heard.messages {
+            let text = format!("{event}:{} says: {message}", call.name);
+            self.informational(&text, "notice", Object::new()).await;
+        }
+        let response = done.for_batch();
+        Outcome { block: Some(block), context, response, input: call.input.clone() }
+    }
+
+    /// Writes the result of a tool; returns what the model gets.
+    async fn show_result(&self, scope: &Scope, call: &Call, done: &Done, meta: Object) -> Value {
+        let block = done.block(&call.id);
+        scope.count_user_message();
+        let mut fields = Object::new();
+        if !scope.is_agent() {
+            fields = fields.raw("tool_use_result", &done.result);
+        }
+        self.user_line(scope, &array([&block]), fields.fields(&meta)).await;
+        serde_json::from_str(&block).unwrap_or_default()
+    }
+
+    /// A call that comes to nothing, with a reason of our own.
+    async fn fail_plainly(&self, scope: &Scope, call: &Call, text: &str, meta: Object) -> Outcome {
+        self.fail(scope, call, text, &format!("Error: {text}"), meta).await
+    }
+
+    async fn fail(
+        &self,
+        scope: &Scope,
+        call: &Call,
+        content: &str,
+        result: &str,
+        meta: Object,
+    ) -> Outcome {
+        let result = if result.starts_with("Error: ") {
+            quoted(result)
+        } else {
+            quoted(&format!("Error: {result}"))
+        };
+        let done = Done { result, ..Done::error(content) };
+        let block = self.show_result(scope, call, &done, meta).await;
+        let (response, input) = (Value::from(content), call.input.clone());
+        Outcome { block: Some(block), context: Vec::new(), response, input }
+    }
+
+    /// A call that the user has put an end to.
+    async fn reject(&self, scope: &Scope, call: &Call) -> Outcome {
+        let text = "The user rejected this tool use. Stop and wait for the user.";
+        let done = Done { result: quoted("User rejected tool use"), ..Done::error(text) };
+        let entry =
+            Object::new().str("id", &call.id).str("non_execution_kind", "user-rejected").done();
+        let meta = Object::new().raw("tool_result_meta", &array([entry]));
+        let block = self.show_result(scope, call, &done, meta).await;
+        let (response, input) = (Value::from(text), call.input.clone());
+        Outcome { block: Some(block), context: Vec::new(), response, input }
+    }
+}
+
+/// `tool_result_meta` of one call; `meta` holds the fields beside its id.
+fn meta_field(id: &str, meta: &str) -> Object {
+    if meta.is_empty() {
+        return Object::new();
+    }
+    let entry = format!(r#"{{"id":{},{meta}}}"#, quoted(id));
+    Object::new().raw("tool_result_meta", &array([entry]))
+}

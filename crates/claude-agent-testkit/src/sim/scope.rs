@@ -1,0 +1,203 @@
+//! Whose conversation it is: that of the session, or that of an agent.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::hooks::HookCall;
+use super::json::Object;
+use super::round::reminder;
+use super::state::{Cancel, Conversation, State, lock};
+
+/// How long the rest of an answer is waited for that is on its way already.
+const REST_OF_ANSWER: Duration = Duration::from_millis(20);
+
+/// A conversation with the model, from a prompt to the end of its turn.
+pub(super) struct Scope {
+    pub(super) agent: Option<Agent>,
+    pub(super) conversation: Arc<Mutex<Conversation>>,
+    pub(super) cancel: Cancel,
+    /// The messages of the host that this turn answers.
+    pub(super) uuids: Mutex<Vec<String>>,
+    /// Those that joined while it ran.
+    pub(super) joined: Mutex<Vec<String>>,
+    /// Whether a message has named the prompts.
+    named: AtomicBool,
+    /// The same for the beginning of a message.
+    named_at_start: AtomicBool,
+    pub(super) turn_id: String,
+    pub(super) began: Instant,
+    pub(super) counts: Counts,
+    /// Why the turn ends after the tools that run, if a hook wants it.
+    pub(super) stopped: Mutex<Option<String>>,
+    pub(super) deferred: Mutex<Option<Call>>,
+    pub(super) structured: Mutex<Option<Value>>,
+    pub(super) denials: Mutex<Vec<String>>,
+    /// The last text of the model, as a JSON string.
+    pub(super) last_text: Mutex<String>,
+    pub(super) tools_used: Mutex<Vec<String>>,
+    /// Whether an answer of the model is coming in.
+    pub(super) answering: watch::Sender<bool>,
+    /// Hooks that hear of something when the tools of an answer are done.
+    pub(super) late_hooks: Mutex<Vec<HookCall>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// User messages that were written, which is what the CLI counts turns by.
+    pub(super) user_messages: AtomicU64,
+    pub(super) requests: AtomicU64,
+    pub(super) input: AtomicU64,
+    pub(super) output: AtomicU64,
+    pub(super) first_input: AtomicU64,
+}
+
+/// An agent that another one started.
+#[derive(Debug, Clone)]
+pub(super) struct Agent {
+    pub(super) id: String,
+    pub(super) kind: String,
+    pub(super) description: String,
+    pub(super) tool_use_id: String,
+    pub(super) run_id: String,
+    pub(super) instructions: Option<String>,
+    pub(super) background: bool,
+    pub(super) model: Option<String>,
+}
+
+/// A tool call of the model.
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) input: Value,
+}
+
+impl Scope {
+    pub(super) fn new(
+        conversation: Arc<Mutex<Conversation>>,
+        cancel: Cancel,
+        uuids: Vec<String>,
+        turn_id: String,
+    ) -> Self {
+        Self {
+            agent: None,
+            conversation,
+            cancel,
+            uuids: Mutex::new(uuids),
+            joined: Mutex::default(),
+            named: AtomicBool::new(false),
+            named_at_start: AtomicBool::new(false),
+            turn_id,
+            began: Instant::now(),
+            counts: Counts::default(),
+            stopped: Mutex::default(),
+            deferred: Mutex::default(),
+            structured: Mutex::default(),
+            denials: Mutex::default(),
+            last_text: Mutex::default(),
+            tools_used: Mutex::default(),
+            answering: watch::Sender::new(false),
+            late_hooks: Mutex::default(),
+        }
+    }
+
+    pub(super) fn model(&self, state: &State) -> String {
+        let own = self.agent.as_ref().and_then(|agent| agent.model.clone());
+        own.unwrap_or_else(|| state.model.clone())
+    }
+
+    /// Lets the answer come to its end that is coming in, unless it takes its time.
+    pub(super) async fn rest_of_answer(&self) {
+        let mut answering = self.answering.subscribe();
+        drop(timeout(REST_OF_ANSWER, answering.wait_for(|answering| !*answering)).await);
+    }
+
+    pub(super) fn is_agent(&self) -> bool {
+        self.agent.is_some()
+    }
+
+    /// `parent_tool_use_id` and what follows from it.
+    pub(super) fn parent(&self) -> Object {
+        match &self.agent {
+            Some(agent) => Object::new()
+                .str("parent_tool_use_id", &agent.tool_use_id)
+                .str("agent_id", &agent.id),
+            None => Object::new().null("parent_tool_use_id"),
+        }
+    }
+
+    /// What stands at the end of a message of an agent.
+    pub(super) fn agent_fields(&self) -> Object {
+        match &self.agent {
+            Some(agent) => Object::new()
+                .str("subagent_type", &agent.kind)
+                .str("task_description", &agent.description),
+            None => Object::new(),
+        }
+    }
+
+    /// The prompts of the turn, the first time that somebody asks.
+    pub(super) fn name_prompts(&self) -> Object {
+        let uuids = lock(&self.uuids);
+        if uuids.is_empty() || self.named.swap(true, Ordering::Relaxed) {
+            return Object::new();
+        }
+        prompts(&uuids)
+    }
+
+    /// The same for the first `message_start`.
+    pub(super) fn name_prompts_on_start(&self) -> Object {
+        let uuids = lock(&self.uuids);
+        if uuids.is_empty() || self.named_at_start.swap(true, Ordering::Relaxed) {
+            return Object::new();
+        }
+        prompts(&uuids).raw("owed_rows", "[]")
+    }
+
+    /// The prompts of the turn, for its result.
+    pub(super) fn prompts(&self) -> Object {
+        let (uuids, joined) = (lock(&self.uuids), lock(&self.joined));
+        match uuids.last() {
+            Some(last) => {
+                let all: Vec<&String> = uuids.iter().chain(joined.iter()).collect();
+                Object::new().str("user_message_uuid", last).strings("user_message_uuids", &all)
+            }
+            None => Object::new(),
+        }
+    }
+
+    pub(super) fn first_prompt(&self) -> Option<String> {
+        lock(&self.uuids).last().cloned()
+    }
+
+    /// Notes for the result that a call was denied.
+    pub(super) fn note_denial(&self, call: &Call) {
+        let denial = Object::new()
+            .str("tool_name", &call.name)
+            .str("tool_use_id", &call.id)
+            .value("tool_input", &call.input);
+        lock(&self.denials).push(denial.done());
+    }
+
+    /// Adds to what the model sees, beside the prompt.
+    pub(super) fn add_context(&self, texts: &[String]) {
+        if !texts.is_empty() {
+            let blocks = texts.iter().map(|text| reminder(text)).collect();
+            lock(&self.conversation).user(blocks);
+        }
+    }
+
+    pub(super) fn count_user_message(&self) {
+        self.counts.user_messages.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn prompts(uuids: &[String]) -> Object {
+    let last = uuids.last().map(String::as_str).unwrap_or_default();
+    Object::new().str("user_message_uuid", last).strings("user_message_uuids", uuids)
+}

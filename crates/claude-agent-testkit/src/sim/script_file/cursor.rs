@@ -1,0 +1,166 @@
+//! A place in a script, and the words from there on.
+
+use super::{ScriptError, words::nearest};
+
+/// Words and what they mean.
+pub(super) type Table<T> = &'static [(&'static str, T)];
+
+/// How much of what stands at a mistake is repeated.
+const FOUND: usize = 30;
+
+#[derive(Debug)]
+pub(super) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text: text.strip_prefix('\u{feff}').unwrap_or(text), at: 0 }
+    }
+
+    pub(super) fn here(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    pub(super) fn advance(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
+    /// Goes to the next word, on whatever line; says whether there is one.
+    pub(super) fn more(&mut self) -> bool {
+        while !self.more_on_line() && !self.rest().is_empty() {
+            self.at += 1;
+        }
+        !self.rest().is_empty()
+    }
+
+    /// Goes to the next word of the line; says whether there is one.
+    pub(super) fn more_on_line(&mut self) -> bool {
+        self.at = self.next_at();
+        !self.rest().is_empty() && !self.rest().starts_with('\n')
+    }
+
+    /// Where the next word of the line is, after blanks and a comment, or where the line ends.
+    pub(super) fn next_at(&self) -> usize {
+        let blank = |c: char| c.is_whitespace() && c != '\n';
+        let rest = self.rest().trim_start_matches(blank);
+        let end_of_line = rest.find('\n').unwrap_or(rest.len());
+        let comment = if rest.starts_with('#') { end_of_line } else { 0 };
+        self.text.len() - rest.len() + comment
+    }
+
+    /// The next character of the line that is no blank.
+    pub(super) fn next(&self) -> Option<char> {
+        self.text[self.next_at()..].chars().next()
+    }
+
+    /// The next word of the line, without taking it. Empty if there is none.
+    pub(super) fn peek(&self) -> &'a str {
+        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '{' | '[' | '#');
+        let rest = &self.text[self.next_at()..];
+        &rest[..rest.find(ends).unwrap_or(rest.len())]
+    }
+
+    /// Takes the next word of the line and says where it began.
+    pub(super) fn word(&mut self, expected: &'static str) -> Result<(usize, &'a str), ScriptError> {
+        let (start, word) = (self.next_at(), self.peek());
+        if word.is_empty() {
+            return Err(self.missing(expected));
+        }
+        self.at = start + word.len();
+        Ok((start, word))
+    }
+
+    /// Takes this word if it is the next one.
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
+        let is_next = self.peek() == word;
+        if is_next {
+            self.at = self.next_at() + word.len();
+        }
+        is_next
+    }
+
+    /// Takes the next word if the table has it.
+    pub(super) fn take_of<T: Copy>(&mut self, table: Table<T>) -> Option<T> {
+        let (word, meaning) = table.iter().find(|(word, _)| *word == self.peek())?;
+        self.take_word(word);
+        Some(*meaning)
+    }
+
+    /// Takes the next word, which the table must have. A misspelt word is compared with those of
+    /// the table and with `others`, which may stand there too.
+    pub(super) fn choose<T: Copy>(
+        &mut self,
+        table: Table<T>,
+        others: &[&'static str],
+        expected: &'static str,
+    ) -> Result<T, ScriptError> {
+        self.take_of(table).ok_or_else(|| {
+            let known = table.iter().map(|(word, _)| *word).chain(others.iter().copied());
+            let nearest = nearest(self.peek(), known);
+            self.missing(expected).with_nearest(nearest)
+        })
+    }
+
+    /// Takes a text in quotes: what is between them, not decoded, and where that begins.
+    pub(super) fn quoted(&mut self) -> Result<(usize, &'a str), ScriptError> {
+        let start = self.next_at() + 1;
+        if !self.text[start - 1..].starts_with('"') {
+            return Err(self.missing("a text in quotes"));
+        }
+        let end = quote_at(&self.text[start..]).map_err(|at| {
+            self.mistake(start + at, "a quote that ends the text before the line ends")
+        })?;
+        self.at = start + end + 1;
+        Ok((start, &self.text[start..start + end]))
+    }
+
+    /// A mistake at this place.
+    pub(super) fn mistake(&self, at: usize, expected: impl Into<String>) -> ScriptError {
+        ScriptError::new(self.text, at, expected, found(&self.text[at..]))
+    }
+
+    /// What is missing here. If the line has nothing more, the place is where it could have gone
+    /// on, before blanks and a comment.
+    fn missing(&self, expected: &'static str) -> ScriptError {
+        let next = self.next_at();
+        let rest = &self.text[next..];
+        let ended = rest.is_empty() || rest.starts_with('\n');
+        ScriptError::new(self.text, if ended { self.at } else { next }, expected, found(rest))
+    }
+}
+
+/// Where the closing quote is, or where the line ends without one.
+fn quote_at(text: &str) -> Result<usize, usize> {
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            '\n' => return Err(at - usize::from(text[..at].ends_with('\r'))),
+            '"' if !escaped => return Ok(at),
+            _ => escaped = c == '\\' && !escaped,
+        }
+    }
+    Err(text.len())
+}
+
+/// What stands here, as a reader would name it.
+fn found(text: &str) -> String {
+    let length = match text.chars().next() {
+        None => return "the end of the script".to_owned(),
+        Some('\n' | '\r' | '#') => return "the end of the line".to_owned(),
+        Some('"') => quote_at(&text[1..]).map_or_else(|at| at + 1, |at| at + 2),
+        // An escape, which is what is wrong when the mistake is inside of a text.
+        Some('\\') => text.char_indices().nth(2).map_or(text.len(), |(at, _)| at),
+        Some(_) => text.find(char::is_whitespace).unwrap_or(text.len()).max(1),
+    };
+    let piece = text.get(..length).unwrap_or(text);
+    match piece.char_indices().nth(FOUND) {
+        Some((cut, _)) => format!("`{}…`", &piece[..cut]),
+        None => format!("`{piece}`"),
+    }
+}

@@ -1,0 +1,99 @@
+//! What is wrong with a script, and where.
+
+use std::{error::Error, fmt};
+
+/// How much of a line is shown around a mistake.
+const SHOWN: usize = 60;
+
+/// A mistake in a script file.
+///
+/// Its text names the place, what was expected and what stands there, and shows the line:
+///
+/// ```text
+/// line 2, column 3: expected a step of an answer or a section, found `sya`; did you mean `say`?
+///   sya "Hello."
+///   ^
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptError {
+    line: usize,
+    column: usize,
+    expected: String,
+    found: String,
+    nearest: Option<&'static str>,
+    source_line: String,
+}
+
+impl ScriptError {
+    pub(super) fn new(text: &str, at: usize, expected: impl Into<String>, found: String) -> Self {
+        let before = &text[..at];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let source_line = text[line_start..].lines().next().unwrap_or_default();
+        Self {
+            line: before.matches('\n').count() + 1,
+            column: text[line_start..at].chars().count() + 1,
+            expected: expected.into(),
+            found,
+            nearest: None,
+            source_line: source_line.to_owned(),
+        }
+    }
+
+    pub(super) fn with_nearest(mut self, word: Option<&'static str>) -> Self {
+        self.nearest = word;
+        self
+    }
+
+    /// The line of the mistake, counted from 1.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    /// The column of the mistake, in characters, counted from 1.
+    pub fn column(&self) -> usize {
+        self.column
+    }
+
+    /// What was expected there.
+    pub fn expected(&self) -> &str {
+        &self.expected
+    }
+
+    /// What stands there.
+    pub fn found(&self) -> &str {
+        &self.found
+    }
+
+    /// The known word that is nearest to a misspelt one.
+    pub fn nearest(&self) -> Option<&str> {
+        self.nearest
+    }
+
+    /// The line and, below it, a caret. Of a long line, what is around the mistake.
+    fn excerpt(&self) -> (String, String) {
+        let first = (self.column - 1).saturating_sub(SHOWN);
+        let shown: String = self.source_line.chars().skip(first).take(2 * SHOWN).collect();
+        // Tabs are kept, so that the caret stands below its place however wide they are.
+        let indent = |c: char| if c == '\t' { '\t' } else { ' ' };
+        let before = self.column - 1 - first;
+        let caret = shown.chars().map(indent).chain(std::iter::repeat(' ')).take(before);
+        (shown.trim_end().to_owned(), caret.chain(['^']).collect())
+    }
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, column, expected, found, .. } = self;
+        write!(f, "line {line}, column {column}: expected {expected}, found {found}")?;
+        if let Some(word) = self.nearest {
+            write!(f, "; did you mean `{word}`?")?;
+        }
+        if !self.source_line.trim().is_empty() {
+            let (line, caret) = self.excerpt();
+            write!(f, "\n{line}\n{caret}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for ScriptError {}

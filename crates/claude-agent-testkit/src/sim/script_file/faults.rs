@@ -1,0 +1,105 @@
+//! What goes wrong, and when.
+
+use super::{
+    SECTIONS, ScriptError,
+    cursor::{Cursor, Table},
+    text::Text as _,
+};
+use crate::{
+    recording::Exit,
+    sim::fault::{Faults, Point, Trouble},
+};
+
+const ONE_OF_THE_POINTS: &str = "`at`, `before`, `after`, `on` or a section";
+const ONE_OF_THE_TROUBLES: &str = "a trouble such as `exit` or `pause`";
+
+const NEEDS_NO_LINE: &str = "a trouble that needs no line, because only `before` has one";
+
+type PointOf = fn(&mut Cursor<'_>) -> Result<Point, ScriptError>;
+type TroubleOf = fn(&mut Cursor<'_>) -> Result<Trouble, ScriptError>;
+
+const POINTS: Table<PointOf> = &[
+    ("at", start),
+    ("before", |cursor| line(cursor).map(|(kind, nth)| Point::Before(kind, nth))),
+    ("after", |cursor| line(cursor).map(|(kind, nth)| Point::After(kind, nth))),
+    ("on", |cursor| line(cursor).map(|(kind, nth)| Point::Read(kind, nth))),
+];
+
+const TROUBLES: Table<TroubleOf> = &[
+    ("exit", |cursor| Ok(Trouble::Exit(cursor.number(0..=255, "an exit code from 0 to 255")?))),
+    ("signal", signal),
+    ("hang", |_| Ok(Trouble::Hang)),
+    ("ignore-sigterm", |_| Ok(Trouble::IgnoreTerminate)),
+    ("bytes", |cursor| Ok(Trouble::Bytes(cursor.bytes()?))),
+    ("line", |cursor| Ok(Trouble::Bytes([cursor.bytes()?, b"\n".to_vec()].concat()))),
+    ("garbage", |_| Ok(Trouble::Bytes(b"this is not JSON\n".to_vec()))),
+    ("garbage-utf8", |_| Ok(Trouble::Bytes(b"\xff\xfe\xc3( is not UTF-8\n".to_vec()))),
+    ("long-line", |cursor| Ok(Trouble::LongLine(cursor.size()?))),
+    ("messages", |cursor| Ok(Trouble::Messages(cursor.number(.., "a number of messages")?))),
+    ("deltas", |cursor| Ok(Trouble::Deltas(cursor.number(.., "a number of deltas")?))),
+    ("stderr", |cursor| Ok(Trouble::Stderr(cursor.size()?))),
+    ("pause", |cursor| Ok(Trouble::Pause(cursor.duration()?))),
+    ("swallow", |_| Ok(Trouble::Swallow)),
+    ("twice", |_| Ok(Trouble::Twice)),
+    ("behind", |_| Ok(Trouble::Behind)),
+    ("wrong-id", |_| Ok(Trouble::WrongId)),
+    ("wrong-shape", |_| Ok(Trouble::WrongShape)),
+    ("close-stdout", |_| Ok(Trouble::CloseStdout)),
+    ("leave-grandchild", |cursor| Ok(Trouble::LeaveGrandchild(cursor.duration()?))),
+    ("stop-reading", |_| Ok(Trouble::StopReading)),
+];
+
+/// Reads faults up to the next section.
+pub(super) fn parse(mut faults: Faults, cursor: &mut Cursor<'_>) -> Result<Faults, ScriptError> {
+    let sections: Vec<_> = SECTIONS.iter().map(|(word, _)| *word).collect();
+    while cursor.more() && !sections.contains(&cursor.peek()) {
+        let point = cursor.choose(POINTS, &sections, ONE_OF_THE_POINTS)?(cursor)?;
+        loop {
+            let start = cursor.next_at();
+            let trouble = cursor.choose(TROUBLES, &[], ONE_OF_THE_TROUBLES)?(cursor)?;
+            if changes_a_line(&trouble) && !matches!(point, Point::Before(..)) {
+                return Err(cursor.mistake(start, NEEDS_NO_LINE));
+            }
+            faults = faults.at(point.clone(), trouble);
+            if !cursor.more_on_line() {
+                break;
+            }
+        }
+    }
+    Ok(faults)
+}
+
+/// Whether the trouble is about the line that is to be written; elsewhere nothing would happen.
+fn changes_a_line(trouble: &Trouble) -> bool {
+    use Trouble::{Behind, Swallow, Twice, WrongId, WrongShape};
+    matches!(trouble, Behind | Swallow | Twice | WrongId | WrongShape)
+}
+
+fn start(cursor: &mut Cursor<'_>) -> Result<Point, ScriptError> {
+    cursor.choose(&[("start", ())], &[], "`start`").map(|()| Point::Start)
+}
+
+/// A kind of lines and which of them is meant; the first one if nothing else is said.
+fn line(cursor: &mut Cursor<'_>) -> Result<(String, usize), ScriptError> {
+    let expected = "a kind of line such as `result`, `system/init` or `*`";
+    let (start, kind) = cursor.word(expected)?;
+    let is_kind = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '*');
+    // `before exit 3` lacks the kind; taken as one, `exit` would never come.
+    let is_trouble = TROUBLES.iter().any(|(word, _)| *word == kind);
+    if is_trouble || !kind.chars().all(is_kind) {
+        return Err(cursor.mistake(start, expected));
+    }
+    let counted = cursor.peek().starts_with(|c: char| c.is_ascii_digit());
+    let nth = if counted { cursor.number(1.., "a number from 1")? } else { 1 };
+    Ok((kind.to_owned(), nth))
+}
+
+fn signal(cursor: &mut Cursor<'_>) -> Result<Trouble, ScriptError> {
+    let expected = "a signal such as `SIGKILL` or `9`";
+    let (start, word) = cursor.word(expected)?;
+    let name = word.strip_prefix("SIG").unwrap_or(word);
+    match format!("SIG{name}").parse() {
+        Ok(Exit::Signal(number)) if number > 0 => Ok(Trouble::Signal(number)),
+        _ => Err(cursor.mistake(start, expected)),
+    }
+}

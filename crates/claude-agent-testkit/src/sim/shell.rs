@@ -1,0 +1,164 @@
+//! Shells: real processes, each in a session of its own as the real CLI runs them.
+
+use std::fs::File;
+use std::io;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use super::engine::Engine;
+use super::json::{Object, text};
+use super::scope::{Call, Scope};
+use super::state::Cancel;
+use super::tools::Done;
+
+/// How much of an output is kept.
+const KEPT: u64 = 1024 * 1024;
+/// How long the rest of an output is waited for when the shell is gone: something that it left
+/// behind may hold the pipe for ever.
+const LEFT_OPEN: Duration = Duration::from_millis(100);
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A shell and everything that it started; they end with the value.
+pub(super) struct Shell {
+    child: Child,
+}
+
+impl Shell {
+    pub(super) fn start(engine: &Engine, command: &str, output: &Output) -> io::Result<Self> {
+        let mut with_session = Command::new("setsid");
+        with_session.args(["sh", "-c", command]);
+        let started = Self::spawn(engine, with_session, output);
+        if !matches!(&started, Err(error) if error.kind() == io::ErrorKind::NotFound) {
+            return started;
+        }
+        // Without that program a group of its own has to do.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]);
+        #[cfg(unix)]
+        shell.process_group(0);
+        Self::spawn(engine, shell, output)
+    }
+
+    fn spawn(engine: &Engine, mut command: Command, output: &Output) -> io::Result<Self> {
+        let directory = engine.working_directory(&engine.state());
+        command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").envs(&engine.launch.env);
+        command.current_dir(directory).stdin(Stdio::null()).kill_on_drop(true);
+        let (stdout, stderr) = match output {
+            Output::Captured => (Stdio::piped(), Stdio::piped()),
+            Output::File(file) => (file.try_clone()?.into(), file.try_clone()?.into()),
+            Output::None => (Stdio::null(), Stdio::null()),
+        };
+        Ok(Self { child: command.stdout(stdout).stderr(stderr).spawn()? })
+    }
+
+    /// Waits for the end; nothing if the turn was interrupted first.
+    pub(super) async fn wait(&mut self, cancel: &Cancel) -> Option<i32> {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            status = self.child.wait() => Some(status.ok().and_then(|status| status.code()).unwrap_or(-1)),
+        }
+    }
+
+    /// Waits for the end while the output is read.
+    async fn output(&mut self, cancel: &Cancel) -> Option<(i32, String, String)> {
+        let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let code = {
+            let mut reading = Box::pin(async {
+                tokio::join!(read(stdout, &mut out), read(stderr, &mut err));
+            });
+            tokio::select! {
+                code = self.wait(cancel) => {
+                    let code = code?;
+                    // The pipes may still hold what was written just before the end.
+                    drop(timeout(LEFT_OPEN, reading).await);
+                    code
+                }
+                () = &mut reading => self.wait(cancel).await?,
+            }
+        };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end_matches('\n').to_owned();
+        Some((code, text(&out), text(&err)))
+    }
+
+    #[cfg(unix)]
+    fn kill_group(&self) {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        let pid = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            // It fails when the group is gone, or has not come to be: then the child alone is left,
+            // and that is killed when it is dropped.
+            kill_process_group(pid, Signal::KILL).ok();
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn kill_group(&self) {}
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        self.kill_group();
+    }
+}
+
+/// Where the output of a shell goes.
+pub(super) enum Output {
+    Captured,
+    File(File),
+    None,
+}
+
+async fn read(pipe: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
+    let Some(mut pipe) = pipe else { return };
+    // What cannot be read is missing from the output, which is all that can be done.
+    if (&mut pipe).take(KEPT).read_to_end(kept).await.is_ok() {
+        drop(tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await);
+    }
+}
+
+impl Engine {
+    pub(super) async fn bash(self: &Arc<Self>, scope: &Scope, call: &Call) -> Option<Done> {
+        let command = text(&call.input["command"]);
+        if call.input["run_in_background"] == true {
+            return Some(self.start_background_shell(call, command).await);
+        }
+        let mut shell = match Shell::start(self, command, &Output::Captured) {
+            Ok(shell) => shell,
+            Err(error) => return Some(Done::error(&format!("The shell cannot start: {error}"))),
+        };
+        let limit = call.input["timeout"].as_u64().map_or(LIMIT, Duration::from_millis);
+        let Ok(ended) = timeout(limit, shell.output(&scope.cancel)).await else {
+            return Some(Done::error(&format!("The command took longer than {limit:?}.")));
+        };
+        let (code, stdout, stderr) = ended?;
+        let both = [stdout.as_str(), stderr.as_str()];
+        let both: Vec<&str> = both.into_iter().filter(|text| !text.is_empty()).collect();
+        let both = both.join("\n");
+        if code != 0 {
+            let text = if both.is_empty() { String::new() } else { format!("\n{both}") };
+            return Some(Done::error(&format!("Exit code {code}{text}")));
+        }
+        let result = Object::new()
+            .str("stdout", &stdout)
+            .str("stderr", &stderr)
+            .plain("interrupted", false)
+            .plain("isImage", false)
+            .plain("noOutputExpected", is_silent(command));
+        let said = if both.is_empty() { "(no output)" } else { &both };
+        Some(Done { says_success: true, ..Done::text(said, result.done()) })
+    }
+}
+
+/// Commands that say nothing when all is well.
+fn is_silent(command: &str) -> bool {
+    let first = command.split_whitespace().next().unwrap_or_default();
+    let silent = ["touch", "mkdir", "rm", "mv", "cp", "cd", "chmod", "ln", "true"];
+    silent.contains(&first) && !command.contains(['|', '&', ';', '>', '\n'])
+}

@@ -1,0 +1,324 @@
+//! Where the events of an answer come from: a script, or a Messages API on loopback.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::sync::futures::OwnedNotified;
+
+use super::json::text;
+use crate::mock_api::Reply;
+use crate::mock_api::message::{Event, Message};
+use crate::mock_api::reply::Block;
+
+/// What the model said to a request.
+pub(super) enum Said {
+    Error(ApiFailure),
+    Stream(Source),
+}
+
+/// An error of the API, or of the way to it.
+#[derive(Debug)]
+pub(super) struct ApiFailure {
+    /// Nothing if there was no answer at all.
+    pub(super) status: Option<u16>,
+    pub(super) kind: String,
+    pub(super) message: String,
+    pub(super) retry_after: Option<Duration>,
+    /// What the API says about trying again.
+    pub(super) should_retry: Option<bool>,
+}
+
+/// The events of an answer.
+pub(super) enum Source {
+    Script(Box<FromScript>),
+    Http(Box<FromHttp>),
+}
+
+/// One thing that comes from a source.
+pub(super) enum Next {
+    Event(StreamEvent),
+    /// All is said.
+    End,
+    /// The connection broke.
+    Cut,
+}
+
+pub(super) struct StreamEvent {
+    pub(super) name: String,
+    pub(super) json: String,
+    /// The whole block that ends here, where it is known without looking.
+    pub(super) whole: Option<Block>,
+}
+
+impl Source {
+    pub(super) async fn next(&mut self) -> Next {
+        match self {
+            Self::Script(script) => script.next().await,
+            Self::Http(http) => http.next().await,
+        }
+    }
+}
+
+pub(super) struct FromScript {
+    events: std::vec::IntoIter<Event>,
+    blocks: std::vec::IntoIter<Block>,
+    at: usize,
+    pause: Option<Duration>,
+    cut_after: Option<usize>,
+    held_after: Option<usize>,
+    /// The hold that comes next.
+    holding: bool,
+    released: Option<Pin<Box<OwnedNotified>>>,
+    paused: bool,
+}
+
+impl FromScript {
+    pub(super) fn new(reply: Reply, id: String, model: &str, released: OwnedNotified) -> Self {
+        let events = Message { id, model, reply: &reply }.events();
+        let first_delta = || events.iter().position(|event| event.name == Event::DELTA);
+        let held_after = reply.hold.then(|| first_delta().unwrap_or(0));
+        Self {
+            held_after,
+            events: events.into_iter(),
+            blocks: reply.blocks.into_iter(),
+            at: 0,
+            pause: reply.pause_between,
+            cut_after: reply.cut_after,
+            holding: false,
+            released: Some(Box::pin(released)),
+            paused: false,
+        }
+    }
+
+    /// Can be dropped while it waits: it goes on waiting the next time.
+    async fn next(&mut self) -> Next {
+        if self.holding {
+            if let Some(released) = &mut self.released {
+                released.as_mut().await;
+            }
+            self.released = None;
+            self.holding = false;
+        }
+        if self.cut_after.is_some_and(|events| self.at >= events) {
+            return Next::Cut;
+        }
+        if let Some(pause) = self.pause.filter(|_| self.at > 0 && !self.paused) {
+            tokio::time::sleep(pause).await;
+            self.paused = true;
+        }
+        let Some(event) = self.events.next() else {
+            return if self.cut_after.is_some() { Next::Cut } else { Next::End };
+        };
+        self.holding = self.held_after == Some(self.at);
+        self.at += 1;
+        self.paused = false;
+        let whole = if event.name == "content_block_stop" { self.blocks.next() } else { None };
+        Next::Event(StreamEvent { name: event.name.to_owned(), json: event.json, whole })
+    }
+}
+
+pub(super) struct FromHttp {
+    body: Incoming,
+    connection: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    unread: Vec<u8>,
+    complete: bool,
+}
+
+impl FromHttp {
+    async fn next(&mut self) -> Next {
+        loop {
+            if let Some(event) = self.take_event() {
+                self.complete |= event.name == "message_stop";
+                return Next::Event(event);
+            }
+            if self.complete {
+                return Next::End;
+            }
+            let frame = drive(&mut self.connection, self.body.frame()).await;
+            match frame {
+                Some(Ok(frame)) => self.unread.extend(frame.into_data().unwrap_or_default()),
+                Some(Err(_)) | None => return Next::Cut,
+            }
+        }
+    }
+
+    /// The first whole event of what was read: its lines end with a blank one.
+    fn take_event(&mut self) -> Option<StreamEvent> {
+        let end = self.unread.windows(2).position(|two| two == b"\n\n")?;
+        let rest = self.unread.split_off(end + 2);
+        let event = std::mem::replace(&mut self.unread, rest);
+        let event = String::from_utf8_lossy(&event).into_owned();
+        let field = |name: &str| {
+            let lines = event.lines().filter_map(move |line| line.strip_prefix(name));
+            lines.map(str::trim_start).collect::<Vec<_>>().join("\n")
+        };
+        Some(StreamEvent { name: field("event:"), json: field("data:"), whole: None })
+    }
+}
+
+/// Asks a Messages API.
+pub(super) async fn ask(address: &str, body: &Value) -> Said {
+    match try_ask(address, body).await {
+        Ok(said) => said,
+        Err(error) => Said::Error(ApiFailure {
+            status: None,
+            kind: "connection_error".to_owned(),
+            message: error.to_string(),
+            retry_after: None,
+            should_retry: None,
+        }),
+    }
+}
+
+async fn try_ask(
+    address: &str,
+    body: &Value,
+) -> Result<Said, Box<dyn std::error::Error + Send + Sync>> {
+    let host = address.trim_start_matches("http://").trim_end_matches('/');
+    let stream = TcpStream::connect(host).await?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // A connection that breaks shows in the answer.
+    let connection: Pin<Box<dyn Future<Output = ()> + Send>> =
+        Box::pin(async move { drop(connection.await) });
+    let mut connection = Some(connection);
+    let request = hyper::Request::post("/v1/messages?beta=true")
+        .header("host", host)
+        .header("content-type", "application/json")
+        .body(Full::new(Bytes::from(body.to_string())))?;
+    let response = drive(&mut connection, sender.send_request(request)).await?;
+    let (parts, mut body) = response.into_parts();
+    if parts.status.is_success() {
+        let source = FromHttp { body, connection, unread: Vec::new(), complete: false };
+        return Ok(Said::Stream(Source::Http(Box::new(source))));
+    }
+    let mut bytes = Vec::new();
+    while let Some(frame) = drive(&mut connection, body.frame()).await {
+        bytes.extend(frame?.into_data().unwrap_or_default());
+    }
+    let error: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    Ok(Said::Error(ApiFailure {
+        status: Some(parts.status.as_u16()),
+        kind: text(&error["error"]["type"]).to_owned(),
+        message: text(&error["error"]["message"]).to_owned(),
+        retry_after: header("retry-after").and_then(seconds),
+        should_retry: header("x-should-retry").map(|value| value != "false"),
+    }))
+}
+
+/// Lets a connection go on while something is waited for that it brings.
+async fn drive<T>(
+    connection: &mut Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    what: impl Future<Output = T>,
+) -> T {
+    let mut what = std::pin::pin!(what);
+    loop {
+        let Some(open) = connection else { return what.await };
+        tokio::select! {
+            biased;
+            done = &mut what => return done,
+            () = open => *connection = None,
+        }
+    }
+}
+
+/// The error in a reply of a script.
+pub(super) fn failure_of(reply: &Reply) -> Option<ApiFailure> {
+    let error = reply.error.as_ref()?;
+    let header = |name: &str| {
+        let found = reply.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    };
+    Some(ApiFailure {
+        status: Some(error.status),
+        kind: error.kind.clone(),
+        message: error.message.clone(),
+        retry_after: header("retry-after").and_then(seconds),
+        should_retry: header("x-should-retry").map(|value| value != "false"),
+    })
+}
+
+fn seconds(text: &str) -> Option<Duration> {
+    text.parse().ok().map(Duration::from_secs)
+}
+
+/// Puts a block together from its first event and its deltas; nothing if there is not enough of it.
+pub(super) fn assemble(start: &str, deltas: &[String]) -> Option<Block> {
+    let start: Value = serde_json::from_str(start).ok()?;
+    let block = &start["content_block"];
+    let field = match text(&block["type"]) {
+        "text" => "text",
+        "thinking" => "thinking",
+        "tool_use" => "partial_json",
+        _ => return None,
+    };
+    let pieces = deltas.iter().filter_map(|delta| piece(delta, field));
+    let literal = format!("\"{}\"", pieces.collect::<String>());
+    match field {
+        "text" => Some(Block::RawText(literal)),
+        "thinking" => Some(Block::Thinking(super::stream::unquoted(&literal))),
+        _ => {
+            let input = serde_json::from_str(&super::stream::unquoted(&literal)).ok()?;
+            let (id, name) = (text(&block["id"]).to_owned(), text(&block["name"]).to_owned());
+            Some(Block::Tool { id, name, input })
+        }
+    }
+}
+
+/// What stands between the quotes of a field of a delta; kept as it is, since it need not be a
+/// text that a string can hold.
+fn piece(event: &str, field: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Outer<'a> {
+        #[serde(borrow)]
+        delta: std::collections::BTreeMap<String, &'a serde_json::value::RawValue>,
+    }
+    let outer: Outer<'_> = serde_json::from_str(event).ok()?;
+    let literal = outer.delta.get(field)?.get();
+    Some(literal.strip_prefix('"')?.strip_suffix('"')?.to_owned())
+}
+
+/// How many characters of thinking an event brings.
+pub(super) fn thinking_in(event: &str) -> usize {
+    piece(event, "thinking").map_or(0, |piece| piece.chars().count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_put_together_from_its_pieces() {
+        let start =
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
+        let delta = |text: &str| {
+            format!(
+                r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}}"#
+            )
+        };
+        let block = assemble(start, &[delta("half \\ud83d"), delta(" of \\\"it\\\"")]);
+        assert!(
+            matches!(block, Some(Block::RawText(text)) if text == r#""half \ud83d of \"it\"""#)
+        );
+
+        let start = r#"{"type":"content_block_start","content_block":{"type":"tool_use","id":"toolu_1","name":"Bash","input":{}}}"#;
+        let delta = |text: &str| {
+            format!(
+                r#"{{"delta":{{"type":"input_json_delta","partial_json":{}}}}}"#,
+                Value::from(text)
+            )
+        };
+        let block = assemble(start, &[delta("{\"command\":"), delta("\"ls\"}")]);
+        assert!(
+            matches!(block, Some(Block::Tool { id, input, .. }) if id == "toolu_1" && input["command"] == "ls")
+        );
+        assert!(assemble(start, &[delta("{\"comm")]).is_none());
+    }
+}

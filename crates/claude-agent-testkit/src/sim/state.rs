@@ -1,0 +1,289 @@
+//! What a simulated CLI remembers.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::sync::{oneshot, watch};
+
+use super::checkpoint::Checkpoints;
+use super::hooks::Hooks;
+use super::mcp_server::Server;
+use super::rules::Rule;
+use super::tasks::Task;
+
+/// Everything that changes while the CLI runs.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) session_id: String,
+    pub(super) model: String,
+    pub(super) mode: String,
+    /// The mode to go back to when a plan was agreed to.
+    pub(super) mode_before_plan: Option<String>,
+    pub(super) allow: Vec<Rule>,
+    pub(super) deny: Vec<Rule>,
+    pub(super) directories: Vec<String>,
+    pub(super) hooks: Hooks,
+    /// Agents that the host brought along: name and definition.
+    pub(super) agents: BTreeMap<String, Value>,
+    pub(super) forward_subagent_text: bool,
+    pub(super) appended_prompt: Option<String>,
+    pub(super) conversation: Arc<Mutex<Conversation>>,
+    pub(super) queue: VecDeque<Queued>,
+    pub(super) turn: Option<Arc<TurnInfo>>,
+    pub(super) told: Told,
+    /// Stdin has ended: nobody answers any more.
+    pub(super) stdin_closed: bool,
+    /// Everything that stood on stdin has been dealt with.
+    pub(super) input_ended: bool,
+    pub(super) pending: Vec<Pending>,
+    pub(super) accounts: Accounts,
+    pub(super) results: u64,
+    pub(super) last_was_error: bool,
+    pub(super) initialized: bool,
+    pub(super) servers: Vec<Arc<Server>>,
+    pub(super) tasks: Vec<Arc<Task>>,
+    pub(super) todo: Vec<Todo>,
+    pub(super) checkpoints: Checkpoints,
+    pub(super) worktree: Option<String>,
+    pub(super) prompt_id: String,
+    pub(super) title: Option<String>,
+}
+
+impl State {
+    /// Whether an agent works in the background. Shells do not count.
+    pub(super) fn has_running_agents(&self) -> bool {
+        self.tasks.iter().any(|task| task.is_agent() && task.is_background() && task.is_open())
+    }
+}
+
+/// What the host was last told about the session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Told {
+    #[default]
+    Idle,
+    Running,
+    RequiresAction,
+}
+
+impl Told {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::RequiresAction => "requires_action",
+        }
+    }
+}
+
+/// A message that waits for its turn.
+#[derive(Debug, Clone)]
+pub(super) struct Queued {
+    pub(super) uuid: Option<String>,
+    pub(super) content: Value,
+    pub(super) priority: Priority,
+    /// Set when the CLI itself is the sender: a task has ended.
+    pub(super) origin: Option<Origin>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Priority {
+    Now,
+    Next,
+    Later,
+}
+
+/// Where a turn comes from that no message of the host started.
+#[derive(Debug, Clone)]
+pub(super) struct Origin {
+    pub(super) run_id: String,
+}
+
+/// The turn that runs.
+#[derive(Debug)]
+pub(super) struct TurnInfo {
+    pub(super) cancel: watch::Sender<bool>,
+    pub(super) batch: Vec<Queued>,
+    /// Whether the host knows that it has started.
+    pub(super) started: bool,
+}
+
+/// Tells a turn or task that it is to end.
+#[derive(Debug, Clone)]
+pub(super) struct Cancel(watch::Receiver<bool>);
+
+impl Cancel {
+    pub(super) fn of(sender: &watch::Sender<bool>) -> Self {
+        Self(sender.subscribe())
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Returns when the turn is cancelled; never if nobody can do so any more.
+    pub(super) async fn cancelled(&self) {
+        let mut receiver = self.0.clone();
+        if receiver.wait_for(|cancelled| *cancelled).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// A request of the CLI that the host has not answered.
+pub(super) struct Pending {
+    pub(super) id: String,
+    pub(super) kind: PendingKind,
+    pub(super) answer: oneshot::Sender<Answer>,
+}
+
+/// What a pending request is about; decides how it is withdrawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PendingKind {
+    /// Part of the running turn: an interrupt withdraws it.
+    Turn,
+    /// A call of an in-process server: it is withdrawn in the words of MCP.
+    McpCall { server: String, rpc_id: u64 },
+    /// Beside any turn.
+    Session,
+}
+
+/// What the host said to a request.
+#[derive(Debug, Clone)]
+pub(super) enum Answer {
+    Success(Value),
+    Error(String),
+    /// Stdin closed first.
+    Gone,
+}
+
+/// An entry of the task list that the model keeps.
+#[derive(Debug, Clone)]
+pub(super) struct Todo {
+    pub(super) subject: String,
+    pub(super) description: String,
+    pub(super) status: String,
+}
+
+/// What the model has seen: the messages of an API request.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Conversation {
+    pub(super) entries: Vec<Entry>,
+    /// What is written down is not added to any more.
+    pub(super) sealed: usize,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) role: &'static str,
+    /// Tells the messages of the model apart; empty for the user's.
+    pub(super) id: String,
+    pub(super) blocks: Vec<Value>,
+}
+
+impl Conversation {
+    /// Adds to what the user said last, or begins a new entry: roles alternate.
+    pub(super) fn user(&mut self, blocks: Vec<Value>) {
+        let open = self.entries.len() > self.sealed;
+        match self.entries.last_mut().filter(|_| open) {
+            Some(entry) if entry.role == "user" => entry.blocks.extend(blocks),
+            _ => self.entries.push(Entry { role: "user", id: String::new(), blocks }),
+        }
+    }
+
+    pub(super) fn user_text(&mut self, text: &str) {
+        self.user(vec![json!({"type": "text", "text": text})]);
+    }
+
+    /// Adds a block to the message of this id.
+    pub(super) fn assistant(&mut self, id: &str, block: Value) {
+        match self.entries.last_mut() {
+            Some(entry) if entry.role == "assistant" && entry.id == id => entry.blocks.push(block),
+            _ => self.entries.push(Entry {
+                role: "assistant",
+                id: id.to_owned(),
+                blocks: vec![block],
+            }),
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let entries = self.entries.iter();
+        entries.map(|entry| json!({"role": entry.role, "content": entry.blocks})).collect()
+    }
+}
+
+/// The blocks of a `content` field, which is a text or a list.
+pub(super) fn content_blocks(content: &Value) -> Vec<Value> {
+    match content {
+        Value::Array(blocks) => blocks.clone(),
+        Value::String(text) => vec![json!({"type": "text", "text": text})],
+        _ => Vec::new(),
+    }
+}
+
+/// The texts of a `content` field.
+pub(super) fn content_text(content: &Value) -> String {
+    let blocks = content_blocks(content);
+    let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+    texts.join("\n")
+}
+
+/// Tokens and money, by model.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Accounts {
+    pub(super) total: BTreeMap<String, Spent>,
+    pub(super) since_last_result: BTreeMap<String, Spent>,
+    pub(super) agents: AgentStats,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Spent {
+    pub(super) input: u64,
+    pub(super) output: u64,
+}
+
+/// How many agents were started, and what became of them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AgentStats {
+    pub(super) spawned: u64,
+    pub(super) background: u64,
+    pub(super) foreground: u64,
+    pub(super) unset: u64,
+    pub(super) completed: u64,
+    pub(super) failed: u64,
+    pub(super) killed: u64,
+    pub(super) by_type: BTreeMap<String, u64>,
+}
+
+impl Accounts {
+    pub(super) fn add(&mut self, model: &str, input: u64, output: u64) {
+        for account in [&mut self.total, &mut self.since_last_result] {
+            let spent = account.entry(model.to_owned()).or_default();
+            spent.input += input;
+            spent.output += output;
+        }
+    }
+
+    pub(super) fn cost(&self) -> f64 {
+        self.total.iter().map(|(model, spent)| spent.cost(model)).sum()
+    }
+}
+
+impl Spent {
+    /// The price by the list: dollars for a million tokens, in and out.
+    #[expect(clippy::cast_precision_loss, reason = "nobody counts that many tokens")]
+    pub(super) fn cost(self, model: &str) -> f64 {
+        let (input, output) = match model {
+            name if name.contains("haiku") => (0.1, 0.5),
+            name if name.contains("sonnet") => (2.0, 10.0),
+            _ => (4.0, 20.0),
+        };
+        (self.input as f64 * input + self.output as f64 * output) / 1e6
+    }
+}
+
+/// Locks a mutex under which no foreign code runs, so that a poisoned one is still whole.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

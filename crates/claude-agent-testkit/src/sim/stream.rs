@@ -1,0 +1,308 @@
+//! One answer of the model, as it comes in.
+
+use serde_json::Value;
+
+use super::engine::Engine;
+use super::json::{Object, text};
+use super::lines::MessageHead;
+use super::round::Round;
+use super::scope::{Call, Scope};
+use super::source::{Next, Source, StreamEvent, assemble, thinking_in};
+use super::state::lock;
+use crate::mock_api::message::{Event, whole_block};
+use crate::mock_api::reply::Block;
+
+/// How an answer came to its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Streamed {
+    Whole {
+        stop_reason: String,
+    },
+    /// The connection broke.
+    Cut,
+    Interrupted,
+}
+
+/// An answer on its way to the host.
+pub(super) struct Stream<'a> {
+    engine: &'a Engine,
+    scope: &'a Scope,
+    id: String,
+    model: String,
+    input_tokens: u64,
+    stop_reason: String,
+    /// The block that comes in: its number, its beginning, what has come of it.
+    block: usize,
+    start: String,
+    deltas: Vec<String>,
+    thinking_tokens: usize,
+}
+
+impl<'a> Stream<'a> {
+    pub(super) fn new(engine: &'a Engine, scope: &'a Scope) -> Self {
+        Self {
+            engine,
+            scope,
+            id: String::new(),
+            model: String::new(),
+            input_tokens: 0,
+            stop_reason: String::new(),
+            block: 0,
+            start: String::new(),
+            deltas: Vec::new(),
+            thinking_tokens: 0,
+        }
+    }
+
+    /// Writes the answer; tools begin as soon as their calls are complete.
+    pub(super) async fn run(&mut self, mut source: Source, round: &mut Round<'_>) -> Streamed {
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = self.scope.cancel.cancelled() => None,
+                next = source.next() => Some(next),
+                () = round.drive() => None,
+            };
+            round.settle().await;
+            match next {
+                Some(Next::Event(event)) => self.event(event, round).await,
+                Some(Next::Cut) => {
+                    self.abandon("0").await;
+                    return Streamed::Cut;
+                }
+                Some(Next::End) => {
+                    let stop_reason = std::mem::take(&mut self.stop_reason);
+                    return Streamed::Whole { stop_reason };
+                }
+                None => return self.interrupted(round.is_empty()).await,
+            }
+        }
+    }
+
+    fn account(&self, output: u64) {
+        use std::sync::atomic::Ordering::Relaxed;
+        let (counts, input) = (&self.scope.counts, self.input_tokens);
+        if counts.requests.fetch_add(1, Relaxed) == 0 {
+            counts.first_input.store(input, Relaxed);
+        }
+        counts.input.fetch_add(input, Relaxed);
+        counts.output.fetch_add(output, Relaxed);
+        self.engine.state().accounts.add(&self.model, input, output);
+    }
+
+    async fn event(&mut self, event: StreamEvent, round: &mut Round<'_>) {
+        match event.name.as_str() {
+            "message_start" => self.started(&event.json).await,
+            Event::DELTA => self.delta(event.json).await,
+            "content_block_stop" => self.block_ended(event, round).await,
+            "content_block_start" => {
+                self.deltas.clear();
+                self.start = event.json;
+                self.partial(&self.start, self.thinking_display()).await;
+            }
+            name => {
+                if name == "message_delta" {
+                    let value: Value = serde_json::from_str(&event.json).unwrap_or_default();
+                    text(&value["delta"]["stop_reason"]).clone_into(&mut self.stop_reason);
+                    self.account(value["usage"]["output_tokens"].as_u64().unwrap_or_default());
+                }
+                self.partial(&event.json, Object::new()).await;
+            }
+        }
+    }
+
+    async fn started(&mut self, json: &str) {
+        let value: Value = serde_json::from_str(json).unwrap_or_default();
+        let message = &value["message"];
+        text(&message["id"]).clone_into(&mut self.id);
+        text(&message["model"]).clone_into(&mut self.model);
+        self.input_tokens = message["usage"]["input_tokens"].as_u64().unwrap_or_default();
+        if !self.engine.launch.partial || self.scope.is_agent() {
+            return;
+        }
+        let time = self.scope.began.elapsed().as_millis();
+        let prompts = self.scope.name_prompts_on_start();
+        let line = self
+            .stream_event(json)
+            .plain("ttft_ms", time)
+            .str("thinking_display", "updates")
+            .str("api_message_id", &self.id)
+            .fields(&prompts);
+        self.engine.say("stream_event", line).await;
+    }
+
+    async fn delta(&mut self, json: String) {
+        let mut extra = Object::new();
+        if self.is_thinking() && !json.contains(r#""type":"signature_delta""#) {
+            extra = self.thinking_display();
+            self.count_thinking(thinking_in(&json)).await;
+        }
+        self.partial(&json, extra).await;
+        self.deltas.push(json);
+    }
+
+    fn is_thinking(&self) -> bool {
+        self.start.contains(r#""content_block":{"type":"thinking""#)
+    }
+
+    fn thinking_display(&self) -> Object {
+        if self.is_thinking() {
+            return Object::new().str("thinking_display", "updates");
+        }
+        Object::new()
+    }
+
+    async fn count_thinking(&mut self, characters: usize) {
+        if self.scope.is_agent() {
+            return;
+        }
+        let tokens = characters.div_ceil(4);
+        self.thinking_tokens += tokens;
+        let fields = Object::new()
+            .plain("estimated_tokens", self.thinking_tokens)
+            .plain("estimated_tokens_delta", tokens);
+        let prompt = self.scope.first_prompt();
+        let then = Object::new().some_str("user_message_uuid", prompt.as_deref());
+        self.engine.system_then("thinking_tokens", fields, then).await;
+    }
+
+    async fn block_ended(&mut self, event: StreamEvent, round: &mut Round<'_>) {
+        let block = event.whole.or_else(|| assemble(&self.start, &self.deltas));
+        if let Some(block) = &block {
+            self.show(block, &whole_block(block)).await;
+        }
+        self.partial(&event.json, Object::new()).await;
+        if let Some(Block::Tool { id, name, input }) = block {
+            round.add(Call { id, name, input }).await;
+            round.settle().await;
+        }
+        self.deltas.clear();
+        self.block += 1;
+    }
+
+    /// Shows a whole block to the host and remembers it.
+    async fn show(&self, block: &Block, json: &str) {
+        let value = serde_json::from_str(json).unwrap_or_else(|_| lossy(block));
+        lock(&self.scope.conversation).assistant(&self.id, value);
+        let uuid = self.engine.ids.uuid();
+        if let Some(literal) = literal_of(block) {
+            lock(&self.scope.last_text).clone_from(&literal);
+            self.engine.display_hook(self.scope, &literal).await;
+        }
+        if !self.engine.shows_block(self.scope, block) {
+            return;
+        }
+        let fields = match block {
+            Block::Thinking(_) => {
+                Object::new().plain("thinking_duration_ms", 0).str("thinking_display", "updates")
+            }
+            Block::Tool { id, name, .. } => self.engine.tool_use_meta(id, name),
+            Block::Text(_) | Block::RawText(_) => Object::new(),
+        };
+        self.engine.tell_progress(self.scope, block).await;
+        self.engine.assistant(self.scope, &self.head(&uuid), json, fields).await;
+    }
+
+    fn head<'s>(&'s self, uuid: &'s str) -> MessageHead<'s> {
+        let input_tokens = self.input_tokens;
+        MessageHead { id: &self.id, model: &self.model, input_tokens, uuid }
+    }
+
+    /// The host has interrupted: what came until then is kept.
+    async fn interrupted(&mut self, no_tools: bool) -> Streamed {
+        let from = match self.part() {
+            Some(json) => {
+                let uuid = self.engine.ids.uuid();
+                let fields = Object::new().plain("aborted", true);
+                self.engine.assistant(self.scope, &self.head(&uuid), &json, fields).await;
+                self.block + 1
+            }
+            None => self.block,
+        };
+        if no_tools {
+            let text = "[Request interrupted by user]";
+            self.engine.user_text(self.scope, text, Object::new()).await;
+        }
+        self.partial_end(from).await;
+        Streamed::Interrupted
+    }
+
+    /// The part of a text or thought that has come.
+    fn part(&self) -> Option<String> {
+        let block = assemble(&self.start, &self.deltas).filter(|_| !self.deltas.is_empty())?;
+        (!matches!(block, Block::Tool { .. })).then(|| whole_block(&block))
+    }
+
+    /// Closes what a client of partial messages has open.
+    async fn partial_end(&self, from: usize) {
+        let stop = format!(r#"{{"type":"content_block_stop","index":{}}}"#, self.block);
+        self.partial(&stop, Object::new()).await;
+        let usage = format!(
+            r#"{{"output_tokens_details":{{"thinking_tokens":0}},"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"input_tokens":{},"iterations":[],"output_tokens":0,"server_tool_use":{{"web_search_requests":0,"web_fetch_requests":0}},"fallback_credit":null}}"#,
+            self.input_tokens
+        );
+        let delta =
+            r#"{"container":null,"stop_details":null,"stop_reason":null,"stop_sequence":null}"#;
+        let end = format!(
+            r#"{{"type":"message_delta","context_management":null,"delta":{delta},"usage":{usage}}}"#
+        );
+        self.partial(&end, Object::new()).await;
+        self.message_stop(&from.to_string()).await;
+    }
+
+    async fn abandon(&self, from: &str) {
+        let stop = format!(r#"{{"type":"content_block_stop","index":{}}}"#, self.block);
+        self.partial(&stop, Object::new()).await;
+        self.message_stop(from).await;
+    }
+
+    async fn message_stop(&self, from: &str) {
+        let abandoned =
+            Object::new().str("api_message_id", &self.id).raw("from_block_index", from).done();
+        let extra = Object::new().raw("abandoned_blocks", &abandoned);
+        if self.engine.launch.partial && !self.scope.is_agent() {
+            let line = self
+                .stream_event(r#"{"type":"message_stop"}"#)
+                .str("api_message_id", &self.id)
+                .fields(&extra);
+            self.engine.say("stream_event", line).await;
+        }
+    }
+
+    async fn partial(&self, event: &str, extra: Object) {
+        if !self.engine.launch.partial || self.scope.is_agent() {
+            return;
+        }
+        let line = self.stream_event(event).fields(&extra).str("api_message_id", &self.id);
+        self.engine.say("stream_event", line).await;
+    }
+
+    fn stream_event(&self, event: &str) -> Object {
+        Object::typed("stream_event")
+            .raw("event", event)
+            .str("session_id", &self.engine.session_id())
+            .fields(&self.scope.parent())
+            .str("uuid", &self.engine.ids.uuid())
+    }
+}
+
+/// A text as a JSON string, as it is to be passed on.
+fn literal_of(block: &Block) -> Option<String> {
+    match block {
+        Block::Text(text) => Some(super::json::quoted(text)),
+        Block::RawText(literal) => Some(literal.clone()),
+        Block::Thinking(_) | Block::Tool { .. } => None,
+    }
+}
+
+/// What a tree of values can hold of a literal that is not quite JSON.
+fn lossy(block: &Block) -> Value {
+    let literal = literal_of(block).unwrap_or_default();
+    serde_json::json!({"type": "text", "text": literal.trim_matches('"')})
+}
+
+/// The text of a JSON string, as far as it is one.
+pub(super) fn unquoted(literal: &str) -> String {
+    serde_json::from_str::<Value>(literal)
+        .map_or_else(|_| literal.trim_matches('"').to_owned(), |value| text(&value).to_owned())
+}

@@ -1,0 +1,294 @@
+//! The tools: which there are, and what each gives.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::engine::Engine;
+use super::json::{Object, quoted, text};
+use super::scope::{Call, Scope};
+use super::state::{State, lock};
+
+/// What a tool gave.
+#[derive(Debug, Clone)]
+pub(super) struct Done {
+    /// What the model gets, as JSON: a text or a list of blocks.
+    pub(super) content: String,
+    pub(super) error: bool,
+    /// Whether `is_error: false` is said of a success.
+    pub(super) says_success: bool,
+    /// Whether the id stands behind the content.
+    pub(super) id_last: bool,
+    /// `tool_use_result`, as JSON.
+    pub(super) result: String,
+    /// What hooks get to see.
+    pub(super) response: Value,
+}
+
+impl Done {
+    /// A success: a text for the model and a structure for the host.
+    pub(super) fn text(text: &str, result: String) -> Self {
+        Self::content(quoted(text), result)
+    }
+
+    pub(super) fn content(content: String, result: String) -> Self {
+        let response = serde_json::from_str(&result).unwrap_or_default();
+        Self { content, error: false, says_success: false, id_last: false, result, response }
+    }
+
+    pub(super) fn error(text: &str) -> Self {
+        Self {
+            content: quoted(text),
+            error: true,
+            says_success: false,
+            id_last: true,
+            result: quoted(&format!("Error: {text}")),
+            response: text.into(),
+        }
+    }
+
+    pub(super) fn with_id_last(mut self) -> Self {
+        self.id_last = true;
+        self
+    }
+
+    /// The `tool_result` block.
+    pub(super) fn block(&self, id: &str) -> String {
+        if self.id_last {
+            let block = Object::typed("tool_result").raw("content", &self.content);
+            let block = if self.error { block.plain("is_error", true) } else { block };
+            return block.str("tool_use_id", id).done();
+        }
+        let block = Object::new()
+            .str("tool_use_id", id)
+            .str("type", "tool_result")
+            .raw("content", &self.content);
+        let block = if self.says_success { block.plain("is_error", false) } else { block };
+        block.done()
+    }
+
+    /// What the hooks behind all tools get to see.
+    pub(super) fn for_batch(&self) -> Value {
+        serde_json::from_str(&self.content).unwrap_or_default()
+    }
+}
+
+impl Engine {
+    /// Runs a tool; nothing if the turn was interrupted meanwhile.
+    pub(super) async fn use_tool(self: &Arc<Self>, scope: &Scope, call: &Call) -> Option<Done> {
+        let input = &call.input;
+        match call.name.as_str() {
+            "Bash" => self.bash(scope, call).await,
+            "Read" => Some(self.read_file(scope, input)),
+            "Write" => Some(self.write_file(input)),
+            "Edit" => Some(self.edit_file(input)),
+            "Agent" | "Task" => self.agent_tool(scope, call).await,
+            "TaskCreate" => Some(self.create_todo(scope, input).await),
+            "TaskUpdate" => Some(self.update_todo(scope, input).await),
+            "TaskStop" => Some(self.stop_task_tool(input).await),
+            "AskUserQuestion" => Some(answered_questions(input)),
+            "ExitPlanMode" => Some(self.exit_plan_mode().await),
+            "EnterWorktree" => Some(self.enter_worktree(scope, input).await),
+            "ExitWorktree" => Some(self.exit_worktree(scope).await),
+            "StructuredOutput" => {
+                *lock(&scope.structured) = Some(input.clone());
+                let text = "The value was taken.";
+                Some(Done::text(text, quoted(text)))
+            }
+            name if name.starts_with("mcp__") => self.call_mcp_tool(scope, call).await,
+            name => {
+                let text = format!("{name} does nothing here.");
+                let result = Object::new().plain("simulated", true).done();
+                Some(Done::text(&text, result))
+            }
+        }
+    }
+
+    /// Whether a call may run while others do.
+    pub(super) fn runs_beside_others(&self, call: &Call) -> bool {
+        match call.name.as_str() {
+            "Read" | "Glob" | "Grep" | "WebFetch" | "WebSearch" | "Agent" | "Task"
+            | "ToolSearch" => true,
+            name if name.starts_with("mcp__") => self.is_read_only_mcp(name),
+            _ => false,
+        }
+    }
+
+    /// Whether the model has this tool.
+    pub(super) fn offers(&self, name: &str) -> bool {
+        let state = self.state();
+        let name = if name == "Agent" { "Task" } else { name };
+        self.tool_names(&state).iter().any(|known| known == name)
+    }
+
+    /// The names of the tools, in order.
+    pub(super) fn tool_names(&self, state: &State) -> Vec<String> {
+        let mut names: Vec<&str> = super::catalog::TOOLS.to_vec();
+        if self.launch.ask_host {
+            names.extend(["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"]);
+        }
+        if self.launch.json_schema.is_some() {
+            names.push("StructuredOutput");
+        }
+        let denied =
+            |name: &str| state.deny.iter().any(|rule| rule.is_whole(name) && rule.tool != "*");
+        if denied("Bash") {
+            names.retain(|name| *name != "Monitor");
+            names.extend(["Glob", "Grep"]);
+        }
+        let mut names: Vec<String> = match &self.launch.tools {
+            Some(tools) => tools.clone(),
+            None => names.into_iter().map(str::to_owned).collect(),
+        };
+        names.sort_by_key(|name| (name != "Task", name.clone()));
+        for server in &state.servers {
+            let mut tools = server.tool_names();
+            tools.sort();
+            names.extend(tools);
+        }
+        names.retain(|name| !denied(name));
+        names
+    }
+
+    /// The path that a tool means.
+    pub(super) fn resolve(&self, path: &str, state: &State) -> PathBuf {
+        let joined = Path::new(&self.working_directory(state)).join(path);
+        // `..` is taken out by hand: the path need not exist.
+        joined.components().fold(PathBuf::new(), |mut clean, part| {
+            match part {
+                std::path::Component::ParentDir => drop(clean.pop()),
+                std::path::Component::CurDir => {}
+                part => clean.push(part),
+            }
+            clean
+        })
+    }
+
+    pub(super) fn working_directory(&self, state: &State) -> String {
+        state.worktree.clone().unwrap_or_else(|| self.launch.cwd.to_string_lossy().into_owned())
+    }
+
+    async fn create_todo(&self, scope: &Scope, input: &Value) -> Done {
+        let (subject, description) = (text(&input["subject"]), text(&input["description"]));
+        let id = {
+            let mut state = self.state();
+            state.todo.push(super::state::Todo {
+                subject: subject.to_owned(),
+                description: description.to_owned(),
+                status: "pending".to_owned(),
+            });
+            state.todo.len().to_string()
+        };
+        self.todo_hook(scope, "TaskCreated", &id, subject, description).await;
+        let task = Object::new().str("id", &id).str("subject", subject);
+        let task = task.str("description", description).done();
+        let text = format!("Task #{id} created: {subject}");
+        Done::text(&text, Object::new().raw("task", &task).done())
+    }
+
+    async fn update_todo(&self, scope: &Scope, input: &Value) -> Done {
+        let id = text(&input["taskId"]);
+        let to = text(&input["status"]).to_owned();
+        let found = {
+            let mut state = self.state();
+            let at = id.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+            at.and_then(|at| state.todo.get_mut(at)).map(|todo| {
+                let from = std::mem::replace(&mut todo.status, to.clone());
+                (from, todo.subject.clone(), todo.description.clone())
+            })
+        };
+        let Some((from, subject, description)) = found else {
+            return Done::error(&format!("There is no task #{id}."));
+        };
+        if to == "completed" {
+            self.todo_hook(scope, "TaskCompleted", id, &subject, &description).await;
+        }
+        let change = Object::new().str("from", &from).str("to", &to).done();
+        let result = Object::new()
+            .plain("success", true)
+            .str("taskId", id)
+            .strings("updatedFields", &["status"])
+            .raw("statusChange", &change);
+        Done::text(&format!("Updated task #{id} status"), result.done())
+    }
+
+    async fn todo_hook(
+        &self,
+        scope: &Scope,
+        event: &'static str,
+        id: &str,
+        subject: &str,
+        description: &str,
+    ) {
+        let input = Object::new()
+            .str("task_id", id)
+            .str("task_subject", subject)
+            .str("task_description", description);
+        self.hook(scope, super::hooks::HookCall::new(event, input)).await;
+    }
+
+    async fn exit_plan_mode(&self) -> Done {
+        let mode = {
+            let mut state = self.state();
+            let before = state.mode_before_plan.take();
+            state.mode = before.unwrap_or_else(|| "default".to_owned());
+            state.mode.clone()
+        };
+        self.tell_mode(&mode).await;
+        let path = format!("{}/plans/plan.md", self.config_directory());
+        let result = Object::new().null("plan").plain("isAgent", false).str("filePath", &path);
+        Done::text("The plan was approved.", result.done()).with_id_last()
+    }
+
+    async fn enter_worktree(&self, scope: &Scope, input: &Value) -> Done {
+        let name = input["name"].as_str().unwrap_or("worktree");
+        let call = super::hooks::HookCall::new("WorktreeCreate", Object::new().str("name", name));
+        let heard = self.hook(scope, call).await;
+        let path = heard.outputs.iter().find_map(|output| output["worktreePath"].as_str());
+        let Some(path) = path else {
+            return Done::error("Only a WorktreeCreate hook can make a worktree here.");
+        };
+        self.state().worktree = Some(path.to_owned());
+        let text = format!("Now working in the worktree {path}.");
+        let result = Object::new().str("worktreePath", path).str("message", &text);
+        Done::text(&text, result.done()).with_id_last()
+    }
+
+    async fn exit_worktree(&self, scope: &Scope) -> Done {
+        let Some(path) = self.state().worktree.clone() else {
+            return Done::error("The session is in no worktree.");
+        };
+        let input = Object::new().str("worktree_path", &path);
+        self.hook(scope, super::hooks::HookCall::new("WorktreeRemove", input)).await;
+        self.state().worktree = None;
+        let cwd = self.launch.cwd.to_string_lossy().into_owned();
+        let text = format!("Left the worktree {path}; back in {cwd}.");
+        let result = Object::new()
+            .str("action", "remove")
+            .str("originalCwd", &cwd)
+            .str("worktreePath", &path)
+            .plain("discardedFiles", 0)
+            .plain("discardedCommits", 0)
+            .str("restoredCwd", &cwd)
+            .plain("originalCwdMissing", false)
+            .str("message", &text);
+        Done::text(&text, result.done()).with_id_last()
+    }
+}
+
+/// The answers stand in the input by now: the host has put them there.
+fn answered_questions(input: &Value) -> Done {
+    let answers = input["answers"].as_object();
+    let given: Vec<String> = answers
+        .into_iter()
+        .flatten()
+        .map(|(question, answer)| format!("{question:?}={answer}"))
+        .collect();
+    let text = format!("The user has answered: {}.", given.join(", "));
+    let result = Object::new()
+        .value("questions", &input["questions"])
+        .value("answers", if answers.is_some() { &input["answers"] } else { &Value::Null });
+    let done = Done::text(&text, result.done()).with_id_last();
+    Done { response: json!({"answers": input["answers"]}), ..done }
+}

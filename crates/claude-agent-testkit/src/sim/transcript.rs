@@ -1,0 +1,173 @@
+//! Session files: what `--resume` and `--continue` go on from.
+//!
+//! They are only written where `CLAUDE_CONFIG_DIR` names a directory: a simulation has no business
+//! in anybody's home.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::engine::Engine;
+use super::ids::timestamp;
+use super::json::{Object, array, text};
+use super::scope::Scope;
+use super::state::{Conversation, Entry, lock};
+
+/// Takes up the session that the command line names. An error says that there is none.
+pub(super) fn open(engine: &Engine) -> Result<(), String> {
+    let id = match (&engine.launch.resume, engine.launch.continues) {
+        (Some(id), _) => id.clone(),
+        // Nothing to continue is a new session.
+        (None, true) => match latest(&engine.project_directory()) {
+            Some(id) => id,
+            None => return Ok(()),
+        },
+        (None, false) => return Ok(()),
+    };
+    let file = fs::read_to_string(engine.transcript_path(&id));
+    let file = file.map_err(|_| format!("No conversation found with session ID: {id}"))?;
+    let mut state = engine.state();
+    *lock(&state.conversation) = read(&file);
+    // A fork writes everything into a file of its own.
+    if !engine.launch.fork {
+        let mut conversation = lock(&state.conversation);
+        conversation.sealed = conversation.entries.len();
+        drop(conversation);
+        state.session_id = engine.launch.session_id.clone().unwrap_or(id);
+    }
+    Ok(())
+}
+
+fn latest(directory: &str) -> Option<String> {
+    let files = fs::read_dir(directory).ok()?.flatten();
+    let newest = files
+        .filter(|file| file.path().extension().is_some_and(|extension| extension == "jsonl"))
+        .max_by_key(|file| file.metadata().and_then(|data| data.modified()).ok())?;
+    Some(newest.path().file_stem()?.to_str()?.to_owned())
+}
+
+fn read(file: &str) -> Conversation {
+    let mut conversation = Conversation::default();
+    for entry in file.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        let blocks = super::state::content_blocks(&entry["message"]["content"]);
+        match text(&entry["type"]) {
+            "user" => conversation.user(blocks),
+            "assistant" => {
+                let id = text(&entry["message"]["id"]).to_owned();
+                for block in blocks {
+                    conversation.assistant(&id, block);
+                }
+            }
+            _ => {}
+        }
+    }
+    conversation
+}
+
+impl Engine {
+    pub(super) fn config_directory(&self) -> String {
+        let named = self.launch.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+        let directory = named.unwrap_or_else(|| std::env::temp_dir().join("claude-sim"));
+        directory.to_string_lossy().into_owned()
+    }
+
+    /// Where the transcripts of this project lie.
+    pub(super) fn project_directory(&self) -> String {
+        let cwd = self.launch.cwd.to_string_lossy();
+        let key: String =
+            cwd.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        format!("{}/projects/{key}", self.config_directory())
+    }
+
+    pub(super) fn transcript_path(&self, session: &str) -> String {
+        format!("{}/{session}.jsonl", self.project_directory())
+    }
+
+    pub(super) fn agent_transcript(&self, agent: &str) -> String {
+        let session = self.session_id();
+        format!("{}/{session}/subagents/agent-{agent}.jsonl", self.project_directory())
+    }
+
+    /// Writes down what a turn has added, and tells it to a host that mirrors transcripts.
+    pub(super) async fn save_transcript(&self, scope: &Scope) {
+        let kept = self.launch.var("CLAUDE_CONFIG_DIR").is_some();
+        if scope.is_agent() || !(kept || self.launch.mirror) {
+            return;
+        }
+        let (session, entries) = {
+            let state = self.state();
+            let mut conversation = lock(&state.conversation);
+            let new = conversation.entries[conversation.sealed..].to_vec();
+            conversation.sealed = conversation.entries.len();
+            (state.session_id.clone(), new)
+        };
+        let mut parent = None;
+        let lines: Vec<String> = entries
+            .iter()
+            .map(|entry| {
+                let uuid = self.ids.uuid();
+                let before = parent.replace(uuid.clone());
+                Object::new()
+                    .str_or_null("parentUuid", before.as_deref())
+                    .plain("isSidechain", false)
+                    .str("type", entry.role)
+                    .value("message", &message_of(entry))
+                    .str("uuid", &uuid)
+                    .str("timestamp", &timestamp())
+                    .str("cwd", &self.launch.cwd.to_string_lossy())
+                    .str("sessionId", &session)
+                    .str("version", &self.launch.version)
+                    .done()
+            })
+            .collect();
+        if kept {
+            // A disk that is full costs the resumption, not the session.
+            drop(append(Path::new(&self.transcript_path(&session)), &lines));
+        }
+        self.mirror(&session, &array(&lines)).await;
+    }
+
+    async fn mirror(&self, session: &str, entries: &str) {
+        if self.launch.mirror {
+            let line = Object::typed("transcript_mirror")
+                .str("filePath", &self.transcript_path(session))
+                .raw("entries", entries);
+            self.say("transcript_mirror", line).await;
+        }
+    }
+
+    /// What is written last.
+    pub(super) async fn tell_end(&self) {
+        if self.launch.mirror {
+            let session = self.session_id();
+            let cost = self.spent();
+            let entry = Object::typed("cost-state")
+                .str("sessionId", &session)
+                .plain("totalCostUSD", cost)
+                .plain("totalDuration", self.started.elapsed().as_millis());
+            self.mirror(&session, &array([entry.done()])).await;
+        }
+    }
+}
+
+fn append(path: &Path, lines: &[String]) -> std::io::Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    let text: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
+    file.write_all(text.as_bytes())
+}
+
+/// A message as it stands in a transcript: a prompt of one text is just that text.
+fn message_of(entry: &Entry) -> Value {
+    if entry.role == "assistant" {
+        return json!({"role": entry.role, "id": entry.id, "content": entry.blocks});
+    }
+    match entry.blocks.as_slice() {
+        [block] if block["type"] == "text" => json!({"role": "user", "content": block["text"]}),
+        blocks => json!({"role": "user", "content": blocks}),
+    }
+}

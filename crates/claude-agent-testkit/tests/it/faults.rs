@@ -1,0 +1,317 @@
+//! Every fault of the simulated CLI, seen from outside.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_testkit::recording::Exit;
+use claude_agent_testkit::sim::{Faults, Point, Sim, SimProcess, Trouble};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::time::timeout;
+
+/// Far more than anything here takes.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Long enough to see that something does not happen. What is waited for here would come at once.
+const QUIET: Duration = Duration::from_millis(300);
+
+const SESSION: &[&str] =
+    &["--output-format", "stream-json", "--input-format", "stream-json", "--verbose"];
+
+const HANDSHAKE: &str = r#"{"type":"control_request","request_id":"req_1_00000000","request":{"subtype":"initialize"}}"#;
+const PROMPT: &str = r#"{"type":"user","message":{"role":"user","content":"hello"},"parent_tool_use_id":null,"session_id":""}"#;
+
+fn sim(faults: Faults) -> SimProcess {
+    Sim::new()
+        .script(Script::new().otherwise([Reply::text("Hello.")]))
+        .faults(faults)
+        .args(SESSION.iter().copied())
+        .start()
+}
+
+/// Says this, closes stdin, and reads everything until the end.
+async fn talk(mut process: SimProcess, lines: &[&str]) -> (String, String, Exit) {
+    for line in lines {
+        // A CLI that has ended does not take any more; what it did is what counts.
+        drop(process.stdin.write_all(format!("{line}\n").as_bytes()).await);
+    }
+    drop(process.stdin.shutdown().await);
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let reading = async {
+        let (out, err) = tokio::join!(
+            process.stdout.read_to_end(&mut stdout),
+            process.stderr.read_to_end(&mut stderr)
+        );
+        out.and(err).unwrap();
+    };
+    timeout(LIMIT, reading).await.expect("the streams end");
+    let exit = timeout(LIMIT, process.wait()).await.expect("the process ends");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (text(stdout), text(stderr), exit)
+}
+
+/// A turn with this fault: stdout, stderr, exit.
+async fn turn(faults: Faults) -> (String, String, Exit) {
+    talk(sim(faults), &[HANDSHAKE, PROMPT]).await
+}
+
+fn count(text: &str, part: &str) -> usize {
+    text.matches(part).count()
+}
+
+const RESULT: &str = r#""type":"result""#;
+const ANSWERED: &str = r#""type":"control_response""#;
+
+#[tokio::test]
+async fn without_faults_a_turn_comes_to_its_end() {
+    let (stdout, stderr, exit) = turn(Faults::new()).await;
+    assert_eq!(count(&stdout, RESULT), 1, "{stdout}");
+    assert_eq!(stderr, "");
+    assert_eq!(exit, Exit::Code(0));
+}
+
+#[tokio::test]
+async fn it_dies_with_a_code_or_a_signal_at_any_point() {
+    let (stdout, _, exit) = turn(Faults::new().before("result", Trouble::Exit(3))).await;
+    assert_eq!((count(&stdout, RESULT), exit), (0, Exit::Code(3)));
+    assert_eq!(count(&stdout, r#""type":"assistant""#), 1);
+    let (stdout, _, exit) = turn(Faults::new().after("result", Trouble::Signal(9))).await;
+    assert_eq!((count(&stdout, RESULT), exit), (1, Exit::Signal(9)));
+    let (stdout, _, exit) = turn(Faults::new().at_start(Trouble::Exit(127))).await;
+    assert_eq!((stdout.as_str(), exit), ("", Exit::Code(127)));
+    let (stdout, _, exit) = turn(Faults::new().on_read("user", Trouble::Exit(4))).await;
+    assert_eq!((count(&stdout, RESULT), exit), (0, Exit::Code(4)));
+}
+
+#[tokio::test]
+async fn the_nth_line_of_a_kind_can_be_chosen() {
+    let faults = Faults::new().at(Point::Before("*".to_owned(), 3), Trouble::Exit(5));
+    let (stdout, _, exit) = turn(faults).await;
+    assert_eq!((stdout.lines().count(), exit), (2, Exit::Code(5)));
+}
+
+#[tokio::test]
+async fn it_hangs_and_can_be_ended() {
+    let mut process = sim(Faults::new().before("control_response", Trouble::Hang));
+    process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
+    let mut byte = [0];
+    assert!(timeout(QUIET, process.stdout.read(&mut byte)).await.is_err(), "nothing is written");
+    assert!(timeout(QUIET, process.wait()).await.is_err(), "it lives");
+    process.terminate();
+    assert_eq!(timeout(LIMIT, process.wait()).await.unwrap(), Exit::Code(143));
+}
+
+#[tokio::test]
+async fn it_ignores_sigterm_but_not_sigkill() {
+    let mut process = sim(Faults::new().at_start(Trouble::IgnoreTerminate));
+    process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(&mut process.stdout);
+    timeout(LIMIT, stdout.read_line(&mut line)).await.unwrap().unwrap();
+    process.terminate();
+    assert!(timeout(QUIET, process.wait()).await.is_err(), "it lives");
+    process.kill();
+    assert_eq!(timeout(LIMIT, process.wait()).await.unwrap(), Exit::Signal(9));
+}
+
+#[tokio::test]
+async fn it_writes_garbage_half_lines_and_bytes_that_are_no_text() {
+    let faults = Faults::new()
+        .before("assistant", Trouble::Bytes(b"not json\n\xff\xfe\n".to_vec()))
+        .after("result", Trouble::Bytes(br#"{"type":"half"#.to_vec()))
+        .after("result", Trouble::Exit(0));
+    let (stdout, _, exit) = turn(faults).await;
+    assert!(stdout.contains("not json\n\u{fffd}\u{fffd}\n"), "{stdout}");
+    assert!(stdout.ends_with(r#"{"type":"half"#), "{stdout}");
+    assert_eq!(exit, Exit::Code(0));
+}
+
+#[tokio::test]
+async fn it_writes_lines_of_any_size() {
+    for size in [100, 64 * 1024, 3_000_000] {
+        let (stdout, ..) = turn(Faults::new().before("result", Trouble::LongLine(size))).await;
+        let longest = stdout.lines().filter(|line| line.contains("flood")).map(str::len).max();
+        assert_eq!(longest, Some(size));
+    }
+}
+
+#[tokio::test]
+async fn it_floods_with_messages_and_deltas() {
+    let faults = Faults::new()
+        .before("assistant", Trouble::Messages(5_000))
+        .before("result", Trouble::Deltas(7_000));
+    let (stdout, ..) = turn(faults).await;
+    assert_eq!(count(&stdout, r#"{"type":"assistant""#), 5_001);
+    assert_eq!(count(&stdout, r#"{"type":"stream_event""#), 7_000);
+    assert!(stdout.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+}
+
+#[tokio::test]
+async fn it_floods_stderr() {
+    let (_, stderr, _) = turn(Faults::new().before("result", Trouble::Stderr(320 * 1024))).await;
+    assert!(stderr.len() >= 320 * 1024);
+    assert!(stderr.lines().count() > 1000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_starts_slowly_and_answers_late() {
+    let began = tokio::time::Instant::now();
+    let faults = Faults::new()
+        .at_start(Trouble::Pause(Duration::from_secs(7)))
+        .before("control_response", Trouble::Pause(Duration::from_secs(11)));
+    let mut process = sim(faults);
+    process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
+    let mut line = String::new();
+    BufReader::new(&mut process.stdout).read_line(&mut line).await.unwrap();
+    assert!(line.contains(ANSWERED), "{line}");
+    assert!(began.elapsed() >= Duration::from_secs(18), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn it_answers_never_twice_or_out_of_order() {
+    let mode = r#"{"type":"control_request","request_id":"req_2_00000000","request":{"subtype":"set_permission_mode","mode":"plan"}}"#;
+    let model = r#"{"type":"control_request","request_id":"req_3_00000000","request":{"subtype":"set_model","model":"m"}}"#;
+    let answers = |stdout: &str| -> Vec<String> {
+        let ids = stdout.lines().filter(|line| line.contains(ANSWERED)).map(|line| {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap();
+            value["response"]["request_id"].as_str().unwrap().to_owned()
+        });
+        ids.map(|id| id[..5].to_owned()).collect()
+    };
+    let lines = [HANDSHAKE, mode, model];
+    let kind = "control_response/set_permission_mode";
+    let (stdout, ..) = talk(sim(Faults::new().before(kind, Trouble::Swallow)), &lines).await;
+    assert_eq!(answers(&stdout), ["req_1", "req_3"]);
+    let (stdout, ..) = talk(sim(Faults::new().before(kind, Trouble::Twice)), &lines).await;
+    assert_eq!(answers(&stdout), ["req_1", "req_2", "req_2", "req_3"]);
+    let first = "control_response/initialize";
+    let (stdout, ..) = talk(sim(Faults::new().before(first, Trouble::Behind)), &lines).await;
+    assert_ne!(answers(&stdout)[0], "req_1", "{stdout}");
+    assert_eq!(answers(&stdout).len(), 3);
+}
+
+#[tokio::test]
+async fn it_answers_with_the_wrong_id_or_shape() {
+    let kind = "control_response/initialize";
+    let (stdout, ..) = talk(sim(Faults::new().before(kind, Trouble::WrongId)), &[HANDSHAKE]).await;
+    assert!(stdout.contains("req_0_ffffffff") && !stdout.contains("req_1_00000000"), "{stdout}");
+    let (stdout, ..) =
+        talk(sim(Faults::new().before(kind, Trouble::WrongShape)), &[HANDSHAKE]).await;
+    let answer: serde_json::Value = serde_json::from_str(stdout.lines().next().unwrap()).unwrap();
+    assert!(answer["response"]["response"].is_string(), "{answer}");
+}
+
+#[tokio::test]
+async fn it_closes_stdout_and_lives_on() {
+    let mut process = sim(Faults::new().after("control_response", Trouble::CloseStdout));
+    process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
+    let mut stdout = Vec::new();
+    timeout(LIMIT, process.stdout.read_to_end(&mut stdout)).await.unwrap().unwrap();
+    assert!(timeout(QUIET, process.wait()).await.is_err(), "it lives");
+    process.stdin.shutdown().await.unwrap();
+    assert_eq!(timeout(LIMIT, process.wait()).await.unwrap(), Exit::Code(0));
+}
+
+#[tokio::test]
+async fn it_stops_reading_stdin() {
+    let mut process = sim(Faults::new().after("control_response", Trouble::StopReading));
+    process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
+    let filling = async {
+        let line = vec![b' '; 64 * 1024];
+        for _ in 0..64 {
+            process.stdin.write_all(&line).await.unwrap();
+        }
+    };
+    assert!(timeout(QUIET, filling).await.is_err(), "the pipe fills up");
+}
+
+/// The same simulation as a process with real pipes, driven by a script file.
+fn process(faults: &str) -> (tokio::process::Child, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.sim");
+    std::fs::write(&script, format!("otherwise\n  say \"Hello.\"\nfaults\n  {faults}\n")).unwrap();
+    let child = tokio::process::Command::new(env!("CARGO_BIN_EXE_claude-sim"))
+        .args(SESSION)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", folder.path())
+        .env("CLAUDE_SIM_SCRIPT", &script)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    (child, folder)
+}
+
+#[cfg(unix)]
+mod as_a_process {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    use super::*;
+
+    async fn first_line(child: &mut tokio::process::Child) -> String {
+        let stdin = child.stdin.as_mut().unwrap();
+        stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
+        let mut line = String::new();
+        let stdout = BufReader::new(child.stdout.as_mut().unwrap());
+        let mut stdout = stdout.take(1 << 20);
+        timeout(LIMIT, stdout.read_line(&mut line)).await.unwrap().unwrap();
+        line
+    }
+
+    fn signal(child: &tokio::process::Child, signal: rustix::process::Signal) {
+        let id = i32::try_from(child.id().unwrap()).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), signal).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_signal_really_ends_the_process() {
+        let (mut child, _folder) = process("after control_response signal SIGKILL");
+        first_line(&mut child).await;
+        let status = timeout(LIMIT, child.wait()).await.unwrap().unwrap();
+        assert_eq!(status.signal(), Some(9));
+    }
+
+    #[tokio::test]
+    async fn sigterm_ends_it_with_143_unless_it_is_ignored() {
+        let (mut child, _folder) = process("at start pause 0ms");
+        first_line(&mut child).await;
+        // Kept open: at the end of its input it would exit by itself.
+        let _stdin = child.stdin.take();
+        signal(&child, rustix::process::Signal::TERM);
+        let status = timeout(LIMIT, child.wait()).await.unwrap().unwrap();
+        assert_eq!(status.code(), Some(143));
+
+        let (mut child, _folder) = process("at start ignore-sigterm");
+        first_line(&mut child).await;
+        let _stdin = child.stdin.take();
+        signal(&child, rustix::process::Signal::TERM);
+        assert!(timeout(QUIET, child.wait()).await.is_err(), "it lives");
+        child.kill().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_grandchild_holds_stdout_open() {
+        let (mut child, _folder) = process("after control_response leave-grandchild 2s");
+        first_line(&mut child).await;
+        let status = timeout(LIMIT, child.wait()).await.unwrap().unwrap();
+        assert_eq!(status.code(), Some(0));
+        let mut stdout = child.stdout.take().unwrap();
+        let mut rest = Vec::new();
+        let read = stdout.read_to_end(&mut rest);
+        tokio::pin!(read);
+        assert!(timeout(QUIET, &mut read).await.is_err(), "somebody still holds it");
+        timeout(LIMIT, read).await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_mistake_in_a_script_is_named_with_its_place() {
+        let (child, _folder) = process("before result exti 3");
+        let output = timeout(LIMIT, child.wait_with_output()).await.unwrap().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success());
+        assert!(stderr.contains("line 4") && stderr.contains("exit"), "{stderr}");
+    }
+}

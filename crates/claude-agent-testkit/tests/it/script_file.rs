@@ -1,0 +1,452 @@
+//! Script files: what can be said, and what is told about a mistake.
+
+#![expect(clippy::panic, reason = "what goes wrong here fails the test")]
+
+use std::time::Duration;
+
+use claude_agent_testkit::{
+    mock_api::{Reply, Script},
+    sim::{
+        fault::{Faults, Point, Trouble},
+        script_file::{self, ScriptError},
+    },
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+/// What the file says is what the Rust value says.
+#[track_caller]
+fn says(file: &str, model: &Script) {
+    let script = script_file::parse(file).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(format!("{:?}", script.model), format!("{model:?}"), "{file}");
+}
+
+/// The answer of `otherwise` is this reply.
+#[track_caller]
+fn answers(steps: &str, reply: Reply) {
+    says(&format!("otherwise\n{steps}"), &Script::new().otherwise([reply]));
+}
+
+/// The faults are these.
+#[track_caller]
+fn breaks(lines: &str, expected: impl IntoIterator<Item = (Point, Trouble)>) {
+    let script =
+        script_file::parse(&format!("faults\n{lines}")).unwrap_or_else(|error| panic!("{error}"));
+    let expected = expected
+        .into_iter()
+        .fold(Faults::new(), |faults, (point, trouble)| faults.at(point, trouble));
+    assert_eq!(format!("{:?}", script.faults), format!("{expected:?}"), "{lines}");
+}
+
+#[test]
+fn every_kind_of_content_can_be_said() {
+    answers(r#"say "Hello.""#, Reply::text("Hello."));
+    answers(r#"think "Hm." say "Yes.""#, Reply::thinking("Hm.").and_text("Yes."));
+    answers("call Read", Reply::tool("Read", json!({})));
+    answers(
+        r#"call mcp__calc__add {"a": 2, "b": [3]}"#,
+        Reply::tool("mcp__calc__add", json!({"a": 2, "b": [3]})),
+    );
+    answers(r#"call "my tool" {}"#, Reply::tool("my tool", json!({})));
+    answers(
+        "call Bash {\n  \"command\": \"echo '}' # no comment\"\n} # a comment\ncall Bash {}",
+        Reply::tool("Bash", json!({"command": "echo '}' # no comment"}))
+            .and_tool("Bash", json!({})),
+    );
+    answers(r#"raw "half \ud83d""#, Reply::new().raw_text_json(r#""half \ud83d""#));
+    answers("nothing", Reply::new());
+    answers(
+        r#"error 529 overloaded_error "Overloaded""#,
+        Reply::error(529, "overloaded_error", "Overloaded"),
+    );
+}
+
+#[test]
+fn every_manner_of_sending_can_be_said() {
+    let hello = || Reply::text("Hello.");
+    let check = |steps: &str, reply: Reply| answers(&format!("say \"Hello.\"\n{steps}"), reply);
+    check("stop-reason max_tokens", hello().stop_reason("max_tokens"));
+    check("usage 10 5", hello().usage(10, 5));
+    check("deltas-of 4", hello().deltas_of(4));
+    check(r#"header x-should-retry "false""#, hello().header("x-should-retry", "false"));
+    check("retry-after 3", hello().retry_after(3));
+    check("pause-before 200ms", hello().pause_before(Duration::from_millis(200)));
+    check("pause-between 2s", hello().pause_between(Duration::from_secs(2)));
+    check("hold", hello().hold());
+    check("drop-after 3", hello().drop_after_events(3));
+    check("usage 1 2 hold deltas-of 1", hello().usage(1, 2).hold().deltas_of(1));
+    answers("hold say \"Hello.\"", hello().hold());
+}
+
+#[test]
+fn texts_have_the_escapes_of_json() {
+    answers(
+        r#"say "\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00 é # no comment""#,
+        Reply::text("\"\\/\u{8}\u{c}\n\r\té😀 é # no comment"),
+    );
+}
+
+#[test]
+fn rules_come_in_the_order_of_the_file() {
+    let file = r#"
+        otherwise
+            say "Eh?"
+        when "a" say "1" then call T {} then say "2"
+        when attempts "b"
+            error 429 rate_limit_error "slow down" retry-after 1
+            then
+            say "Now."
+    "#;
+    let slow = Reply::error(429, "rate_limit_error", "slow down").retry_after(1);
+    let model = Script::new()
+        .when("a", [Reply::text("1"), Reply::tool("T", json!({})), Reply::text("2")])
+        .when_attempts("b", [slow, Reply::text("Now.")])
+        .otherwise([Reply::text("Eh?")]);
+    says(file, &model);
+}
+
+#[test]
+fn the_layout_is_free() {
+    let expected = Script::new().when("a", [Reply::text("b"), Reply::text("c")]);
+    says("when \"a\" say \"b\" then say \"c\"", &expected);
+    says("\u{feff}when \"a\"\r\n\tsay \"b\"\r\n\r\n\tthen\r\n\tsay \"c\"#x\r\n", &expected);
+    says("# x\n   when \"a\"#\n say\t\"b\"\nthen # x\nsay \"c\"\n#", &expected);
+    says("", &Script::new());
+    says("\n# nothing\n\n", &Script::new());
+}
+
+#[test]
+fn a_version_is_kept() {
+    assert_eq!(script_file::parse("version 2.1.325").unwrap().version.as_deref(), Some("2.1.325"));
+    assert_eq!(script_file::parse("").unwrap().version, None);
+}
+
+#[test]
+fn every_point_can_be_said() {
+    let kind = |kind: &str| kind.to_owned();
+    breaks("at start hang", [(Point::Start, Trouble::Hang)]);
+    breaks("before result hang", [(Point::Before(kind("result"), 1), Trouble::Hang)]);
+    breaks("after system/init 2 hang", [(Point::After(kind("system/init"), 2), Trouble::Hang)]);
+    breaks("after * 100 hang", [(Point::After(kind("*"), 100), Trouble::Hang)]);
+    breaks(
+        "on control_request/initialize hang",
+        [(Point::Read(kind("control_request/initialize"), 1), Trouble::Hang)],
+    );
+}
+
+#[test]
+fn every_trouble_can_be_said() {
+    let check = |text: &str, trouble: Trouble| {
+        breaks(&format!("at start {text}"), [(Point::Start, trouble)]);
+    };
+    let bytes = |bytes: &[u8]| Trouble::Bytes(bytes.to_vec());
+    check("exit 3", Trouble::Exit(3));
+    check("signal SIGKILL", Trouble::Signal(9));
+    check("signal TERM", Trouble::Signal(15));
+    check("signal 64", Trouble::Signal(64));
+    check("hang", Trouble::Hang);
+    check("ignore-sigterm", Trouble::IgnoreTerminate);
+    check(r#"bytes "{\"a\":\xff\x00é\n""#, bytes(b"{\"a\":\xff\x00\xc3\xa9\n"));
+    check(r#"line "{}""#, bytes(b"{}\n"));
+    check("garbage", bytes(b"this is not JSON\n"));
+    check("garbage-utf8", bytes(b"\xff\xfe\xc3( is not UTF-8\n"));
+    check("long-line 10mb", Trouble::LongLine(10 * 1024 * 1024));
+    check("long-line 64kb", Trouble::LongLine(64 * 1024));
+    check("messages 1000", Trouble::Messages(1000));
+    check("deltas 1000", Trouble::Deltas(1000));
+    check("stderr 300", Trouble::Stderr(300));
+    check("pause 200ms", Trouble::Pause(Duration::from_millis(200)));
+    check("close-stdout", Trouble::CloseStdout);
+    check("leave-grandchild 5s", Trouble::LeaveGrandchild(Duration::from_secs(5)));
+    check("stop-reading", Trouble::StopReading);
+}
+
+#[test]
+fn the_line_that_comes_can_be_changed() {
+    let check = |text: &str, trouble: Trouble| {
+        let point = Point::Before("result".to_owned(), 1);
+        breaks(&format!("before result {text}"), [(point, trouble)]);
+    };
+    check("swallow", Trouble::Swallow);
+    check("twice", Trouble::Twice);
+    check("behind", Trouble::Behind);
+    check("wrong-id", Trouble::WrongId);
+    check("wrong-shape", Trouble::WrongShape);
+}
+
+#[test]
+fn troubles_of_one_line_strike_at_one_point() {
+    let result = || Point::Before("result".to_owned(), 1);
+    breaks(
+        "before result pause 1s exit 3 # enough\n at start hang",
+        [
+            (result(), Trouble::Pause(Duration::from_secs(1))),
+            (result(), Trouble::Exit(3)),
+            (Point::Start, Trouble::Hang),
+        ],
+    );
+}
+
+#[test]
+fn the_example_is_a_script() {
+    let script = script_file::parse(script_file::EXAMPLE).unwrap();
+    assert_eq!(script.version.as_deref(), Some("2.1.325"));
+    assert!(!script.faults.is_empty());
+}
+
+/// The mistake is told at this place, with this expectation.
+#[track_caller]
+fn mistake(file: &str, line: usize, column: usize, expected: &str, found: &str) -> ScriptError {
+    let error = script_file::parse(file).expect_err(file);
+    assert_eq!((error.line(), error.column()), (line, column), "{error}");
+    assert_eq!(error.expected(), expected, "{error}");
+    assert_eq!(error.found(), found, "{error}");
+    error
+}
+
+const SECTION: &str = "`version`, `when`, `otherwise` or `faults`";
+const STEP: &str = "a step of an answer such as `say`, or `then`, or a section";
+const CONTENT: &str = "content such as `say`, or `error`, or `nothing`";
+const TEXT: &str = "a text in quotes";
+const CLOSED: &str = "a quote that ends the text before the line ends";
+const TROUBLE: &str = "a trouble such as `exit` or `pause`";
+const KIND: &str = "a kind of line such as `result`, `system/init` or `*`";
+const DURATION: &str = "a duration such as `200ms` or `2s`";
+const SIZE: &str = "a size such as `10`, `64kb` or `10mb`";
+
+#[test]
+fn a_mistake_in_a_section_is_told() {
+    mistake("say \"x\"", 1, 1, SECTION, "`say`");
+    mistake("\n  \"x\"", 2, 3, SECTION, "`\"x\"`");
+    mistake("version", 1, 8, "a version such as `2.1.325`", "the end of the script");
+    mistake("version 2.1", 1, 9, "a version such as `2.1.325`", "`2.1`");
+    mistake("version 1.2.3\nversion 1.2.4", 2, 1, "one `version` at most", "`version`");
+    mistake("when hello say \"x\"", 1, 6, TEXT, "`hello`");
+    mistake("when # x\n\"a\" say \"x\"", 1, 5, TEXT, "the end of the line");
+    mistake("when \"\"\nsay \"x\"", 1, 6, "a text that is not empty", "`\"\"`");
+    mistake("otherwise say \"x\"\notherwise", 2, 1, "one `otherwise` at most", "`otherwise`");
+}
+
+#[test]
+fn a_mistake_in_an_answer_is_told() {
+    mistake("otherwise", 1, 10, CONTENT, "the end of the script");
+    mistake("when \"a\"\nwhen \"b\" say \"x\"", 2, 1, CONTENT, "`when`");
+    mistake("otherwise\n  then\n  say \"x\"", 2, 3, CONTENT, "`then`");
+    mistake("otherwise\n  say \"x\" then hold\n\n", 4, 1, CONTENT, "the end of the script");
+    mistake("otherwise\n  say 42", 2, 7, TEXT, "`42`");
+    mistake("otherwise\n  say\n  \"x\"", 2, 6, TEXT, "the end of the line");
+    mistake("otherwise say \"x\r\n\"", 1, 17, CLOSED, "the end of the line");
+    mistake("otherwise say \"x\\\"", 1, 19, CLOSED, "the end of the script");
+    mistake("otherwise say \"é\\q\"", 1, 17, "an escape of JSON such as `\\n`", "`\\q`");
+    mistake(
+        "otherwise say \"\\x41\"",
+        1,
+        16,
+        "an escape of JSON (`\\x` is for `bytes` and `line`)",
+        "`\\x`",
+    );
+    mistake("otherwise say \"\\u12\"", 1, 16, "`\\u` and four hexadecimal digits", "`\\u`");
+    let halves = "both halves of a surrogate pair (`raw` takes one)";
+    mistake("otherwise say \"\\ud83d!\"", 1, 16, halves, "`\\u`");
+    mistake("otherwise say \"\\ude00\"", 1, 16, halves, "`\\u`");
+    mistake("otherwise error 200 x \"y\"", 1, 17, "a status from 400 to 599", "`200`");
+    mistake("otherwise error 500 {", 1, 21, "a kind of error such as `overloaded_error`", "`{`");
+    mistake("otherwise error 500 x say \"y\"", 1, 23, TEXT, "`say`");
+    let no_content = "`then`, because an error has no content";
+    mistake("otherwise error 500 x \"y\" say \"z\"", 1, 27, no_content, "`say`");
+    let first = "`error` as the first step of its answer";
+    mistake("otherwise hold error 500 x \"y\"", 1, 16, first, "`error`");
+    mistake("otherwise usage 10\n5", 1, 19, "a number of output tokens", "the end of the line");
+    mistake("otherwise usage -1 5", 1, 17, "a number of input tokens", "`-1`");
+    mistake("otherwise deltas-of 0", 1, 21, "a number of characters from 1", "`0`");
+    mistake("otherwise pause-before 200", 1, 24, DURATION, "`200`");
+    mistake("otherwise pause-between 1.5s", 1, 25, DURATION, "`1.5s`");
+    mistake(
+        "otherwise retry-after 99999999999999999999",
+        1,
+        23,
+        "a number of seconds",
+        "`99999999999999999999`",
+    );
+}
+
+#[test]
+fn a_mistake_in_json_is_told_where_it_is() {
+    mistake("otherwise call {}", 1, 16, "the name of a tool", "`{}`");
+    mistake("otherwise call T [1]", 1, 18, STEP, "`[1]`");
+    mistake("otherwise call T {\"a\": 1", 1, 18, "a JSON object that is closed", "`{\"a\":`");
+    mistake("otherwise call T {a: 1}", 1, 19, "valid JSON (key must be a string)", "`a:`");
+    mistake(
+        "otherwise\n call T {\"a\": 1,\n   \"é\": nil}",
+        3,
+        10,
+        "valid JSON (expected ident)",
+        "`il}`",
+    );
+    mistake(
+        "otherwise call T {\"a\": 1\n  then\n  say \"x\"",
+        2,
+        3,
+        "valid JSON (expected `,` or `}`)",
+        "`then`",
+    );
+    let deep = format!("otherwise call T {}", "{\"a\":".repeat(500));
+    let error = script_file::parse(&deep).unwrap_err();
+    assert!(error.expected().contains("recursion limit"), "{error}");
+}
+
+#[test]
+fn a_mistake_in_faults_is_told() {
+    mistake("faults exit 3", 1, 8, "`at`, `before`, `after`, `on` or a section", "`exit`");
+    mistake("faults at the-end exit 3", 1, 11, "`start`", "`the-end`");
+    mistake("faults before exit 3", 1, 15, KIND, "`exit`");
+    mistake("faults before \"result\" exit 3", 1, 15, KIND, "`\"result\"`");
+    mistake("faults before result, exit 3", 1, 15, KIND, "`result,`");
+    mistake("faults before result 0 exit 3", 1, 22, "a number from 1", "`0`");
+    mistake("faults before result\nexit 3", 1, 21, TROUBLE, "the end of the line");
+    mistake("faults before result exit 3 before", 1, 29, TROUBLE, "`before`");
+    let no_line = "a trouble that needs no line, because only `before` has one";
+    mistake("faults at start pause 1s twice", 1, 26, no_line, "`twice`");
+    mistake("faults on user swallow", 1, 16, no_line, "`swallow`");
+    mistake("faults after result wrong-id", 1, 21, no_line, "`wrong-id`");
+    mistake("faults at start exit 256", 1, 22, "an exit code from 0 to 255", "`256`");
+    mistake("faults at start signal NOPE", 1, 24, "a signal such as `SIGKILL` or `9`", "`NOPE`");
+    mistake("faults at start pause 2h", 1, 23, DURATION, "`2h`");
+    mistake("faults at start long-line 10gb", 1, 27, SIZE, "`10gb`");
+    mistake("faults at start stderr 99999999999999999mb", 1, 24, SIZE, "`99999999999999999mb`");
+    mistake("faults at start bytes \"\\xg0\"", 1, 24, "`\\x` and two hexadecimal digits", "`\\x`");
+}
+
+#[test]
+fn a_misspelt_word_finds_its_neighbour() {
+    let check = |file: &str, expected: Option<&str>| {
+        let error = script_file::parse(file).unwrap_err();
+        assert_eq!(error.nearest(), expected, "{error}");
+    };
+    check("wehn \"a\"", Some("when"));
+    check("otherwise sya \"x\"", Some("say"));
+    check("otherwise say \"x\" tehn", Some("then"));
+    check("otherwise say \"x\"\nfault", Some("faults"));
+    check("otherwise pause_before 2s", Some("pause-before"));
+    check("faults at strat hang", Some("start"));
+    check("faults befor result hang", Some("before"));
+    check("faults at start hangs", Some("hang"));
+    check("faults at start weather", None);
+}
+
+#[test]
+fn a_mistake_shows_its_line_and_a_caret() {
+    #[track_caller]
+    fn check(file: &str, expected: &str) {
+        assert_eq!(script_file::parse(file).unwrap_err().to_string(), expected);
+    }
+    check(
+        "otherwise\n\tsya \"Hello.\" # x",
+        "line 2, column 2: expected a step of an answer such as `say`, or `then`, or a section, \
+         found `sya`; did you mean `say`?\n\tsya \"Hello.\" # x\n\t^",
+    );
+    check(
+        "otherwise\r\n  say\r\n",
+        "line 2, column 6: expected a text in quotes, found the end of the line\n  say\n     ^",
+    );
+    check(
+        "otherwise\n",
+        "line 2, column 1: expected content such as `say`, or `error`, or `nothing`, \
+         found the end of the script",
+    );
+    let long = format!("otherwise say \"{}\" say {}", "x".repeat(500), "y".repeat(500));
+    let shown = script_file::parse(&long).unwrap_err().to_string();
+    let lines: Vec<_> = shown.lines().collect();
+    assert_eq!(
+        lines[0],
+        format!("line 1, column 522: expected a text in quotes, found `{}…`", "y".repeat(30))
+    );
+    assert_eq!(lines[1], format!("{}\" say {}", "x".repeat(54), "y".repeat(60)));
+    assert_eq!(lines[2], format!("{}^", " ".repeat(60)));
+}
+
+/// Whatever the text, there is a script or a mistake that lies inside of the text.
+fn never_panics(text: &str) {
+    let Err(error) = script_file::parse(text) else { return };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let line = text.split('\n').nth(error.line() - 1).expect("the line exists");
+    assert!(error.column() <= line.chars().count() + 1, "{error}");
+    assert!(error.to_string().contains(error.expected()));
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_parser_panic(text in any::<String>()) {
+        never_panics(&text);
+    }
+
+    #[test]
+    fn no_mixture_of_known_pieces_makes_the_parser_panic(
+        pieces in prop::collection::vec(prop::sample::select(PIECES), 0..30)
+    ) {
+        never_panics(&pieces.concat());
+    }
+
+    #[test]
+    fn no_wound_of_the_example_makes_the_parser_panic(
+        at in any::<prop::sample::Index>(),
+        cut in 0_usize..20,
+        put in "[\\PC\n]{0,3}",
+    ) {
+        let mut text: Vec<char> = script_file::EXAMPLE.chars().collect();
+        let at = at.index(text.len());
+        let end = (at + cut).min(text.len());
+        text.splice(at..end, put.chars());
+        never_panics(&text.into_iter().collect::<String>());
+    }
+}
+
+const PIECES: &[&str] = &[
+    " ",
+    "\n",
+    "\r\n",
+    "\t",
+    "#",
+    "\"",
+    "\"\"",
+    "\"a\"",
+    "\\",
+    "\"\\u",
+    "d83d",
+    "\\ud83d\\udc00",
+    "é",
+    "{",
+    "}",
+    "{}",
+    "[",
+    "{\"a\":",
+    "1",
+    "0",
+    "2s",
+    "10mb",
+    "3.4.5",
+    "when ",
+    "otherwise ",
+    "version ",
+    "faults ",
+    "attempts ",
+    "then ",
+    "say ",
+    "call T ",
+    "raw ",
+    "error 500 x ",
+    "hold ",
+    "usage ",
+    "nothing ",
+    "at start ",
+    "before ",
+    "after result ",
+    "on ",
+    "exit ",
+    "bytes \"\\x",
+    "pause ",
+    "signal ",
+    "\u{feff}",
+    "\u{2028}",
+    "😀",
+];
