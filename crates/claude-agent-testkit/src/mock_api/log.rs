@@ -18,6 +18,12 @@ pub(crate) struct RequestLog {
 }
 
 impl RequestLog {
+    /// A log that keeps no more than this.
+    pub(crate) fn keeping(limit: usize) -> Self {
+        let entries = Entries { limit, ..Entries::default() };
+        Self { entries: Mutex::new(entries), arrived: Notify::new() }
+    }
+
     pub(crate) fn record(&self, request: Arc<ApiRequest>) {
         self.entries().push(request);
         self.arrived.notify_waiters();
@@ -55,15 +61,21 @@ impl RequestLog {
     }
 }
 
-#[derive(Default)]
 struct Entries {
+    limit: usize,
     kept: VecDeque<Arc<ApiRequest>>,
     dropped: u64,
 }
 
+impl Default for Entries {
+    fn default() -> Self {
+        Self { limit: KEPT, kept: VecDeque::new(), dropped: 0 }
+    }
+}
+
 impl Entries {
     fn push(&mut self, request: Arc<ApiRequest>) {
-        if self.kept.len() == KEPT {
+        if self.kept.len() == self.limit {
             self.kept.pop_front();
             self.dropped += 1;
         }

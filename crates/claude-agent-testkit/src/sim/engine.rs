@@ -5,9 +5,11 @@
 //! *worker* runs one turn after the other. What goes on in the background has tasks of its own,
 //! which end with the engine.
 
+use std::fs;
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use claude_wire::{Frame, Framer};
@@ -50,6 +52,8 @@ pub(super) struct Engine {
     pub(super) writing: Busy,
     /// Lines of the host that were read and not dealt with.
     pub(super) unread: Busy,
+    /// The directory for temporary files, once there is one.
+    pub(super) temporary: OnceLock<PathBuf>,
     state: Mutex<State>,
     tasks: Mutex<JoinSet<()>>,
 }
@@ -71,6 +75,10 @@ struct Reaper<'a>(&'a Engine);
 impl Drop for Reaper<'_> {
     fn drop(&mut self) {
         self.0.tasks().abort_all();
+        if let Some(directory) = self.0.temporary.get() {
+            // What cannot be removed is left to the system's housekeeping.
+            fs::remove_dir_all(directory).ok();
+        }
     }
 }
 
@@ -105,6 +113,7 @@ impl Engine {
             floor: Arc::default(),
             writing: Busy::default(),
             unread: Busy::default(),
+            temporary: OnceLock::new(),
             state: Mutex::new(state),
             tasks: Mutex::default(),
         })
@@ -216,8 +225,12 @@ impl Engine {
             if !open && frame.is_none() {
                 frame = framer.finish();
             }
-            while let Some(Frame::Line(line)) = frame {
-                self.take_line(&line, &inbox).await;
+            while let Some(next) = frame {
+                match next {
+                    Frame::Line(line) => self.take_line(&line, &inbox).await,
+                    // Nothing that a host has to say is that long.
+                    _ => drop(inbox.send(Inbound::Garbage(usize::MAX)).await),
+                }
                 frame = framer.next_frame();
             }
         }

@@ -15,6 +15,10 @@ use crate::mock_api::log::RequestLog;
 use crate::mock_api::reply::Block;
 use crate::mock_api::{ApiRequest, Reply, Script};
 
+/// How many requests are kept. Each holds the whole conversation, so that a long one would fill the
+/// memory.
+const KEPT: usize = 100;
+
 /// The model behind a simulated CLI, seen from outside. Clones are the same model.
 ///
 /// It offers what [`MockApi`](crate::mock_api::MockApi) offers to tests of the real CLI, so that a
@@ -41,11 +45,11 @@ enum Behind {
 impl Model {
     pub(super) fn new(script: Script) -> Self {
         let behind = RwLock::new(Behind::Script(Arc::new(script)));
-        let shared = Shared { behind, log: RequestLog::default(), release: Arc::default() };
+        let shared = Shared { behind, log: RequestLog::keeping(KEPT), release: Arc::default() };
         Self { shared: Arc::new(shared) }
     }
 
-    /// What the model was asked so far, oldest first.
+    /// What the model was asked so far, oldest first. The newest 100 requests are kept.
     pub fn requests(&self) -> Vec<ApiRequest> {
         self.shared.log.all().iter().map(|request| ApiRequest::clone(request)).collect()
     }

@@ -260,10 +260,13 @@ impl Engine {
         self.temporary_directory().join("tasks").join(format!("{id}.output"))
     }
 
-    /// A directory of this session below that for temporary files.
-    pub(super) fn temporary_directory(&self) -> PathBuf {
-        let named = self.launch.var("CLAUDE_CODE_TMPDIR").or(self.launch.var("TMPDIR"));
-        let base = named.map_or_else(std::env::temp_dir, PathBuf::from);
-        base.join("claude-sim").join(&self.state().session_id)
+    /// A directory of this session below that for temporary files. It goes when the CLI goes.
+    fn temporary_directory(&self) -> PathBuf {
+        let path = self.temporary.get_or_init(|| {
+            let named = self.launch.var("CLAUDE_CODE_TMPDIR").or(self.launch.var("TMPDIR"));
+            let base = named.map_or_else(std::env::temp_dir, PathBuf::from);
+            base.join("claude-sim").join(self.session_id())
+        });
+        path.clone()
     }
 }

@@ -58,7 +58,9 @@ impl Engine {
         let mut cut_short = 0;
         loop {
             let requests = scope.counts.requests.load(Ordering::Relaxed);
-            if let Some(limit) = self.launch.max_turns.filter(|limit| requests >= *limit) {
+            if let Some(limit) =
+                self.launch.max_turns.filter(|limit| !scope.is_agent() && requests >= *limit)
+            {
                 return End::MaxTurns(limit);
             }
             self.tell_requesting(scope).await;

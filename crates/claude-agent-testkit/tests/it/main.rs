@@ -1,5 +1,12 @@
 //! Tests of the test kit.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::similar_names,
+    reason = "in a test a panic is the way to fail"
+)]
+
 mod faults;
 mod mock_api;
 mod player;
