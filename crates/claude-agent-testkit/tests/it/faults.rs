@@ -294,7 +294,7 @@ mod as_a_process {
 
     #[tokio::test]
     async fn a_grandchild_holds_stdout_open() {
-        let (mut child, _folder) = process("after control_response leave-grandchild 2s");
+        let (mut child, _folder) = process("after control_response leave-grandchild 4s");
         first_line(&mut child).await;
         let status = timeout(LIMIT, child.wait()).await.unwrap().unwrap();
         assert_eq!(status.code(), Some(0));
