@@ -48,6 +48,7 @@ mod json;
 pub mod launch;
 pub mod message;
 mod repair;
+pub mod session;
 
 pub use envelope::Envelope;
 pub use error::DecodeError;

@@ -17,5 +17,6 @@ mod framing;
 mod launch;
 mod purity;
 mod recording;
+mod run_end;
 mod typed_messages;
 mod unions;

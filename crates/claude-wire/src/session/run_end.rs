@@ -1,0 +1,303 @@
+//! When a one-shot run is over, and how it ended.
+//!
+//! The CLI goes on after its result as long as stdin is open, a background agent may start another
+//! turn, a process may die or hold its pipes open: each has its row in a table, and the tests are
+//! that table.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::envelope::Envelope;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Exit {
+    /// With this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+/// The limits of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunEndLimits {
+    /// How long the process may live after it closed stdout, or after stdin was closed.
+    pub exit_grace: Duration,
+    /// How long background work may hold the run after a result; none if there is no limit.
+    pub background_ceiling: Option<Duration>,
+    /// How long a stdout that another process holds open is read after the last byte.
+    pub held_open_quiet: Duration,
+    /// How long it is read at most.
+    pub held_open_most: Duration,
+    /// How long the CLI may be silent before its result; none if it may for ever.
+    pub idle_timeout: Option<Duration>,
+}
+
+impl Default for RunEndLimits {
+    fn default() -> Self {
+        Self {
+            exit_grace: Duration::from_secs(5),
+            background_ceiling: Some(Duration::from_secs(600)),
+            held_open_quiet: Duration::from_millis(100),
+            held_open_most: Duration::from_secs(2),
+            idle_timeout: None,
+        }
+    }
+}
+
+/// What happened, with the time since the start of the run.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum RunEvent<'a> {
+    /// A line came.
+    Line(&'a Envelope<'a>),
+    /// Bytes came that are no line of the protocol.
+    OtherOutput,
+    /// Stdout is at its end, or cannot be read any more.
+    EndOfOutput,
+    /// The process ended.
+    Exited(Exit),
+    /// The CLI asked the host something.
+    CallbackOpened,
+    /// The host answered, or the CLI withdrew its question.
+    CallbackClosed,
+    /// Time passed.
+    Tick,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RunStep {
+    /// Go on; if there is a time, look again then at the latest.
+    GoOn(Option<Duration>),
+    /// Close stdin, and go on.
+    CloseInput,
+    /// Stop the process, and go on until it has ended.
+    Stop,
+    /// The run is over.
+    End(Ending),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ending {
+    /// Without an error; what the host should know besides.
+    Finished(Vec<RunWarning>),
+    /// The process failed before any result.
+    ProcessFailed {
+        /// How it ended.
+        exit: Exit,
+        /// Whether it had to be stopped because it closed stdout and lived on.
+        stopped: bool,
+        /// Whether it had written nothing at all.
+        silent: bool,
+    },
+    /// The CLI was silent for longer than allowed, before any result.
+    IdleTimeout,
+}
+
+/// What the host should know of a run that ended without an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RunWarning {
+    /// The exit was not a success although the last result was none of an error.
+    NonZeroExitAfterResult(Exit),
+    /// Another process held stdout open.
+    StdoutHeldOpen,
+    /// The process had to be stopped after its result.
+    StoppedAfterResult,
+    /// There was output but no result.
+    ExitWithoutResult,
+    /// There was no output at all.
+    EmptyOutput,
+}
+
+/// The state of a run.
+#[derive(Debug)]
+pub struct RunEnd {
+    limits: RunEndLimits,
+    /// When the last byte came.
+    last_output: Duration,
+    any_output: bool,
+    /// Whether the last result was an error; none before the first.
+    last_result: Option<LastResult>,
+    session: SessionReport,
+    open_tasks: BTreeSet<String>,
+    open_callbacks: usize,
+    input_closed: Option<Duration>,
+    output_ended: Option<Duration>,
+    exited: Option<(Exit, Duration)>,
+    stop_ordered: bool,
+    timed_out: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LastResult {
+    is_error: bool,
+    at: Duration,
+}
+
+/// What the CLI says of its own state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum SessionReport {
+    /// It says nothing.
+    None,
+    Busy,
+    Idle,
+}
+
+impl RunEnd {
+    /// A run that begins.
+    pub fn new(limits: RunEndLimits) -> Self {
+        Self {
+            limits,
+            last_output: Duration::ZERO,
+            any_output: false,
+            last_result: None,
+            session: SessionReport::None,
+            open_tasks: BTreeSet::new(),
+            open_callbacks: 0,
+            input_closed: None,
+            output_ended: None,
+            exited: None,
+            stop_ordered: false,
+            timed_out: false,
+        }
+    }
+
+    /// Takes an event at `now` and says what to do. After `End` it says `End` for ever.
+    pub fn on(&mut self, event: &RunEvent<'_>, now: Duration) -> RunStep {
+        match event {
+            RunEvent::Line(envelope) => self.line(envelope, now),
+            RunEvent::OtherOutput => self.output(now),
+            RunEvent::EndOfOutput => drop(self.output_ended.get_or_insert(now)),
+            RunEvent::Exited(exit) => drop(self.exited.get_or_insert((*exit, now))),
+            RunEvent::CallbackOpened => self.open_callbacks += 1,
+            RunEvent::CallbackClosed => {
+                self.open_callbacks = self.open_callbacks.saturating_sub(1);
+            }
+            RunEvent::Tick => {}
+        }
+        self.step(now)
+    }
+
+    fn output(&mut self, now: Duration) {
+        self.any_output = true;
+        self.last_output = now;
+    }
+
+    fn line(&mut self, line: &Envelope<'_>, now: Duration) {
+        self.output(now);
+        match (&*line.kind, line.subtype.as_deref()) {
+            ("result", _) => {
+                self.last_result = Some(LastResult { is_error: line.is_error, at: now });
+            }
+            ("system", Some("session_state_changed")) => {
+                let idle = line.state.as_deref() == Some("idle");
+                self.session = if idle { SessionReport::Idle } else { SessionReport::Busy };
+            }
+            ("system", Some("task_started")) => {
+                // Shells do not hold a run: some of them are servers.
+                let holds =
+                    matches!(line.task_type.as_deref(), Some("local_agent" | "local_workflow"));
+                if let Some(task) = line.task_id.as_deref().filter(|_| holds) {
+                    self.open_tasks.insert(task.to_owned());
+                }
+            }
+            ("system", Some("task_notification" | "task_updated")) => {
+                let over = line.status.as_deref().is_some_and(|status| {
+                    matches!(status, "completed" | "failed" | "killed" | "stopped")
+                });
+                if let Some(task) = line.task_id.as_deref().filter(|_| over) {
+                    self.open_tasks.remove(task);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, now: Duration) -> RunStep {
+        if let Some((exit, at)) = self.exited {
+            return match (self.output_ended, self.held_open_until(at)) {
+                (Some(_), _) => RunStep::End(self.ending(exit, false)),
+                (None, until) if until <= now => RunStep::End(self.ending(exit, true)),
+                (None, until) => RunStep::GoOn(Some(until)),
+            };
+        }
+        if !self.stop_ordered && self.deadline().is_some_and(|deadline| deadline <= now) {
+            self.stop_ordered = true;
+            self.timed_out = self.last_result.is_none() && self.output_ended.is_none();
+            return RunStep::Stop;
+        }
+        if self.is_settled() && self.input_closed.is_none() {
+            self.input_closed = Some(now);
+            return RunStep::CloseInput;
+        }
+        let deadline = if self.stop_ordered { None } else { self.deadline() };
+        RunStep::GoOn(deadline)
+    }
+
+    /// Whether nothing more is to come: a result was seen, the host owes no answer, and the CLI
+    /// says that it is idle, or says nothing and runs no agent.
+    fn is_settled(&self) -> bool {
+        let quiet = match self.session {
+            SessionReport::Idle => true,
+            SessionReport::Busy => false,
+            SessionReport::None => self.open_tasks.is_empty(),
+        };
+        self.last_result.is_some() && self.open_callbacks == 0 && quiet
+    }
+
+    /// When the process must be stopped, if it does not end before.
+    fn deadline(&self) -> Option<Duration> {
+        let grace = self.limits.exit_grace;
+        let after_output = self.output_ended.map(|at| at + grace);
+        // A turn that the CLI began after that, for a shell that ended, may be finished.
+        let waits_for_nothing = self.session != SessionReport::Busy;
+        let after_input = self
+            .input_closed
+            .filter(|_| waits_for_nothing)
+            .map(|at| at.max(self.last_output) + grace);
+        let ceiling = match (self.last_result, self.limits.background_ceiling) {
+            (Some(result), Some(ceiling)) => Some(result.at + ceiling),
+            _ => None,
+        };
+        let idle = match (self.last_result, self.limits.idle_timeout) {
+            (None, Some(limit)) => Some(self.last_output + limit),
+            _ => None,
+        };
+        [after_output, after_input, ceiling, idle].into_iter().flatten().min()
+    }
+
+    /// Until when a stdout is read that outlived its process.
+    fn held_open_until(&self, exited: Duration) -> Duration {
+        let quiet = self.last_output.max(exited) + self.limits.held_open_quiet;
+        quiet.min(exited + self.limits.held_open_most)
+    }
+
+    fn ending(&self, exit: Exit, held_open: bool) -> Ending {
+        let mut warnings = Vec::new();
+        if held_open {
+            warnings.push(RunWarning::StdoutHeldOpen);
+        }
+        match self.last_result {
+            Some(_) if self.stop_ordered => warnings.push(RunWarning::StoppedAfterResult),
+            Some(result) if exit != Exit::Code(0) && !result.is_error => {
+                warnings.push(RunWarning::NonZeroExitAfterResult(exit));
+            }
+            Some(_) => {}
+            None if self.timed_out => return Ending::IdleTimeout,
+            None if exit != Exit::Code(0) || self.stop_ordered => {
+                let (stopped, silent) = (self.stop_ordered, !self.any_output);
+                return Ending::ProcessFailed { exit, stopped, silent };
+            }
+            None if self.any_output => warnings.push(RunWarning::ExitWithoutResult),
+            None => warnings.push(RunWarning::EmptyOutput),
+        }
+        Ending::Finished(warnings)
+    }
+}
