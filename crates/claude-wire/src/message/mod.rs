@@ -2,6 +2,7 @@
 
 mod assistant;
 mod notice;
+mod partial;
 mod result;
 mod stream_event;
 mod system;
@@ -20,6 +21,7 @@ use crate::schema::{Undecodable, isolate};
 
 pub use assistant::*;
 pub use notice::*;
+pub use partial::{Accumulator, BlockPlace, Update};
 pub use result::*;
 pub use stream_event::*;
 pub use system::*;

@@ -15,6 +15,7 @@ mod corpus;
 mod envelope;
 mod framing;
 mod launch;
+mod partial;
 mod purity;
 mod recording;
 mod run_end;
