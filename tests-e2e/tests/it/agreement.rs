@@ -18,6 +18,9 @@ const ALLOWED: &str = include_str!("../../allowed_differences.md");
 static TABLE: Mutex<BTreeMap<&'static str, BTreeMap<&'static str, Outcome>>> =
     Mutex::new(BTreeMap::new());
 
+/// Tries that failed, also those that were followed by one that did not.
+static FAILED_TRIES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
 struct Outcome {
     allowed: usize,
     refused: usize,
@@ -50,6 +53,13 @@ pub(crate) fn check(
     }
     let lines: Vec<String> = refused.iter().map(ToString::to_string).collect();
     Err(format!("differs from the recording of the real CLI:\n{}", lines.join("\n")))
+}
+
+/// Notes a try that failed, so that one that goes well afterwards does not hide it.
+pub(crate) fn note_failed_try(backend: &str, scenario: &str, fault: &str) {
+    let beginning: Vec<&str> = fault.lines().take(6).collect();
+    let mut tries = FAILED_TRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    tries.push(format!("{backend}::{scenario}: {}", beginning.join(" | ")));
 }
 
 /// What the whole corpus shows of each kind of line.
@@ -89,4 +99,7 @@ pub(crate) fn print(backends: &[&str]) {
         });
         println!("{scenario:44}{}", cells.collect::<String>());
     }
+    let tries = FAILED_TRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    println!("{} failed tries", tries.len());
+    tries.iter().for_each(|failed| println!("  {failed}"));
 }

@@ -76,6 +76,7 @@ fn play(
             Ok(()) => return Ok(()),
             Err(told) => fault = told,
         }
+        agreement::note_failed_try(name, scenario.name, &fault);
     }
     Err(fault.into())
 }
