@@ -6,6 +6,7 @@
 //! - [`drift`]: how a new recording differs in shape from the stored one.
 //! - [`corpus`]: where recordings are stored.
 //! - [`decoded`]: whether every line of a recording decodes.
+//! - [`stage`]: where the SDK is tried.
 //! - [`compare`]: whether two CLIs said the same.
 
 pub mod compare;
@@ -15,3 +16,4 @@ pub mod drift;
 pub mod real_cli;
 pub mod scenario;
 pub mod scrub;
+pub mod stage;

@@ -2,6 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use claude_wire::id::{RequestId, SessionId};
+use claude_wire::launch::Problem;
+use claude_wire::session::Exit;
+
+use crate::cli::CliVersion;
 
 /// What went wrong: a kind to decide by, facts to look at, a text for people.
 ///
@@ -15,7 +23,32 @@ pub struct Error {
 struct Inner {
     kind: ErrorKind,
     message: String,
+    hint: Option<String>,
     remedy: Option<String>,
+    facts: Facts,
+}
+
+/// What is known besides the kind. Each error fills in its own.
+#[derive(Clone, Default)]
+pub(crate) struct Facts {
+    pub(crate) exit: Option<Exit>,
+    pub(crate) stopped_by_sdk: bool,
+    pub(crate) stdout_was_empty: bool,
+    pub(crate) stderr_tail: Option<String>,
+    pub(crate) stdout_tail: Option<String>,
+    pub(crate) line: Option<Bytes>,
+    pub(crate) size: Option<u64>,
+    pub(crate) count: Option<usize>,
+    pub(crate) limit: Option<Duration>,
+    pub(crate) session_id: Option<SessionId>,
+    pub(crate) detected: Option<CliVersion>,
+    pub(crate) minimum: Option<CliVersion>,
+    pub(crate) flag: Option<String>,
+    pub(crate) output: Option<String>,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) operation: Option<String>,
+    pub(crate) request_id: Option<RequestId>,
+    pub(crate) code: Option<String>,
 }
 
 /// A result with this crate's error.
@@ -33,17 +66,97 @@ pub enum ErrorKind {
     UnknownCliVersion,
     /// The CLI could not be asked for its version.
     VersionDetection,
+    /// Options contradict each other or cannot be passed on.
+    InvalidOptions,
+    /// There is no Tokio runtime to work on.
+    NoRuntime,
+    /// The process could not be started.
+    SpawnFailed,
+    /// The CLI did not answer the handshake in time.
+    InitializeTimeout,
+    /// The CLI refused the handshake.
+    InitializeRejected,
+    /// The process ended before the handshake did.
+    ExitedDuringInit,
+    /// The process ended before its result, or in the middle of a session.
+    ProcessFailed,
+    /// The process ended with a failure although its result was none, and that counts as an error
+    /// (`strict_exit_status`).
+    NonZeroExit,
+    /// The CLI was silent for longer than `idle_timeout` allows.
+    IdleTimeout,
+    /// The CLI wrote a line longer than `max_line_bytes`.
+    LineTooLong,
+    /// The CLI wrote several lines in a row that are not of the protocol.
+    TooManyDecodeErrors,
+    /// The runtime that the run lived on is gone.
+    RuntimeGone,
+    /// Messages were not read for so long that they had to be dropped.
+    Lagged,
+    /// The CLI refused an operation.
+    ControlRejected,
+    /// The CLI did not answer an operation in time; it may have taken effect.
+    ControlTimeout,
+    /// The CLI does not know an operation.
+    Unsupported,
+    /// The process or its pipe is gone.
+    TransportClosed,
+    /// The session was stopped.
+    SessionStopped,
+    /// The input of the session was ended.
+    InputEnded,
+    /// The handshake failed before the operation was sent.
+    NotInitialized,
+    /// Too many operations wait for the handshake.
+    InitQueueFull,
+    /// Too many operations wait for their answers, or too much waits to be written.
+    TooManyPending,
+    /// The answer to an operation was longer than `max_line_bytes`.
+    AnswerTooLarge,
+    /// The answer to an operation could not be made out.
+    UndecodableAnswer,
+    /// Files cannot be put back because they are not checkpointed.
+    CheckpointingNotEnabled,
+    /// The CLI dropped a message before it became a turn.
+    TurnCancelled,
 }
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        let inner = Inner { kind, message: message.into(), remedy: None };
+        let inner = Inner {
+            kind,
+            message: message.into(),
+            hint: None,
+            remedy: None,
+            facts: Facts::default(),
+        };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// Adds what probably was the cause.
+    pub(crate) fn hint_at(self, hint: impl Into<String>) -> Self {
+        self.change(|inner| inner.hint = Some(hint.into()))
     }
 
     /// Adds what to do about it.
     pub(crate) fn remedy(self, remedy: impl Into<String>) -> Self {
         self.change(|inner| inner.remedy = Some(remedy.into()))
+    }
+
+    /// Adds facts.
+    pub(crate) fn with(self, fill: impl FnOnce(&mut Facts)) -> Self {
+        self.change(|inner| fill(&mut inner.facts))
+    }
+
+    /// The same facts for an operation that cannot be done because of it.
+    pub(crate) fn in_operation(&self, operation: &str) -> Self {
+        let inner = &self.inner;
+        let message = format!("`{operation}` cannot be done, the session is over: {}", inner.message);
+        let mut facts = inner.facts.clone();
+        facts.operation = Some(operation.to_owned());
+        let (hint, remedy) = (inner.hint.clone(), inner.remedy.clone());
+        let inner = Inner { kind: ErrorKind::TransportClosed, message, hint, remedy, facts };
+        Self { inner: Arc::new(inner) }
     }
 
     fn change(mut self, change: impl FnOnce(&mut Inner)) -> Self {
@@ -59,9 +172,104 @@ impl Error {
         self.inner.kind
     }
 
+    /// What probably was the cause, if something points to it.
+    pub fn hint(&self) -> Option<&str> {
+        self.inner.hint.as_deref()
+    }
+
     /// What to do about it, if that is known.
     pub fn suggestion(&self) -> Option<&str> {
         self.inner.remedy.as_deref()
+    }
+
+    /// How the process ended.
+    pub fn exit(&self) -> Option<Exit> {
+        self.inner.facts.exit
+    }
+
+    /// Whether the process ended because it was stopped from here.
+    pub fn stopped_by_sdk(&self) -> bool {
+        self.inner.facts.stopped_by_sdk
+    }
+
+    /// Whether the process had written nothing at all to stdout.
+    pub fn stdout_was_empty(&self) -> bool {
+        self.inner.facts.stdout_was_empty
+    }
+
+    /// The last 64 KiB of stderr, with secrets masked.
+    pub fn stderr_tail(&self) -> Option<&str> {
+        self.inner.facts.stderr_tail.as_deref()
+    }
+
+    /// The last of what stdout said before the handshake ended, with secrets masked.
+    pub fn stdout_tail(&self) -> Option<&str> {
+        self.inner.facts.stdout_tail.as_deref()
+    }
+
+    /// The line that it is about: the last one that was no message.
+    pub fn line(&self) -> Option<&Bytes> {
+        self.inner.facts.line.as_ref()
+    }
+
+    /// The size that was too large, in bytes.
+    pub fn size(&self) -> Option<u64> {
+        self.inner.facts.size
+    }
+
+    /// How many there were.
+    pub fn count(&self) -> Option<usize> {
+        self.inner.facts.count
+    }
+
+    /// The limit that was passed.
+    pub fn limit(&self) -> Option<Duration> {
+        self.inner.facts.limit
+    }
+
+    /// The session, if it was known.
+    pub fn session_id(&self) -> Option<&SessionId> {
+        self.inner.facts.session_id.as_ref()
+    }
+
+    /// The version of the CLI, if it was known.
+    pub fn detected_version(&self) -> Option<CliVersion> {
+        self.inner.facts.detected
+    }
+
+    /// The version that is needed.
+    pub fn minimum_version(&self) -> Option<CliVersion> {
+        self.inner.facts.minimum
+    }
+
+    /// The flag that the CLI does not know.
+    pub fn flag(&self) -> Option<&str> {
+        self.inner.facts.flag.as_deref()
+    }
+
+    /// What the CLI said about it.
+    pub fn output(&self) -> Option<&str> {
+        self.inner.facts.output.as_deref()
+    }
+
+    /// Everything that is wrong with the options.
+    pub fn problems(&self) -> &[Problem] {
+        &self.inner.facts.problems
+    }
+
+    /// The operation that failed.
+    pub fn operation(&self) -> Option<&str> {
+        self.inner.facts.operation.as_deref()
+    }
+
+    /// The request of that operation.
+    pub fn request_id(&self) -> Option<&RequestId> {
+        self.inner.facts.request_id.as_ref()
+    }
+
+    /// The CLI's own code for it.
+    pub fn code(&self) -> Option<&str> {
+        self.inner.facts.code.as_deref()
     }
 }
 
@@ -82,8 +290,45 @@ impl fmt::Debug for Error {
         if let Some(remedy) = &self.inner.remedy {
             debug.field("suggestion", remedy);
         }
-        debug.finish()
+        debug.finish_non_exhaustive()
     }
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compiles only if one error can be told to many waiters on any thread.
+    const fn can_go_everywhere<T: Clone + Send + Sync + 'static>() {}
+    const _: () = can_go_everywhere::<Error>();
+    const _: () = can_go_everywhere::<crate::Warning>();
+
+    #[test]
+    fn an_error_is_one_word() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+        assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn the_text_says_what_happened_and_what_to_do() {
+        let error = Error::new(ErrorKind::SpawnFailed, "it did not start");
+        assert_eq!(error.to_string(), "it did not start");
+        let error = error.remedy("try again").hint_at("it was asleep");
+        assert_eq!(error.to_string(), "it did not start; try again");
+        assert_eq!((error.hint(), error.suggestion()), (Some("it was asleep"), Some("try again")));
+    }
+
+    #[test]
+    fn a_clone_is_the_same_error_and_shows_no_facts_in_debug() {
+        let error = Error::new(ErrorKind::ProcessFailed, "it failed")
+            .with(|facts| facts.stderr_tail = Some("words of stderr".to_owned()));
+        let copy = error.clone();
+        assert_eq!(copy.kind(), error.kind());
+        assert_eq!(copy.stderr_tail(), Some("words of stderr"));
+        let debug = format!("{copy:?}");
+        assert!(debug.contains("ProcessFailed") && debug.contains("it failed"), "{debug}");
+        assert!(!debug.contains("words of stderr"), "{debug}");
+    }
+}

@@ -1,13 +1,46 @@
 //! The Rust SDK for Claude agents. Queries and sessions are being built on `claude-wire`.
 
+mod callback;
 mod cli;
+mod diagnose;
+mod driver;
 mod error;
+mod feed;
 pub mod guide;
-#[cfg_attr(not(test), expect(dead_code, reason = "queries and sessions start their CLI with it"))]
+pub mod hook;
+mod item;
+mod mailbox;
+mod mask;
+mod options;
+pub mod permission;
 mod process;
+mod prompt;
+mod query;
+pub mod question;
+mod random;
+mod reader;
+mod session;
+mod stderr;
+pub mod transport;
+mod turn;
+mod warning;
 
-pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE};
+pub use callback::{BoxError, CancelToken, Fallible, HookContext, PermissionContext};
+pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
+pub use claude_wire::Json;
+pub use claude_wire::control::PermissionMode;
+pub use claude_wire::launch::{EnvironmentPolicy, Problem, SettingsSource, SystemPrompt, ToolSet};
+pub use diagnose::login_missing;
 pub use error::{Error, ErrorKind, Result};
+pub use item::Item;
+pub use options::{Background, Options};
+pub use permission::{Permission, ToolRequest};
+pub use prompt::Prompt;
+pub use query::{Collected, QueryStream, query};
+pub use question::{Answers, Questions};
+pub use session::{Events, Messages, Session, SessionEvent, shutdown_all};
+pub use turn::{Turn, TurnOutcome};
+pub use warning::{Warning, WarningCode};
 
 /// Compiles the examples of the README.
 #[cfg(doctest)]

@@ -1,7 +1,7 @@
 //! Asking an executable for its version, once per process.
 
 use std::collections::HashMap;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
@@ -12,6 +12,10 @@ use super::version::Probe;
 
 /// How long `--version` may take.
 const LIMIT: Duration = Duration::from_secs(5);
+
+/// How often, and how far apart, a file is tried that is being written.
+const BUSY_TRIES: usize = 20;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// More than any version has; a program that prints on and on is cut off here.
 const MOST: u64 = 64 * 1024;
@@ -26,11 +30,16 @@ struct Identity {
     modified: Option<SystemTime>,
 }
 
+impl Identity {
+    fn of(path: &Path) -> Option<Self> {
+        let file = path.metadata().ok()?;
+        Some(Self { path: path.to_owned(), size: file.len(), modified: file.modified().ok() })
+    }
+}
+
 /// Asks for the version, or remembers it. Blocks for up to five seconds.
 pub(crate) fn probe(path: &Path) -> Probe {
-    let Ok(file) = path.metadata() else { return ask(path, LIMIT) };
-    let identity =
-        Identity { path: path.to_owned(), size: file.len(), modified: file.modified().ok() };
+    let Some(identity) = Identity::of(path) else { return ask(path, LIMIT) };
     if let Some(probe) = known().get(&identity) {
         return probe.clone();
     }
@@ -43,18 +52,17 @@ pub(crate) fn probe(path: &Path) -> Probe {
     probe
 }
 
+/// What was found out about this file before. Starts nothing.
+pub(crate) fn remembered(path: &Path) -> Option<Probe> {
+    known().get(&Identity::of(path)?).cloned()
+}
+
 fn known() -> std::sync::MutexGuard<'static, HashMap<Identity, Probe>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn ask(path: &Path, limit: Duration) -> Probe {
-    let child = Command::new(path)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    let mut child = match child {
+    let mut child = match start(path, || thread::sleep(BUSY_PAUSE)) {
         Ok(child) => child,
         Err(error) => return Probe::Failed(format!("it could not be started ({error})")),
     };
@@ -76,6 +84,20 @@ fn ask(path: &Path, limit: Duration) -> Probe {
         }
         (Some(_), Ok(status)) => Probe::Failed(format!("it ended with {status}")),
     }
+}
+
+fn start(path: &Path, mut pause: impl FnMut()) -> io::Result<Child> {
+    let mut command = Command::new(path);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    // A file that is being written cannot be started: an installer at work, or a process just forked
+    // elsewhere in this one, which holds it open for a moment.
+    for _ in 0..BUSY_TRIES {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => pause(),
+            started => return started,
+        }
+    }
+    command.spawn()
 }
 
 /// What the child prints until it closes its output, if it does so in time.
@@ -121,14 +143,32 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let counter = folder.path().join("count");
         let path = script(&folder, &format!("echo x >> {}; echo 1.2.3", counter.display()));
+        assert_eq!(remembered(&path), None);
         for _ in 0..3 {
             probe(&path);
         }
+        assert_eq!(remembered(&path), Some(Probe::Printed("1.2.3\n".to_owned())));
         assert_eq!(fs::read_to_string(&counter).unwrap(), "x\n");
         // Another file at the same place is asked anew.
         script(&folder, &format!("echo y >> {}; echo 1.2.34", counter.display()));
+        assert_eq!(remembered(&path), None);
         assert_eq!(probe(&path), Probe::Printed("1.2.34\n".to_owned()));
         assert_eq!(fs::read_to_string(&counter).unwrap(), "x\ny\n");
+    }
+
+    #[test]
+    fn a_file_that_is_being_written_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = script(&folder, "echo 1.2.3");
+        let mut writing = Some(fs::OpenOptions::new().append(true).open(&path).unwrap());
+        let mut pauses = 0;
+        let child = start(&path, || {
+            pauses += 1;
+            drop(writing.take());
+            thread::sleep(BUSY_PAUSE);
+        });
+        assert!(child.unwrap().wait().unwrap().success());
+        assert!(pauses > 0 || cfg!(not(target_os = "linux")));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub(crate) struct Places {
     pub(crate) path: Option<std::ffi::OsString>,
     /// The home directory.
     pub(crate) home: Option<PathBuf>,
+    /// Whether the names and rules of Windows hold.
+    pub(crate) windows: bool,
 }
 
 impl Places {
@@ -27,6 +29,7 @@ impl Places {
             variable: variable.map(PathBuf::from),
             path: std::env::var_os("PATH"),
             home: std::env::home_dir(),
+            windows: cfg!(windows),
         }
     }
 }
@@ -39,21 +42,26 @@ impl Places {
 /// [`ErrorKind::CliNotFound`], saying where it looked.
 pub(crate) fn find(places: &Places) -> Result<PathBuf> {
     if let Some(path) = &places.explicit {
-        return named(path, "the option `cli_path`");
+        return named(path, "the option `cli_path`", places.windows);
     }
     if let Some(path) = &places.variable {
-        return named(path, "the variable CLAUDE_CLI_PATH");
+        return named(path, "the variable CLAUDE_CLI_PATH", places.windows);
     }
     let mut looked = Vec::new();
     for candidate in candidates(places) {
         if is_executable(&candidate) {
             return Ok(candidate);
         }
-        looked.push(candidate.display().to_string());
+        looked.push(candidate);
     }
+    let batch = places.windows.then(|| looked.iter().map(|path| path.with_extension("cmd")));
+    if let Some(path) = batch.into_iter().flatten().find(|path| path.is_file()) {
+        return Err(refused(&path, "on PATH", BATCH));
+    }
+    let looked: Vec<String> = looked.iter().map(|path| path.display().to_string()).collect();
     Err(Error::new(
         ErrorKind::CliNotFound,
-        format!("no `{NAME}` was found; looked for {}", looked.join(", ")),
+        format!("no `{}` was found; looked for {}", name(places.windows), looked.join(", ")),
     )
     .remedy(
         "install it with `npm install -g @anthropic-ai/claude-code`, or name it with `cli_path` or \
@@ -61,57 +69,70 @@ pub(crate) fn find(places: &Places) -> Result<PathBuf> {
     ))
 }
 
-#[cfg(windows)]
-const NAME: &str = "claude.exe";
-#[cfg(not(windows))]
-const NAME: &str = "claude";
+fn name(windows: bool) -> &'static str {
+    if windows { "claude.exe" } else { "claude" }
+}
 
-fn named(path: &Path, by: &str) -> Result<PathBuf> {
-    let refused = |why: &str| {
-        Err(Error::new(ErrorKind::CliNotFound, format!("{} (named by {by}) {why}", path.display()))
-            .remedy("name the executable of the CLI, or leave it out to have it looked for"))
+/// Its arguments would be read by cmd.exe, which runs what stands in them.
+const BATCH: &str = "is a batch file, to which no arguments can be passed safely";
+
+fn named(path: &Path, by: &str, windows: bool) -> Result<PathBuf> {
+    let by = format!("named by {by}");
+    // A bare name would mean a file here now and one on PATH when it is started, and a relative
+    // path another file in another working directory.
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let why = if !path.exists() {
+        "does not exist"
+    } else if path.is_dir() {
+        "is a directory"
+    } else if windows && is_batch_file(&path) {
+        BATCH
+    } else if !is_executable(&path) {
+        "is not executable"
+    } else {
+        return Ok(path);
     };
-    if !path.exists() {
-        return refused("does not exist");
-    }
-    if path.is_dir() {
-        return refused("is a directory");
-    }
-    if is_batch_file(path) {
-        // Its arguments would be read by cmd.exe, which runs what stands in them.
-        return refused("is a batch file, to which no arguments can be passed safely");
-    }
-    if !is_executable(path) {
-        return refused("is not executable");
-    }
-    Ok(path.to_owned())
+    Err(refused(&path, &by, why))
+}
+
+fn refused(path: &Path, by: &str, why: &str) -> Error {
+    let remedy = if why == BATCH {
+        "name the native program with `cli_path`: `claude.exe`, in the package that npm installed"
+    } else {
+        "name the executable of the CLI, or leave it out to have it looked for"
+    };
+    Error::new(ErrorKind::CliNotFound, format!("{} ({by}) {why}", path.display())).remedy(remedy)
 }
 
 fn candidates(places: &Places) -> impl Iterator<Item = PathBuf> {
+    let name = name(places.windows);
     let empty = OsStr::new("");
     let path = places.path.as_deref().unwrap_or(empty);
     // A relative entry of PATH would mean another program in another directory.
     let on_path: Vec<PathBuf> = std::env::split_paths(path)
         .filter(|directory| directory.is_absolute())
-        .map(|directory| directory.join(NAME))
+        .map(|directory| directory.join(name))
         .collect();
-    let home = |below: &str| places.home.as_ref().map(|home| home.join(below).join(NAME));
+    let home = |below: &str| places.home.as_ref().map(|home| home.join(below).join(name));
     let installed = [
         home(".claude/local"),
         home(".local/bin"),
         home(".npm-global/bin"),
-        Some(Path::new("/usr/local/bin").join(NAME)),
+        Some(Path::new("/usr/local/bin").join(name)),
         home("node_modules/.bin"),
         home(".yarn/bin"),
     ];
     on_path.into_iter().chain(installed.into_iter().flatten())
 }
 
+/// Whether Windows would have cmd.exe run it.
 fn is_batch_file(path: &Path) -> bool {
-    cfg!(windows)
-        && path.extension().is_some_and(|extension| {
-            extension.eq_ignore_ascii_case("cmd") || extension.eq_ignore_ascii_case("bat")
-        })
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // Windows does not count dots and blanks at the end of a name.
+    let ending = name.trim_end_matches(['.', ' ']).rsplit_once('.').map(|(_, ending)| ending);
+    ending.is_some_and(|ending| {
+        ending.eq_ignore_ascii_case("cmd") || ending.eq_ignore_ascii_case("bat")
+    })
 }
 
 #[cfg(unix)]
@@ -122,7 +143,7 @@ fn is_executable(path: &Path) -> bool {
 
 #[cfg(not(unix))]
 fn is_executable(path: &Path) -> bool {
-    path.is_file() && !is_batch_file(path)
+    path.is_file()
 }
 
 #[cfg(test)]
@@ -218,6 +239,53 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::CliNotFound);
         assert!(text.contains(".npm-global/bin/claude"), "{text}");
         assert!(text.contains("npm install -g @anthropic-ai/claude-code"), "{text}");
+    }
+
+    #[test]
+    fn batch_files_are_recognised_by_the_names_that_windows_goes_by() {
+        for (name, batch) in [
+            ("claude.cmd", true),
+            (r"C:\npm\claude.CMD", true),
+            ("claude.bat", true),
+            ("claude.Bat. .", true),
+            (".cmd", true),
+            ("claude.exe", false),
+            ("claude", false),
+            ("claude.cmd.exe", false),
+            ("cmd", false),
+            ("", false),
+        ] {
+            assert_eq!(is_batch_file(Path::new(name)), batch, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn on_windows_a_batch_file_is_refused_with_what_to_do() {
+        let tree = tree(&[("claude.cmd", true), ("a/claude.cmd", true)]);
+        let named = Places {
+            explicit: Some(tree.path().join("claude.cmd")),
+            windows: true,
+            ..places(&tree)
+        };
+        let on_path = Places { windows: true, ..places(&tree) };
+        for places in [named.clone(), on_path] {
+            let error = find(&places).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::CliNotFound);
+            let text = error.to_string();
+            assert!(text.contains("claude.cmd") && text.contains("batch file"), "{text}");
+            assert!(text.contains("`claude.exe`") && text.contains("`cli_path`"), "{text}");
+        }
+        // Elsewhere it is a name like any other.
+        assert!(find(&Places { windows: false, ..named }).is_ok());
+    }
+
+    #[test]
+    fn what_was_named_means_the_same_file_from_everywhere() {
+        let here = std::env::current_dir().unwrap();
+        let places = Places { explicit: Some("src/lib.rs".into()), ..Places::default() };
+        let text = find(&places).unwrap_err().to_string();
+        assert!(text.contains(&here.join("src/lib.rs").display().to_string()), "{text}");
+        assert!(text.contains("not executable"), "{text}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::MINIMUM_FOR_PRINT_MODE;
 use crate::error::{Error, ErrorKind, Result};
 
 /// A version of the CLI. A pre-release counts as the release it leads to.
@@ -67,26 +68,40 @@ pub(crate) fn judge(probe: &Probe, minimum: CliVersion) -> Result<CliVersion> {
     let error = match probe {
         Probe::Printed(text) => match CliVersion::find_in(text) {
             Some(version) if version >= minimum => return Ok(version),
-            Some(version) => return Err(too_old(version, minimum)),
+            Some(version) => return Err(too_old(version, minimum, text)),
             None => Error::new(
                 ErrorKind::UnknownCliVersion,
                 format!("`--version` printed {:?}, which holds no version", shortened(text)),
-            ),
+            )
+            .with(|facts| facts.output = Some(shortened(text))),
         },
         Probe::Failed(reason) => Error::new(
             ErrorKind::VersionDetection,
             format!("the CLI could not be asked for its version: {reason}"),
         ),
     };
-    Err(error.remedy("see that it is the program `claude` and runs by itself"))
+    Err(error.remedy(
+        "see that it is the program `claude` and runs by itself, or use it all the same with the \
+         option `permissive_version_check`",
+    )
+    .with(|facts| facts.minimum = Some(minimum)))
 }
 
-fn too_old(detected: CliVersion, minimum: CliVersion) -> Error {
+fn too_old(detected: CliVersion, minimum: CliVersion, output: &str) -> Error {
+    let mut remedy = "update it with `npm install -g @anthropic-ai/claude-code`".to_owned();
+    if detected >= MINIMUM_FOR_PRINT_MODE {
+        remedy += ", or make do with the one-way form of the option `print_mode`";
+    }
     Error::new(
         ErrorKind::UnsupportedCliVersion,
         format!("the CLI is version {detected}, and at least {minimum} is needed"),
     )
-    .remedy("update it with `npm install -g @anthropic-ai/claude-code`")
+    .remedy(remedy)
+    .with(|facts| {
+        facts.detected = Some(detected);
+        facts.minimum = Some(minimum);
+        facts.output = Some(shortened(output));
+    })
 }
 
 /// The beginning of a text, for an error message.
@@ -142,5 +157,24 @@ mod tests {
             let kind = judge(&probe, minimum).err().map(|error| error.kind());
             assert_eq!(kind, expected, "{probe:?}");
         }
+    }
+
+    #[test]
+    fn errors_carry_what_was_seen_and_name_what_helps() {
+        let minimum = CliVersion::new(2, 0, 0);
+        let judge = |text: &str| judge(&Probe::Printed(text.to_owned()), minimum).unwrap_err();
+        let old = judge("1.9.9 (Claude Code)\n");
+        assert_eq!(old.detected_version(), Some(CliVersion::new(1, 9, 9)));
+        assert_eq!(old.minimum_version(), Some(minimum));
+        assert_eq!(old.output(), Some("1.9.9 (Claude Code)"));
+        let suggestion = old.suggestion().unwrap_or_default();
+        assert!(suggestion.contains("npm install -g @anthropic-ai/claude-code"), "{suggestion}");
+        assert!(suggestion.contains("`print_mode`"), "{suggestion}");
+        // Too old for that as well.
+        assert!(!judge("0.9.9").to_string().contains("print_mode"));
+        let strange = judge(&"é".repeat(1000));
+        assert_eq!(strange.output(), Some("é".repeat(100).as_str()));
+        let suggestion = strange.suggestion().unwrap_or_default();
+        assert!(suggestion.contains("`permissive_version_check`"), "{suggestion}");
     }
 }

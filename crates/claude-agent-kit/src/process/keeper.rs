@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::Instant;
 
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use super::{Handle, Patience, Process, Spec, Started};
 
@@ -18,7 +18,7 @@ pub(super) struct Keeper {
 }
 
 enum Order {
-    Start { spec: Box<Spec>, patience: Patience, reply: mpsc::SyncSender<io::Result<Started>> },
+    Start { spec: Box<Spec>, patience: Patience, reply: oneshot::Sender<io::Result<Started>> },
     End { id: u64, patience: Patience },
 }
 
@@ -41,10 +41,10 @@ impl Keeper {
         Ok(KEEPER.get_or_init(|| Self { orders, wake }))
     }
 
-    pub(super) fn start(&self, spec: Spec, patience: Patience) -> io::Result<Started> {
-        let (reply, answer) = mpsc::sync_channel(1);
+    pub(super) async fn start(&self, spec: Spec, patience: Patience) -> io::Result<Started> {
+        let (reply, answer) = oneshot::channel();
         self.order(Order::Start { spec: Box::new(spec), patience, reply });
-        answer.recv().map_err(|_| io::Error::other("the thread that starts processes is gone"))?
+        answer.await.map_err(|_| io::Error::other("the thread that starts processes is gone"))?
     }
 
     pub(super) fn end(&self, id: u64, patience: Patience) {
@@ -91,6 +91,25 @@ enum Phase {
     Killed,
 }
 
+impl Phase {
+    /// The end as ordered before or as ordered now, whichever comes first.
+    fn hastened(self, patience: Patience, now: Instant) -> Self {
+        let terminate = now + patience.before_terminate;
+        match self {
+            Self::Running => Self::Asked { until: terminate, patience },
+            Self::Asked { until, patience: before } => {
+                let before_kill = before.before_kill.min(patience.before_kill);
+                let patience = Patience { before_kill, ..patience };
+                Self::Asked { until: until.min(terminate), patience }
+            }
+            Self::Terminated { until } => {
+                Self::Terminated { until: until.min(terminate + patience.before_kill) }
+            }
+            Self::Killed => Self::Killed,
+        }
+    }
+}
+
 impl Household {
     fn new(inbox: mpsc::Receiver<Order>, wake: Wake) -> Self {
         Self { inbox, wake, children: HashMap::new(), next_id: 0 }
@@ -121,11 +140,8 @@ impl Household {
                 drop(reply.send(self.start(&spec, patience)));
             }
             Order::End { id, patience } => {
-                if let Some(kept) = self.children.get_mut(&id)
-                    && matches!(kept.phase, Phase::Running)
-                {
-                    let until = Instant::now() + patience.before_terminate;
-                    kept.phase = Phase::Asked { until, patience };
+                if let Some(kept) = self.children.get_mut(&id) {
+                    kept.phase = kept.phase.hastened(patience, Instant::now());
                 }
             }
         }

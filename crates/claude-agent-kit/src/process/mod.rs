@@ -61,11 +61,12 @@ pub(crate) struct Started {
 }
 
 /// A process. Dropping the last handle ends it, SIGTERM first.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Process {
     handle: Arc<Handle>,
 }
 
+#[derive(Debug)]
 struct Handle {
     id: u64,
     pid: u32,
@@ -74,12 +75,12 @@ struct Handle {
 }
 
 impl Process {
-    /// Starts a process. Blocks for as long as starting takes.
+    /// Starts a process. Dropping the future ends what was started meanwhile.
     ///
     /// # Errors
     /// What the system says: the program or the directory does not exist, may not be run, is none.
-    pub(crate) fn start(spec: Spec, patience: Patience) -> io::Result<Started> {
-        Keeper::get()?.start(spec, patience)
+    pub(crate) async fn start(spec: Spec, patience: Patience) -> io::Result<Started> {
+        Keeper::get()?.start(spec, patience).await
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -87,9 +88,14 @@ impl Process {
     }
 
     /// Ends it if it does not end by itself: waits, SIGTERM, waits, SIGKILL. Returns at once; a
-    /// second call changes nothing.
+    /// second call can only hasten it.
     pub(crate) fn end(&self, patience: Patience) {
         self.handle.end(patience);
+    }
+
+    /// The same, with the patience that it was started with.
+    pub(crate) fn end_patiently(&self) {
+        self.handle.end(self.handle.patience);
     }
 
     /// How it ended, if it has.

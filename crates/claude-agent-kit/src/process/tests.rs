@@ -26,12 +26,20 @@ fn shell(script: &str) -> Spec {
 }
 
 fn start(script: &str) -> Started {
-    Process::start(shell(script), AT_ONCE).unwrap()
+    try_start(shell(script)).unwrap()
+}
+
+fn try_start(spec: Spec) -> std::io::Result<Started> {
+    in_time(Process::start(spec, AT_ONCE))
 }
 
 fn wait(process: &Process) -> std::process::ExitStatus {
+    in_time(process.wait()).unwrap()
+}
+
+fn in_time<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(LIMIT, process.wait()).await.unwrap().unwrap() })
+    runtime.block_on(async { tokio::time::timeout(LIMIT, future).await.unwrap() })
 }
 
 /// Waits until it is true; a process in `/proc` tells nobody that it is gone.
@@ -70,7 +78,7 @@ fn pipes_and_exit_status_are_passed_on() {
 fn only_the_given_environment_reaches_the_child() {
     let mut spec = shell("env | sort");
     spec.environment.insert("MARK".into(), "yes".into());
-    let mut started = Process::start(spec, AT_ONCE).unwrap();
+    let mut started = try_start(spec).unwrap();
     let mut out = String::new();
     started.stdout.read_to_string(&mut out).unwrap();
     let names: Vec<&str> = out.lines().filter_map(|line| line.split('=').next()).collect();
@@ -86,11 +94,11 @@ fn only_the_given_environment_reaches_the_child() {
 fn what_cannot_be_started_is_an_error_of_the_system() {
     let mut missing = shell("");
     missing.program = "/nowhere/claude".into();
-    let error = Process::start(missing, AT_ONCE).err().unwrap();
+    let error = try_start(missing).err().unwrap();
     assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     let mut no_directory = shell("");
     no_directory.directory = Some("/nowhere".into());
-    assert!(Process::start(no_directory, AT_ONCE).is_err());
+    assert!(try_start(no_directory).is_err());
 }
 
 #[test]
@@ -118,6 +126,19 @@ fn one_that_ignores_sigterm_is_killed() {
     let mut started = start("trap '' TERM; echo ready; while :; do sleep 0.05; done");
     assert_eq!(first_line(&mut started), "ready");
     started.process.end(AT_ONCE);
+    assert_eq!(wait(&started.process).signal(), Some(9));
+}
+
+#[test]
+fn a_later_order_can_only_hasten_the_end() {
+    let mut started = start("trap '' TERM; echo ready; while :; do sleep 0.05; done");
+    assert_eq!(first_line(&mut started), "ready");
+    let an_hour = Duration::from_secs(3600);
+    started.process.end(Patience { before_terminate: an_hour, before_kill: an_hour });
+    started.process.end(Patience { before_terminate: Duration::ZERO, before_kill: an_hour });
+    started.process.end(Patience { before_terminate: an_hour, before_kill: Duration::ZERO });
+    assert_eq!(started.process.exit_status(), None);
+    started.process.end(Patience { before_terminate: Duration::ZERO, before_kill: Duration::ZERO });
     assert_eq!(wait(&started.process).signal(), Some(9));
 }
 

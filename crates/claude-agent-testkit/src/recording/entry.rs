@@ -165,3 +165,12 @@ impl From<std::process::ExitStatus> for Exit {
         Self::Code(status.code().unwrap_or(-1))
     }
 }
+
+impl From<Exit> for claude_wire::session::Exit {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Code(code) => Self::Code(code),
+            Exit::Signal(signal) => Self::Signal(signal),
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::control::PermissionMode;
 use crate::id::{MessageId, TaskId};
-use crate::json::{Json, List, Nullable, Number};
+use crate::json::{Extra, Json, List, Nullable, Number};
 use crate::message::McpServerStatus;
 
 wire_struct! {
@@ -30,6 +30,13 @@ wire_struct! {
     pub struct SetPermissionMode ["subtype" = "set_permission_mode"] {
         /// The new mode.
         mode: PermissionMode,
+    }
+}
+
+impl SetPermissionMode {
+    /// Changes to this mode.
+    pub fn new(mode: impl Into<PermissionMode>) -> Self {
+        Self { mode: mode.into(), extra: Extra::default() }
     }
 }
 
@@ -132,6 +139,13 @@ wire_struct! {
     }
 }
 
+impl McpReconnect {
+    /// For this server.
+    pub fn new(server: impl Into<String>) -> Self {
+        Self { server_name: server.into(), extra: Extra::default() }
+    }
+}
+
 wire_struct! {
     /// Switch an MCP server on or off.
     pub struct McpToggle ["subtype" = "mcp_toggle"] {
@@ -142,11 +156,25 @@ wire_struct! {
     }
 }
 
+impl McpToggle {
+    /// For this server.
+    pub fn new(server: impl Into<String>, enabled: bool) -> Self {
+        Self { server_name: server.into(), enabled, extra: Extra::default() }
+    }
+}
+
 wire_struct! {
     /// Replace the MCP servers.
     pub struct McpSetServers ["subtype" = "mcp_set_servers"] {
         /// The servers by name.
         servers: Json,
+    }
+}
+
+impl McpSetServers {
+    /// These servers by name.
+    pub fn new(servers: impl Into<Json>) -> Self {
+        Self { servers: servers.into(), extra: Extra::default() }
     }
 }
 
@@ -240,6 +268,13 @@ wire_struct! {
     }
 }
 
+impl RewindFiles {
+    /// To before this user message.
+    pub fn new(message: impl Into<MessageId>) -> Self {
+        Self { user_message_id: message.into(), dry_run: None, extra: Extra::default() }
+    }
+}
+
 wire_struct! {
     /// What became of the files.
     #[derive(Default)]
@@ -267,11 +302,25 @@ wire_struct! {
     }
 }
 
+impl StopTask {
+    /// This task.
+    pub fn new(task: impl Into<TaskId>) -> Self {
+        Self { task_id: task.into(), extra: Extra::default() }
+    }
+}
+
 wire_struct! {
     /// Withdraw a message that waits.
     pub struct CancelAsyncMessage ["subtype" = "cancel_async_message"] {
         /// The message.
         message_uuid: MessageId,
+    }
+}
+
+impl CancelAsyncMessage {
+    /// This message.
+    pub fn new(message: impl Into<MessageId>) -> Self {
+        Self { message_uuid: message.into(), extra: Extra::default() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::settings::{McpConfig, Settings, SettingsSource, SystemPrompt, ToolSet};
+use super::settings::{Secret, Settings, SettingsSource, SystemPrompt, ToolSet};
 use super::{Form, Needs};
 use crate::json::{Extra, Json};
 
@@ -18,7 +18,7 @@ pub(super) fn arguments(settings: &Settings, form: &Form, needs: &Needs) -> Vec<
             argv.words(["--print", "--output-format", "stream-json", "--verbose"]);
         }
     }
-    prompts(&mut argv, settings);
+    prompts(&mut argv, settings, form);
     tools(&mut argv, settings);
     permissions(&mut argv, settings, needs);
     model(&mut argv, settings);
@@ -37,16 +37,21 @@ pub(super) fn arguments(settings: &Settings, form: &Form, needs: &Needs) -> Vec<
     argv.0
 }
 
-fn prompts(argv: &mut Argv, settings: &Settings) {
-    match &settings.system_prompt {
-        Some(SystemPrompt::Text(text)) => argv.value("--system-prompt", text),
-        Some(SystemPrompt::File(path)) => argv.path("--system-prompt-file", path),
-        // What the CLI does without the flag.
-        Some(SystemPrompt::ClaudeCode) | None => {}
+fn prompts(argv: &mut Argv, settings: &Settings, form: &Form) {
+    // In a session these stand in the handshake: everybody on the machine can read a command line,
+    // and it has no room for long ones.
+    if let Form::Print { .. } = form {
+        if let Some(SystemPrompt::Text(text)) = &settings.system_prompt {
+            argv.value("--system-prompt", text);
+        }
+        let append = settings.append_system_prompt.as_ref();
+        argv.option("--append-system-prompt", append.map(Secret::expose));
+        argv.option("--json-schema", settings.output_schema.as_ref().map(Json::as_str));
     }
-    argv.option("--append-system-prompt", settings.append_system_prompt.as_deref());
+    if let Some(SystemPrompt::File(path)) = &settings.system_prompt {
+        argv.path("--system-prompt-file", path);
+    }
     argv.flag("--include-partial-messages", settings.include_partial_messages);
-    argv.option("--json-schema", settings.output_schema.as_ref().map(Json::as_str));
 }
 
 fn tools(argv: &mut Argv, settings: &Settings) {
@@ -99,8 +104,8 @@ fn surroundings(argv: &mut Argv, settings: &Settings, needs: &Needs) {
     if let Some(sources) = &settings.setting_sources {
         argv.value("--setting-sources", &sources.join(","));
     }
-    if let Some(McpConfig::File(path)) = &settings.mcp_config {
-        argv.path("--mcp-config", path);
+    for file in &settings.mcp_config_files {
+        argv.path("--mcp-config", file);
     }
     if let Some(servers) = servers(settings, needs) {
         argv.value("--mcp-config", servers.as_str());
@@ -111,10 +116,8 @@ fn surroundings(argv: &mut Argv, settings: &Settings, needs: &Needs) {
 /// The servers that are given by value, those inside the host among them.
 fn servers(settings: &Settings, needs: &Needs) -> Option<Json> {
     let mut servers = Extra::default();
-    if let Some(McpConfig::Servers(external)) = &settings.mcp_config {
-        for (name, config) in external {
-            servers.set(name.clone(), config.clone());
-        }
+    for (name, config) in settings.mcp_servers.iter() {
+        servers.set(name, config.clone());
     }
     for name in &needs.servers {
         let mut config = Extra::default();

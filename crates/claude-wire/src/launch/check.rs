@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::settings::{Settings, SystemPrompt};
+use super::settings::{Settings, SettingsSource, SystemPrompt};
 use super::{Form, Needs};
+use crate::json::Json;
 
 /// Something that is wrong with the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,19 @@ pub struct Problem {
     pub options: Vec<&'static str>,
     /// What is wrong and what to do.
     pub reason: String,
+}
+
+impl Problem {
+    /// Something that is wrong with these options.
+    pub fn new(options: &[&'static str], reason: impl Into<String>) -> Self {
+        Self { options: options.to_vec(), reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.options.join(" and "), self.reason)
+    }
 }
 
 /// Everything that is wrong with the settings.
@@ -27,7 +41,7 @@ impl Problems {
 
     /// One problem.
     pub fn one(options: &[&'static str], reason: impl Into<String>) -> Self {
-        Self(vec![Problem { options: options.to_vec(), reason: reason.into() }])
+        Self(vec![Problem::new(options, reason)])
     }
 }
 
@@ -40,11 +54,20 @@ impl<'a> IntoIterator for &'a Problems {
     }
 }
 
+impl IntoIterator for Problems {
+    type Item = Problem;
+    type IntoIter = std::vec::IntoIter<Problem>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.0.iter().enumerate() {
             let comma = if index == 0 { "" } else { "; " };
-            write!(f, "{comma}{}: {}", problem.options.join(" and "), problem.reason)?;
+            write!(f, "{comma}{problem}")?;
         }
         Ok(())
     }
@@ -56,9 +79,10 @@ pub(super) fn check(settings: &Settings, form: &Form, needs: &Needs) -> Result<(
     let mut found = Found::default();
     contradictions(&mut found, settings, needs);
     values(&mut found, settings);
+    objects(&mut found, settings);
     if let Form::Print { prompt } = form {
         print_mode(&mut found, settings, needs);
-        found.text("prompt", prompt);
+        in_arguments(&mut found, settings, prompt);
     }
     if found.0.is_empty() { Ok(()) } else { Err(Problems(found.0)) }
 }
@@ -99,15 +123,11 @@ fn values(found: &mut Found, settings: &Settings) {
     for (name, value) in [
         ("model", &settings.model),
         ("fallback_model", &settings.fallback_model),
-        ("append_system_prompt", &settings.append_system_prompt),
         ("permission_prompt_tool", &settings.permission_prompt_tool),
     ] {
         if let Some(value) = value {
             found.text(name, value);
         }
-    }
-    if let Some(SystemPrompt::Text(text)) = &settings.system_prompt {
-        found.text("system_prompt", text);
     }
     if settings.max_budget_usd.is_some_and(|dollars| !dollars.is_finite() || dollars <= 0.0) {
         found.add(&["max_budget_usd"], "a budget is a positive number of dollars");
@@ -115,23 +135,23 @@ fn values(found: &mut Found, settings: &Settings) {
     if settings.max_turns == Some(0) {
         found.add(&["max_turns"], "at least one turn is needed");
     }
-    for name in settings.env.keys() {
-        if name.is_empty() || name.contains(['=', '\0']) {
-            found.add(&["env"], format!("{name:?} is no name of a variable"));
-        }
-    }
     for (name, value) in &settings.env {
-        if value.expose().contains('\0') {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            let shown = name.split(['=', '\0']).next().unwrap_or_default();
+            found.add(&["env"], format!("the name beginning {shown:?} is none of a variable"));
+        } else if value.expose().contains('\0') {
             found.add(&["env"], format!("the value of {name} holds a NUL character"));
         }
     }
     for (flag, value) in &settings.extra_args {
         let name = flag.trim_start_matches('-');
+        // What was written into the name may be the value, and that may be a key.
+        let shown = flag.split(['=', ' ', '\n', '\0']).next().unwrap_or_default();
         if name.is_empty() || name.contains(['=', '\0', ' ', '\n']) {
-            found.add(&["extra_args"], format!("{flag:?} is no name of a flag"));
+            found.add(&["extra_args"], format!("the name beginning {shown:?} is none of a flag"));
         }
         if value.as_ref().is_some_and(|value| value.expose().contains('\0')) {
-            found.add(&["extra_args"], format!("the value of {flag} holds a NUL character"));
+            found.add(&["extra_args"], format!("the value of {shown} holds a NUL character"));
         }
     }
     lists(found, settings);
@@ -152,6 +172,36 @@ fn lists(found: &mut Found, settings: &Settings) {
     }
 }
 
+/// What stands on the command line in print mode and in the handshake otherwise.
+fn in_arguments(found: &mut Found, settings: &Settings, prompt: &str) {
+    found.text("prompt", prompt);
+    if let Some(SystemPrompt::Text(text)) = &settings.system_prompt {
+        found.text("system_prompt", text);
+    }
+    if let Some(text) = &settings.append_system_prompt {
+        found.text("append_system_prompt", text.expose());
+    }
+}
+
+/// JSON that has to be an object: a text in its place is a mistake easily made.
+fn objects(found: &mut Found, settings: &Settings) {
+    const NONE: &str = "is no JSON object; make one with `Json::from_text` or `serde_json::json!`";
+    let object = |json: &Json| json.as_str().starts_with('{');
+    for (name, config) in settings.mcp_servers.iter() {
+        if !object(config) {
+            found.add(&["mcp_server"], format!("the configuration of {name:?} {NONE}"));
+        }
+    }
+    if settings.output_schema.as_ref().is_some_and(|schema| !object(schema)) {
+        found.add(&["output_schema"], format!("the schema {NONE}"));
+    }
+    if let Some(SettingsSource::Value(value)) = &settings.settings
+        && !object(value)
+    {
+        found.add(&["settings"], format!("the value {NONE}"));
+    }
+}
+
 /// What only the control protocol can carry.
 fn print_mode(found: &mut Found, settings: &Settings, needs: &Needs) {
     if needs.permission_callback {
@@ -161,7 +211,7 @@ fn print_mode(found: &mut Found, settings: &Settings, needs: &Needs) {
         found.add(&["print_mode", "hooks"], ONE_WAY);
     }
     if !needs.servers.is_empty() {
-        found.add(&["print_mode", "tools"], ONE_WAY);
+        found.add(&["print_mode", "in-process servers"], ONE_WAY);
     }
     if settings.file_checkpointing {
         found.add(&["print_mode", "file_checkpointing"], ONE_WAY);
@@ -175,7 +225,7 @@ struct Found(Vec<Problem>);
 
 impl Found {
     fn add(&mut self, options: &[&'static str], reason: impl Into<String>) {
-        self.0.push(Problem { options: options.to_vec(), reason: reason.into() });
+        self.0.push(Problem::new(options, reason));
     }
 
     fn text(&mut self, option: &'static str, value: &str) {

@@ -61,7 +61,7 @@ pub(super) fn set(settings: &Settings) -> Vec<(String, Secret)> {
     if settings.file_checkpointing {
         unless_given("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true");
     }
-    if let Some(cwd) = &settings.cwd {
+    if let Some(cwd) = settings.cwd.as_ref().filter(|cwd| cwd.is_absolute()) {
         unless_given("PWD", &cwd.to_string_lossy());
     }
     variables.extend(settings.env.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -70,6 +70,10 @@ pub(super) fn set(settings: &Settings) -> Vec<(String, Secret)> {
 
 /// Variables that are taken away from what is inherited, unless the settings give them.
 pub(super) fn removed(settings: &Settings) -> Vec<String> {
-    let given = |name: &&&str| !settings.env.contains_key(**name);
-    NEVER_INHERITED.iter().filter(given).map(|name| (*name).to_owned()).collect()
+    let elsewhere =
+        settings.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty() && !cwd.is_absolute());
+    // The host's own would be wrong there, and what is right only the new process knows.
+    let stale = elsewhere.then_some("PWD");
+    let names = NEVER_INHERITED.iter().copied().chain(stale);
+    names.filter(|name| !settings.env.contains_key(*name)).map(str::to_owned).collect()
 }

@@ -39,12 +39,16 @@ impl Limits {
     pub fn check(&self, command: &CommandLine, inherited: usize) -> Result<(), Problems> {
         // Each string ends with a NUL, and a pointer to it counts too.
         const OVERHEAD: usize = 1 + size_of::<usize>();
-        let arguments = command.arguments.iter().map(|argument| (flag(argument), argument.len()));
+        let end = command.arguments.iter().position(|argument| argument == "--");
+        let (flags, prompt) = command.arguments.split_at(end.unwrap_or(command.arguments.len()));
+        let flags = flags.iter().map(|argument| (flag(argument), argument.len()));
+        // The prompt itself is not shown, not even where it looks like a flag.
+        let prompt = prompt.iter().map(|argument| ("the prompt", argument.len()));
         let variables = command
             .set
             .iter()
             .map(|(name, value)| (name.as_str(), name.len() + 1 + value.expose().len()));
-        let parts: Vec<(&str, usize)> = arguments.chain(variables).collect();
+        let parts: Vec<(&str, usize)> = flags.chain(prompt).chain(variables).collect();
         let sum: usize = parts.iter().map(|(_, size)| size + OVERHEAD).sum();
         let Some((name, size)) = parts.into_iter().max_by_key(|(_, size)| *size) else {
             return Ok(());
@@ -67,14 +71,18 @@ impl Limits {
 }
 
 fn too_long(name: &str, size: usize, limit: usize) -> String {
-    format!("{name} has {size} bytes, and an argument can have {} at most", limit - 1)
+    let instead = match name {
+        "--mcp-config" => "; put the servers into a file (`mcp_config_file`)",
+        "--settings" => "; put the settings into a file",
+        "--system-prompt" | "--append-system-prompt" | "--json-schema" | "the prompt" => {
+            "; without `print_mode` it is not an argument"
+        }
+        _ => "",
+    };
+    format!("{name} has {size} bytes, and an argument can have {} at most{instead}", limit - 1)
 }
 
 /// The flag of an argument, without its value.
 fn flag(argument: &str) -> &str {
-    if argument.starts_with('-') {
-        argument.split('=').next().unwrap_or(argument)
-    } else {
-        "the prompt"
-    }
+    argument.split('=').next().unwrap_or(argument)
 }

@@ -1,18 +1,23 @@
-//! What the host wants, as plain data, and the command line and environment that say it to the CLI.
+//! What the host wants, as plain data, and how it is said to the CLI: command line, environment,
+//! handshake.
 //!
-//! A pure function: [`Settings`] in, [`CommandLine`] or all [`Problems`] out. Nothing is looked up
-//! and nothing started here.
+//! Pure functions: [`Settings`] in, [`CommandLine`] or all [`Problems`] out ([`command_line`]), and
+//! what the handshake carries ([`initialize()`]). Nothing is looked up and nothing started here.
 
 mod argv;
 mod check;
 mod environment;
+mod initialize;
 mod limits;
+mod secrets;
 mod settings;
 
 pub use check::{Problem, Problems};
 pub use environment::{ENTRYPOINT, EnvironmentPolicy, NEVER_INHERITED};
+pub use initialize::initialize;
 pub use limits::Limits;
-pub use settings::{McpConfig, Secret, Settings, SettingsSource, SystemPrompt, ToolSet};
+pub use secrets::secrets;
+pub use settings::{McpServers, Secret, Settings, SettingsSource, SystemPrompt, ToolSet};
 
 /// How the CLI is spoken to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,7 +65,9 @@ pub struct CommandLine {
 impl std::fmt::Debug for CommandLine {
     /// Without the values: prompts and keys stand in them.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let flags = self.arguments.iter().map(|argument| argument.split('=').next());
+        // What follows `--` is the prompt.
+        let flags = self.arguments.iter().take_while(|argument| *argument != "--");
+        let flags = flags.map(|argument| argument.split('=').next());
         f.debug_struct("CommandLine")
             .field("flags", &flags.collect::<Vec<_>>())
             .field("set", &self.set.iter().map(|(name, _)| name).collect::<Vec<_>>())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::control::PermissionMode;
 use crate::id::{MessageId, SessionId};
@@ -46,16 +46,18 @@ pub struct Settings {
     pub max_budget_usd: Option<f64>,
     /// The system prompt.
     pub system_prompt: Option<SystemPrompt>,
-    /// What is added to the system prompt.
-    pub append_system_prompt: Option<String>,
+    /// What is added to the system prompt. Not printed, like the prompt itself.
+    pub append_system_prompt: Option<Secret>,
     /// Tools that run without being asked about.
     pub allowed_tools: Vec<String>,
     /// Tools that do not run.
     pub disallowed_tools: Vec<String>,
     /// The built-in tools that there are.
     pub tools: Option<ToolSet>,
-    /// External MCP servers.
-    pub mcp_config: Option<McpConfig>,
+    /// External MCP servers by name, each in the shape of the CLI's configuration.
+    pub mcp_servers: McpServers,
+    /// Files with more of them.
+    pub mcp_config_files: Vec<PathBuf>,
     /// Whether only those MCP servers are used.
     pub strict_mcp_config: bool,
     /// The permission mode.
@@ -121,6 +123,18 @@ impl fmt::Debug for SystemPrompt {
     }
 }
 
+impl From<&str> for SystemPrompt {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for SystemPrompt {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
 /// The built-in tools that there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -131,23 +145,45 @@ pub enum ToolSet {
     Only(Vec<String>),
 }
 
-/// External MCP servers.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum McpConfig {
-    /// By name, each in the shape of the CLI's configuration.
-    Servers(BTreeMap<String, Json>),
-    /// A file in that shape.
-    File(PathBuf),
+impl ToolSet {
+    /// No built-in tool at all.
+    pub fn none() -> Self {
+        Self::Only(Vec::new())
+    }
 }
 
-impl fmt::Debug for McpConfig {
-    /// Without what stands in it: headers and variables hold keys.
+impl<T: Into<String>, const N: usize> From<[T; N]> for ToolSet {
+    fn from(names: [T; N]) -> Self {
+        Self::Only(names.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<T: Into<String>> From<Vec<T>> for ToolSet {
+    fn from(names: Vec<T>) -> Self {
+        Self::Only(names.into_iter().map(Into::into).collect())
+    }
+}
+
+/// External MCP servers by name, each in the shape of the CLI's configuration.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct McpServers(BTreeMap<String, Json>);
+
+impl McpServers {
+    /// Sets a server, replacing the one of that name.
+    pub fn set(&mut self, name: impl Into<String>, config: impl Into<Json>) {
+        self.0.insert(name.into(), config.into());
+    }
+
+    /// The servers, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
+        self.0.iter().map(|(name, config)| (name.as_str(), config))
+    }
+}
+
+impl fmt::Debug for McpServers {
+    /// Without what stands in them: headers and variables hold keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Servers(servers) => f.debug_list().entries(servers.keys()).finish(),
-            Self::File(path) => write!(f, "File({})", path.display()),
-        }
+        f.debug_set().entries(self.0.keys()).finish()
     }
 }
 
@@ -168,5 +204,29 @@ impl fmt::Debug for SettingsSource {
             Self::Value(_) => f.write_str("Value(***)"),
             Self::File(path) => write!(f, "File({})", path.display()),
         }
+    }
+}
+
+impl From<Json> for SettingsSource {
+    fn from(value: Json) -> Self {
+        Self::Value(value)
+    }
+}
+
+impl From<serde_json::Value> for SettingsSource {
+    fn from(value: serde_json::Value) -> Self {
+        Self::Value(value.into())
+    }
+}
+
+impl From<PathBuf> for SettingsSource {
+    fn from(path: PathBuf) -> Self {
+        Self::File(path)
+    }
+}
+
+impl From<&Path> for SettingsSource {
+    fn from(path: &Path) -> Self {
+        Self::File(path.to_owned())
     }
 }

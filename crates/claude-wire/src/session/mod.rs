@@ -1,6 +1,27 @@
 //! What must happen next: the session machine, piece by piece. No I/O and no clock; time is an
 //! event like any other.
 
+mod backlog;
+mod callbacks;
+mod calls;
+mod ending;
+mod event;
+mod evidence;
+mod fail_rule;
+mod handshake;
+mod life;
+mod machine;
+mod operations;
+mod outbox;
+mod query;
+mod queue;
+mod requests;
 mod run_end;
+mod stop;
+mod turns;
 
+pub use backlog::{Backlog, BacklogLimits, Subscriber, Taken};
+pub use event::*;
+pub use evidence::Evidence;
+pub use machine::Machine;
 pub use run_end::{Ending, Exit, RunEnd, RunEndLimits, RunEvent, RunStep, RunWarning};

@@ -5,6 +5,7 @@
 //! that table.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
 use crate::envelope::Envelope;
@@ -17,6 +18,15 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "code {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
 }
 
 /// The limits of a run.
@@ -63,6 +73,10 @@ pub enum RunEvent<'a> {
     CallbackOpened,
     /// The host answered, or the CLI withdrew its question.
     CallbackClosed,
+    /// The host owes this many answers.
+    Callbacks(usize),
+    /// The process is being stopped for a reason that is not in the table.
+    Stopping,
     /// Time passed.
     Tick,
 }
@@ -128,6 +142,8 @@ pub struct RunEnd {
     session: SessionReport,
     open_tasks: BTreeSet<String>,
     open_callbacks: usize,
+    /// When the host last gave an answer or was asked for one.
+    last_answer: Duration,
     input_closed: Option<Duration>,
     output_ended: Option<Duration>,
     exited: Option<(Exit, Duration)>,
@@ -161,6 +177,7 @@ impl RunEnd {
             session: SessionReport::None,
             open_tasks: BTreeSet::new(),
             open_callbacks: 0,
+            last_answer: Duration::ZERO,
             input_closed: None,
             output_ended: None,
             exited: None,
@@ -176,10 +193,12 @@ impl RunEnd {
             RunEvent::OtherOutput => self.output(now),
             RunEvent::EndOfOutput => drop(self.output_ended.get_or_insert(now)),
             RunEvent::Exited(exit) => drop(self.exited.get_or_insert((*exit, now))),
-            RunEvent::CallbackOpened => self.open_callbacks += 1,
+            RunEvent::CallbackOpened => self.callbacks(self.open_callbacks + 1, now),
             RunEvent::CallbackClosed => {
-                self.open_callbacks = self.open_callbacks.saturating_sub(1);
+                self.callbacks(self.open_callbacks.saturating_sub(1), now);
             }
+            RunEvent::Callbacks(open) => self.callbacks(*open, now),
+            RunEvent::Stopping => self.stop_ordered = true,
             RunEvent::Tick => {}
         }
         self.step(now)
@@ -188,6 +207,11 @@ impl RunEnd {
     fn output(&mut self, now: Duration) {
         self.any_output = true;
         self.last_output = now;
+    }
+
+    fn callbacks(&mut self, open: usize, now: Duration) {
+        self.open_callbacks = open;
+        self.last_answer = now;
     }
 
     fn line(&mut self, line: &Envelope<'_>, now: Duration) {
@@ -266,8 +290,11 @@ impl RunEnd {
             (Some(result), Some(ceiling)) => Some(result.at + ceiling),
             _ => None,
         };
+        // While the host owes an answer it is not the CLI that is silent.
         let idle = match (self.last_result, self.limits.idle_timeout) {
-            (None, Some(limit)) => Some(self.last_output + limit),
+            (None, Some(limit)) if self.open_callbacks == 0 => {
+                Some(self.last_output.max(self.last_answer) + limit)
+            }
             _ => None,
         };
         [after_output, after_input, ceiling, idle].into_iter().flatten().min()

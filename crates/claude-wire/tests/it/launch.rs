@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use claude_wire::Json;
 use claude_wire::control::PermissionMode;
 use claude_wire::launch::{
-    CommandLine, EnvironmentPolicy, Form, Limits, McpConfig, Needs, Secret, Settings,
-    SettingsSource, SystemPrompt, ToolSet, command_line,
+    CommandLine, EnvironmentPolicy, Form, Limits, Needs, Secret, Settings, SettingsSource,
+    SystemPrompt, ToolSet, command_line, initialize, secrets,
 };
 use expect_test::{Expect, expect};
 
@@ -21,12 +21,30 @@ fn session(settings: &Settings) -> CommandLine {
     command_line(settings, &Form::Session, &Needs::default()).unwrap()
 }
 
+fn print(settings: &Settings) -> CommandLine {
+    command_line(settings, &Form::Print { prompt: "p".to_owned() }, &Needs::default()).unwrap()
+}
+
+fn json(text: &str) -> Json {
+    Json::from_text(text).unwrap()
+}
+
 /// The arguments that a change of the settings adds to a plain session.
 fn check(change: impl FnOnce(&mut Settings), expected: &Expect) {
     let plain = session(&Settings::default()).arguments;
     let arguments = session(&settings(change)).arguments;
     assert_eq!(arguments[..plain.len()], plain);
     expected.assert_eq(&arguments[plain.len()..].join("\n"));
+}
+
+/// What a change of the settings adds to the handshake of a session, and to the arguments of print
+/// mode. A session has nothing of it in its arguments.
+fn check_told(change: impl FnOnce(&mut Settings), handshake: &Expect, printed: &Expect) {
+    let settings = settings(change);
+    assert_eq!(session(&settings).arguments, session(&Settings::default()).arguments);
+    handshake.assert_eq(Json::of(&initialize(&settings)).unwrap().as_str());
+    let arguments = print(&settings).arguments;
+    printed.assert_eq(&arguments[4..arguments.len() - 2].join("\n"));
 }
 
 #[test]
@@ -66,19 +84,10 @@ fn every_option_of_model_prompt_and_tools_has_its_flag() {
     check(|s| s.max_turns = Some(3), &expect!["--max-turns=3"]);
     check(|s| s.max_budget_usd = Some(0.5), &expect!["--max-budget-usd=0.5"]);
     check(
-        |s| s.system_prompt = Some(SystemPrompt::Text("-be\nbrief".into())),
-        &expect![["--system-prompt=-be\nbrief"]],
-    );
-    check(
-        |s| s.system_prompt = Some(SystemPrompt::Text(String::new())),
-        &expect!["--system-prompt="],
-    );
-    check(
         |s| s.system_prompt = Some(SystemPrompt::File("p.md".into())),
         &expect!["--system-prompt-file=p.md"],
     );
     check(|s| s.system_prompt = Some(SystemPrompt::ClaudeCode), &expect![""]);
-    check(|s| s.append_system_prompt = Some("B".into()), &expect!["--append-system-prompt=B"]);
     check(
         |s| s.allowed_tools = vec!["Bash(git *)".into(), "Read".into()],
         &expect!["--allowedTools=Bash(git *),Read"],
@@ -88,8 +97,10 @@ fn every_option_of_model_prompt_and_tools_has_its_flag() {
     check(|s| s.tools = Some(ToolSet::Only(vec!["Bash".into()])), &expect!["--tools=Bash"]);
     check(|s| s.tools = Some(ToolSet::ClaudeCode), &expect!["--tools=default"]);
     check(
-        |s| s.mcp_config = Some(McpConfig::File("m.json".into())),
-        &expect!["--mcp-config=m.json"],
+        |s| s.mcp_config_files = vec!["m.json".into(), "n.json".into()],
+        &expect![[r"
+            --mcp-config=m.json
+            --mcp-config=n.json"]],
     );
     check(|s| s.strict_mcp_config = true, &expect!["--strict-mcp-config"]);
     check(
@@ -128,27 +139,75 @@ fn every_option_of_permissions_and_surroundings_has_its_flag() {
     );
     check(|s| s.betas = vec!["x".into()], &expect!["--betas=x"]);
     check(|s| s.include_partial_messages = true, &expect!["--include-partial-messages"]);
-    check(
-        |s| s.output_schema = Some(Json::from_text(r#"{"type":"object"}"#).unwrap()),
+}
+
+#[test]
+fn prompts_and_schemas_stand_in_the_handshake_and_in_print_mode_in_arguments() {
+    check_told(|_| {}, &expect![[r#"{"subtype":"initialize"}"#]], &expect![""]);
+    check_told(
+        |s| s.system_prompt = Some("-be\nbrief".into()),
+        &expect![[r#"{"subtype":"initialize","systemPrompt":["-be\nbrief"]}"#]],
+        &expect![["--system-prompt=-be\nbrief"]],
+    );
+    // No prompt at all is something else than the CLI's own.
+    check_told(
+        |s| s.system_prompt = Some("".into()),
+        &expect![[r#"{"subtype":"initialize","systemPrompt":[""]}"#]],
+        &expect!["--system-prompt="],
+    );
+    check_told(
+        |s| s.system_prompt = Some(SystemPrompt::ClaudeCode),
+        &expect![[r#"{"subtype":"initialize"}"#]],
+        &expect![""],
+    );
+    check_told(
+        |s| s.output_schema = Some(json(r#"{"type":"object"}"#)),
+        &expect![[r#"{"subtype":"initialize","jsonSchema":{"type":"object"}}"#]],
         &expect![[r#"--json-schema={"type":"object"}"#]],
     );
 }
 
 #[test]
 fn both_system_prompts_and_both_lists_of_tools_are_sent() {
+    check_told(
+        |s| {
+            s.system_prompt = Some("A".into());
+            s.append_system_prompt = Some("B".into());
+        },
+        &expect![[r#"{"subtype":"initialize","systemPrompt":["A"],"appendSystemPrompt":"B"}"#]],
+        &expect![[r"
+            --system-prompt=A
+            --append-system-prompt=B"]],
+    );
     check(
         |s| {
-            s.system_prompt = Some(SystemPrompt::Text("A".into()));
-            s.append_system_prompt = Some("B".into());
             s.allowed_tools = vec!["Bash".into()];
             s.disallowed_tools = vec!["Bash(rm *)".into()];
         },
         &expect![[r"
-            --system-prompt=A
-            --append-system-prompt=B
             --allowedTools=Bash
             --disallowedTools=Bash(rm *)"]],
     );
+}
+
+#[test]
+fn prompts_of_any_size_and_with_any_character_fit_into_a_session() {
+    let long = format!("{}\0", "x".repeat(8 * 1024 * 1024));
+    let settings = settings(|s| {
+        s.system_prompt = Some(long.as_str().into());
+        s.append_system_prompt = Some(long.as_str().into());
+        s.output_schema = Some(json(&format!(r#"{{"title":"{}"}}"#, "x".repeat(1024 * 1024))));
+    });
+    let command = session(&settings);
+    assert!(Limits::LINUX.check(&command, 0).is_ok());
+    let handshake = initialize(&settings);
+    assert_eq!(handshake.system_prompt.as_slice(), [long.as_str()]);
+    assert_eq!(handshake.append_system_prompt.as_deref(), Some(long.as_str()));
+    // An argument ends at a NUL, so print mode refuses it.
+    let form = Form::Print { prompt: "a\0b".to_owned() };
+    let problems = command_line(&settings, &form, &Needs::default()).unwrap_err();
+    let options: Vec<&str> = problems.iter().map(|problem| problem.options[0]).collect();
+    assert_eq!(options, ["prompt", "system_prompt", "append_system_prompt"]);
 }
 
 #[test]
@@ -205,9 +264,9 @@ fn extra_arguments_come_last_with_their_values_bound() {
 
 #[test]
 fn servers_inside_the_host_stand_beside_the_external_ones() {
-    let external = Json::from_text(r#"{"command":"x"}"#).unwrap();
     let settings = settings(|s| {
-        s.mcp_config = Some(McpConfig::Servers(BTreeMap::from([("ext".to_owned(), external)])));
+        s.mcp_servers.set("ext", json(r#"{"command":"x"}"#));
+        s.mcp_config_files = vec!["more.json".into()];
     });
     let mut needs = Needs::default();
     needs.servers = vec!["calc".to_owned()];
@@ -215,6 +274,7 @@ fn servers_inside_the_host_stand_beside_the_external_ones() {
     let command = command_line(&settings, &Form::Session, &needs).unwrap();
     expect![[r#"
         --permission-prompt-tool=stdio
+        --mcp-config=more.json
         --mcp-config={"mcpServers":{"ext":{"command":"x"},"calc":{"type":"sdk","name":"calc"}}}"#]]
     .assert_eq(&command.arguments[5..].join("\n"));
 }
@@ -248,6 +308,21 @@ fn the_environment_names_the_sdk_and_never_an_outer_session() {
 }
 
 #[test]
+fn pwd_follows_the_working_directory() {
+    for (cwd, set, removed) in [
+        (None, None, false),
+        (Some(""), None, false),
+        (Some("/a"), Some("/a"), false),
+        (Some("a"), None, true),
+    ] {
+        let command = session(&settings(|s| s.cwd = cwd.map(PathBuf::from)));
+        let given = command.set.iter().find(|(name, _)| name == "PWD");
+        assert_eq!(given.map(|(_, value)| value.expose()), set, "{cwd:?}");
+        assert_eq!(command.remove.contains(&"PWD".to_owned()), removed, "{cwd:?}");
+    }
+}
+
+#[test]
 fn what_the_host_sets_is_not_overridden() {
     let command = session(&settings(|s| {
         s.env = BTreeMap::from([
@@ -274,14 +349,13 @@ fn each_policy_passes_what_it_says() {
 #[test]
 fn contradictions_are_told_all_at_once_each_naming_both_sides() {
     let settings = settings(|s| {
-        s.permission_prompt_tool = Some("tool".into());
         s.resume = Some("id".into());
         s.session_id = Some("other".into());
         s.model = Some("m".into());
-        s.fallback_model = Some("m".into());
         s.max_turns = Some(0);
         s.max_budget_usd = Some(f64::NAN);
-        s.append_system_prompt = Some("a\0b".into());
+        s.fallback_model = Some("m".into());
+        s.permission_prompt_tool = Some("a\0b".into());
         s.env = BTreeMap::from([("A=B".to_owned(), Secret::from("x"))]);
         s.extra_args = vec![("--".into(), None)];
         s.allowed_tools = vec![" ".into()];
@@ -296,7 +370,7 @@ fn contradictions_are_told_all_at_once_each_naming_both_sides() {
             "can_use_tool+permission_prompt_tool",
             "session_id+resume",
             "model+fallback_model",
-            "append_system_prompt",
+            "permission_prompt_tool",
             "max_budget_usd",
             "max_turns",
             "env",
@@ -329,16 +403,58 @@ fn forks_and_messages_need_a_session() {
 
 #[test]
 fn too_long_an_argument_is_named_before_the_system_refuses_it() {
-    let long = "x".repeat(Limits::LINUX.one);
-    let command = session(&settings(|s| s.append_system_prompt = Some(long)));
-    let problem = Limits::LINUX.check(&command, 0).unwrap_err().to_string();
-    assert!(problem.contains("--append-system-prompt has 131"), "{problem}");
-    let just = "x".repeat(Limits::LINUX.one - 1 - "--append-system-prompt=".len());
-    let command = session(&settings(|s| s.append_system_prompt = Some(just)));
+    let with = |betas| session(&settings(|s| s.betas = vec![betas]));
+    let problem = Limits::LINUX.check(&with("x".repeat(Limits::LINUX.one)), 0).unwrap_err();
+    assert!(problem.to_string().contains("--betas has 131"), "{problem}");
+    let command = with("x".repeat(Limits::LINUX.one - 1 - "--betas=".len()));
     assert!(Limits::LINUX.check(&command, 0).is_ok());
     let problem = Limits::LINUX.check(&command, Limits::LINUX.all).unwrap_err().to_string();
-    assert!(problem.contains("the largest part is --append-system-prompt"), "{problem}");
+    assert!(problem.contains("the largest part is --betas"), "{problem}");
     assert!(Limits::WINDOWS.check(&command, 0).is_err());
+}
+
+#[test]
+fn what_is_too_long_says_where_else_it_can_go_and_not_what_it_is() {
+    let long = "x".repeat(Limits::LINUX.one);
+    let told = |command: &CommandLine| Limits::LINUX.check(command, 0).unwrap_err().to_string();
+    let object = json(&format!(r#"{{"a":"{long}"}}"#));
+    let command = session(&settings(|s| s.mcp_servers.set("ext", object.clone())));
+    assert!(told(&command).contains("`mcp_config_file`"));
+    let command = session(&settings(|s| s.settings = Some(object.into())));
+    assert!(told(&command).contains("a file"));
+    let form = Form::Print { prompt: format!("--key {long}") };
+    let command = command_line(&Settings::default(), &form, &Needs::default()).unwrap();
+    let problem = told(&command);
+    assert!(problem.contains("the prompt") && problem.contains("`print_mode`"), "{problem}");
+    assert!(!problem.contains("--key"), "{problem}");
+}
+
+#[test]
+fn what_has_to_be_an_object_is_refused_when_it_is_a_text() {
+    let settings = settings(|s| {
+        s.mcp_servers.set("ext", r#"{"command":"x"}"#);
+        s.output_schema = Some(Json::from("{}"));
+        s.settings = Some(json("[]").into());
+    });
+    let problems = command_line(&settings, &Form::Session, &Needs::default()).unwrap_err();
+    let options: Vec<&str> = problems.iter().map(|problem| problem.options[0]).collect();
+    assert_eq!(options, ["mcp_server", "output_schema", "settings"]);
+}
+
+#[test]
+fn what_must_be_masked_is_found_wherever_it_was_given() {
+    let settings = settings(|s| {
+        s.env = BTreeMap::from([("ANY".to_owned(), Secret::from("variable"))]);
+        s.extra_args = vec![("any".into(), Some(Secret::from("flag"))), ("debug".into(), None)];
+        s.mcp_servers
+            .set("http", json(r#"{"type":"http","url":"https://x","headers":{"X-Any":"header"}}"#));
+        s.mcp_servers.set("stdio", json(r#"{"command":"x","env":{"ANY":"deep"},"args":["a"]}"#));
+        s.settings =
+            Some(json(r#"{"apiKeyHelper":"helper","model":"m","a":[{"authToken":"t"}]}"#).into());
+    });
+    let mut found = secrets(&settings);
+    found.sort_unstable();
+    assert_eq!(found, ["deep", "flag", "header", "helper", "t", "variable"]);
 }
 
 #[test]
@@ -347,12 +463,27 @@ fn secrets_are_printed_nowhere() {
     let settings = settings(|s| {
         s.env = BTreeMap::from([("KEY".to_owned(), Secret::from(MARK))]);
         s.extra_args = vec![("key".into(), Some(Secret::from(MARK)))];
-        s.settings = Some(SettingsSource::Value(Json::from(MARK)));
+        s.settings = Some(json(&format!(r#"{{"a":"{MARK}"}}"#)).into());
         s.system_prompt = Some(SystemPrompt::Text(MARK.to_owned()));
-        s.mcp_config =
-            Some(McpConfig::Servers(BTreeMap::from([("ext".to_owned(), Json::from(MARK))])));
+        s.append_system_prompt = Some(Secret::from(MARK));
+        s.mcp_servers.set("ext", json(&format!(r#"{{"a":"{MARK}"}}"#)));
     });
-    let command = session(&settings);
-    assert!(command.arguments.iter().any(|argument| argument.contains(MARK)));
+    let form = Form::Print { prompt: format!("--{MARK}") };
+    let command = command_line(&settings, &form, &Needs::default()).unwrap();
+    let told = command.arguments.iter().filter(|argument| argument.contains(MARK)).count();
+    assert_eq!(told, 6);
     assert!(!format!("{settings:?} {command:?} {settings:#?} {command:#?}").contains(MARK));
+}
+
+#[test]
+fn a_value_written_into_a_name_is_not_shown_in_the_complaint() {
+    let settings = settings(|s| {
+        s.env = BTreeMap::from([("KEY=s3cr3t".to_owned(), Secret::from("x"))]);
+        s.extra_args = vec![("--key=s3cr3t".into(), None), ("--key s3cr3t".into(), None)];
+    });
+    let problems = command_line(&settings, &Form::Session, &Needs::default()).unwrap_err();
+    assert_eq!(problems.iter().count(), 3);
+    let text = problems.to_string();
+    assert!(text.contains("KEY") && text.contains("--key"), "{text}");
+    assert!(!text.contains("s3cr3t"), "{text}");
 }

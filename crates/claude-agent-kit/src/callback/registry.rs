@@ -1,0 +1,376 @@
+//! Who answers which request of the CLI.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use claude_wire::control::{
+    CanUseTool, CliControlRequest, CliRequest, HookCallback, HookMatcher, OnFailure,
+};
+use claude_wire::id::{CallbackId, RequestId, SessionId};
+use claude_wire::session::HookPlan;
+use claude_wire::{Json, Number};
+
+use super::{BoxError, CancelToken, Fallible, HookContext, PermissionContext};
+use crate::hook::{Asked, HookAnswer, HookEvent, HookOutput, HookPoint, Place, session_of};
+use crate::permission::{self, Permission, ToolRequest};
+use crate::question::{self, Answers, Questions};
+
+/// The callbacks of a host.
+#[derive(Clone)]
+pub(crate) struct Registry {
+    hooks: Vec<Hook>,
+    can_use_tool: Option<RunPermission>,
+    ask_user: Option<RunPermission>,
+    on_misfit: Option<OnMisfit>,
+    pub(crate) hook_timeout: Option<Duration>,
+    pub(crate) permission_timeout: Option<Duration>,
+    pub(crate) hooks_fail_closed: bool,
+    pub(crate) cancel_grace: Duration,
+}
+
+/// A request of the CLI that a callback is to answer.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) request: Box<CliControlRequest>,
+    /// The line that it came with.
+    pub(crate) line: Bytes,
+    pub(crate) session_id: Option<SessionId>,
+    pub(crate) cancel: CancelToken,
+}
+
+/// A callback that is to be run.
+pub(crate) enum Running {
+    Async(Pin<Box<dyn Future<Output = CallResult> + Send>>),
+    /// Belongs on a thread that may block.
+    Blocking(Box<dyn FnOnce() -> CallResult + Send>),
+}
+
+/// The answer in the shape that the request wants, or why there is none.
+pub(crate) type CallResult = Result<Json, String>;
+
+/// What the machine and the handshake must know of the callbacks.
+#[derive(Debug)]
+pub(crate) struct HookPlans {
+    pub(crate) plans: BTreeMap<CallbackId, HookPlan>,
+    /// What `initialize` carries; none without hooks.
+    pub(crate) matchers: Option<BTreeMap<String, Vec<HookMatcher>>>,
+    pub(crate) permission_limit: Option<Duration>,
+    pub(crate) cancel_grace: Duration,
+}
+
+/// Fields of a raw hook's answer that were left out because they do not fit the event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Misfit {
+    pub(crate) event: String,
+    pub(crate) fields: Vec<String>,
+}
+
+type OnMisfit = Arc<dyn Fn(Misfit) + Send + Sync>;
+type RunHook = Arc<dyn Fn(Asked, HookContext, Outcome) -> Running + Send + Sync>;
+type RunPermission = Arc<dyn Fn(ToolRequest, PermissionContext) -> Running + Send + Sync>;
+
+#[derive(Clone)]
+struct Hook {
+    place: Place,
+    run: RunHook,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self {
+            hooks: Vec::new(),
+            can_use_tool: None,
+            ask_user: None,
+            on_misfit: None,
+            hook_timeout: None,
+            permission_timeout: None,
+            hooks_fail_closed: false,
+            cancel_grace: Duration::from_secs(1),
+        }
+    }
+}
+
+impl Registry {
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.has_hooks() && !self.has_permission()
+    }
+
+    pub(crate) fn has_hooks(&self) -> bool {
+        !self.hooks.is_empty()
+    }
+
+    /// Whether anybody answers permission requests, if only the model's questions.
+    pub(crate) fn has_permission(&self) -> bool {
+        self.has_can_use_tool() || self.has_ask_user()
+    }
+
+    pub(crate) fn has_can_use_tool(&self) -> bool {
+        self.can_use_tool.is_some()
+    }
+
+    pub(crate) fn has_ask_user(&self) -> bool {
+        self.ask_user.is_some()
+    }
+
+    /// Gets told what was left out of the answers of raw hooks. It must not block.
+    pub(crate) fn on_misfit(mut self, tell: impl Fn(Misfit) + Send + Sync + 'static) -> Self {
+        self.on_misfit = Some(Arc::new(tell));
+        self
+    }
+
+    pub(crate) fn plan(&self) -> HookPlans {
+        let mut plans = BTreeMap::new();
+        let mut matchers: BTreeMap<String, Vec<HookMatcher>> = BTreeMap::new();
+        for (index, hook) in self.hooks.iter().enumerate() {
+            let (id, place) = (hook_id(index), &hook.place);
+            let limit = place.limit(self.hook_timeout);
+            let fail_closed = place.fail_closed || self.hooks_fail_closed;
+            let mut matcher = HookMatcher::new(place.pattern.clone(), [id.clone()]);
+            matcher.timeout = Some(Number::from(limit_of_cli(limit)));
+            matcher.on_failure = fail_closed.then_some(OnFailure::Block);
+            matchers.entry(place.event.to_string()).or_default().push(matcher);
+            plans.insert(id, HookPlan::new(place.event.clone(), limit, fail_closed));
+        }
+        HookPlans {
+            plans,
+            matchers: self.has_hooks().then_some(matchers),
+            permission_limit: self.permission_timeout,
+            cancel_grace: self.cancel_grace,
+        }
+    }
+
+    /// What answers a request of the CLI; none if nobody is registered for it.
+    ///
+    /// The host's closure is called by what this gives back, not here: it may panic.
+    pub(crate) fn call(&self, call: Call) -> Option<Running> {
+        let Call { request, line, session_id, cancel } = call;
+        let CliControlRequest { request_id, request, .. } = *request;
+        match request {
+            CliRequest::HookCallback(asked) => {
+                self.call_hook(*asked, line, request_id, session_id, cancel)
+            }
+            CliRequest::CanUseTool(asked) => {
+                self.call_permission(*asked, line, request_id, session_id, cancel)
+            }
+            _ => None,
+        }
+    }
+
+    fn call_hook(
+        &self,
+        asked: HookCallback,
+        line: Bytes,
+        request_id: RequestId,
+        session_id: Option<SessionId>,
+        cancel: CancelToken,
+    ) -> Option<Running> {
+        let HookCallback { callback_id, input, tool_use_id, .. } = asked;
+        let hook = self.hooks.get(index_of(&callback_id)?)?;
+        // The first hooks may be asked before the session is known otherwise.
+        let session_id = session_id.or_else(|| session_of(&line));
+        let context = HookContext { session_id, request_id, tool_use_id, callback_id, cancel };
+        let event = hook.place.event.to_string();
+        let outcome = Outcome { event, on_misfit: self.on_misfit.clone() };
+        Some((hook.run)(Asked { input, line }, context, outcome))
+    }
+
+    fn call_permission(
+        &self,
+        asked: CanUseTool,
+        line: Bytes,
+        request_id: RequestId,
+        session_id: Option<SessionId>,
+        cancel: CancelToken,
+    ) -> Option<Running> {
+        let run = match (&self.ask_user, &self.can_use_tool) {
+            (Some(ask_user), _) if asked.tool_name == question::TOOL => ask_user,
+            (_, Some(can_use_tool)) => can_use_tool,
+            (Some(_), None) => return Some(nobody_decides(&asked)),
+            (None, None) => return None,
+        };
+        let tool_use_id = asked.tool_use_id.clone();
+        let request = ToolRequest::new(asked, session_id.clone(), line);
+        let context = PermissionContext { session_id, request_id, tool_use_id, cancel };
+        Some(run(request, context))
+    }
+}
+
+/// Registering.
+impl Registry {
+    pub(crate) fn add_hook<P, F, R>(&mut self, point: P, callback: F)
+    where
+        P: HookPoint,
+        F: Fn(<P::Event as HookEvent>::Input, HookContext) -> R + Send + Sync + 'static,
+        R: Future<Output: HookAnswer<P::Event>> + Send + 'static,
+    {
+        let callback = Arc::new(callback);
+        let run: RunHook = Arc::new(move |asked, context, outcome| {
+            let callback = callback.clone();
+            Running::Async(Box::pin(async move {
+                let input = P::Event::read(asked)?;
+                outcome.of::<P::Event>(callback(input, context).await)
+            }))
+        });
+        self.hooks.push(Hook { place: point.place(), run });
+    }
+
+    pub(crate) fn add_blocking_hook<P, F, A>(&mut self, point: P, callback: F)
+    where
+        P: HookPoint,
+        F: Fn(<P::Event as HookEvent>::Input, HookContext) -> A + Send + Sync + 'static,
+        A: HookAnswer<P::Event>,
+    {
+        let callback = Arc::new(callback);
+        let run: RunHook = Arc::new(move |asked, context, outcome| {
+            let callback = callback.clone();
+            Running::Blocking(Box::new(move || {
+                let input = P::Event::read(asked)?;
+                outcome.of::<P::Event>(callback(input, context))
+            }))
+        });
+        self.hooks.push(Hook { place: point.place(), run });
+    }
+
+    pub(crate) fn set_can_use_tool<F, R>(&mut self, callback: F)
+    where
+        F: Fn(ToolRequest, PermissionContext) -> R + Send + Sync + 'static,
+        R: Future<Output: Fallible<Permission>> + Send + 'static,
+    {
+        let callback = Arc::new(callback);
+        self.can_use_tool = Some(Arc::new(move |request, context| {
+            let callback = callback.clone();
+            Running::Async(Box::pin(async move {
+                let input = request.input.clone();
+                permission::answered(callback(request, context).await, &input)
+            }))
+        }));
+    }
+
+    pub(crate) fn set_blocking_can_use_tool<F, A>(&mut self, callback: F)
+    where
+        F: Fn(ToolRequest, PermissionContext) -> A + Send + Sync + 'static,
+        A: Fallible<Permission>,
+    {
+        let callback = Arc::new(callback);
+        self.can_use_tool = Some(Arc::new(move |request, context| {
+            let callback = callback.clone();
+            Running::Blocking(Box::new(move || {
+                let input = request.input.clone();
+                permission::answered(callback(request, context), &input)
+            }))
+        }));
+    }
+
+    pub(crate) fn set_ask_user<F, R>(&mut self, handler: F)
+    where
+        F: Fn(Questions, PermissionContext) -> R + Send + Sync + 'static,
+        R: Future<Output: Fallible<Answers>> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        self.ask_user = Some(Arc::new(move |request, context| {
+            let handler = handler.clone();
+            Running::Async(Box::pin(async move {
+                let questions = Questions::read(request.input.clone())?;
+                question::answered(handler(questions, context).await, &request.input)
+            }))
+        }));
+    }
+
+    pub(crate) fn set_blocking_ask_user<F, A>(&mut self, handler: F)
+    where
+        F: Fn(Questions, PermissionContext) -> A + Send + Sync + 'static,
+        A: Fallible<Answers>,
+    {
+        let handler = Arc::new(handler);
+        self.ask_user = Some(Arc::new(move |request, context| {
+            let handler = handler.clone();
+            Running::Blocking(Box::new(move || {
+                let questions = Questions::read(request.input.clone())?;
+                question::answered(handler(questions, context), &request.input)
+            }))
+        }));
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry")
+            .field("hooks", &self.hooks.len())
+            .field("can_use_tool", &self.has_can_use_tool())
+            .field("ask_user", &self.has_ask_user())
+            .field("hook_timeout", &self.hook_timeout)
+            .field("permission_timeout", &self.permission_timeout)
+            .field("hooks_fail_closed", &self.hooks_fail_closed)
+            .field("cancel_grace", &self.cancel_grace)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Async(_) => "Async",
+            Self::Blocking(_) => "Blocking",
+        })
+    }
+}
+
+/// What becomes of what a hook returned.
+struct Outcome {
+    event: String,
+    on_misfit: Option<OnMisfit>,
+}
+
+impl Outcome {
+    fn of<E: HookEvent>(self, answer: impl HookAnswer<E>) -> CallResult {
+        let output = answer.into_output().map_err(|error| told(&error))?;
+        let encoded = output.encode(&self.event)?;
+        if !encoded.dropped.is_empty() {
+            let misfit = Misfit { event: self.event, fields: encoded.dropped };
+            tracing::warn!(event = misfit.event, fields = ?misfit.fields, "do not fit the event");
+            if let Some(tell) = &self.on_misfit {
+                tell(misfit);
+            }
+        }
+        Ok(encoded.json)
+    }
+}
+
+/// The text of an error; some give the whole chain in this form.
+pub(crate) fn told(error: &BoxError) -> String {
+    format!("{error:#}")
+}
+
+/// The answer where only a handler of questions is registered: what the CLI itself would say.
+fn nobody_decides(asked: &CanUseTool) -> Running {
+    let reason = format!(
+        "{} is not allowed by the rules, and no callback that could allow it is registered",
+        asked.tool_name
+    );
+    let input = asked.input.clone();
+    Running::Async(Box::pin(async move { permission::answered(Permission::deny(reason), &input) }))
+}
+
+fn hook_id(index: usize) -> CallbackId {
+    CallbackId::from(format!("hook_{index}"))
+}
+
+fn index_of(id: &CallbackId) -> Option<usize> {
+    let index = id.as_str().strip_prefix("hook_")?.parse().ok()?;
+    (hook_id(index) == *id).then_some(index)
+}
+
+/// The limit that is sent to the CLI, in seconds: always longer than ours, because the CLI refuses
+/// the tool when its own limit has passed.
+fn limit_of_cli(limit: Duration) -> u64 {
+    /// Timers of JavaScript that are set for longer than 2^31 ms fire at once.
+    const MOST: u64 = 2_147_483;
+    const MARGIN: u64 = 5;
+    let whole = limit.as_secs().saturating_add(u64::from(limit.subsec_nanos() > 0));
+    whole.saturating_add(MARGIN).min(MOST)
+}

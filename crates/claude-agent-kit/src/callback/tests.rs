@@ -1,0 +1,342 @@
+//! From a line of the CLI to the answer of a callback.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use claude_wire::{FromCli, Json};
+
+use super::{BoxError, Call, CallResult, CancelToken, Misfit, Registry, Running};
+use crate::Options;
+use crate::hook::{
+    AnyEvent, HookAnswer, PostToolUse, PreToolUse, PreToolUseAnswer, RawAnswer, Stop,
+    UserPromptSubmit,
+};
+use crate::permission::Permission;
+use crate::question::Answers;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn hooks_get_their_ids_in_the_order_of_registration() {
+    let plan = Options::new()
+        .on(PreToolUse::matching("Bash").fail_closed(), |_, _| async {})
+        .on(Stop, |_, _| async {})
+        .on_blocking(PreToolUse.timeout(Duration::from_millis(1500)), |_, _| {})
+        .on(AnyEvent::named("SomethingNew").matching("x"), |_, _| async {})
+        .on(UserPromptSubmit, |_, _| async {})
+        .host
+        .callbacks
+        .plan();
+    let plans: Vec<_> = plan
+        .plans
+        .iter()
+        .map(|(id, plan)| (id.as_str(), plan.event.as_str(), plan.limit, plan.fail_closed))
+        .collect();
+    let millis = Duration::from_millis;
+    assert_eq!(
+        plans,
+        [
+            ("hook_0", "PreToolUse", millis(60_000), true),
+            ("hook_1", "Stop", millis(60_000), false),
+            ("hook_2", "PreToolUse", millis(1500), false),
+            ("hook_3", "SomethingNew", millis(60_000), false),
+            ("hook_4", "UserPromptSubmit", millis(25_000), false),
+        ]
+    );
+    assert_eq!(
+        Json::of(&plan.matchers.unwrap()).unwrap().as_str(),
+        concat!(
+            r#"{"PreToolUse":["#,
+            r#"{"matcher":"Bash","hookCallbackIds":["hook_0"],"timeout":65,"onFailure":"block"},"#,
+            r#"{"matcher":null,"hookCallbackIds":["hook_2"],"timeout":7}],"#,
+            r#""SomethingNew":[{"matcher":"x","hookCallbackIds":["hook_3"],"timeout":65}],"#,
+            r#""Stop":[{"matcher":null,"hookCallbackIds":["hook_1"],"timeout":65}],"#,
+            r#""UserPromptSubmit":[{"matcher":null,"hookCallbackIds":["hook_4"],"timeout":30}]}"#,
+        )
+    );
+}
+
+#[test]
+fn without_callbacks_nothing_is_planned() {
+    let registry = Registry::default();
+    let plan = registry.plan();
+    assert!(registry.is_empty() && plan.plans.is_empty() && plan.matchers.is_none());
+    assert_eq!((plan.permission_limit, plan.cancel_grace), (None, SECOND));
+}
+
+#[test]
+fn options_for_all_callbacks_reach_the_plan() {
+    let options = Options::new()
+        .on(Stop, |_, _| async {})
+        .can_use_tool(|_, _| async { Permission::allow() })
+        .hook_timeout(Duration::from_secs(90))
+        .permission_timeout(SECOND)
+        .hooks_fail_closed(true)
+        .cancel_grace(Duration::ZERO);
+    let plan = options.host.callbacks.plan();
+    let hook = plan.plans.values().next().unwrap();
+    assert_eq!((hook.limit, hook.fail_closed), (Duration::from_secs(90), true));
+    assert_eq!((plan.permission_limit, plan.cancel_grace), (Some(SECOND), Duration::ZERO));
+    assert!(options.host.needs.hooks && options.host.needs.permission_callback);
+}
+
+/// A timer of JavaScript that is set for too long fires at once.
+#[test]
+fn the_limit_of_the_cli_is_longer_than_ours_and_never_too_long_for_its_timers() {
+    for (limit, sent) in [
+        (Duration::ZERO, "5"),
+        (Duration::from_millis(1), "6"),
+        (Duration::from_secs(60), "65"),
+        (Duration::MAX, "2147483"),
+    ] {
+        let options = Options::new().on(Stop.timeout(limit), |_, _| async {});
+        let matchers = options.host.callbacks.plan().matchers.unwrap();
+        assert_eq!(matchers["Stop"][0].timeout.as_ref().unwrap().to_string(), sent);
+    }
+}
+
+#[tokio::test]
+async fn a_recorded_request_reaches_its_hook_typed_with_its_context() {
+    let (line, call) = recorded("hook_denies", "hook_callback");
+    let seen = Arc::new(Mutex::new(None));
+    let kept = seen.clone();
+    let options = Options::new().on(PreToolUse::matching("Bash"), move |call, ctx| {
+        *kept.lock().unwrap() = Some((call, ctx));
+        async { PreToolUseAnswer::deny("not here") }
+    });
+    let answer = run(&options, call).await.unwrap();
+    assert_eq!(
+        answer.as_str(),
+        r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"not here"}}"#
+    );
+    let (call, ctx) = seen.lock().unwrap().take().unwrap();
+    assert_eq!(call.tool_name.as_deref(), Some("Bash"));
+    assert!(call.tool_input.unwrap().as_str().contains("touch made"));
+    assert_eq!(ctx.callback_id, "hook_0");
+    assert_eq!(ctx.tool_use_id.unwrap(), "toolu_1");
+    assert!(line.contains(ctx.request_id.as_str()));
+    assert_eq!(ctx.session_id, call.session_id, "taken from the input, as nobody else knows it");
+    assert!(!ctx.cancel.is_cancelled());
+}
+
+#[tokio::test]
+async fn a_hook_may_return_nothing_an_answer_or_a_result() {
+    fn with<A: HookAnswer<PreToolUse> + Clone + Sync>(answer: A) -> Options {
+        Options::new().on_blocking(PreToolUse, move |_, _| answer.clone())
+    }
+    let denied = PreToolUseAnswer::deny("no");
+    let said = r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}"#;
+    assert_eq!(text(&with(()), 0).await, Ok("{}".to_owned()));
+    assert_eq!(text(&with(denied.clone()), 0).await, Ok(said.to_owned()));
+    // A result with any error, by `?`.
+    let options = Options::new()
+        .on(PreToolUse, |_, _| async {
+            "1".parse::<u32>()?;
+            Ok(())
+        })
+        .on(PreToolUse, move |_, _| {
+            let denied = denied.clone();
+            async move { Ok(denied) }
+        })
+        .on(PreToolUse, |_, _| async {
+            "one".parse::<u32>()?;
+            Ok(PreToolUseAnswer::new())
+        })
+        .on_blocking(PreToolUse, |_, _| -> Result<(), BoxError> { Err("no rules".into()) });
+    assert_eq!(text(&options, 0).await, Ok("{}".to_owned()));
+    assert_eq!(text(&options, 1).await, Ok(said.to_owned()));
+    assert_eq!(text(&options, 2).await, Err("invalid digit found in string".to_owned()));
+    assert_eq!(text(&options, 3).await, Err("no rules".to_owned()));
+}
+
+#[tokio::test]
+async fn a_hook_asked_about_another_event_fails_instead_of_answering() {
+    let options = Options::new().on(PostToolUse, |_, _| async {});
+    let (_, call) = recorded("hook_denies", "hook_callback");
+    let reason = run(&options, call).await.unwrap_err();
+    assert!(reason.contains("PostToolUse") && reason.contains("PreToolUse"), "{reason}");
+}
+
+#[test]
+fn a_request_that_nobody_is_registered_for_is_not_run() {
+    for id in ["hook_1", "hook_00", "hook_", "hook_-0", "other", ""] {
+        let line = hook_line(id, r#"{"hook_event_name":"Stop"}"#);
+        let options = Options::new().on(Stop, |_, _| async {});
+        assert!(options.host.callbacks.call(call(&line)).is_none(), "{id}");
+    }
+    let (_, call) = recorded("permission_allow", "can_use_tool");
+    assert!(Registry::default().call(call).is_none());
+}
+
+#[tokio::test]
+async fn raw_hooks_get_the_input_as_it_came() {
+    let input = r#"{"b":1,  "hook_event_name":"SomethingNew","a":"\ud83d"}"#;
+    let options = Options::new().on(AnyEvent::named("SomethingNew"), |input, _| async move {
+        RawAnswer::new().field("came", input.json).field("event", input.event.as_str())
+    });
+    let answer = run(&options, call(&hook_line("hook_0", input))).await.unwrap();
+    assert_eq!(answer.as_str(), format!(r#"{{"came":{input},"event":"SomethingNew"}}"#));
+}
+
+#[tokio::test]
+async fn misfits_of_raw_answers_are_told() {
+    let options = Options::new()
+        .on(AnyEvent::named("Notification"), |_, _| async { RawAnswer::new().block("no") });
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let kept = told.clone();
+    let registry =
+        options.host.callbacks.on_misfit(move |misfit| kept.lock().unwrap().push(misfit));
+    let line = hook_line("hook_0", r#"{"hook_event_name":"Notification"}"#);
+    let running = registry.call(call(&line)).unwrap();
+    assert_eq!(finish(running).await.unwrap().as_str(), "{}");
+    let fields = vec!["decision".to_owned(), "reason".to_owned()];
+    assert_eq!(*told.lock().unwrap(), [Misfit { event: "Notification".to_owned(), fields }]);
+}
+
+#[tokio::test]
+async fn a_recorded_permission_request_reaches_its_callback_whole() {
+    let (line, call) = recorded("permission_allow", "can_use_tool");
+    let seen = Arc::new(Mutex::new(None));
+    let kept = seen.clone();
+    let options = Options::new().can_use_tool(move |request, ctx| {
+        *kept.lock().unwrap() = Some((request, ctx));
+        async { Permission::allow() }
+    });
+    let answer = run(&options, call).await.unwrap();
+    let (request, ctx) = seen.lock().unwrap().take().unwrap();
+    assert_eq!(
+        answer.as_str(),
+        format!(r#"{{"behavior":"allow","updatedInput":{}}}"#, request.input),
+        "the original arguments"
+    );
+    assert_eq!(request.tool_name, "Bash");
+    assert_eq!(request.display_name.as_deref(), Some("Bash"));
+    assert_eq!(request.description.as_deref(), Some("Run it"));
+    assert_eq!(request.blocked_path.as_deref(), Some("/srv/project/made"));
+    assert_eq!(request.suggestions.len(), 3);
+    assert_eq!(request.tool_use_id.unwrap(), "toolu_1");
+    assert_eq!(request.raw, line);
+    assert_eq!(ctx.tool_use_id.unwrap(), "toolu_1");
+}
+
+#[tokio::test]
+async fn a_recorded_question_reaches_its_handler_and_is_answered_as_recorded() {
+    let (_, call) = recorded("ask_user_question", "can_use_tool");
+    let options = Options::new().ask_user(|questions, _| async move {
+        let question = questions.questions.first().ok_or("no question")?;
+        Ok(Answers::new().choose(question, &question.options[0].label))
+    });
+    let answer = run(&options, call).await.unwrap();
+    let answer: serde_json::Value = answer.parse().unwrap();
+    assert_eq!(answer["behavior"], "allow");
+    assert_eq!(answer["updatedInput"]["answers"]["Which colour?"], "Red");
+    assert_eq!(answer["updatedInput"]["questions"][0]["header"], "Colour");
+}
+
+#[tokio::test]
+async fn questions_go_to_their_handler_and_tools_to_the_permission_callback() {
+    let asking = Options::new().ask_user_blocking(|_, _| Answers::decline("away"));
+    let both = asking.clone().can_use_tool_blocking(|_, _| Permission::deny("never"));
+    let deciding = Options::new().can_use_tool(|_, _| async { Ok(Permission::deny("never")) });
+    let message = async |options: &Options, scenario: &str| {
+        let answer = run(options, recorded(scenario, "can_use_tool").1).await.unwrap();
+        let answer: serde_json::Value = answer.parse().unwrap();
+        assert_eq!(answer["behavior"], "deny");
+        answer["message"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(message(&both, "ask_user_question").await, "away");
+    assert_eq!(message(&both, "permission_allow").await, "never");
+    assert_eq!(message(&asking, "ask_user_question").await, "away");
+    assert!(message(&asking, "permission_allow").await.contains("no callback"));
+    assert_eq!(message(&deciding, "ask_user_question").await, "never");
+}
+
+#[test]
+fn questions_are_not_offered_where_permissions_are_asked_but_nobody_answers_questions() {
+    let disallowed =
+        |options: Options| crate::options::extra_disallowed_tools(&options.host.callbacks);
+    let deciding = Options::new().can_use_tool(|_, _| async { Permission::allow() });
+    assert!(disallowed(Options::new()).is_empty(), "the CLI does not offer them then");
+    assert_eq!(disallowed(deciding.clone()), ["AskUserQuestion"]);
+    assert!(disallowed(deciding.ask_user(|_, _| async { Answers::new() })).is_empty());
+}
+
+#[test]
+fn a_closure_that_panics_panics_when_it_is_run_and_not_before() {
+    let options = Options::new()
+        .on(Stop, |_, _| -> std::future::Ready<()> { panic!("in the closure") })
+        .on_blocking(Stop, |_, _| -> () { panic!("in the closure") });
+    for id in ["hook_0", "hook_1"] {
+        let line = hook_line(id, r#"{"hook_event_name":"Stop"}"#);
+        assert!(options.host.callbacks.call(call(&line)).is_some());
+    }
+}
+
+#[tokio::test]
+async fn the_token_of_a_callback_fires_for_all_its_copies() {
+    let token = CancelToken::new();
+    let mut call = call(&hook_line("hook_0", r#"{"hook_event_name":"Stop"}"#));
+    call.cancel = token.clone();
+    let options = Options::new().on(Stop, |_, ctx| async move {
+        ctx.cancel.cancelled().await;
+        assert!(ctx.cancel.is_cancelled());
+    });
+    let running = tokio::spawn(finish(options.host.callbacks.call(call).unwrap()));
+    token.cancel();
+    tokio::time::timeout(60 * SECOND, running).await.unwrap().unwrap().unwrap();
+}
+
+#[test]
+fn printing_callbacks_counts_them() {
+    let options = Options::new()
+        .on(Stop, |_, _| async {})
+        .on(Stop, |_, _| async {})
+        .ask_user(|_, _| async { Answers::new() });
+    let printed = format!("{options:?}");
+    assert!(printed.contains("hooks: 2, can_use_tool: false, ask_user: true"), "{printed}");
+}
+
+async fn text(options: &Options, hook: usize) -> Result<String, String> {
+    let line = hook_line(&format!("hook_{hook}"), r#"{"hook_event_name":"PreToolUse"}"#);
+    run(options, call(&line)).await.map(|json| json.as_str().to_owned())
+}
+
+async fn run(options: &Options, call: Call) -> CallResult {
+    finish(options.host.callbacks.call(call).unwrap()).await
+}
+
+async fn finish(running: Running) -> CallResult {
+    match running {
+        Running::Async(future) => future.await,
+        Running::Blocking(run) => run(),
+    }
+}
+
+fn hook_line(id: &str, input: &str) -> String {
+    format!(
+        r#"{{"type":"control_request","request_id":"r1","request":{{"subtype":"hook_callback","callback_id":"{id}","input":{input}}}}}"#
+    )
+}
+
+fn call(line: &str) -> Call {
+    let line = Bytes::copy_from_slice(line.as_bytes());
+    let FromCli::Request(request) = FromCli::decode(line.clone()).unwrap() else {
+        panic!("no request: {line:?}")
+    };
+    Call { request, line, session_id: None, cancel: CancelToken::new() }
+}
+
+/// The first request of this kind in a recording of the real CLI.
+fn recorded(scenario: &str, subtype: &str) -> (String, Call) {
+    let path = format!(
+        "{}/../claude-wire/tests/corpus/2.1.325/{scenario}.wire",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let recording = std::fs::read_to_string(path).unwrap();
+    let subtype = format!(r#""subtype":"{subtype}""#);
+    let mut lines = recording.lines().filter(|line| line.starts_with("<< "));
+    let line = lines.find(|line| line.contains(&subtype)).unwrap();
+    let line = line.splitn(3, ' ').last().unwrap();
+    (line.to_owned(), call(line))
+}

@@ -1,0 +1,265 @@
+//! From what was seen of a process to an error that says what happened, where, and what to do.
+//!
+//! The cause of most failures stands on stderr, so that is asked first; the exit code and whether
+//! anything was written come after it.
+
+mod clue;
+mod login;
+mod refusal;
+mod spawn;
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use claude_wire::id::SessionId;
+use claude_wire::session::{Exit, Failure};
+
+use self::clue::Clue;
+use crate::cli::CliVersion;
+use crate::error::{Error, ErrorKind};
+use crate::mask::Mask;
+
+pub use self::login::login_missing;
+pub(crate) use self::refusal::refusal;
+pub(crate) use self::spawn::spawn_failed;
+
+/// What is known of a process.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Evidence {
+    pub(crate) stderr_tail: String,
+    /// What stdout said before the handshake ended.
+    pub(crate) stdout_tail: String,
+    /// The last line of stdout that was no message.
+    pub(crate) last_other_line: Option<Bytes>,
+    pub(crate) session_id: Option<SessionId>,
+    /// Why stdout could not be read any more.
+    pub(crate) read_error: Option<String>,
+    /// Flags that the host gave as extra arguments, without dashes.
+    pub(crate) extra_flags: Vec<String>,
+    pub(crate) cli_version: Option<CliVersion>,
+    pub(crate) cli_path: Option<PathBuf>,
+    pub(crate) cwd: Option<PathBuf>,
+    /// How the process ended, for operations that were still open.
+    pub(crate) exit: Option<Exit>,
+    /// What must not be shown, wherever it comes from.
+    pub(crate) mask: Mask,
+}
+
+/// Why a run or a session failed.
+pub(crate) fn failure(failure: &Failure, evidence: &Evidence) -> Error {
+    if let Some(error) = unknown_option(failure, evidence) {
+        return error;
+    }
+    let clue = clue::of(failure, evidence);
+    let mut happened = happened(failure, evidence);
+    if let Some(reason) = &evidence.read_error {
+        happened = format!("{happened}, and its output could not be read ({reason})");
+    }
+    let error = told(kind_of(failure), &happened, clue, evidence);
+    error.with(|facts| match failure {
+        Failure::Process { exit, stopped, silent } => {
+            facts.exit = Some(*exit);
+            facts.stopped_by_sdk = *stopped;
+            facts.stdout_was_empty = *silent;
+        }
+        Failure::ExitedDuringInit(exit) => {
+            facts.exit = Some(*exit);
+            facts.stdout_was_empty = evidence.nothing_on_stdout();
+        }
+        Failure::InitializeTimeout(limit) => {
+            facts.limit = Some(*limit);
+            facts.stdout_was_empty = evidence.nothing_on_stdout();
+        }
+        Failure::LineTooLong(size) => facts.size = Some(*size),
+        _ => facts.exit = evidence.exit,
+    })
+}
+
+fn kind_of(failure: &Failure) -> ErrorKind {
+    match failure {
+        Failure::ExitedDuringInit(_) => ErrorKind::ExitedDuringInit,
+        Failure::InitializeTimeout(_) => ErrorKind::InitializeTimeout,
+        Failure::InitializeRejected(_) => ErrorKind::InitializeRejected,
+        Failure::IdleTimeout => ErrorKind::IdleTimeout,
+        Failure::LineTooLong(_) => ErrorKind::LineTooLong,
+        _ => ErrorKind::ProcessFailed,
+    }
+}
+
+fn happened(failure: &Failure, evidence: &Evidence) -> String {
+    let cli = evidence.cli();
+    match failure {
+        Failure::Process { stopped: true, .. } => {
+            format!("{cli} closed its output without a result, did not end, and was stopped")
+        }
+        Failure::Process { exit, silent, .. } => {
+            let said = if *silent { " without having written anything" } else { "" };
+            format!("{cli} ended with {}{said}", ending(*exit))
+        }
+        Failure::ExitedDuringInit(exit) => {
+            format!("{cli} ended with {} before it answered the handshake", ending(*exit))
+        }
+        Failure::InitializeTimeout(limit) => {
+            format!("{cli} did not answer the handshake within {limit:?}")
+        }
+        Failure::InitializeRejected(reason) => {
+            format!("{cli} refused the handshake: {}", shortened(reason))
+        }
+        Failure::IdleTimeout => {
+            format!("{cli} was silent for longer than `idle_timeout` allows, and was stopped")
+        }
+        Failure::LineTooLong(size) => {
+            format!("{cli} wrote a line of {size} bytes, more than `max_line_bytes` allows")
+        }
+        _ => format!("{cli} failed"),
+    }
+}
+
+/// An error with everything that the evidence says about it.
+fn told(kind: ErrorKind, happened: &str, clue: Option<Clue>, evidence: &Evidence) -> Error {
+    let mut message = happened.to_owned();
+    if let Some(clue) = &clue {
+        message = format!("{message}: {}", clue.hint);
+    }
+    message.push_str(&evidence.quoted());
+    let mut error = Error::new(kind, evidence.mask.apply(&message));
+    if let Some(clue) = clue {
+        error = error.hint_at(evidence.mask.apply(&clue.hint)).remedy(clue.remedy);
+    }
+    error.with(|facts| {
+        let tail = |text: &str| Some(evidence.mask.apply(text).into_owned());
+        facts.stderr_tail = tail(&evidence.stderr_tail).filter(|tail| !tail.is_empty());
+        facts.stdout_tail = tail(&evidence.stdout_tail).filter(|tail| !tail.is_empty());
+        facts.line = evidence.last_other_line.as_ref().map(|line| masked(line, &evidence.mask));
+        facts.session_id.clone_from(&evidence.session_id);
+        facts.detected = evidence.cli_version;
+    })
+}
+
+/// A line as it came, unless it holds a secret.
+fn masked(line: &Bytes, mask: &Mask) -> Bytes {
+    let text = String::from_utf8_lossy(line);
+    match mask.apply(&text) {
+        std::borrow::Cow::Borrowed(_) => line.clone(),
+        std::borrow::Cow::Owned(masked) => Bytes::from(masked),
+    }
+}
+
+/// A CLI that does not know a flag says so and ends, whatever else was waited for.
+fn unknown_option(failure: &Failure, evidence: &Evidence) -> Option<Error> {
+    // Something else may complain in these words to the stderr of a CLI that works.
+    match failure {
+        Failure::Process { silent: true, .. }
+        | Failure::ExitedDuringInit(_)
+        | Failure::InitializeTimeout(_)
+        | Failure::InitializeRejected(_) => {}
+        _ => return None,
+    }
+    let lines = || evidence.stderr_tail.lines();
+    let option = lines()
+        .find_map(|line| line.trim().strip_prefix("error: unknown option '")?.strip_suffix('\''))?;
+    // The CLI repeats the value, which is nobody's business.
+    let flag = option.split_once('=').map_or(option, |(flag, _)| flag);
+    let output = format!("error: unknown option '{flag}'");
+    let advice = lines().map(str::trim).find(|line| line.starts_with("(Did you mean "));
+    let output = advice.map_or(output.clone(), |advice| format!("{output} {advice}"));
+    let cli = evidence.cli();
+    let name = flag.trim_start_matches('-');
+    let error = if evidence.extra_flags.iter().any(|extra| extra.trim_start_matches('-') == name) {
+        Error::new(
+            ErrorKind::InvalidOptions,
+            format!("{cli} does not know the flag {flag}, which stands in `extra_args`: {output}"),
+        )
+        .remedy("correct or remove it, or update the CLI if a newer one knows it")
+    } else {
+        Error::new(
+            ErrorKind::UnsupportedCliVersion,
+            format!("{cli} does not know the flag {flag}: {output}"),
+        )
+        .remedy(
+            "update it with `npm install -g @anthropic-ai/claude-code`, or do without the option",
+        )
+    };
+    Some(error.with(|facts| {
+        facts.flag = Some(flag.to_owned());
+        facts.output = Some(evidence.mask.apply(&output).into_owned());
+        facts.detected = evidence.cli_version;
+        facts.stderr_tail = Some(evidence.mask.apply(&evidence.stderr_tail).into_owned());
+        facts.exit = match failure {
+            Failure::Process { exit, .. } | Failure::ExitedDuringInit(exit) => Some(*exit),
+            _ => evidence.exit,
+        };
+    }))
+}
+
+impl Evidence {
+    /// Names the CLI, so that an error says which one it was, and where it worked.
+    fn cli(&self) -> String {
+        let path = self.cli_path.as_ref().map(|path| path.display().to_string());
+        let version = self.cli_version.map(|version| version.to_string());
+        let cwd = self.cwd.as_ref().map(|cwd| format!("in {}", cwd.display()));
+        let known: Vec<String> = [path, version, cwd].into_iter().flatten().collect();
+        if known.is_empty() {
+            return "the CLI".to_owned();
+        }
+        format!("the CLI ({})", known.join(", "))
+    }
+
+    /// Whether nothing was written before the handshake ended.
+    fn nothing_on_stdout(&self) -> bool {
+        self.stdout_tail.trim().is_empty() && self.last_other_line.is_none()
+    }
+
+    /// The last that was said, for people.
+    fn quoted(&self) -> String {
+        let mut quoted = String::new();
+        let stderr = last_lines(&self.mask.apply(&self.stderr_tail));
+        if !stderr.is_empty() {
+            quoted = format!("; stderr ends with {stderr:?}");
+        }
+        if let Some(line) = &self.last_other_line {
+            let line = String::from_utf8_lossy(line);
+            let line = shortened(&self.mask.apply(&line));
+            quoted = format!("{quoted}; the last line of stdout that is no message is {line:?}");
+        }
+        quoted
+    }
+}
+
+/// How a process ended, for people.
+pub(crate) fn ending(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("exit code {code}"),
+        Exit::Signal(signal) => format!("signal {signal}"),
+        _ => "an unknown status".to_owned(),
+    }
+}
+
+/// The most that a message quotes.
+const QUOTED_CHARS: usize = 500;
+
+/// The last three lines that are not blank, and of those the end.
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> =
+        text.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
+    let lines: Vec<&str> = lines.into_iter().rev().map(str::trim_end).collect();
+    let joined = lines.join("\n");
+    let count = joined.chars().count();
+    if count <= QUOTED_CHARS {
+        return joined;
+    }
+    let end: String = joined.chars().skip(count - QUOTED_CHARS).collect();
+    format!("…{end}")
+}
+
+/// The beginning of a text.
+fn shortened(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(QUOTED_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Why an operation was not done.
+
+use claude_wire::control::ControlFailure;
+use claude_wire::session::Refusal;
+
+use super::{Evidence, ending};
+use crate::error::{Error, ErrorKind};
+
+/// Why an operation was not done.
+pub(crate) fn refusal(refusal: &Refusal, operation: &str, evidence: &Evidence) -> Error {
+    let (kind, happened, remedy) = refused(refusal, operation);
+    let mut message = happened;
+    if let Refusal::Closed(_) = refusal {
+        if let Some(exit) = evidence.exit {
+            message = format!("{message} (it ended with {})", ending(exit));
+        }
+        message.push_str(&evidence.quoted());
+    }
+    let mut error = Error::new(kind, evidence.mask.apply(&message));
+    if let Some(remedy) = remedy {
+        error = error.remedy(remedy);
+    }
+    error.with(|facts| {
+        facts.operation = Some(operation.to_owned());
+        facts.session_id.clone_from(&evidence.session_id);
+        facts.detected = evidence.cli_version;
+        match refusal {
+            Refusal::Rejected(failure) => {
+                facts.request_id.clone_from(&failure.request_id);
+                facts.code.clone_from(&failure.error_code);
+                facts.output = Some(evidence.mask.apply(&failure.error).into_owned());
+            }
+            Refusal::TimedOut { request_id, limit } => {
+                facts.request_id = Some(request_id.clone());
+                facts.limit = Some(*limit);
+            }
+            Refusal::AnswerTooLarge(size) => facts.size = Some(*size),
+            Refusal::Closed(_) => {
+                facts.exit = evidence.exit;
+                let tail = evidence.mask.apply(&evidence.stderr_tail).into_owned();
+                facts.stderr_tail = Some(tail).filter(|tail| !tail.is_empty());
+            }
+            _ => {}
+        }
+    })
+}
+
+/// The kind, what happened, and what to do if that is known.
+type Told = (ErrorKind, String, Option<&'static str>);
+
+fn refused(refusal: &Refusal, operation: &str) -> Told {
+    match refusal {
+        Refusal::Rejected(failure) => rejected(failure, operation),
+        Refusal::TimedOut { limit, .. } => (
+            ErrorKind::ControlTimeout,
+            format!("the CLI did not answer `{operation}` within {limit:?}"),
+            Some("it may have taken effect; ask for the state, or allow more time"),
+        ),
+        Refusal::AnswerTooLarge(size) => (
+            ErrorKind::AnswerTooLarge,
+            format!("the answer to `{operation}` has {size} bytes and was not kept"),
+            Some("raise `max_line_bytes`"),
+        ),
+        Refusal::UndecodableAnswer(reason) => (
+            ErrorKind::UndecodableAnswer,
+            format!("the answer to `{operation}` could not be made out: {reason}"),
+            Some("it may have taken effect; see whether there is a newer version of this crate"),
+        ),
+        Refusal::Closed(reason) => (
+            ErrorKind::TransportClosed,
+            format!("`{operation}` was not done: the CLI is gone, {reason}"),
+            None,
+        ),
+        Refusal::Unencodable(reason) => (
+            ErrorKind::InvalidOptions,
+            format!("`{operation}` cannot be written as JSON: {reason}"),
+            None,
+        ),
+        other => unsent(other, operation),
+    }
+}
+
+/// The CLI's own answer.
+fn rejected(failure: &ControlFailure, operation: &str) -> Told {
+    let reason = &failure.error;
+    match failure.error_code.as_deref() {
+        Some("unsupported_request") => (
+            ErrorKind::Unsupported,
+            format!("the CLI does not know `{operation}`: {reason}"),
+            Some("update the CLI, or do without it"),
+        ),
+        Some(code) => (
+            ErrorKind::ControlRejected,
+            format!("the CLI refused `{operation}` ({code}): {reason}"),
+            None,
+        ),
+        None => {
+            (ErrorKind::ControlRejected, format!("the CLI refused `{operation}`: {reason}"), None)
+        }
+    }
+}
+
+/// The CLI was not asked, or cannot answer any more.
+fn unsent(refusal: &Refusal, operation: &str) -> Told {
+    match refusal {
+        Refusal::InitQueueFull => (
+            ErrorKind::InitQueueFull,
+            format!("`{operation}` was not sent: too many operations wait for the handshake"),
+            Some("wait for `ready()`"),
+        ),
+        Refusal::TooManyPending => (
+            ErrorKind::TooManyPending,
+            format!("`{operation}` was not sent: too much waits to be answered or written"),
+            Some("wait for the answers of those before it"),
+        ),
+        Refusal::NotInitialized => (
+            ErrorKind::NotInitialized,
+            format!("`{operation}` was not sent: the handshake failed before"),
+            Some("see the error of the session"),
+        ),
+        Refusal::InputEnded => (
+            ErrorKind::InputEnded,
+            format!("`{operation}` was not sent: the input was ended before"),
+            None,
+        ),
+        Refusal::Stopped => (
+            ErrorKind::SessionStopped,
+            format!("`{operation}` was not done: the session was stopped"),
+            None,
+        ),
+        Refusal::CheckpointingNotEnabled => (
+            ErrorKind::CheckpointingNotEnabled,
+            format!("`{operation}` was not sent: files are not checkpointed"),
+            Some("turn file checkpointing on in the options before the session starts"),
+        ),
+        _ => (ErrorKind::TransportClosed, format!("`{operation}` was not done"), None),
+    }
+}

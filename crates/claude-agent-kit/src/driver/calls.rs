@@ -1,0 +1,209 @@
+//! Callbacks that run, each in a task of its own.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use claude_wire::control::CliControlRequest;
+use claude_wire::id::SessionId;
+use claude_wire::session::{CallKey, CallOutcome, Event};
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+use tracing::Instrument as _;
+
+use super::WarningSink;
+use crate::callback::{Call, CallResult, CancelToken, Registry, Running};
+use crate::feed::{Feed, Piece};
+use crate::mailbox::Mailbox;
+use crate::warning::{Warning, WarningCode};
+
+/// A callback that holds its thread for longer than this is told of.
+const BLOCKED: Duration = Duration::from_secs(1);
+
+/// The callbacks of a run and those of them that run now.
+pub(crate) struct Calls {
+    registry: Registry,
+    runtime: Handle,
+    mailbox: Arc<Mailbox>,
+    feed: Arc<Feed>,
+    warnings: WarningSink,
+    running: HashMap<CallKey, (CancelToken, Option<AbortHandle>)>,
+}
+
+impl Calls {
+    pub(crate) fn new(
+        registry: Registry,
+        runtime: Handle,
+        mailbox: Arc<Mailbox>,
+        feed: Arc<Feed>,
+        warnings: WarningSink,
+    ) -> Self {
+        Self { registry, runtime, mailbox, feed, warnings, running: HashMap::new() }
+    }
+
+    pub(super) fn run(
+        &mut self,
+        key: CallKey,
+        request: Box<CliControlRequest>,
+        line: Bytes,
+        session_id: Option<SessionId>,
+    ) {
+        let what = request.request.kind().unwrap_or("request").to_owned();
+        let report =
+            Report { key, what, mailbox: self.mailbox.clone(), done: false };
+        let cancel = CancelToken::new();
+        let call = Call { request, line, session_id, cancel: cancel.clone() };
+        let abort = match self.registry.call(call) {
+            Some(Running::Async(future)) => Some(self.spawn(future, report)),
+            Some(Running::Blocking(function)) => {
+                drop(self.runtime.spawn_blocking(move || block(function, report)));
+                None
+            }
+            None => {
+                report.finish(CallOutcome::Failed("no callback is registered for it".to_owned()));
+                None
+            }
+        };
+        self.running.insert(key, (cancel, abort));
+    }
+
+    fn spawn(
+        &self,
+        future: Pin<Box<dyn Future<Output = CallResult> + Send>>,
+        report: Report,
+    ) -> AbortHandle {
+        let span = tracing::debug_span!("claude_callback", what = report.what);
+        let task = CallTask {
+            future,
+            report: Some(report),
+            feed: self.feed.clone(),
+            warnings: self.warnings.clone(),
+            began: Instant::now(),
+        };
+        self.runtime.spawn(task.instrument(span)).abort_handle()
+    }
+
+    pub(super) fn cancel(&mut self, key: CallKey) {
+        if let Some((token, _)) = self.running.get(&key) {
+            token.cancel();
+        }
+    }
+
+    pub(super) fn abort(&mut self, key: CallKey) {
+        // One on a blocking thread cannot be ended; its token has fired.
+        if let Some((_, Some(task))) = self.running.get(&key) {
+            task.abort();
+        }
+    }
+
+    pub(super) fn forget(&mut self, key: CallKey) {
+        self.running.remove(&key);
+    }
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        for (token, task) in self.running.values() {
+            token.cancel();
+            if let Some(task) = task {
+                task.abort();
+            }
+        }
+    }
+}
+
+/// A callback as a task: reports its end, whatever it is.
+pub(crate) struct CallTask {
+    future: Pin<Box<dyn Future<Output = CallResult> + Send>>,
+    report: Option<Report>,
+    feed: Arc<Feed>,
+    warnings: WarningSink,
+    began: Instant,
+}
+
+impl Future for CallTask {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let task = &mut *self;
+        let began = Instant::now();
+        let polled = catch_unwind(AssertUnwindSafe(|| task.future.as_mut().poll(context)));
+        let held = began.elapsed();
+        if held > BLOCKED {
+            task.warn_blocked(held);
+        }
+        let outcome = match polled {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(result)) => outcome(result),
+            Err(_) => CallOutcome::Failed("it panicked".to_owned()),
+        };
+        tracing::debug!(took = ?task.began.elapsed(), "the callback ended");
+        if let Some(report) = task.report.take() {
+            report.finish(outcome);
+        }
+        Poll::Ready(())
+    }
+}
+
+impl CallTask {
+    fn warn_blocked(&self, held: Duration) {
+        let what = self.report.as_ref().map_or("", |report| report.what.as_str());
+        let warning = Warning::new(
+            WarningCode::CallbackBlocked,
+            format!(
+                "a callback for {what} held its thread for {held:?}; give one that blocks to \
+                 `on_blocking`"
+            ),
+        );
+        self.warnings.tell(&warning);
+        self.feed.push(&mut vec![Piece::Warning(warning)], true);
+    }
+}
+
+fn block(function: Box<dyn FnOnce() -> CallResult + Send>, report: Report) {
+    let result = catch_unwind(AssertUnwindSafe(function));
+    report.finish(match result {
+        Ok(result) => outcome(result),
+        Err(_) => CallOutcome::Failed("it panicked".to_owned()),
+    });
+}
+
+fn outcome(result: CallResult) -> CallOutcome {
+    match result {
+        Ok(answer) => CallOutcome::Answer(answer),
+        Err(reason) => CallOutcome::Failed(reason),
+    }
+}
+
+/// Tells the machine how a callback ended, once; also when its task is dropped.
+struct Report {
+    key: CallKey,
+    what: String,
+    mailbox: Arc<Mailbox>,
+    done: bool,
+}
+
+impl Report {
+    fn finish(mut self, outcome: CallOutcome) {
+        self.tell(outcome);
+    }
+
+    fn tell(&mut self, outcome: CallOutcome) {
+        self.done = true;
+        // A driver that is gone answers nobody.
+        let _ = self.mailbox.tell(Event::CallbackDone { key: self.key, outcome });
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        if !self.done {
+            self.tell(CallOutcome::Gone);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Options as limits of the machine.
+
+use claude_wire::session::{BacklogLimits, RunEndLimits, SessionLimits};
+
+use crate::options::{Options, Prepared};
+
+pub(super) fn session(options: &Options, prepared: &Prepared) -> SessionLimits {
+    let mut limits = SessionLimits::default();
+    limits.initialize = prepared.initialize_timeout;
+    limits.exit_grace = options.host.exit_grace;
+    limits.unwritten_bytes = options.host.max_unwritten_bytes;
+    limits
+}
+
+pub(super) fn run_end(options: &Options, prepared: &Prepared) -> RunEndLimits {
+    let mut limits = RunEndLimits::default();
+    limits.exit_grace = options.host.exit_grace;
+    limits.idle_timeout = options.host.idle_timeout;
+    limits.background_ceiling = prepared.background_ceiling;
+    limits
+}
+
+pub(super) fn backlog(options: &Options) -> BacklogLimits {
+    let mut limits = BacklogLimits::default();
+    limits.soft = options.host.backlog_soft_bytes;
+    limits.hard = options.host.backlog_hard_bytes;
+    limits
+}

@@ -1,0 +1,450 @@
+//! The one task that owns the machine and the pipes.
+//!
+//! It moves bytes and does what the machine says. It never waits for code of the host: messages go
+//! to a feed, callbacks run in tasks of their own.
+
+mod calls;
+mod clock;
+mod input;
+mod limits;
+mod sink;
+mod start;
+mod stderr;
+mod turns;
+
+use std::collections::HashMap;
+use std::future::{Future as _, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use claude_wire::session::{
+    Effect, End, Event, Exit, Failure, Machine, Notice, RunWarning, Settled, State, Waiter,
+};
+use claude_wire::{Frame, Framer};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::time::Sleep;
+
+pub(crate) use sink::WarningSink;
+pub(crate) use start::{Handles, Task, start};
+
+use stderr::StderrReader;
+
+use crate::diagnose::{self, Evidence};
+use crate::error::{Error, ErrorKind};
+use crate::feed::{Feed, Over, Piece};
+use crate::mailbox::{Done, Mailbox, Note, Reply};
+use crate::session::events::{EventLog, SessionEvent};
+use crate::transport::Running;
+use crate::warning::Warning;
+use calls::Calls;
+use clock::Clock;
+use input::Input;
+use turns::Turns;
+
+/// What a driver is made of.
+pub(crate) struct Parts {
+    pub(crate) machine: Machine,
+    pub(crate) max_line_bytes: usize,
+    pub(crate) connection: crate::transport::Connection,
+    pub(crate) feed: Arc<Feed>,
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) warnings: WarningSink,
+    pub(crate) events: Arc<EventLog>,
+    pub(crate) calls: Calls,
+    pub(crate) stderr: StderrReader,
+    /// What is known before anything went wrong.
+    pub(crate) evidence: Evidence,
+    /// Whether a failing exit after a good result is an error.
+    pub(crate) strict_exit_status: bool,
+}
+
+/// The task.
+pub(crate) struct Driver {
+    machine: Machine,
+    framer: Framer,
+    input: Input,
+    /// None when it is at its end.
+    output: Option<Box<dyn AsyncRead + Send + Unpin>>,
+    child: Running,
+    exit: Option<Exit>,
+    stderr: StderrReader,
+    feed: Arc<Feed>,
+    mailbox: Arc<Mailbox>,
+    warnings: WarningSink,
+    events: Arc<EventLog>,
+    calls: Calls,
+    turns: Turns,
+    waiters: HashMap<Waiter, Reply>,
+    /// What was read and not handed over yet.
+    batch: Vec<Piece>,
+    clock: Clock,
+    timer: Option<Pin<Box<Sleep>>>,
+    evidence: Evidence,
+    strict_exit_status: bool,
+    strict_failure: Option<Error>,
+    /// Whether the host wanted the end.
+    stop_asked: bool,
+}
+
+/// What happened, for the machine to hear.
+enum Happening {
+    Note(Note),
+    Written(usize),
+    WriteFailed(String),
+    Read,
+    OutputEnded(Option<String>),
+    Exited(Exit),
+    TimeIsUp,
+}
+
+impl Driver {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            machine: parts.machine,
+            framer: Framer::new(parts.max_line_bytes),
+            input: Input::new(parts.connection.input),
+            output: Some(parts.connection.output),
+            child: parts.connection.child,
+            exit: None,
+            stderr: parts.stderr,
+            feed: parts.feed,
+            mailbox: parts.mailbox,
+            warnings: parts.warnings,
+            events: parts.events,
+            calls: parts.calls,
+            turns: Turns::default(),
+            waiters: HashMap::new(),
+            batch: Vec::new(),
+            clock: Clock::start(),
+            timer: None,
+            evidence: parts.evidence,
+            strict_exit_status: parts.strict_exit_status,
+            strict_failure: None,
+            stop_asked: false,
+        }
+    }
+
+    pub(crate) async fn run(mut self) {
+        let end = loop {
+            if let Some(end) = self.act() {
+                break end;
+            }
+            let happening = poll_fn(|context| self.poll_happening(context)).await;
+            self.hear(happening);
+        };
+        self.conclude(end).await;
+    }
+
+    /// The next thing that happens. Notes and writes never wait behind a flood of output; of the
+    /// process itself the order is bytes, end of output, exit, time.
+    fn poll_happening(&mut self, context: &mut Context<'_>) -> Poll<Happening> {
+        if let Poll::Ready(note) = self.mailbox.poll_note(context) {
+            return Poll::Ready(Happening::Note(note));
+        }
+        if let Poll::Ready(written) = self.input.poll_write(context) {
+            return Poll::Ready(match written {
+                Ok(bytes) => Happening::Written(bytes),
+                Err(error) => Happening::WriteFailed(error.to_string()),
+            });
+        }
+        if !self.feed.poll_may_read(context, self.machine.somebody_waits()) {
+            // What is not read yet came before the exit and before any limit: time stands still.
+            self.clock.pause();
+            return Poll::Pending;
+        }
+        self.clock.go_on();
+        if let Poll::Ready(happening) = self.poll_output(context) {
+            return Poll::Ready(happening);
+        }
+        if let Poll::Ready(exit) = self.poll_exit(context) {
+            return Poll::Ready(Happening::Exited(exit));
+        }
+        self.poll_timer(context).map(|()| Happening::TimeIsUp)
+    }
+
+    fn poll_output(&mut self, context: &mut Context<'_>) -> Poll<Happening> {
+        let Some(output) = &mut self.output else { return Poll::Pending };
+        // What was read is in the framer, not in this future: dropping it loses nothing.
+        let read = pin!(output.read_buf(self.framer.space())).poll(context);
+        read.map(|read| match read {
+            Ok(0) => Happening::OutputEnded(None),
+            Ok(_) => Happening::Read,
+            Err(error) => Happening::OutputEnded(Some(error.to_string())),
+        })
+    }
+
+    fn poll_exit(&mut self, context: &mut Context<'_>) -> Poll<Exit> {
+        if self.exit.is_some() {
+            return Poll::Pending;
+        }
+        self.child.poll_exit(context).map(|exit| {
+            exit.unwrap_or_else(|error| {
+                tracing::error!(%error, "the exit of the CLI could not be found out");
+                Exit::Code(-1)
+            })
+        })
+    }
+
+    fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(due) = self.machine.wake_at() else {
+            self.timer = None;
+            return Poll::Pending;
+        };
+        let deadline = self.clock.instant(due);
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        if timer.deadline() != deadline {
+            timer.as_mut().reset(deadline);
+        }
+        timer.as_mut().poll(context)
+    }
+
+    fn hear(&mut self, happening: Happening) {
+        match happening {
+            Happening::Note(note) => self.take_note(note),
+            Happening::Written(bytes) => self.tell(Event::Written(bytes)),
+            Happening::WriteFailed(reason) => self.tell(Event::WriteFailed(reason)),
+            Happening::Read => self.cut_lines(),
+            Happening::OutputEnded(error) => self.end_output(error),
+            Happening::Exited(exit) => {
+                self.exit = Some(exit);
+                self.tell(Event::Exited(exit));
+            }
+            Happening::TimeIsUp => self.tell(Event::Tick),
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.machine.handle(event, self.clock.now());
+    }
+
+    fn take_note(&mut self, note: Note) {
+        if let Some(reply) = note.reply {
+            self.waiters.insert(reply.waiter, reply);
+        }
+        if let Some(slot) = note.turn {
+            self.turns.add(slot);
+        }
+        match &note.event {
+            Event::Forget(waiter) => drop(self.waiters.remove(waiter)),
+            Event::CallbackDone { key, .. } => self.calls.forget(*key),
+            Event::Stop(_) => self.stop_asked = true,
+            _ => {}
+        }
+        self.tell(note.event);
+    }
+
+    fn cut_lines(&mut self) {
+        let now = self.clock.now();
+        while let Some(frame) = self.framer.next_frame() {
+            self.machine.handle(event_of(frame), now);
+        }
+    }
+
+    fn end_output(&mut self, error: Option<String>) {
+        self.output = None;
+        match self.framer.finish() {
+            Some(Frame::Line(line)) => self.tell(Event::LastLine(line)),
+            Some(frame) => self.tell(event_of(frame)),
+            None => {}
+        }
+        self.tell(Event::OutputEnded(error));
+    }
+
+    /// Does what the machine says, until it has nothing more to say.
+    fn act(&mut self) -> Option<End> {
+        let mut end = None;
+        while let Some(effect) = self.machine.next_effect() {
+            match effect {
+                Effect::Deliver(line) => self.batch.push(Piece::Line(line)),
+                Effect::DeliverResult(line) => {
+                    self.turns.note_totals(&line);
+                    self.batch.push(Piece::Line(line));
+                }
+                Effect::Write(bytes) => self.input.write(bytes),
+                Effect::CloseInput => self.input.close(),
+                Effect::Terminate => self.child.terminate(),
+                Effect::Kill => self.child.kill(),
+                Effect::Warn(notice) => self.warn(notice),
+                Effect::Settle(waiter, settled) => self.settle(waiter, settled),
+                Effect::State(state) => self.change_state(state),
+                Effect::Run { key, request, line } => {
+                    let session = self.machine.evidence().session_id.clone();
+                    self.calls.run(key, request, line, session);
+                }
+                Effect::Cancel(key) => self.calls.cancel(key),
+                Effect::Abort(key) => self.calls.abort(key),
+                Effect::TurnStarted(id) => {
+                    self.hand_over();
+                    self.turns.begin(&id, &self.feed);
+                }
+                Effect::TurnEnded(id, how) => {
+                    self.hand_over();
+                    self.turns.finish(&id, how, &self.feed);
+                }
+                Effect::End(how) => end = Some(how),
+                _ => {}
+            }
+        }
+        self.hand_over();
+        end
+    }
+
+    fn hand_over(&mut self) {
+        self.feed.push(&mut self.batch, self.machine.somebody_waits());
+    }
+
+    fn change_state(&mut self, state: State) {
+        match state {
+            State::Initializing => self.events.add(SessionEvent::Initializing),
+            State::Running(info) => self.events.run(info),
+            State::Stopping => self.events.add(SessionEvent::Stopping),
+            State::Failed(failure) => self.fail_early(&failure),
+            _ => {}
+        }
+    }
+
+    /// Whoever waits is told the cause at once, while the process is still being ended.
+    fn fail_early(&mut self, failure: &Failure) {
+        self.complete_evidence();
+        let error = diagnose::failure(failure, &self.evidence);
+        self.hand_over();
+        self.feed.fail(error.clone());
+        self.events.fail(error);
+    }
+
+    fn warn(&mut self, notice: Notice) {
+        if let Notice::Run(RunWarning::NonZeroExitAfterResult(exit)) = notice
+            && self.strict_exit_status
+        {
+            self.strict_failure = Some(strict_failure(exit));
+            return;
+        }
+        let warning = Warning::from(notice);
+        self.warnings.tell(&warning);
+        self.batch.push(Piece::Warning(warning));
+    }
+
+    fn settle(&mut self, waiter: Waiter, settled: Settled) {
+        let Some(reply) = self.waiters.remove(&waiter) else { return };
+        let done = match settled {
+            Settled::Answered(answer) => Ok(Done::Answered(answer)),
+            Settled::Refused(refusal) => {
+                self.complete_evidence();
+                let error = diagnose::refusal(&refusal, &reply.operation, &self.evidence);
+                tracing::error!(operation = reply.operation, kind = ?error.kind(), "failed");
+                Err(error)
+            }
+            _ => Ok(Done::Accepted),
+        };
+        // Whoever waited may have gone since.
+        drop(reply.sender.send(done));
+    }
+
+    /// Tells everybody that it is over, and why.
+    async fn conclude(&mut self, end: End) {
+        let error = match self.failure_of(&end) {
+            Some(failure) => {
+                // The reason stands on stderr, which may still be on its way.
+                self.stderr.finish().await;
+                self.complete_evidence();
+                Some(diagnose::failure(&failure, &self.evidence))
+            }
+            None => self.strict_failure.take(),
+        };
+        for note in self.mailbox.close() {
+            self.take_note(note);
+        }
+        self.act();
+        if let Some(error) = &error {
+            tracing::debug!(kind = ?error.kind(), "the run failed");
+        }
+        let completed = self.is_completed(&end);
+        self.finish(error, completed);
+    }
+
+    /// What went wrong, if something did. An input that the host ended must be followed by a good
+    /// exit, or by that of a result that was an error.
+    fn failure_of(&self, end: &End) -> Option<Failure> {
+        match end {
+            End::Failed(failure) => Some(failure.clone()),
+            End::Stopped(exit)
+                if self.machine.evidence().input_ended
+                    && !self.stop_asked
+                    && !self.is_completed(end) =>
+            {
+                let silent = !self.machine.evidence().any_output;
+                Some(Failure::Process { exit: *exit, stopped: false, silent })
+            }
+            _ => None,
+        }
+    }
+
+    fn is_completed(&self, end: &End) -> bool {
+        let seen = self.machine.evidence();
+        let End::Stopped(exit) = end else { return false };
+        let good = *exit == Exit::Code(0);
+        let told = *exit == Exit::Code(1) && seen.last_result_is_error == Some(true);
+        seen.input_ended && !self.stop_asked && (good || told)
+    }
+
+    /// The cause is published first, so that whoever is woken finds it.
+    fn finish(&mut self, error: Option<Error>, completed: bool) {
+        self.feed.end(Over { exit: self.exit, error: error.clone() });
+        self.turns.end_all(&self.feed);
+        self.events.add(match error {
+            Some(error) => SessionEvent::Failed(error),
+            None if completed => SessionEvent::Completed(self.exit),
+            None => SessionEvent::Stopped(self.exit),
+        });
+    }
+
+    fn complete_evidence(&mut self) {
+        let seen = self.machine.evidence();
+        let mut stdout_tail = String::new();
+        for line in seen.output_before_handshake() {
+            stdout_tail.push_str(&String::from_utf8_lossy(line));
+            stdout_tail.push('\n');
+        }
+        let evidence = &mut self.evidence;
+        evidence.stderr_tail = self.stderr.tail();
+        evidence.stdout_tail = self.stderr.masked(&stdout_tail);
+        evidence.last_other_line = seen.last_other_line.clone();
+        evidence.session_id = seen.session_id.clone();
+        evidence.read_error = seen.read_error.clone();
+    }
+}
+
+impl Drop for Driver {
+    /// Where the task is dropped before its end, its runtime is gone.
+    fn drop(&mut self) {
+        drop(self.mailbox.close());
+        if self.feed.over().is_some() {
+            return;
+        }
+        let error = Error::new(
+            ErrorKind::RuntimeGone,
+            "the runtime that the run lived on was shut down before its end",
+        )
+        .remedy("keep the runtime for as long as the run is needed");
+        self.finish(Some(error), false);
+    }
+}
+
+fn event_of(frame: Frame) -> Event {
+    match frame {
+        Frame::Line(line) => Event::Line(line),
+        Frame::Oversized(oversized) => Event::Oversized(oversized),
+        // There is no third kind.
+        _ => Event::Tick,
+    }
+}
+
+fn strict_failure(exit: Exit) -> Error {
+    Error::new(
+        ErrorKind::NonZeroExit,
+        format!("the result was no error, but the process ended with {exit}"),
+    )
+    .remedy("look at stderr, or do without `strict_exit_status`")
+    .with(|facts| facts.exit = Some(exit))
+}

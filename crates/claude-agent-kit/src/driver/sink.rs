@@ -1,0 +1,34 @@
+//! Where warnings go besides the stream.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::warning::Warning;
+
+/// Tells warnings to the host's callback and to `tracing`.
+#[derive(Clone, Default)]
+pub(crate) struct WarningSink {
+    callback: Option<Arc<dyn Fn(&Warning) + Send + Sync>>,
+}
+
+impl WarningSink {
+    pub(crate) fn new(callback: Option<Arc<dyn Fn(&Warning) + Send + Sync>>) -> Self {
+        Self { callback }
+    }
+
+    pub(crate) fn tell(&self, warning: &Warning) {
+        tracing::warn!(code = ?warning.code(), "{warning}");
+        if let Some(callback) = &self.callback
+            && catch_unwind(AssertUnwindSafe(|| callback(warning))).is_err()
+        {
+            tracing::warn!("the callback for warnings panicked");
+        }
+    }
+}
+
+impl fmt::Debug for WarningSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WarningSink").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,226 @@
+//! From options to a driver that runs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use claude_wire::id::MessageId;
+use claude_wire::session::{Event, Machine, Outgoing, Plan, Run};
+use tokio::runtime::Handle;
+use tracing::Instrument as _;
+
+use super::calls::Calls;
+use super::{Driver, Parts, StderrReader, WarningSink, limits};
+use crate::cli::{self, Chosen, CliVersion, VersionPolicy};
+use crate::diagnose::{self, Evidence};
+use crate::error::{Error, ErrorKind, Result};
+use crate::feed::{Feed, Piece};
+use crate::mailbox::Mailbox;
+use crate::mask::Mask;
+use crate::options::{Options, Prepared, prepare};
+use crate::process::{Patience, Process};
+use crate::prompt::Prompt;
+use crate::reader::Reader;
+use crate::session::events::EventLog;
+use crate::transport::{Connection, Launch, Local, Transport};
+
+/// What is to be run.
+pub(crate) enum Task {
+    Query(Prompt),
+    Session,
+}
+
+/// What is left in the hands of the host.
+#[derive(Debug)]
+pub(crate) struct Handles {
+    pub(crate) feed: Arc<Feed>,
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) warnings: WarningSink,
+    pub(crate) events: Arc<EventLog>,
+    /// The process, to end it when the driver does not run; none if it is elsewhere.
+    pub(crate) process: Option<Process>,
+    pub(crate) pid: Option<u32>,
+}
+
+impl Handles {
+    /// A reader of everything from now on; the first misses nothing.
+    pub(crate) fn reader(&self) -> Reader {
+        Reader::new(self.feed.clone(), self.warnings.clone(), self.feed.subscribe())
+    }
+
+    /// Lets the CLI end. Its driver does it; where that does not run any more, the keeper of its
+    /// process does.
+    pub(crate) fn release(&mut self) {
+        // A driver that is gone has ended its CLI.
+        let _ = self.mailbox.tell(Event::Stop(None));
+        if let Some(process) = self.process.take() {
+            process.end_patiently();
+        }
+    }
+}
+
+/// Starts a CLI and the task that drives it.
+pub(crate) async fn start(options: &Options, task: Task) -> Result<Handles> {
+    let runtime = Handle::try_current().map_err(|_| no_runtime())?;
+    let prompt = match &task {
+        Task::Query(prompt) => Some(prompt),
+        Task::Session => None,
+    };
+    let mut prepared = prepare(options, prompt)?;
+    let mut warnings = std::mem::take(&mut prepared.warnings);
+    let mask = mask(&prepared);
+    let launch = Launch::new(
+        prepared.command.clone(),
+        options.settings.cwd.clone(),
+        options.host.die_with_parent,
+        patience(options, &prepared),
+    );
+    let reached = reach(options, launch).await?;
+    warnings.extend(reached.warnings);
+    let plan = plan(options, &prepared, prompt)?;
+    let sink = WarningSink::new(options.host.on_warning.clone());
+    let feed = Arc::new(Feed::new(limits::backlog(options)));
+    warnings.iter().for_each(|warning| sink.tell(warning));
+    feed.push(&mut warnings.into_iter().map(Piece::Warning).collect(), false);
+    let mut connection = reached.connection;
+    let mailbox = Arc::new(Mailbox::default());
+    let handles = Handles {
+        feed: feed.clone(),
+        mailbox: mailbox.clone(),
+        warnings: sink.clone(),
+        events: Arc::new(EventLog::new()),
+        process: connection.child.process(),
+        pid: connection.child.pid(),
+    };
+    let evidence = Evidence {
+        extra_flags: extra_flags(options),
+        cli_version: reached.version,
+        cli_path: reached.path,
+        cwd: options.settings.cwd.clone(),
+        ..Evidence::default()
+    };
+    let errors = connection.errors.take();
+    let stderr = StderrReader::start(errors, mask, options.host.on_stderr.clone());
+    let registry = options.host.callbacks.clone();
+    let calls =
+        Calls::new(registry, runtime.clone(), mailbox.clone(), feed.clone(), sink.clone());
+    let driver = Driver::new(Parts {
+        machine: Machine::new(plan),
+        max_line_bytes: options.host.max_line_bytes,
+        connection,
+        feed,
+        mailbox,
+        warnings: sink,
+        events: handles.events.clone(),
+        calls,
+        stderr,
+        evidence,
+        strict_exit_status: options.host.strict_exit_status,
+    });
+    let span = tracing::debug_span!("claude_run", pid = handles.pid);
+    let began = Instant::now();
+    let run = async move {
+        driver.run().await;
+        tracing::debug!(took = ?began.elapsed(), "the run is over");
+    };
+    drop(runtime.spawn(run.instrument(span)));
+    Ok(handles)
+}
+
+/// A CLI that was reached, and what was found out on the way.
+struct Reached {
+    connection: Connection,
+    version: Option<CliVersion>,
+    path: Option<PathBuf>,
+    warnings: Vec<crate::Warning>,
+}
+
+async fn reach(options: &Options, launch: Launch) -> Result<Reached> {
+    let directory = options.settings.cwd.clone();
+    if let Some(transport) = &options.host.transport {
+        let connection =
+            transport.connect(launch).await.map_err(|error| transport_failed(&error))?;
+        return Ok(Reached { connection, version: None, path: None, warnings: Vec::new() });
+    }
+    let chosen = choose(options).await?;
+    let connection = Local::new(chosen.path.clone()).connect(launch).await.map_err(|error| {
+        diagnose::spawn_failed(&error, &chosen.path, directory.as_deref())
+    })?;
+    let (version, path, warnings) = (chosen.version, Some(chosen.path), chosen.warnings);
+    Ok(Reached { connection, version, path, warnings })
+}
+
+/// Finds the executable. Only the first time does that take a thread that may block.
+async fn choose(options: &Options) -> Result<Chosen> {
+    let path = options.host.cli_path.clone();
+    let policy = VersionPolicy {
+        print_mode: options.host.print_mode,
+        permissive: options.host.permissive_version_check,
+        skip: options.host.skip_version_check,
+    };
+    match cli::choose_if_known(path.clone(), policy) {
+        Some(chosen) => chosen,
+        None => match tokio::task::spawn_blocking(move || cli::choose(path, policy)).await {
+            Ok(chosen) => chosen,
+            Err(error) => Err(Error::new(ErrorKind::RuntimeGone, error.to_string())),
+        },
+    }
+}
+
+fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Result<Plan> {
+    let run = match prompt {
+        Some(prompt) => {
+            let prompt = if options.host.print_mode { None } else { Some(outgoing(prompt)?) };
+            Run::Query { prompt, end: limits::run_end(options, prepared) }
+        }
+        None => Run::Session,
+    };
+    let hooks = options.host.callbacks.plan();
+    let mut plan = Plan::new(run);
+    plan.initialize.clone_from(&prepared.initialize);
+    if let Some(initialize) = &mut plan.initialize {
+        initialize.hooks = hooks.matchers;
+    }
+    plan.hooks = hooks.plans;
+    plan.permissions = options.host.callbacks.has_permission();
+    plan.permission_limit = hooks.permission_limit;
+    plan.limits = limits::session(options, prepared);
+    plan.limits.cancel_grace = hooks.cancel_grace;
+    plan.file_checkpointing = options.settings.file_checkpointing;
+    plan.id_suffix = crate::random::suffix();
+    Ok(plan)
+}
+
+fn outgoing(prompt: &Prompt) -> Result<Outgoing> {
+    let id = prompt.id().cloned().unwrap_or_else(|| MessageId::from(crate::random::uuid()));
+    let line = prompt.line(&id, None)?;
+    Ok(Outgoing::new(id, line))
+}
+
+fn mask(prepared: &Prepared) -> Mask {
+    Mask::of_environment(std::env::vars()).and(prepared.secrets.iter().cloned())
+}
+
+fn patience(options: &Options, prepared: &Prepared) -> Patience {
+    let limits = limits::session(options, prepared);
+    // A driver that does not run cannot interrupt; the time for it is given all the same.
+    Patience {
+        before_terminate: limits.interrupt_grace + limits.exit_grace,
+        before_kill: limits.terminate_grace,
+    }
+}
+
+fn extra_flags(options: &Options) -> Vec<String> {
+    let names = options.settings.extra_args.iter().map(|(name, _)| name);
+    names.map(|name| name.trim_start_matches('-').to_owned()).collect()
+}
+
+fn transport_failed(error: &std::io::Error) -> Error {
+    let message = format!("the transport could not start the CLI ({error})");
+    Error::new(ErrorKind::SpawnFailed, message)
+}
+
+fn no_runtime() -> Error {
+    Error::new(ErrorKind::NoRuntime, "there is no Tokio runtime here")
+        .remedy("call it from an async function that Tokio runs, such as `#[tokio::main]`")
+}

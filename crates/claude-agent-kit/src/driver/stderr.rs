@@ -1,0 +1,141 @@
+//! Stderr is always read, whatever the rest does: a CLI that cannot complain would stand still.
+
+use std::future::poll_fn;
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::mask::Mask;
+use crate::stderr::StderrTail;
+
+type Callback = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// After the end stderr is read on until so long nothing came, and so long at most: another process
+/// may hold it open.
+const QUIET: Duration = Duration::from_millis(100);
+const MOST: Duration = Duration::from_secs(2);
+
+/// Reads stderr in a task of its own, so that a callback that takes its time delays nothing else.
+pub(crate) struct StderrReader {
+    heard: Arc<Heard>,
+    mask: Arc<Mask>,
+    task: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Heard {
+    tail: Mutex<StderrTail>,
+    reads: AtomicU64,
+}
+
+impl StderrReader {
+    /// Starts reading, on the runtime of the caller.
+    pub(crate) fn start(
+        errors: Option<Box<dyn AsyncRead + Send + Unpin>>,
+        mask: Mask,
+        callback: Option<Callback>,
+    ) -> Self {
+        let heard = Arc::new(Heard::default());
+        let mask = Arc::new(mask);
+        let task = errors.map(|errors| {
+            let listener = Listener { callback, mask: mask.clone() };
+            tokio::spawn(read(errors, heard.clone(), listener))
+        });
+        Self { heard, mask, task }
+    }
+
+    /// Waits for the rest of it, unless somebody else holds it open.
+    pub(crate) async fn finish(&mut self) {
+        let Some(mut task) = self.task.take() else { return };
+        let latest = Instant::now() + MOST;
+        loop {
+            let reads = self.heard.reads.load(Ordering::Relaxed);
+            let over = tokio::time::timeout(QUIET, &mut task).await.is_ok();
+            let quiet = reads == self.heard.reads.load(Ordering::Relaxed);
+            if over || quiet || Instant::now() > latest {
+                task.abort();
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn tail(&self) -> String {
+        self.heard.lock().tail(&self.mask)
+    }
+
+    pub(crate) fn masked(&self, text: &str) -> String {
+        self.mask.apply(text).into_owned()
+    }
+}
+
+impl Drop for StderrReader {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+struct Listener {
+    callback: Option<Callback>,
+    mask: Arc<Mask>,
+}
+
+impl Listener {
+    fn hear(&mut self, line: &str) {
+        let Some(callback) = &self.callback else { return };
+        let line = self.mask.apply(line);
+        if catch_unwind(AssertUnwindSafe(|| callback(&line))).is_err() {
+            tracing::warn!("the callback for stderr panicked and is not called again");
+            self.callback = None;
+        }
+    }
+}
+
+async fn read(
+    mut errors: Box<dyn AsyncRead + Send + Unpin>,
+    heard: Arc<Heard>,
+    mut listener: Listener,
+) {
+    // An error is as good as the end: there is nothing to read any more.
+    while let Some(lines) = poll_fn(|context| poll_read(&mut errors, &heard, context)).await {
+        lines.iter().for_each(|line| listener.hear(line));
+    }
+    let mut last = Vec::new();
+    heard.lock().finish(|line| last.push(line.to_owned()));
+    last.iter().for_each(|line| listener.hear(line));
+}
+
+/// Reads once; `None` at the end. The space lives on the stack, so that a silent stderr costs none.
+fn poll_read(
+    errors: &mut Box<dyn AsyncRead + Send + Unpin>,
+    heard: &Heard,
+    context: &mut Context<'_>,
+) -> Poll<Option<Vec<String>>> {
+    let mut space = [MaybeUninit::uninit(); 4096];
+    let mut buffer = ReadBuf::uninit(&mut space);
+    match ready!(Pin::new(errors).poll_read(context, &mut buffer)) {
+        Ok(()) if !buffer.filled().is_empty() => {
+            let mut lines = Vec::new();
+            heard.lock().push(buffer.filled(), |line| lines.push(line.to_owned()));
+            heard.reads.fetch_add(1, Ordering::Relaxed);
+            Poll::Ready(Some(lines))
+        }
+        _ => Poll::Ready(None),
+    }
+}
+
+impl Heard {
+    fn lock(&self) -> MutexGuard<'_, StderrTail> {
+        // Nothing that panics happens under the lock.
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

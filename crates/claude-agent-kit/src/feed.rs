@@ -1,0 +1,252 @@
+//! Messages on their way from the driver to whoever reads them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use claude_wire::session::{Backlog, BacklogLimits, Exit, Subscriber, Taken};
+
+use crate::error::{Error, ErrorKind};
+use crate::warning::Warning;
+
+/// How much a reader takes at a time: enough to make the lock cheap, little enough to count.
+const BATCH_BYTES: usize = 64 * 1024;
+
+/// What a line costs besides its bytes.
+const OVERHEAD: usize = 64;
+
+/// How many malformed lines are remembered as told of.
+const MOST_REPORTED: usize = 64;
+
+/// Something for the reader: a line that is not decoded yet, or a warning.
+#[derive(Clone, Debug)]
+pub(crate) enum Piece {
+    Line(Bytes),
+    Warning(Warning),
+}
+
+impl Piece {
+    fn size(&self) -> usize {
+        match self {
+            Self::Line(line) => line.len() + OVERHEAD,
+            Self::Warning(warning) => warning.line().map_or(0, Bytes::len) + OVERHEAD,
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Over {
+    pub(crate) exit: Option<Exit>,
+    pub(crate) error: Option<Error>,
+}
+
+/// The messages of a run, shared by the driver and the readers.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    backlog: Backlog<Piece>,
+    readers: HashMap<Subscriber, Waker>,
+    /// The driver, while it must not read.
+    driver: Option<Waker>,
+    somebody_waits: bool,
+    over: Option<Over>,
+    /// Why there will be no more, while the end is still under way.
+    failure: Option<Error>,
+    waiting_for_the_end: Vec<Waker>,
+    /// Malformed lines that were told of, by where they lie in memory.
+    reported: VecDeque<usize>,
+}
+
+impl Feed {
+    pub(crate) fn new(limits: BacklogLimits) -> Self {
+        let state = State {
+            backlog: Backlog::new(limits),
+            readers: HashMap::new(),
+            driver: None,
+            somebody_waits: false,
+            over: None,
+            failure: None,
+            waiting_for_the_end: Vec::new(),
+            reported: VecDeque::new(),
+        };
+        Self { state: Mutex::new(state) }
+    }
+
+    pub(crate) fn subscribe(&self) -> Subscriber {
+        self.lock().backlog.subscribe()
+    }
+
+    /// A reader that gets nothing until it begins: the reader of a turn.
+    pub(crate) fn subscribe_turn(&self) -> Subscriber {
+        self.lock().backlog.subscribe_turn()
+    }
+
+    /// Lets the reader of a turn have what comes from now on.
+    pub(crate) fn begin(&self, reader: Subscriber) {
+        self.lock().backlog.begin(reader);
+    }
+
+    /// Ends the part of a reader here.
+    pub(crate) fn finish(&self, reader: Subscriber) {
+        let mut state = self.lock();
+        state.backlog.finish(reader);
+        let waiting = state.readers.remove(&reader);
+        drop(state);
+        wake(waiting);
+    }
+
+    /// Whether a malformed line has not been told of yet. Several readers may come across it.
+    pub(crate) fn is_first_report(&self, line: &Bytes) -> bool {
+        let place = line.as_ptr().addr();
+        let mut state = self.lock();
+        if state.reported.contains(&place) {
+            return false;
+        }
+        if state.reported.len() == MOST_REPORTED {
+            state.reported.pop_front();
+        }
+        state.reported.push_back(place);
+        true
+    }
+
+    pub(crate) fn unsubscribe(&self, reader: Subscriber) {
+        let mut state = self.lock();
+        state.backlog.unsubscribe(reader);
+        state.readers.remove(&reader);
+        let driver = state.driver_that_may_read();
+        drop(state);
+        wake(driver);
+    }
+
+    /// Hands over what was read, in one go.
+    pub(crate) fn push(&self, pieces: &mut Vec<Piece>, somebody_waits: bool) {
+        if pieces.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        for piece in pieces.drain(..) {
+            let size = piece.size();
+            state.backlog.push(piece, size);
+        }
+        state.backlog.enforce(somebody_waits);
+        let readers = state.hungry_readers();
+        drop(state);
+        wake(readers);
+    }
+
+    /// Whether the driver may read on; if not, it is woken when it may.
+    pub(crate) fn poll_may_read(&self, context: &mut Context<'_>, somebody_waits: bool) -> bool {
+        let mut state = self.lock();
+        state.somebody_waits = somebody_waits;
+        let may = state.backlog.may_read(somebody_waits);
+        state.driver = (!may).then(|| context.waker().clone());
+        may
+    }
+
+    /// The next pieces for a reader. `None` when there are no more.
+    pub(crate) fn poll_take(
+        &self,
+        context: &mut Context<'_>,
+        reader: Subscriber,
+        into: &mut VecDeque<Piece>,
+    ) -> Poll<Option<Result<(), Error>>> {
+        let mut state = self.lock();
+        let taken = state.backlog.take(reader, BATCH_BYTES, into);
+        if let Taken::Empty = taken {
+            state.readers.insert(reader, context.waker().clone());
+        }
+        // A reader that found nothing, and one that made room, both let the driver read.
+        let driver = state.driver_that_may_read();
+        drop(state);
+        wake(driver);
+        match taken {
+            Taken::Items => Poll::Ready(Some(Ok(()))),
+            Taken::Empty => Poll::Pending,
+            Taken::Lagged { bytes } => Poll::Ready(Some(Err(lagged(bytes)))),
+            _ => Poll::Ready(None),
+        }
+    }
+
+    /// Says why no more will come, before it is over.
+    pub(crate) fn fail(&self, error: Error) {
+        let mut state = self.lock();
+        state.failure = Some(error);
+        state.backlog.close();
+        let readers = state.hungry_readers();
+        drop(state);
+        wake(readers);
+    }
+
+    /// What went wrong, once there is nothing more to read.
+    pub(crate) fn error(&self) -> Option<Error> {
+        let state = self.lock();
+        state.failure.clone().or_else(|| state.over.as_ref()?.error.clone())
+    }
+
+    /// Says that it is over.
+    pub(crate) fn end(&self, over: Over) {
+        let mut state = self.lock();
+        state.over.get_or_insert(over);
+        state.backlog.close();
+        let readers: Vec<Waker> = state.readers.drain().map(|(_, waker)| waker).collect();
+        let others = std::mem::take(&mut state.waiting_for_the_end);
+        drop(state);
+        wake(readers);
+        wake(others);
+    }
+
+    pub(crate) fn over(&self) -> Option<Over> {
+        self.lock().over.clone()
+    }
+
+    pub(crate) fn poll_over(&self, context: &mut Context<'_>) -> Poll<Over> {
+        let mut state = self.lock();
+        match &state.over {
+            Some(over) => Poll::Ready(over.clone()),
+            None => {
+                let waker = context.waker();
+                if !state.waiting_for_the_end.iter().any(|other| other.will_wake(waker)) {
+                    state.waiting_for_the_end.push(waker.clone());
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that panics happens under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn driver_that_may_read(&mut self) -> Option<Waker> {
+        let may = self.driver.is_some() && self.backlog.may_read(self.somebody_waits);
+        if may { self.driver.take() } else { None }
+    }
+
+    /// Everybody who waits: there is something for each, or it is cheap to look.
+    fn hungry_readers(&mut self) -> Vec<Waker> {
+        self.readers.drain().map(|(_, waker)| waker).collect()
+    }
+}
+
+/// Outside the lock: a waker may run anything.
+fn wake(wakers: impl IntoIterator<Item = Waker>) {
+    wakers.into_iter().for_each(Waker::wake);
+}
+
+fn lagged(bytes: u64) -> Error {
+    Error::new(
+        ErrorKind::Lagged,
+        format!("messages were not read until {bytes} bytes of them had to be dropped"),
+    )
+    .remedy("read messages as they come, or raise the limit of the backlog")
+    .with(|facts| facts.size = Some(bytes))
+}

@@ -1,0 +1,186 @@
+//! Options that register callbacks.
+
+use std::future::Future;
+use std::time::Duration;
+
+use super::Options;
+use crate::callback::{Fallible, HookContext, PermissionContext, Registry};
+use crate::hook::{HookAnswer, HookEvent, HookPoint};
+use crate::permission::{Permission, ToolRequest};
+use crate::question::{self, Answers, Questions};
+
+impl Options {
+    /// Adds a hook: `callback` is asked whenever the event happens, and its answer counts. Several
+    /// hooks can be added for one event; they run at the same time.
+    ///
+    /// The callback runs in a task of its own, so it may wait as long as its limit allows
+    /// ([`hook_timeout`](Self::hook_timeout)), and delays nobody but the CLI at this point. One
+    /// that blocks its thread belongs on [`on_blocking`](Self::on_blocking). If it returns an
+    /// error, panics or takes too long, the CLI goes on as if there were no hook, with a warning,
+    /// unless it was registered to [fail closed](crate::hook::Matching::fail_closed).
+    ///
+    /// ```
+    /// use claude_agent_kit::Options;
+    /// use claude_agent_kit::hook::{PostToolUse, PreToolUse, PreToolUseAnswer};
+    ///
+    /// let options = Options::new()
+    ///     .on(PreToolUse::matching("Bash").fail_closed(), |call, _ctx| async move {
+    ///         let command = call.tool_input.ok_or("there is no command")?;
+    ///         Ok(if command.as_str().contains("rm ") {
+    ///             PreToolUseAnswer::deny("nothing is removed here")
+    ///         } else {
+    ///             PreToolUseAnswer::new()
+    ///         })
+    ///     })
+    ///     .on(PostToolUse, |call, _ctx| async move {
+    ///         println!("{:?} ran", call.tool_name);
+    ///     });
+    /// ```
+    ///
+    /// The answer has to be one of this event:
+    ///
+    /// ```compile_fail,E0277
+    /// use claude_agent_kit::Options;
+    /// use claude_agent_kit::hook::{PreToolUse, StopAnswer};
+    ///
+    /// Options::new().on(PreToolUse, |_, _| async { StopAnswer::block("go on") });
+    /// ```
+    pub fn on<P, F, R>(self, point: P, callback: F) -> Self
+    where
+        P: HookPoint,
+        F: Fn(<P::Event as HookEvent>::Input, HookContext) -> R + Send + Sync + 'static,
+        R: Future<Output: HookAnswer<P::Event>> + Send + 'static,
+    {
+        self.change_callbacks(|callbacks| callbacks.add_hook(point, callback))
+    }
+
+    /// Adds a hook that may block its thread: it runs on a thread for that.
+    ///
+    /// It cannot be aborted; one that takes long should look at the token of its context.
+    ///
+    /// ```
+    /// use claude_agent_kit::Options;
+    /// use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+    ///
+    /// let options = Options::new().on_blocking(PreToolUse, |_call, _ctx| {
+    ///     let rules = std::fs::read_to_string("rules.txt")?;
+    ///     Ok(PreToolUseAnswer::new().additional_context(rules))
+    /// });
+    /// ```
+    pub fn on_blocking<P, F, A>(self, point: P, callback: F) -> Self
+    where
+        P: HookPoint,
+        F: Fn(<P::Event as HookEvent>::Input, HookContext) -> A + Send + Sync + 'static,
+        A: HookAnswer<P::Event>,
+    {
+        self.change_callbacks(|callbacks| callbacks.add_blocking_hook(point, callback))
+    }
+
+    /// Asks `callback` whether a tool may run, where no rule decides that. Default: nobody is
+    /// asked, and what no rule allows is denied.
+    ///
+    /// Requests are answered independently of each other. If the callback fails, the tool is
+    /// denied.
+    ///
+    /// ```
+    /// use claude_agent_kit::Options;
+    /// use claude_agent_kit::permission::Permission;
+    ///
+    /// let options = Options::new().can_use_tool(|request, _ctx| async move {
+    ///     match request.tool_name.as_str() {
+    ///         "Bash" => Permission::deny("no shells here"),
+    ///         _ => Permission::allow(),
+    ///     }
+    /// });
+    /// ```
+    ///
+    /// There is no "ask":
+    ///
+    /// ```compile_fail,E0277
+    /// use claude_agent_kit::Options;
+    /// use claude_agent_kit::hook::PreToolUseAnswer;
+    ///
+    /// Options::new().can_use_tool(|_, _| async { PreToolUseAnswer::ask("whom?") });
+    /// ```
+    pub fn can_use_tool<F, R>(self, callback: F) -> Self
+    where
+        F: Fn(ToolRequest, PermissionContext) -> R + Send + Sync + 'static,
+        R: Future<Output: Fallible<Permission>> + Send + 'static,
+    {
+        self.change_callbacks(|callbacks| callbacks.set_can_use_tool(callback))
+    }
+
+    /// The same as [`can_use_tool`](Self::can_use_tool) for a callback that may block its thread.
+    /// The one that is set last counts.
+    pub fn can_use_tool_blocking<F, A>(self, callback: F) -> Self
+    where
+        F: Fn(ToolRequest, PermissionContext) -> A + Send + Sync + 'static,
+        A: Fallible<Permission>,
+    {
+        self.change_callbacks(|callbacks| callbacks.set_blocking_can_use_tool(callback))
+    }
+
+    /// Lets `handler` answer the model's questions to the user. Default: the model cannot ask; the
+    /// tool for it (`AskUserQuestion`) is not offered.
+    ///
+    /// It is asked in every permission mode, and whatever the rules say. If it fails, the model is
+    /// told that the questions were not answered. See [`Answers`] for an example.
+    pub fn ask_user<F, R>(self, handler: F) -> Self
+    where
+        F: Fn(Questions, PermissionContext) -> R + Send + Sync + 'static,
+        R: Future<Output: Fallible<Answers>> + Send + 'static,
+    {
+        self.change_callbacks(|callbacks| callbacks.set_ask_user(handler))
+    }
+
+    /// The same as [`ask_user`](Self::ask_user) for a handler that may block its thread, as one
+    /// that reads from a terminal does. The one that is set last counts.
+    pub fn ask_user_blocking<F, A>(self, handler: F) -> Self
+    where
+        F: Fn(Questions, PermissionContext) -> A + Send + Sync + 'static,
+        A: Fallible<Answers>,
+    {
+        self.change_callbacks(|callbacks| callbacks.set_blocking_ask_user(handler))
+    }
+
+    /// How long a hook may take where its registration does not say it. Default: 60 s; 25 s for
+    /// `UserPromptSubmit` and 8 s for `MessageDisplay`, which this does not lengthen.
+    pub fn hook_timeout(self, limit: Duration) -> Self {
+        self.change_callbacks(|callbacks| callbacks.hook_timeout = Some(limit))
+    }
+
+    /// How long a permission callback or a handler of questions may take; after that the tool is
+    /// denied. Default: as long as it likes, because people may have to answer.
+    pub fn permission_timeout(self, limit: impl Into<Option<Duration>>) -> Self {
+        self.change_callbacks(|callbacks| callbacks.permission_timeout = limit.into())
+    }
+
+    /// Whether all hooks [fail closed](crate::hook::Matching::fail_closed). Default: only those
+    /// that say so.
+    pub fn hooks_fail_closed(self, closed: bool) -> Self {
+        self.change_callbacks(|callbacks| callbacks.hooks_fail_closed = closed)
+    }
+
+    /// How long a callback may go on after it was told that its answer is no longer wanted; then
+    /// it is aborted. Zero is at once. Default: 1 s.
+    pub fn cancel_grace(self, grace: Duration) -> Self {
+        self.change_callbacks(|callbacks| callbacks.cancel_grace = grace)
+    }
+
+    fn change_callbacks(self, change: impl FnOnce(&mut Registry)) -> Self {
+        self.change_host(|host| {
+            change(&mut host.callbacks);
+            host.needs.permission_callback = host.callbacks.has_permission();
+            host.needs.hooks = host.callbacks.has_hooks();
+        })
+    }
+}
+
+/// Tools that must not be offered because nobody here could serve them.
+///
+/// The CLI offers the model's questions whenever permissions are asked of the host.
+#[cfg_attr(not(test), expect(dead_code, reason = "the driver is to pass it on"))]
+pub(crate) fn extra_disallowed_tools(callbacks: &Registry) -> Vec<String> {
+    let unserved = callbacks.has_can_use_tool() && !callbacks.has_ask_user();
+    unserved.then(|| question::TOOL.to_owned()).into_iter().collect()
+}

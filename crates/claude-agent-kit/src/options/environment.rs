@@ -1,0 +1,89 @@
+//! Options about what the CLI sees of the machine.
+
+use std::path::PathBuf;
+
+use claude_wire::launch::{EnvironmentPolicy, Secret, SettingsSource};
+
+use super::{Options, strings};
+
+impl Options {
+    /// The working directory of the CLI and its tools. It is not looked at before the start; an
+    /// empty path counts as none. Default: that of this process.
+    pub fn cwd(self, directory: impl Into<PathBuf>) -> Self {
+        let directory = Some(directory.into()).filter(|path| !path.as_os_str().is_empty());
+        self.change_settings(|settings| settings.cwd = directory)
+    }
+
+    /// Adds a directory, beside the working directory, that tools may use (`--add-dir`). Default:
+    /// none.
+    pub fn add_dir(self, directory: impl Into<PathBuf>) -> Self {
+        self.add_dirs([directory])
+    }
+
+    /// Adds directories, as [`add_dir`](Self::add_dir) does.
+    pub fn add_dirs(self, directories: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.change_settings(|settings| {
+            settings.add_dirs.extend(directories.into_iter().map(Into::into));
+        })
+    }
+
+    /// What the CLI inherits of this process's environment. Default: everything but the variables
+    /// of an outer CLI's session.
+    pub fn environment(self, policy: EnvironmentPolicy) -> Self {
+        self.change_settings(|settings| settings.environment = policy)
+    }
+
+    /// Sets a variable for the CLI, beside what it inherits. Its value is never printed. Default:
+    /// those that name this SDK to the CLI.
+    pub fn env(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.envs([(name, value)])
+    }
+
+    /// Sets variables, as [`env`](Self::env) does.
+    pub fn envs(
+        self,
+        variables: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
+    ) -> Self {
+        self.change_settings(|settings| {
+            let variables = variables.into_iter();
+            settings.env.extend(variables.map(|(name, value)| (name.into(), Secret::from(value))));
+        })
+    }
+
+    /// Adds a flag of the CLI that these options do not know, with its value if it takes one. With
+    /// or without the dashes. Default: none.
+    ///
+    /// ```
+    /// use claude_agent_kit::Options;
+    ///
+    /// let options = Options::new().extra_arg("effort", Some("high")).extra_arg("debug", None);
+    /// ```
+    pub fn extra_arg(self, flag: impl Into<String>, value: Option<&str>) -> Self {
+        self.extra_args([(flag, value)])
+    }
+
+    /// Adds flags, as [`extra_arg`](Self::extra_arg) does.
+    pub fn extra_args<'a>(
+        self,
+        flags: impl IntoIterator<Item = (impl Into<String>, Option<&'a str>)>,
+    ) -> Self {
+        self.change_settings(|settings| {
+            let flags = flags.into_iter();
+            settings
+                .extra_args
+                .extend(flags.map(|(flag, value)| (flag.into(), value.map(Secret::from))));
+        })
+    }
+
+    /// More settings of the CLI's own kind, as JSON or as the path of a file; they win over those
+    /// of the user (`--settings`). Default: none.
+    pub fn settings(self, settings: impl Into<SettingsSource>) -> Self {
+        self.change_settings(|all| all.settings = Some(settings.into()))
+    }
+
+    /// Which settings files the CLI reads: `user`, `project`, `local`; an empty list is none of
+    /// them (`--setting-sources`). Default: all.
+    pub fn setting_sources(self, sources: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.change_settings(|settings| settings.setting_sources = Some(strings(sources)))
+    }
+}

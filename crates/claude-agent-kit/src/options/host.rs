@@ -1,0 +1,215 @@
+//! Options that stay in this process.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use claude_wire::launch::Needs;
+
+use super::Options;
+use crate::callback::Registry;
+use crate::transport::Transport;
+use crate::warning::Warning;
+
+/// What of the CLI's background work a query waits for before it is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Background {
+    /// Agents and workflows. A shell that was left running does not hold the run.
+    #[default]
+    Agents,
+    /// Shells too.
+    All,
+}
+
+/// What gets every warning.
+pub(crate) type OnWarning = Arc<dyn Fn(&Warning) + Send + Sync>;
+
+/// What gets every line of stderr.
+pub(crate) type OnStderr = Arc<dyn Fn(&str) + Send + Sync>;
+
+#[derive(Clone)]
+pub(crate) struct HostOptions {
+    pub(crate) cli_path: Option<PathBuf>,
+    pub(crate) transport: Option<Arc<dyn Transport>>,
+    pub(crate) print_mode: bool,
+    pub(crate) permissive_version_check: bool,
+    pub(crate) skip_version_check: bool,
+    pub(crate) max_line_bytes: usize,
+    /// None: what the environment or the default says.
+    pub(crate) initialize_timeout: Option<Duration>,
+    pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) exit_grace: Duration,
+    /// None: what the environment or the default says. Zero: there is none.
+    pub(crate) background_ceiling: Option<Duration>,
+    pub(crate) background: Background,
+    pub(crate) strict_exit_status: bool,
+    pub(crate) die_with_parent: bool,
+    pub(crate) on_warning: Option<OnWarning>,
+    pub(crate) on_stderr: Option<OnStderr>,
+    pub(crate) max_unwritten_bytes: usize,
+    pub(crate) backlog_soft_bytes: usize,
+    pub(crate) backlog_hard_bytes: usize,
+    /// What answers requests of the CLI.
+    pub(crate) callbacks: Registry,
+    /// What the callbacks and servers of this process need of the CLI.
+    pub(crate) needs: Needs,
+}
+
+const MIB: usize = 1024 * 1024;
+
+impl Default for HostOptions {
+    fn default() -> Self {
+        Self {
+            cli_path: None,
+            transport: None,
+            print_mode: false,
+            permissive_version_check: false,
+            skip_version_check: false,
+            max_line_bytes: 64 * MIB,
+            initialize_timeout: None,
+            idle_timeout: None,
+            exit_grace: Duration::from_secs(5),
+            background_ceiling: None,
+            background: Background::Agents,
+            strict_exit_status: false,
+            die_with_parent: true,
+            on_warning: None,
+            on_stderr: None,
+            max_unwritten_bytes: 16 * MIB,
+            backlog_soft_bytes: 16 * MIB,
+            backlog_hard_bytes: 256 * MIB,
+            callbacks: Registry::default(),
+            needs: Needs::default(),
+        }
+    }
+}
+
+impl Options {
+    /// The executable of the CLI. What this names is used or refused; nothing else is tried.
+    /// Default: `CLAUDE_CLI_PATH`, then `claude` on `PATH`, then where installers put it.
+    pub fn cli_path(self, path: impl Into<PathBuf>) -> Self {
+        self.change_host(|host| host.cli_path = Some(path.into()))
+    }
+
+    /// How the CLI is reached. No executable is looked for then and no version checked. Default: a
+    /// process of this machine.
+    pub fn transport(self, transport: impl Transport) -> Self {
+        self.change_host(|host| host.transport = Some(Arc::new(transport)))
+    }
+
+    /// Whether a CLI whose version cannot be made out is used all the same, with a warning, in
+    /// print mode too. Default: no. One that is known to be too old is always refused.
+    pub fn permissive_version_check(self, permissive: bool) -> Self {
+        self.change_host(|host| host.permissive_version_check = permissive)
+    }
+
+    /// Whether the CLI is not asked for its version at all. Default: no; it is asked once per
+    /// process and executable.
+    pub fn skip_version_check(self, skip: bool) -> Self {
+        self.change_host(|host| host.skip_version_check = skip)
+    }
+
+    /// The longest line of the CLI that is read as a message. Default: 64 MiB.
+    pub fn max_line_bytes(self, bytes: usize) -> Self {
+        self.change_host(|host| host.max_line_bytes = bytes)
+    }
+
+    /// How long the CLI may take for the handshake. Default: the variable
+    /// `CLAUDE_CODE_STREAM_CLOSE_TIMEOUT` in milliseconds, or 60 s.
+    pub fn initialize_timeout(self, limit: Duration) -> Self {
+        self.change_host(|host| host.initialize_timeout = Some(limit))
+    }
+
+    /// How long the CLI may be silent during a query. Default: as long as it likes; a tool may run
+    /// for hours.
+    pub fn idle_timeout(self, limit: impl Into<Option<Duration>>) -> Self {
+        self.change_host(|host| host.idle_timeout = limit.into())
+    }
+
+    /// How long the CLI may take to end by itself once its input is closed; after that it is
+    /// stopped. Default: 5 s.
+    pub fn exit_grace(self, grace: Duration) -> Self {
+        self.change_host(|host| host.exit_grace = grace)
+    }
+
+    /// How long a query waits for background work after its result; `None` or zero is for ever.
+    /// Default: the variable `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` in milliseconds, or 10 min.
+    pub fn background_ceiling(self, ceiling: impl Into<Option<Duration>>) -> Self {
+        self.change_host(|host| {
+            host.background_ceiling = Some(ceiling.into().unwrap_or(Duration::ZERO));
+        })
+    }
+
+    /// What background work a query waits for. Default: [`Background::Agents`].
+    pub fn wait_for_background(self, background: Background) -> Self {
+        self.change_host(|host| host.background = background)
+    }
+
+    /// Whether it is an error, not a warning, when the CLI ends with a failure although its last
+    /// result was none. Default: no.
+    pub fn strict_exit_status(self, strict: bool) -> Self {
+        self.change_host(|host| host.strict_exit_status = strict)
+    }
+
+    /// Whether the kernel ends the CLI when this process dies without ending it. Linux only; the
+    /// price is a slower start (fork instead of spawn). Default: yes.
+    pub fn die_with_parent(self, die: bool) -> Self {
+        self.change_host(|host| host.die_with_parent = die)
+    }
+
+    /// Gets every warning, also those that come as items of a stream. It must not block. Default:
+    /// nobody.
+    pub fn on_warning(self, callback: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
+        self.change_host(|host| host.on_warning = Some(Arc::new(callback)))
+    }
+
+    /// Gets every line that the CLI writes to stderr, without its line break. It must not block.
+    /// Default: nobody; the last 64 KiB are kept for errors.
+    pub fn on_stderr(self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.change_host(|host| host.on_stderr = Some(Arc::new(callback)))
+    }
+
+    /// How many bytes may wait to be written to the CLI before sending waits. Default: 16 MiB.
+    pub fn max_unwritten_bytes(self, bytes: usize) -> Self {
+        self.change_host(|host| host.max_unwritten_bytes = bytes)
+    }
+
+    /// How many bytes of messages may wait for a slow reader: beyond `soft` the CLI is read only
+    /// while somebody waits for it, beyond `hard` the slow reader is cut off. Default: 16 MiB and
+    /// 256 MiB.
+    pub fn backlog_limits(self, soft: usize, hard: usize) -> Self {
+        self.change_host(|host| {
+            host.backlog_soft_bytes = soft;
+            host.backlog_hard_bytes = hard;
+        })
+    }
+}
+
+impl fmt::Debug for HostOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostOptions")
+            .field("cli_path", &self.cli_path)
+            .field("transport", &self.transport.is_some())
+            .field("print_mode", &self.print_mode)
+            .field("permissive_version_check", &self.permissive_version_check)
+            .field("skip_version_check", &self.skip_version_check)
+            .field("max_line_bytes", &self.max_line_bytes)
+            .field("initialize_timeout", &self.initialize_timeout)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("exit_grace", &self.exit_grace)
+            .field("background_ceiling", &self.background_ceiling)
+            .field("background", &self.background)
+            .field("strict_exit_status", &self.strict_exit_status)
+            .field("die_with_parent", &self.die_with_parent)
+            .field("on_warning", &self.on_warning.is_some())
+            .field("on_stderr", &self.on_stderr.is_some())
+            .field("max_unwritten_bytes", &self.max_unwritten_bytes)
+            .field("backlog_soft_bytes", &self.backlog_soft_bytes)
+            .field("backlog_hard_bytes", &self.backlog_hard_bytes)
+            .field("callbacks", &self.callbacks)
+            .field("needs", &self.needs)
+            .finish()
+    }
+}

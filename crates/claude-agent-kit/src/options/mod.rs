@@ -1,0 +1,266 @@
+//! What a host asks for: one value, given to every entry.
+//!
+//! Setters never fail. What cannot be passed on, or contradicts itself, is reported when a query
+//! or a session starts, all of it at once.
+
+mod callbacks;
+mod conversation;
+mod environment;
+mod host;
+mod model;
+mod prepare;
+mod tools;
+
+use std::fmt;
+
+use claude_wire::launch::Settings;
+
+pub use host::Background;
+
+#[cfg_attr(not(test), expect(unused_imports, reason = "the driver is to pass it on"))]
+pub(crate) use callbacks::extra_disallowed_tools;
+pub(crate) use host::HostOptions;
+pub(crate) use prepare::{Prepared, prepare};
+
+/// What a host asks of the CLI, and how it wants to be served.
+///
+/// Empty, the CLI decides everything. Setters take and give back the value, and can be called in
+/// any order; one that is called twice replaces its value, unless it is said to add.
+///
+/// ```
+/// use claude_agent_kit::Options;
+///
+/// let options = Options::new()
+///     .model("sonnet")
+///     .system_prompt("You are terse.")
+///     .allowed_tools(["Read", "Bash(git log:*)"])
+///     .max_turns(3);
+/// // Printing it shows no prompts and no values of variables.
+/// assert!(!format!("{options:?}").contains("terse"));
+/// ```
+#[derive(Clone, Default)]
+#[must_use = "setters give back the changed value"]
+pub struct Options {
+    /// What the CLI is told.
+    pub(crate) settings: Settings,
+    /// What stays in this process.
+    pub(crate) host: HostOptions,
+}
+
+impl Options {
+    /// Nothing asked for.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn change_settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
+    fn change_host(mut self, change: impl FnOnce(&mut HostOptions)) -> Self {
+        change(&mut self.host);
+        self
+    }
+}
+
+impl From<&Options> for Options {
+    /// A copy, so that one value can serve many runs.
+    fn from(options: &Options) -> Self {
+        options.clone()
+    }
+}
+
+impl From<Settings> for Options {
+    /// These settings, with the defaults for everything else.
+    fn from(settings: Settings) -> Self {
+        Self { settings, host: HostOptions::default() }
+    }
+}
+
+impl fmt::Debug for Options {
+    /// Without prompts, values of variables, headers and values of unknown flags.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("settings", &self.settings)
+            .field("host", &self.host)
+            .finish()
+    }
+}
+
+fn strings(entries: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
+    entries.into_iter().map(Into::into).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::time::Duration;
+
+    use claude_wire::Json;
+    use claude_wire::control::PermissionMode;
+    use claude_wire::launch::{EnvironmentPolicy, SettingsSource, SystemPrompt, ToolSet};
+
+    use super::*;
+
+    fn check(options: Options, change: impl FnOnce(&mut Settings)) {
+        let mut expected = Settings::default();
+        change(&mut expected);
+        let Options { settings, .. } = options;
+        assert_eq!(settings, expected);
+    }
+
+    fn object() -> Json {
+        Json::from_text("{}").unwrap()
+    }
+
+    #[test]
+    fn every_setter_about_the_model_and_its_tools_sets_its_field() {
+        let new = Options::new;
+        check(new().model("m"), |s| s.model = Some("m".into()));
+        check(new().fallback_model(String::from("f")), |s| s.fallback_model = Some("f".into()));
+        check(new().max_turns(2), |s| s.max_turns = Some(2));
+        check(new().max_budget_usd(1.5), |s| s.max_budget_usd = Some(1.5));
+        check(new().system_prompt("p"), |s| {
+            s.system_prompt = Some(SystemPrompt::Text("p".into()));
+        });
+        check(new().append_system_prompt("a"), |s| s.append_system_prompt = Some("a".into()));
+        check(new().betas(["b"]), |s| s.betas = vec!["b".into()]);
+        check(new().include_partial_messages(true), |s| s.include_partial_messages = true);
+        check(new().output_schema(object()), |s| s.output_schema = Some(object()));
+        check(new().tools(["Read"]), |s| s.tools = Some(ToolSet::Only(vec!["Read".into()])));
+        check(new().allowed_tools(["A"]), |s| s.allowed_tools = vec!["A".into()]);
+        check(new().disallowed_tools(vec!["C"]), |s| s.disallowed_tools = vec!["C".into()]);
+        check(new().mcp_server("a", object()).mcp_servers([("b", object())]), |s| {
+            s.mcp_servers.set("a", object());
+            s.mcp_servers.set("b", object());
+        });
+        check(new().mcp_config_file("a").mcp_config_file("b"), |s| {
+            s.mcp_config_files = vec!["a".into(), "b".into()];
+        });
+        check(new().strict_mcp_config(true), |s| s.strict_mcp_config = true);
+        check(new().permission_mode("plan"), |s| s.permission_mode = Some(PermissionMode::Plan));
+        check(new().allow_dangerously_skip_permissions(true), |s| {
+            s.allow_dangerously_skip_permissions = true;
+        });
+        check(new().permission_prompt_tool("p"), |s| s.permission_prompt_tool = Some("p".into()));
+        check(new().file_checkpointing(true), |s| s.file_checkpointing = true);
+    }
+
+    #[test]
+    fn every_setter_about_the_conversation_and_its_surroundings_sets_its_field() {
+        let new = Options::new;
+        check(new().resume("r"), |s| s.resume = Some("r".into()));
+        check(new().resume_at("m"), |s| s.resume_at = Some("m".into()));
+        check(new().continue_latest(true), |s| s.continue_latest = true);
+        check(new().fork_session(true), |s| s.fork_session = true);
+        check(new().session_id("id"), |s| s.session_id = Some("id".into()));
+        check(new().cwd("/w"), |s| s.cwd = Some("/w".into()));
+        check(new().add_dir("/x").add_dirs(["/y", "/x"]), |s| {
+            s.add_dirs = vec!["/x".into(), "/y".into(), "/x".into()];
+        });
+        check(new().environment(EnvironmentPolicy::Clean), |s| {
+            s.environment = EnvironmentPolicy::Clean;
+        });
+        check(new().env("K", "v").envs([("L", "w"), ("K", "x")]), |s| {
+            s.env = [("K".into(), "x".into()), ("L".into(), "w".into())].into();
+        });
+        check(new().extra_arg("one", None).extra_args([("two", Some("2"))]), |s| {
+            s.extra_args = vec![("one".into(), None), ("two".into(), Some("2".into()))];
+        });
+        check(new().settings(Path::new("s.json")), |s| {
+            s.settings = Some(SettingsSource::File("s.json".into()));
+        });
+        check(new().settings(object()), |s| s.settings = Some(SettingsSource::Value(object())));
+        check(new().setting_sources(["user"]), |s| s.setting_sources = Some(vec!["user".into()]));
+    }
+
+    #[test]
+    fn every_setter_of_what_stays_here_sets_its_field() {
+        let second = Duration::from_secs(1);
+        let options = Options::new()
+            .cli_path("c")
+            .print_mode(true)
+            .permissive_version_check(true)
+            .skip_version_check(true)
+            .max_line_bytes(1)
+            .initialize_timeout(second)
+            .idle_timeout(second)
+            .exit_grace(second)
+            .background_ceiling(second)
+            .wait_for_background(Background::All)
+            .strict_exit_status(true)
+            .die_with_parent(false)
+            .on_warning(|_| {})
+            .on_stderr(|_| {})
+            .max_unwritten_bytes(2)
+            .backlog_limits(3, 4);
+        let host = &options.host;
+        assert_eq!(host.cli_path, Some(PathBuf::from("c")));
+        assert!(host.print_mode && host.permissive_version_check && host.skip_version_check);
+        assert_eq!((host.max_line_bytes, host.max_unwritten_bytes), (1, 2));
+        assert_eq!((host.backlog_soft_bytes, host.backlog_hard_bytes), (3, 4));
+        assert_eq!((host.initialize_timeout, host.idle_timeout), (Some(second), Some(second)));
+        assert_eq!((host.exit_grace, host.background_ceiling), (second, Some(second)));
+        assert_eq!(host.background, Background::All);
+        assert!(host.strict_exit_status && !host.die_with_parent);
+        assert!(host.on_warning.is_some() && host.on_stderr.is_some());
+        // Taken back.
+        assert_eq!(options.idle_timeout(None).host.idle_timeout, None);
+    }
+
+    #[test]
+    fn what_is_not_asked_for_has_the_defaults_of_the_specification() {
+        const MIB: usize = 1024 * 1024;
+        let Options { settings, host } = Options::new();
+        assert_eq!(settings, Settings::default());
+        assert_eq!(host.max_line_bytes, 64 * MIB);
+        assert_eq!(host.max_unwritten_bytes, 16 * MIB);
+        assert_eq!((host.backlog_soft_bytes, host.backlog_hard_bytes), (16 * MIB, 256 * MIB));
+        assert_eq!(host.exit_grace, Duration::from_secs(5));
+        assert_eq!((host.idle_timeout, host.background), (None, Background::Agents));
+        assert!(host.die_with_parent && !host.strict_exit_status && !host.print_mode);
+    }
+
+    #[test]
+    fn an_empty_directory_is_none_and_an_empty_list_is_not() {
+        let options = Options::new().cwd("/a").cwd("");
+        assert_eq!(options.settings.cwd, None);
+        let none = Options::new().tools(ToolSet::none()).setting_sources([""; 0]);
+        assert_eq!(none.settings.tools, Some(ToolSet::Only(vec![])));
+        assert_eq!(none.settings.setting_sources, Some(vec![]));
+    }
+
+    #[test]
+    fn one_value_serves_many_runs() {
+        let options = Options::new().model("m");
+        let copy = Options::from(&options).model("n");
+        assert_eq!(options.settings.model.as_deref(), Some("m"));
+        assert_eq!(copy.settings.model.as_deref(), Some("n"));
+        assert_eq!(Options::from(copy.settings.clone()).settings, copy.settings);
+    }
+
+    #[test]
+    fn printing_options_shows_names_and_no_values() {
+        const MARK: &str = "s3cr3t";
+        let json = || Json::from_text(format!(r#"{{"headers":{{"a":"{MARK}"}}}}"#)).unwrap();
+        let options = Options::new()
+            .system_prompt(MARK)
+            .append_system_prompt(MARK)
+            .env("NAME", MARK)
+            .extra_arg("flag", Some(MARK))
+            .mcp_server("server", json())
+            .settings(json());
+        let text = format!("{options:?} {options:#?}");
+        assert!(!text.contains(MARK), "{text}");
+        for name in ["NAME", "flag", "server"] {
+            assert!(text.contains(name), "{name}: {text}");
+        }
+    }
+
+    #[test]
+    fn options_can_be_sent_and_shared() {
+        fn check<T: Clone + Send + Sync + 'static>() {}
+        check::<Options>();
+    }
+}

@@ -1,0 +1,451 @@
+//! From options to what a start needs, or to everything that is wrong with them.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use claude_wire::content::Content;
+use claude_wire::control::{Initialize, PermissionMode};
+use claude_wire::launch::{self, CommandLine, Form, Limits, Problem, command_line};
+
+use super::{HostOptions, Options};
+use crate::error::{Error, ErrorKind, Result};
+use crate::prompt::Prompt;
+use crate::warning::{Warning, WarningCode};
+
+/// What a start needs.
+pub(crate) struct Prepared {
+    pub(crate) command: CommandLine,
+    /// The handshake, for hooks and the like to be added; print mode has none.
+    pub(crate) initialize: Option<Box<Initialize>>,
+    /// What was not obeyed, or will not work as it looks.
+    pub(crate) warnings: Vec<Warning>,
+    /// Values of the options that must not be shown again.
+    pub(crate) secrets: Vec<String>,
+    /// How long the handshake may take.
+    pub(crate) initialize_timeout: Duration,
+    /// How long background work is waited for; none is for ever.
+    pub(crate) background_ceiling: Option<Duration>,
+}
+
+/// Checks options, and the prompt if it is known already, and says how to start the CLI.
+///
+/// # Errors
+/// [`ErrorKind::InvalidOptions`] with every problem.
+pub(crate) fn prepare(options: &Options, prompt: Option<&Prompt>) -> Result<Prepared> {
+    let surroundings =
+        Surroundings { variables: std::env::vars_os().collect(), limits: Limits::here() };
+    prepare_in(options, prompt, &surroundings)
+}
+
+const INITIALIZE_VARIABLE: &str = "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT";
+const INITIALIZE_DEFAULT: Duration = Duration::from_secs(60);
+const CEILING_VARIABLE: &str = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS";
+const CEILING_DEFAULT: Duration = Duration::from_secs(10 * 60);
+
+/// What of this process a start depends on.
+struct Surroundings {
+    variables: Vec<(OsString, OsString)>,
+    limits: Limits,
+}
+
+fn prepare_in(
+    options: &Options,
+    prompt: Option<&Prompt>,
+    surroundings: &Surroundings,
+) -> Result<Prepared> {
+    let mut problems = limits(&options.host);
+    let form = form(options, prompt, surroundings.limits, &mut problems);
+    let command = match command_line(&options.settings, &form, &options.host.needs) {
+        // A prompt that was found too long already is not told of twice.
+        Ok(command) if problems.is_empty() => surroundings.fitting(command),
+        Ok(_) => Err(Vec::new()),
+        Err(found) => Err(found.into_iter().collect()),
+    };
+    let command = command.map_err(|more| {
+        problems.extend(more);
+        invalid(problems)
+    })?;
+    let beaten = options.host.transport.is_some() && options.host.cli_path.is_some();
+    let beaten = beaten.then_some(("cli_path", "transport"));
+    let mut warnings: Vec<Warning> =
+        command.ignored.iter().copied().chain(beaten).map(ignored).collect();
+    warnings.extend(shadowed(options));
+    let mut milliseconds = |variable, default| {
+        let found = surroundings.milliseconds(options, variable);
+        found.unwrap_or_else(|warning| {
+            warnings.extend(warning);
+            default
+        })
+    };
+    let initialize_timeout = options
+        .host
+        .initialize_timeout
+        .unwrap_or_else(|| milliseconds(INITIALIZE_VARIABLE, INITIALIZE_DEFAULT));
+    let background_ceiling = options
+        .host
+        .background_ceiling
+        .unwrap_or_else(|| milliseconds(CEILING_VARIABLE, CEILING_DEFAULT));
+    Ok(Prepared {
+        initialize: (form == Form::Session)
+            .then(|| Box::new(launch::initialize(&options.settings))),
+        secrets: launch::secrets(&options.settings),
+        command,
+        warnings,
+        initialize_timeout,
+        background_ceiling: (!background_ceiling.is_zero()).then_some(background_ceiling),
+    })
+}
+
+/// Limits with which nothing could work.
+fn limits(host: &HostOptions) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if host.max_line_bytes == 0 {
+        problems.push(Problem::new(&["max_line_bytes"], "no line would fit"));
+    }
+    if host.backlog_soft_bytes > host.backlog_hard_bytes {
+        let reason = "the soft limit is above the hard one, so it would never be reached";
+        problems.push(Problem::new(&["backlog_limits"], reason));
+    }
+    problems
+}
+
+/// How the CLI is spoken to, and what is wrong with the prompt for that.
+fn form(
+    options: &Options,
+    prompt: Option<&Prompt>,
+    limits: Limits,
+    problems: &mut Vec<Problem>,
+) -> Form {
+    if prompt.is_some_and(Prompt::is_empty) {
+        problems.push(Problem::new(&["prompt"], "it says nothing; give some text"));
+    }
+    if !options.host.print_mode {
+        return Form::Session;
+    }
+    let text = match prompt.map(Prompt::content) {
+        Some(Content::Text(text)) => text.clone(),
+        Some(_) => {
+            let reason = "the command line takes text, no blocks; leave `print_mode` out";
+            problems.push(Problem::new(&["print_mode", "prompt"], reason));
+            String::new()
+        }
+        None => {
+            let reason = "it is one-way and for one prompt; leave it out for a session";
+            problems.push(Problem::new(&["print_mode"], reason));
+            String::new()
+        }
+    };
+    // The limit counts the NUL at the end.
+    if text.len() >= limits.one {
+        let reason = format!(
+            "the prompt has {} bytes, and an argument can have {} at most; leave `print_mode` out",
+            text.len(),
+            limits.one - 1
+        );
+        problems.push(Problem::new(&["print_mode", "prompt"], reason));
+    }
+    Form::Print { prompt: text }
+}
+
+impl Surroundings {
+    /// The command line, if it fits beside what the CLI inherits.
+    fn fitting(&self, command: CommandLine) -> std::result::Result<CommandLine, Vec<Problem>> {
+        let inherited = self.inherited_bytes(&command);
+        match self.limits.check(&command, inherited) {
+            Ok(()) => Ok(command),
+            Err(problems) => Err(problems.into_iter().collect()),
+        }
+    }
+
+    /// How many bytes of this process's environment reach the CLI.
+    fn inherited_bytes(&self, command: &CommandLine) -> usize {
+        // On Windows the limit is that of the command line alone.
+        if cfg!(windows) {
+            return 0;
+        }
+        // Name, `=`, value, NUL, and a pointer to it.
+        let size = |(name, value): &(OsString, OsString)| {
+            name.len() + value.len() + 2 + size_of::<usize>()
+        };
+        let inherited = self.variables.iter().filter(|(name, _)| {
+            let name = name.to_string_lossy();
+            command.inherit.passes(&name) && !command.set.iter().any(|(set, _)| *set == name)
+        });
+        inherited.map(size).sum()
+    }
+
+    /// A duration that a variable gives, if it is set; in its place, why it is not obeyed.
+    fn milliseconds(
+        &self,
+        options: &Options,
+        variable: &str,
+    ) -> std::result::Result<Duration, Option<Warning>> {
+        let given = options.settings.env.get(variable).map(|value| value.expose().to_owned());
+        let own = || {
+            let found = self.variables.iter().find(|(name, _)| name == variable);
+            found.map(|(_, value)| value.to_string_lossy().into_owned())
+        };
+        let value = given.or_else(own).filter(|value| !value.trim().is_empty()).ok_or(None)?;
+        let parsed = value.trim().parse().map(Duration::from_millis);
+        parsed.map_err(|_| {
+            let message =
+                format!("{variable} is not a whole number of milliseconds and is not obeyed");
+            Some(Warning::new(WarningCode::OptionIgnored, message))
+        })
+    }
+}
+
+fn invalid(problems: Vec<Problem>) -> Error {
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    Error::new(
+        ErrorKind::InvalidOptions,
+        format!("the options cannot be used: {}", told.join("; ")),
+    )
+    .with(|facts| facts.problems = problems)
+}
+
+fn ignored((beaten, winner): (&'static str, &'static str)) -> Warning {
+    let message = format!("`{beaten}` is not obeyed, because `{winner}` beats it");
+    Warning::new(WarningCode::OptionIgnored, message)
+        .with(|facts| facts.options = vec![beaten, winner])
+}
+
+/// Options that decide before the permission callback is asked.
+fn shadowed(options: &Options) -> Vec<Warning> {
+    if !options.host.needs.permission_callback {
+        return Vec::new();
+    }
+    let warning = |option: &'static str, message: String| {
+        Warning::new(WarningCode::PermissionCallbackShadowed, message)
+            .with(|facts| facts.options = vec![option, "can_use_tool"])
+    };
+    let settings = &options.settings;
+    let mut warnings = Vec::new();
+    if settings.permission_mode == Some(PermissionMode::BypassPermissions) {
+        let message = "`permission_mode` lets everything run, so `can_use_tool` is never asked";
+        warnings.push(warning("permission_mode", message.to_owned()));
+    }
+    let bare: Vec<&str> = settings
+        .allowed_tools
+        .iter()
+        .map(|rule| rule.trim())
+        .filter(|rule| is_bare(rule))
+        .collect();
+    if !bare.is_empty() {
+        let message = format!(
+            "`allowed_tools` lets {} run, so `can_use_tool` is never asked about that",
+            bare.join(", ")
+        );
+        warnings.push(warning("allowed_tools", message));
+    }
+    warnings
+}
+
+/// Whether a rule lets every use of a tool run.
+fn is_bare(rule: &str) -> bool {
+    !rule.contains('(') || rule.ends_with("(*)")
+}
+
+#[cfg(test)]
+mod tests {
+    use claude_wire::content::ContentBlock;
+
+    use super::*;
+    use crate::{EnvironmentPolicy, Json};
+
+    fn surroundings(variables: &[(&str, &str)]) -> Surroundings {
+        let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+        Surroundings { variables: variables.collect(), limits: Limits::LINUX }
+    }
+
+    fn with_prompt(options: &Options, prompt: impl Into<Prompt>) -> Result<Prepared> {
+        prepare_in(options, Some(&prompt.into()), &surroundings(&[]))
+    }
+
+    fn good(options: &Options) -> Prepared {
+        with_prompt(options, "hello").map_err(|error| error.to_string()).unwrap()
+    }
+
+    /// The options of every problem, each problem's joined.
+    fn problems(prepared: Result<Prepared>) -> Vec<String> {
+        let Err(error) = prepared else { return Vec::new() };
+        assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+        error.problems().iter().map(|problem| problem.options.join("+")).collect()
+    }
+
+    fn told(prepared: &Prepared) -> Vec<(WarningCode, Vec<&'static str>)> {
+        let warnings = prepared.warnings.iter();
+        warnings.map(|warning| (warning.code(), warning.options().to_vec())).collect()
+    }
+
+    #[test]
+    fn a_session_has_a_handshake_and_print_mode_has_none() {
+        let session = good(&Options::new().system_prompt("Be brief."));
+        assert_eq!(session.initialize.unwrap().system_prompt.as_slice(), ["Be brief."]);
+        assert!(!session.command.arguments.join(" ").contains("brief"));
+        let print = good(&Options::new().system_prompt("Be brief.").print_mode(true));
+        assert!(print.initialize.is_none());
+        assert_eq!(print.command.arguments[4..], ["--system-prompt=Be brief.", "--", "hello"]);
+    }
+
+    #[test]
+    fn a_prompt_that_says_nothing_is_refused_in_both_forms() {
+        let image = || {
+            let image = claude_wire::content::ImageBlock::base64("image/png", "AAAA");
+            Prompt::from(vec![ContentBlock::text(" "), ContentBlock::Image(image)])
+        };
+        for (prompt, refused) in [
+            (Prompt::from(""), true),
+            (Prompt::from(" \n\t\u{a0}"), true),
+            (Prompt::from(Vec::new()), true),
+            (Prompt::from(vec![ContentBlock::text("\n")]), true),
+            (Prompt::from("x"), false),
+            (Prompt::from("\0"), false),
+            (image(), false),
+        ] {
+            let prepared = with_prompt(&Options::new(), prompt.clone());
+            assert_eq!(problems(prepared).contains(&"prompt".to_owned()), refused, "{prompt:?}");
+            let prepared = with_prompt(&Options::new().print_mode(true), prompt.clone());
+            assert!(!refused || problems(prepared).contains(&"prompt".to_owned()), "{prompt:?}");
+        }
+    }
+
+    #[test]
+    fn print_mode_refuses_what_its_command_line_cannot_hold() {
+        let print = Options::new().print_mode(true);
+        let most = Limits::LINUX.one - 1;
+        assert_eq!(problems(with_prompt(&print, "x".repeat(most))), Vec::<String>::new());
+        let long = problems(with_prompt(&print, "x".repeat(most + 1)));
+        assert_eq!(long, ["print_mode+prompt"]);
+        assert_eq!(problems(with_prompt(&print, "a\0b")), ["prompt"]);
+        let blocks = vec![ContentBlock::text("x")];
+        assert_eq!(problems(with_prompt(&print, blocks)), ["print_mode+prompt"]);
+        assert_eq!(problems(prepare_in(&print, None, &surroundings(&[]))), ["print_mode"]);
+    }
+
+    #[test]
+    fn a_session_takes_prompts_of_eight_mebibytes_and_no_prompt_yet() {
+        let long = "x".repeat(8 * 1024 * 1024);
+        let options = Options::new().system_prompt(long.as_str()).append_system_prompt(&long);
+        let prepared = with_prompt(&options, &long).map_err(|error| error.to_string()).unwrap();
+        assert_eq!(prepared.initialize.unwrap().append_system_prompt, Some(long));
+        assert!(prepare_in(&options, None, &surroundings(&[])).is_ok());
+    }
+
+    #[test]
+    fn every_problem_is_told_at_once() {
+        let options = Options::new()
+            .print_mode(true)
+            .max_turns(0)
+            .file_checkpointing(true)
+            .max_line_bytes(0)
+            .backlog_limits(2, 1)
+            .mcp_server("x", "not an object");
+        let error = with_prompt(&options, " ").err().unwrap();
+        for name in [
+            "max_line_bytes",
+            "backlog_limits",
+            "prompt",
+            "max_turns",
+            "mcp_server",
+            "print_mode and file_checkpointing",
+        ] {
+            assert!(error.to_string().contains(&format!("{name}: ")), "{name}: {error}");
+        }
+        assert_eq!(error.problems().len(), 6);
+    }
+
+    #[test]
+    fn arguments_must_fit_beside_the_environment_that_is_inherited() {
+        let half = "x".repeat(Limits::LINUX.all / 2);
+        let options = Options::new();
+        let fits = |options: &Options, variables: &[(&str, &str)]| {
+            prepare_in(options, None, &surroundings(variables)).is_ok()
+        };
+        assert!(fits(&options, &[("A", &half)]));
+        assert!(!fits(&options, &[("A", &half), ("B", &half)]));
+        // What does not reach the CLI does not count.
+        let except = EnvironmentPolicy::InheritExcept(vec!["B".to_owned()]);
+        assert!(fits(&options.clone().environment(except), &[("A", &half), ("B", &half)]));
+        assert!(fits(&options.clone().env("B", "short"), &[("A", &half), ("B", &half)]));
+        let servers = Options::new()
+            .mcp_server("x", Json::from_text(format!(r#"{{"a":"{half}"}}"#)).unwrap());
+        assert_eq!(problems(prepare_in(&servers, None, &surroundings(&[]))), ["arguments"]);
+    }
+
+    #[test]
+    fn an_option_that_another_one_beats_is_told() {
+        let prepared = good(&Options::new().resume("id").continue_latest(true));
+        let expected = vec!["continue_latest", "resume"];
+        assert_eq!(told(&prepared), [(WarningCode::OptionIgnored, expected)]);
+        let memory =
+            crate::transport::InMemory::new(|_| async { Err(std::io::Error::other("none")) });
+        let prepared = good(&Options::new().cli_path("claude").transport(memory));
+        let expected = vec!["cli_path", "transport"];
+        assert_eq!(told(&prepared), [(WarningCode::OptionIgnored, expected)]);
+        assert!(told(&good(&Options::new().model("m"))).is_empty());
+    }
+
+    #[test]
+    fn options_that_keep_the_permission_callback_from_being_asked_are_told() {
+        let check = |options: Options, callback: bool, expected: &[&'static str]| {
+            let options = options.change_host(|host| host.needs.permission_callback = callback);
+            let warnings = told(&good(&options));
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|name| (WarningCode::PermissionCallbackShadowed, vec![*name, "can_use_tool"]))
+                .collect();
+            assert_eq!(warnings, expected, "{options:?}");
+        };
+        let bypass = || Options::new().permission_mode(PermissionMode::BypassPermissions);
+        check(bypass(), true, &["permission_mode"]);
+        check(bypass(), false, &[]);
+        check(Options::new().permission_mode(PermissionMode::Plan), true, &[]);
+        check(Options::new().allowed_tools(["Bash(git log:*)"]), true, &[]);
+        check(Options::new().allowed_tools(["Bash(git log:*)", "Read"]), true, &["allowed_tools"]);
+        check(Options::new().allowed_tools(["Bash(*)"]), true, &["allowed_tools"]);
+        check(Options::new().allowed_tools(["Read"]), false, &[]);
+        check(bypass().allowed_tools(["Read"]), true, &["permission_mode", "allowed_tools"]);
+    }
+
+    #[test]
+    fn limits_come_from_the_option_then_the_environment_then_the_default() {
+        let seconds = Duration::from_secs;
+        let both = |options: Options, variables: &[(&str, &str)]| {
+            let prepared = prepare_in(&options, None, &surroundings(variables));
+            let prepared = prepared.map_err(|error| error.to_string()).unwrap();
+            let warnings = told(&prepared).len();
+            (prepared.initialize_timeout, prepared.background_ceiling, warnings)
+        };
+        let own = &[(INITIALIZE_VARIABLE, "7000"), (CEILING_VARIABLE, " 9000\n")];
+        let given =
+            |value| Options::new().env(INITIALIZE_VARIABLE, value).env(CEILING_VARIABLE, value);
+        let set = Options::new().initialize_timeout(seconds(1)).background_ceiling(seconds(2));
+        for (options, variables, expected) in [
+            (Options::new(), &[][..], (seconds(60), Some(seconds(600)), 0)),
+            (Options::new(), own, (seconds(7), Some(seconds(9)), 0)),
+            (given("3000"), own, (seconds(3), Some(seconds(3)), 0)),
+            (set.clone(), own, (seconds(1), Some(seconds(2)), 0)),
+            (set.background_ceiling(None), own, (seconds(1), None, 0)),
+            (Options::new(), &[(CEILING_VARIABLE, "0")], (seconds(60), None, 0)),
+            (Options::new(), &[(CEILING_VARIABLE, "")], (seconds(60), Some(seconds(600)), 0)),
+            (given("1 minute"), &[], (seconds(60), Some(seconds(600)), 2)),
+        ] {
+            assert_eq!(both(options.clone(), variables), expected, "{options:?} {variables:?}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_handed_over_for_masking_and_stand_in_no_error() {
+        let options = Options::new()
+            .env("ANY", "s3cr3t-a")
+            .extra_arg("key", Some("s3cr3t-b"))
+            .mcp_server("x", Json::from_text(r#"{"headers":{"a":"s3cr3t-c"}}"#).unwrap());
+        let mut secrets = good(&options).secrets;
+        secrets.sort_unstable();
+        assert_eq!(secrets, ["s3cr3t-a", "s3cr3t-b", "s3cr3t-c"]);
+        let wrong = options.env("A\0", "s3cr3t").max_turns(0).print_mode(true);
+        let error = with_prompt(&wrong, "s3cr3t\0").err().unwrap();
+        assert!(!format!("{error} {error:?} {:?}", error.problems()).contains("s3cr3t"));
+    }
+}

@@ -1,0 +1,92 @@
+//! Options about tools, MCP servers and permissions.
+
+use std::path::PathBuf;
+
+use claude_wire::Json;
+use claude_wire::control::PermissionMode;
+use claude_wire::launch::ToolSet;
+
+use super::{Options, strings};
+
+impl Options {
+    /// The built-in tools that the model is offered: a list of names, [`ToolSet::none`], or
+    /// [`ToolSet::ClaudeCode`] for all (`--tools`). Default: all that the CLI has.
+    ///
+    /// This decides which tools there *are*; [`allowed_tools`](Self::allowed_tools) decides which
+    /// of them run without asking.
+    pub fn tools(self, tools: impl Into<ToolSet>) -> Self {
+        self.change_settings(|settings| settings.tools = Some(tools.into()))
+    }
+
+    /// Tools that run without asking, by name or rule: `Read`, `Bash(git log:*)`
+    /// (`--allowedTools`). Default: none besides those of the user's settings.
+    pub fn allowed_tools(self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.change_settings(|settings| settings.allowed_tools = strings(tools))
+    }
+
+    /// Tools that never run, by name or rule; they win over
+    /// [`allowed_tools`](Self::allowed_tools) (`--disallowedTools`). Default: none besides those of
+    /// the user's settings.
+    pub fn disallowed_tools(self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.change_settings(|settings| settings.disallowed_tools = strings(tools))
+    }
+
+    /// Adds an external MCP server, configured in the CLI's own shape (`--mcp-config`). One of the
+    /// same name is replaced. Default: those of the user's settings.
+    ///
+    /// ```
+    /// use claude_agent_kit::{Json, Options};
+    ///
+    /// let config = Json::from_text(r#"{"command": "my-server", "args": ["--stdio"]}"#)?;
+    /// let options = Options::new().mcp_server("mine", config);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn mcp_server(self, name: impl Into<String>, config: impl Into<Json>) -> Self {
+        self.change_settings(|settings| settings.mcp_servers.set(name, config))
+    }
+
+    /// Adds external MCP servers, as [`mcp_server`](Self::mcp_server) does.
+    pub fn mcp_servers(
+        self,
+        servers: impl IntoIterator<Item = (impl Into<String>, impl Into<Json>)>,
+    ) -> Self {
+        servers.into_iter().fold(self, |options, (name, config)| options.mcp_server(name, config))
+    }
+
+    /// Adds a file that configures external MCP servers, in the CLI's own shape (`--mcp-config`).
+    /// Files and [`mcp_server`](Self::mcp_server) go together. Default: none.
+    pub fn mcp_config_file(self, path: impl Into<PathBuf>) -> Self {
+        self.change_settings(|settings| settings.mcp_config_files.push(path.into()))
+    }
+
+    /// Whether only the MCP servers of these options are used, and none of the user's settings
+    /// (`--strict-mcp-config`). Default: no.
+    pub fn strict_mcp_config(self, strict: bool) -> Self {
+        self.change_settings(|settings| settings.strict_mcp_config = strict)
+    }
+
+    /// How permissions are decided (`--permission-mode`). Default: what the user's settings say;
+    /// [`PermissionMode::Default`] says it out loud and beats those.
+    pub fn permission_mode(self, mode: impl Into<PermissionMode>) -> Self {
+        self.change_settings(|settings| settings.permission_mode = Some(mode.into()))
+    }
+
+    /// Whether the session may be switched to the mode that lets everything run
+    /// (`--allow-dangerously-skip-permissions`). Does not switch to it. Default: no.
+    pub fn allow_dangerously_skip_permissions(self, allow: bool) -> Self {
+        self.change_settings(|settings| settings.allow_dangerously_skip_permissions = allow)
+    }
+
+    /// The tool of an MCP server that answers permission requests: `mcp__server__tool`
+    /// (`--permission-prompt-tool`). Cannot go together with a permission callback. Default: none,
+    /// so what is not allowed is denied.
+    pub fn permission_prompt_tool(self, tool: impl Into<String>) -> Self {
+        self.change_settings(|settings| settings.permission_prompt_tool = Some(tool.into()))
+    }
+
+    /// Whether files are kept so that they can be put back to where they were at a message
+    /// (an environment variable for the CLI). Not in print mode. Default: no.
+    pub fn file_checkpointing(self, keep: bool) -> Self {
+        self.change_settings(|settings| settings.file_checkpointing = keep)
+    }
+}

@@ -1,0 +1,206 @@
+//! May this tool run? What the host is asked, and what it answers.
+
+use bytes::Bytes;
+use claude_wire::Json;
+use claude_wire::control::{CanUseTool, PermissionAllow, PermissionAnswer, PermissionDeny};
+use claude_wire::id::{AgentId, SessionId, ToolUseId};
+
+pub use claude_wire::control::{
+    DirectoriesUpdate, McpServerRef, ModeUpdate, PermissionBehavior, PermissionDestination,
+    PermissionRule, PermissionUpdate, RulesUpdate,
+};
+
+use crate::callback::{BoxError, CallResult, Fallible, sealed, told};
+
+/// A tool that wants to run and that no rule decides about.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ToolRequest {
+    /// The tool.
+    pub tool_name: String,
+    /// The arguments.
+    pub input: Json,
+    /// Changes of the rules with which this would not be asked again; give them to
+    /// [`Permission::with_permissions`].
+    pub suggestions: Vec<PermissionUpdate>,
+    /// The path for which it is asked.
+    pub blocked_path: Option<String>,
+    /// Why it is asked.
+    pub decision_reason: Option<String>,
+    /// The kind of reason.
+    pub decision_reason_type: Option<String>,
+    /// A title to show.
+    pub title: Option<String>,
+    /// The tool's name to show.
+    pub display_name: Option<String>,
+    /// What the call does, in the model's words.
+    pub description: Option<String>,
+    /// Whether a person has to answer.
+    pub requires_user_interaction: bool,
+    /// Whether "no" should be the choice to begin with.
+    pub default_to_no: bool,
+    /// Whether "always" should not be offered.
+    pub suppress_always_allow_rule: bool,
+    /// The call.
+    pub tool_use_id: Option<ToolUseId>,
+    /// The subagent.
+    pub agent_id: Option<AgentId>,
+    /// The MCP server that the tool belongs to.
+    pub mcp_server: Option<McpServerRef>,
+    /// The session, if it is known by now.
+    pub session_id: Option<SessionId>,
+    /// The CLI's whole request, as it came.
+    pub raw: Bytes,
+}
+
+impl ToolRequest {
+    pub(crate) fn new(asked: CanUseTool, session_id: Option<SessionId>, raw: Bytes) -> Self {
+        Self {
+            tool_name: asked.tool_name,
+            input: asked.input,
+            suggestions: asked.permission_suggestions.into_vec(),
+            blocked_path: asked.blocked_path,
+            decision_reason: asked.decision_reason,
+            decision_reason_type: asked.decision_reason_type,
+            title: asked.title,
+            display_name: asked.display_name,
+            description: asked.description,
+            requires_user_interaction: asked.requires_user_interaction.unwrap_or_default(),
+            default_to_no: asked.default_to_no.unwrap_or_default(),
+            suppress_always_allow_rule: asked.suppress_always_allow_rule.unwrap_or_default(),
+            tool_use_id: asked.tool_use_id,
+            agent_id: asked.agent_id,
+            mcp_server: asked.mcp_server,
+            session_id,
+            raw,
+        }
+    }
+}
+
+/// Whether a tool may run. There is no "ask": whoever is asked decides.
+///
+/// ```
+/// use claude_agent_kit::permission::Permission;
+///
+/// let yes = Permission::allow();
+/// let no = Permission::deny("not on a Friday").and_interrupt();
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub struct Permission(Decision);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Decision {
+    Allow(PermissionAllow),
+    Deny(PermissionDeny),
+}
+
+impl Permission {
+    /// The tool may run, with the arguments that it was asked for with.
+    pub fn allow() -> Self {
+        Self(Decision::Allow(PermissionAllow::default()))
+    }
+
+    /// The tool may not run; the model is told this.
+    pub fn deny(message: impl Into<String>) -> Self {
+        Self(Decision::Deny(PermissionDeny::because(message)))
+    }
+
+    /// The arguments with which the tool runs, all of them. A denial is not changed by it.
+    pub fn with_input(mut self, input: impl Into<Json>) -> Self {
+        if let Decision::Allow(allow) = &mut self.0 {
+            allow.updated_input = Some(input.into());
+        }
+        self
+    }
+
+    /// Changes of the rules that come with it. A denial is not changed by it.
+    pub fn with_permissions(mut self, updates: impl IntoIterator<Item = PermissionUpdate>) -> Self {
+        if let Decision::Allow(allow) = &mut self.0 {
+            allow.updated_permissions = updates.into_iter().collect();
+        }
+        self
+    }
+
+    /// Ends the turn with a denial. A permission is not changed by it.
+    pub fn and_interrupt(mut self) -> Self {
+        if let Decision::Deny(deny) = &mut self.0 {
+            deny.interrupt = Some(true);
+        }
+        self
+    }
+
+    /// The answer to a request with these arguments. The CLI wants them back where none are given.
+    fn encode(self, input: &Json) -> CallResult {
+        let answer = match self.0 {
+            Decision::Allow(mut allow) => {
+                allow.updated_input.get_or_insert_with(|| input.clone());
+                PermissionAnswer::from(allow)
+            }
+            Decision::Deny(deny) => PermissionAnswer::from(deny),
+        };
+        Json::of(&answer).map_err(|error| error.to_string())
+    }
+}
+
+impl sealed::Sealed for Permission {}
+
+impl Fallible<Permission> for Permission {
+    fn into_result(self) -> Result<Permission, BoxError> {
+        Ok(self)
+    }
+}
+
+/// The answer that a callback's return value becomes.
+pub(crate) fn answered(returned: impl Fallible<Permission>, input: &Json) -> CallResult {
+    returned.into_result().map_err(|error| told(&error))?.encode(input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_permission_is_said_as_the_cli_wants_it() {
+        let input = json(r#"{"command":"ls"}"#);
+        let mut update = DirectoriesUpdate::default();
+        update.directories = vec!["/srv".to_owned()].into();
+        update.destination = Some(PermissionDestination::Session);
+        for (permission, expected) in [
+            (Permission::allow(), r#"{"behavior":"allow","updatedInput":{"command":"ls"}}"#),
+            (
+                Permission::allow().with_input(json(r#"{"command":"pwd"}"#)),
+                r#"{"behavior":"allow","updatedInput":{"command":"pwd"}}"#,
+            ),
+            (
+                Permission::allow().with_permissions([PermissionUpdate::AddDirectories(update)]),
+                r#"{"behavior":"allow","updatedInput":{"command":"ls"},"updatedPermissions":[{"type":"addDirectories","directories":["/srv"],"destination":"session"}]}"#,
+            ),
+            (Permission::deny("no"), r#"{"behavior":"deny","message":"no"}"#),
+            (
+                Permission::deny("no").and_interrupt(),
+                r#"{"behavior":"deny","message":"no","interrupt":true}"#,
+            ),
+            (
+                Permission::deny("no").with_input(json("{}")).with_permissions([]),
+                r#"{"behavior":"deny","message":"no"}"#,
+            ),
+            (
+                Permission::allow().and_interrupt(),
+                r#"{"behavior":"allow","updatedInput":{"command":"ls"}}"#,
+            ),
+        ] {
+            assert_eq!(permission.encode(&input).unwrap().as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_callback_is_told_with_its_reason() {
+        let failed: Result<Permission, BoxError> = Err("the database is gone".into());
+        assert_eq!(answered(failed, &Json::null()), Err("the database is gone".to_owned()));
+    }
+
+    fn json(text: &str) -> Json {
+        Json::from_text(text).unwrap()
+    }
+}

@@ -1,0 +1,195 @@
+//! What is said to the model.
+
+use std::fmt;
+
+use bytes::Bytes;
+use claude_wire::FromHost;
+use claude_wire::content::{Content, ContentBlock};
+use claude_wire::id::{MessageId, SessionId};
+use claude_wire::message::{Priority, UserMessage};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// A prompt: a text, or blocks of content (text, images, documents).
+///
+/// ```
+/// use claude_agent_kit::Prompt;
+///
+/// let prompt = Prompt::from("What is in this picture?");
+/// assert_eq!(format!("{prompt:?}"), "Prompt(24 bytes)");
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct Prompt {
+    content: Content,
+    id: Option<MessageId>,
+    priority: Option<Priority>,
+}
+
+impl Prompt {
+    fn new(content: impl Into<Content>) -> Self {
+        Self { content: content.into(), id: None, priority: None }
+    }
+
+    /// Gives it an id, in place of one made up for it.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<MessageId>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Says when the CLI should take it up, if a turn runs.
+    #[must_use]
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// The id that it was given.
+    pub fn id(&self) -> Option<&MessageId> {
+        self.id.as_ref()
+    }
+
+    /// The content.
+    pub fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// Whether it says nothing: no block, or nothing but white space. The API refuses such a
+    /// prompt, and the CLI answers it strangely.
+    pub(crate) fn is_empty(&self) -> bool {
+        match &self.content {
+            Content::Text(text) => text.trim().is_empty(),
+            content => content
+                .blocks()
+                .iter()
+                .all(|block| block.as_text().is_some_and(|text| text.trim().is_empty())),
+        }
+    }
+
+    /// The line that says it to the CLI. Its id is what the turn is followed by; the session is
+    /// empty until the CLI has named it.
+    ///
+    /// # Errors
+    /// When a block cannot be written as JSON.
+    pub(crate) fn line(&self, id: &MessageId, session: Option<&SessionId>) -> Result<Bytes> {
+        let mut message = UserMessage::prompt(self.content.clone());
+        message.uuid = Some(id.clone());
+        message.priority.clone_from(&self.priority);
+        message.session_id = Some(session.cloned().unwrap_or_else(|| SessionId::from("")));
+        FromHost::User(Box::new(message)).encode().map_err(|error| {
+            Error::new(
+                ErrorKind::InvalidOptions,
+                format!("the prompt cannot be written as JSON ({error})"),
+            )
+        })
+    }
+}
+
+impl From<&str> for Prompt {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for Prompt {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<&String> for Prompt {
+    fn from(text: &String) -> Self {
+        Self::new(text.as_str())
+    }
+}
+
+impl From<Vec<ContentBlock>> for Prompt {
+    fn from(blocks: Vec<ContentBlock>) -> Self {
+        Self::new(blocks)
+    }
+}
+
+impl From<Content> for Prompt {
+    fn from(content: Content) -> Self {
+        Self::new(content)
+    }
+}
+
+impl fmt::Debug for Prompt {
+    /// Without what it says.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.content {
+            Content::Text(text) => write!(f, "Prompt({} bytes)", text.len()),
+            content => write!(f, "Prompt({} blocks)", content.blocks().len()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claude_wire::content::ImageBlock;
+
+    use super::*;
+
+    fn line(prompt: impl Into<Prompt>, session: Option<&str>) -> String {
+        let session = session.map(SessionId::from);
+        let line = prompt.into().line(&MessageId::from("u-1"), session.as_ref()).unwrap();
+        String::from_utf8(line.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_prompt_is_written_in_the_nested_form_with_its_id() {
+        assert_eq!(
+            line("Hi", None),
+            concat!(
+                r#"{"type":"user","message":{"role":"user","content":"Hi"},"#,
+                r#""parent_tool_use_id":null,"session_id":"","uuid":"u-1"}"#,
+                "\n"
+            )
+        );
+        assert!(line("Hi", Some("s-1")).contains(r#""session_id":"s-1""#));
+    }
+
+    #[test]
+    fn any_text_stays_one_line() {
+        for text in ["a\nb", "a\r\nb", "a\0b", "\u{2028}", "\"}\n{\"type\":\"x\""] {
+            let line = line(text, None);
+            assert_eq!(line.find('\n'), Some(line.len() - 1), "{text:?}");
+            assert!(!line.contains('\0'));
+            let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(value["message"]["content"], text);
+        }
+    }
+
+    #[test]
+    fn blocks_are_written_as_a_list() {
+        let image = ContentBlock::Image(ImageBlock::base64("image/png", "AAAA"));
+        let line = line(vec![ContentBlock::text("What is it?"), image], None);
+        let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(
+            value["message"]["content"],
+            serde_json::json!([
+                {"type": "text", "text": "What is it?"},
+                {"type": "image",
+                 "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},
+            ])
+        );
+    }
+
+    #[test]
+    fn prompts_are_made_of_whatever_holds_text_and_printed_without_it() {
+        let text = String::from("secret plan");
+        let prompts: [Prompt; 4] = [
+            "secret plan".into(),
+            (&text).into(),
+            Content::from("secret plan").into(),
+            text.into(),
+        ];
+        for prompt in prompts {
+            assert_eq!(prompt.content(), &Content::Text("secret plan".to_owned()));
+            assert_eq!(format!("{prompt:?}"), "Prompt(11 bytes)");
+        }
+        let blocks = Prompt::from(vec![ContentBlock::text("secret plan")]);
+        assert_eq!(format!("{blocks:?}"), "Prompt(1 blocks)");
+    }
+}

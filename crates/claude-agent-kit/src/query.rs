@@ -1,0 +1,294 @@
+//! One-shot queries: ask, and stream the answer.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use claude_wire::id::SessionId;
+use claude_wire::message::ResultMessage;
+use claude_wire::session::Exit;
+use claude_wire::{Body, Malformed, Message};
+use futures_core::Stream;
+
+use crate::driver::{self, Handles, Task};
+use crate::error::{Error, ErrorKind, Result};
+use crate::item::Item;
+use crate::options::Options;
+use crate::prompt::Prompt;
+use crate::reader::{Read, Reader};
+use crate::warning::Warning;
+
+/// So many lines in a row that are no messages end a query: whatever writes them is no CLI.
+const MOST_MALFORMED: usize = 5;
+
+/// Asks, and gives the stream of the answer.
+///
+/// The CLI runs from here until its run is over: a result came and no background agent works any
+/// more. The stream ends then. Dropping it, or [`QueryStream::close`], ends the CLI before.
+///
+/// # Errors
+/// What keeps the CLI from being started: [`CliNotFound`](ErrorKind::CliNotFound), a version that
+/// will not do, [`InvalidOptions`](ErrorKind::InvalidOptions) with everything that is wrong,
+/// [`SpawnFailed`](ErrorKind::SpawnFailed), [`NoRuntime`](ErrorKind::NoRuntime). What comes later
+/// comes from the stream.
+///
+/// # Cancel safety
+/// Dropping the future leaves no process behind.
+///
+/// # Panics
+/// On a Tokio runtime whose I/O or time driver is not enabled.
+pub async fn query(prompt: impl Into<Prompt>, options: impl Into<Options>) -> Result<QueryStream> {
+    let (prompt, options) = (prompt.into(), options.into());
+    let handles = Box::pin(driver::start(&options, Task::Query(prompt))).await?;
+    let reader = handles.reader();
+    Ok(QueryStream {
+        handles,
+        reader,
+        malformed: 0,
+        result_seen: false,
+        session_id: None,
+        done: false,
+    })
+}
+
+/// The answer to a query: messages and warnings as they come.
+///
+/// An `Err` is always the last item; what can be survived is a warning. After the end the stream
+/// gives `None` for ever.
+pub struct QueryStream {
+    handles: Handles,
+    reader: Reader,
+    /// How many lines in a row were no messages.
+    malformed: usize,
+    result_seen: bool,
+    session_id: Option<SessionId>,
+    done: bool,
+}
+
+impl QueryStream {
+    /// The next item; `None` at the end.
+    ///
+    /// # Errors
+    /// What ended the run before its result, once, as the last item.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no item.
+    pub async fn next(&mut self) -> Option<Result<Item>> {
+        poll_fn(|context| self.poll_item(context)).await
+    }
+
+    /// The session, as soon as a message named it. Resuming needs it.
+    pub fn session_id(&self) -> Option<&SessionId> {
+        self.session_id.as_ref()
+    }
+
+    /// The process of the CLI, if it is one of this machine.
+    pub fn pid(&self) -> Option<u32> {
+        self.handles.pid
+    }
+
+    /// Ends the CLI and waits until it has ended; gives how. What was not read is dropped, and the
+    /// stream is at its end. Closing again changes nothing.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not stop the end of the CLI.
+    pub async fn close(&mut self) -> Option<Exit> {
+        self.release();
+        poll_fn(|context| self.handles.feed.poll_over(context)).await.exit
+    }
+
+    /// Everything until the end, with the error that was the end of it, if one was.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the CLI.
+    pub async fn collect(mut self) -> Collected {
+        let mut collected = Collected::default();
+        while let Some(item) = self.next().await {
+            match item {
+                Ok(item) => collected.items.push(item),
+                Err(error) => collected.error = Some(error),
+            }
+        }
+        collected
+    }
+
+    /// All messages until the end.
+    ///
+    /// # Errors
+    /// What ended the run before its result. The messages before it are lost; [`Self::collect`]
+    /// keeps them.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the CLI.
+    pub async fn collect_messages(self) -> Result<Vec<Message>> {
+        self.fold(Vec::new(), |mut messages, item| {
+            if let Item::Message(message) = item {
+                messages.push(message);
+            }
+            messages
+        })
+        .await
+    }
+
+    /// Puts the items together, one after the other.
+    ///
+    /// # Errors
+    /// What ended the run before its result.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the CLI, and so does a panic of `add`.
+    pub async fn fold<T>(mut self, start: T, mut add: impl FnMut(T, Item) -> T) -> Result<T> {
+        let mut whole = start;
+        while let Some(item) = self.next().await {
+            whole = add(whole, item?);
+        }
+        Ok(whole)
+    }
+
+    /// Waits for the end and gives the last result. A result is not success: see
+    /// [`ResultMessage::is_error`]. `None` if the CLI ended without one.
+    ///
+    /// # Errors
+    /// What ended the run before its result.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the CLI.
+    pub async fn final_result(self) -> Result<Option<Box<ResultMessage>>> {
+        self.fold(None, |last, item| match item {
+            Item::Message(Message { body: Body::Result(result), .. }) => Some(result),
+            _ => last,
+        })
+        .await
+    }
+
+    fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Item>>> {
+        if self.done {
+            return Poll::Ready(None);
+        }
+        let item = match ready!(self.reader.poll_read(context)) {
+            Some(Ok(Read::Message(message))) => {
+                self.malformed = 0;
+                self.look_at(&message);
+                Ok(Item::Message(message))
+            }
+            Some(Ok(Read::Warning(warning))) => Ok(Item::Warning(warning)),
+            Some(Ok(Read::Malformed(malformed))) => self.count_malformed(malformed),
+            Some(Err(error)) => Err(self.fail(error)),
+            None => {
+                self.done = true;
+                return Poll::Ready(self.reader.feed().error().map(Err));
+            }
+        };
+        Poll::Ready(Some(item))
+    }
+
+    fn look_at(&mut self, message: &Message) {
+        self.result_seen |= matches!(message.body, Body::Result(_));
+        if let Some(id) = message.session_id()
+            && self.session_id.as_ref() != Some(id)
+        {
+            self.session_id = Some(id.clone());
+        }
+    }
+
+    fn count_malformed(&mut self, malformed: Malformed) -> Result<Item> {
+        self.malformed += 1;
+        // Once a result was seen nothing becomes an error.
+        if self.malformed >= MOST_MALFORMED && !self.result_seen {
+            let error = too_many_malformed(self.malformed, malformed);
+            return Err(self.fail(error));
+        }
+        Ok(Item::Warning(self.reader.warn(malformed)))
+    }
+
+    fn fail(&mut self, error: Error) -> Error {
+        self.release();
+        error
+    }
+
+    /// Reads no more and lets the CLI end.
+    fn release(&mut self) {
+        self.done = true;
+        self.reader.release();
+        self.handles.release();
+    }
+}
+
+impl Stream for QueryStream {
+    type Item = Result<Item>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_item(context)
+    }
+}
+
+impl Drop for QueryStream {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl fmt::Debug for QueryStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueryStream")
+            .field("pid", &self.handles.pid)
+            .field("session_id", &self.session_id)
+            .field("done", &self.done)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Everything that a query gave.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Collected {
+    /// Messages and warnings, in order.
+    pub items: Vec<Item>,
+    /// What ended the run before its result, if something did.
+    pub error: Option<Error>,
+}
+
+impl Collected {
+    /// The messages.
+    pub fn messages(&self) -> impl Iterator<Item = &Message> {
+        self.items.iter().filter_map(Item::message)
+    }
+
+    /// The warnings.
+    pub fn warnings(&self) -> impl Iterator<Item = &Warning> {
+        self.items.iter().filter_map(Item::warning)
+    }
+
+    /// The last result. A result is not success: see [`ResultMessage::is_error`].
+    pub fn result(&self) -> Option<&ResultMessage> {
+        let results = self.messages().filter_map(|message| match &message.body {
+            Body::Result(result) => Some(&**result),
+            _ => None,
+        });
+        results.last()
+    }
+
+    /// What the model said in its main conversation, without what subagents said.
+    pub fn text(&self) -> String {
+        let answers = self.messages().filter_map(|message| match &message.body {
+            Body::Assistant(answer) => {
+                answer.parent_tool_use_id.as_ref().is_none().then(|| answer.text())
+            }
+            _ => None,
+        });
+        answers.collect()
+    }
+}
+
+fn too_many_malformed(count: usize, last: Malformed) -> Error {
+    Error::new(
+        ErrorKind::TooManyDecodeErrors,
+        format!("{count} lines in a row were no messages; of the last: {}", last.reason),
+    )
+    .remedy("see that the executable is the CLI and that nothing else writes to its stdout")
+    .with(|facts| {
+        facts.count = Some(count);
+        facts.line = Some(last.line);
+    })
+}

@@ -1,0 +1,99 @@
+//! One reader of the messages of a run.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use claude_wire::session::{Notice, Subscriber};
+use claude_wire::{Malformed, Message};
+
+use crate::driver::WarningSink;
+use crate::error::Result;
+use crate::feed::{Feed, Piece};
+use crate::item::Item;
+use crate::warning::Warning;
+
+/// Takes pieces from the feed and decodes them, once, where they are consumed.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    feed: Arc<Feed>,
+    warnings: WarningSink,
+    subscriber: Subscriber,
+    /// What was handed over and is not decoded yet.
+    taken: VecDeque<Piece>,
+}
+
+/// What a piece turned out to be.
+pub(crate) enum Read {
+    Message(Message),
+    Malformed(Malformed),
+    Warning(Warning),
+}
+
+impl Reader {
+    pub(crate) fn new(feed: Arc<Feed>, warnings: WarningSink, subscriber: Subscriber) -> Self {
+        Self { feed, warnings, subscriber, taken: VecDeque::new() }
+    }
+
+    /// The next piece; `None` when there are no more. An error is the last.
+    pub(crate) fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Read>>> {
+        loop {
+            match self.taken.pop_front() {
+                Some(Piece::Line(line)) => {
+                    return Poll::Ready(Some(Ok(match Message::decode(line) {
+                        Ok(message) => Read::Message(message),
+                        Err(malformed) => Read::Malformed(malformed),
+                    })));
+                }
+                Some(Piece::Warning(warning)) => {
+                    return Poll::Ready(Some(Ok(Read::Warning(warning))));
+                }
+                None => {}
+            }
+            match ready!(self.feed.poll_take(context, self.subscriber, &mut self.taken)) {
+                Some(Ok(())) => {}
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+
+    /// The same, with malformed lines as warnings.
+    pub(crate) fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Item>>> {
+        self.poll_read(context).map(|read| {
+            read.map(|read| {
+                read.map(|read| match read {
+                    Read::Message(message) => Item::Message(message),
+                    Read::Malformed(malformed) => Item::Warning(self.warn(malformed)),
+                    Read::Warning(warning) => Item::Warning(warning),
+                })
+            })
+        })
+    }
+
+    /// Tells of a malformed line. It is told by whoever reads it first.
+    pub(crate) fn warn(&self, malformed: Malformed) -> Warning {
+        let first = self.feed.is_first_report(&malformed.line);
+        let warning = Warning::from(Notice::Malformed(malformed));
+        if first {
+            self.warnings.tell(&warning);
+        }
+        warning
+    }
+
+    /// Reads no more.
+    pub(crate) fn release(&mut self) {
+        self.taken.clear();
+        self.feed.unsubscribe(self.subscriber);
+    }
+
+    pub(crate) fn feed(&self) -> &Arc<Feed> {
+        &self.feed
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.release();
+    }
+}

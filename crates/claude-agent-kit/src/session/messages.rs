@@ -1,0 +1,63 @@
+//! All messages of a session.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_core::Stream;
+
+use super::Shared;
+use crate::error::Result;
+use crate::item::Item;
+use crate::reader::Reader;
+
+/// All messages and warnings of a session. Control frames never appear in it.
+///
+/// An `Err` is the last item: why the session failed, or that this stream was not read for too
+/// long. It ends when the session does.
+pub struct Messages {
+    reader: Reader,
+    shared: Arc<Shared>,
+    done: bool,
+}
+
+impl Messages {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { reader: shared.handles.reader(), shared, done: false }
+    }
+
+    /// The next item; `None` at the end.
+    ///
+    /// # Errors
+    /// Why the session failed, or [`Lagged`](crate::ErrorKind::Lagged); once, as the last item.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no item.
+    pub async fn next(&mut self) -> Option<Result<Item>> {
+        std::future::poll_fn(|context| self.poll_item(context)).await
+    }
+
+    fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Item>>> {
+        if self.done {
+            return Poll::Ready(None);
+        }
+        let item = ready!(self.reader.poll_item(context));
+        self.done = !matches!(item, Some(Ok(_)));
+        Poll::Ready(item.or_else(|| self.shared.handles.feed.error().map(Err)))
+    }
+}
+
+impl Stream for Messages {
+    type Item = Result<Item>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_item(context)
+    }
+}
+
+impl fmt::Debug for Messages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Messages").field("done", &self.done).finish_non_exhaustive()
+    }
+}

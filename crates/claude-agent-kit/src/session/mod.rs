@@ -1,0 +1,235 @@
+//! Live sessions: many turns, steered while they run.
+
+pub(crate) mod events;
+mod messages;
+mod operations;
+mod shutdown;
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use claude_wire::control::InitializeAnswer;
+use claude_wire::id::MessageId;
+use claude_wire::session::{Event, Exit, Outgoing};
+
+pub use events::{Events, SessionEvent};
+pub use messages::Messages;
+pub use shutdown::shutdown_all;
+
+use crate::driver::{self, Handles, Task};
+use crate::error::{Error, ErrorKind, Result};
+use crate::mailbox::{Closed, Done, Pending};
+use crate::options::Options;
+use crate::prompt::Prompt;
+use crate::turn::{Turn, TurnSlot};
+
+/// A live session with a CLI.
+///
+/// It is a handle: clones are the same session, and calls work from any task and thread. The
+/// session lives as long as a `Session`, a [`Turn`] or a [`Messages`] of it does; when the last is
+/// dropped, the CLI is ended.
+#[derive(Clone)]
+pub struct Session {
+    pub(crate) shared: Arc<Shared>,
+    limit: Option<Duration>,
+}
+
+/// What the handles of one session share.
+pub(crate) struct Shared {
+    pub(crate) handles: Handles,
+}
+
+impl Session {
+    /// Starts the CLI and returns as soon as it runs. What is asked of the session before its
+    /// handshake is done waits for it.
+    ///
+    /// # Errors
+    /// What keeps the CLI from being started, as for [`query`](crate::query()).
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves no process behind.
+    ///
+    /// # Panics
+    /// On a Tokio runtime whose I/O or time driver is not enabled.
+    pub async fn open(options: impl Into<Options>) -> Result<Self> {
+        let options = options.into();
+        let handles = Box::pin(driver::start(&options, Task::Session)).await?;
+        let shared = Arc::new(Shared { handles });
+        shutdown::register(&shared);
+        Ok(Self { shared, limit: None })
+    }
+
+    /// Starts the CLI and waits for the handshake.
+    ///
+    /// # Errors
+    /// As [`Self::open`] and [`Self::ready`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves no process behind.
+    pub async fn start(options: impl Into<Options>) -> Result<Self> {
+        let session = Self::open(options).await?;
+        session.ready().await?;
+        Ok(session)
+    }
+
+    /// Waits until the handshake is done.
+    ///
+    /// # Errors
+    /// Why it failed: [`InitializeTimeout`](ErrorKind::InitializeTimeout),
+    /// [`InitializeRejected`](ErrorKind::InitializeRejected),
+    /// [`ExitedDuringInit`](ErrorKind::ExitedDuringInit), an option that the CLI does not know; or
+    /// that the session was stopped before.
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    pub async fn ready(&self) -> Result<()> {
+        let log = &self.shared.handles.events;
+        match poll_fn(|context| log.poll_ready(context)).await {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends a user message, and gives its turn.
+    ///
+    /// Waits while more than `max_unwritten_bytes` wait to be written, and for nothing else: the
+    /// message itself waits for the handshake if that is not done.
+    ///
+    /// # Errors
+    /// When the session is over, its input was ended, or the prompt is empty.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is done withdraws the message if it is not written yet.
+    pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
+        let prompt = prompt.into();
+        if prompt.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidOptions, "the prompt is empty")
+                .remedy("say something"));
+        }
+        let id = prompt.id().cloned().unwrap_or_else(|| MessageId::from(crate::random::uuid()));
+        let line = prompt.line(&id, None)?;
+        let slot = TurnSlot::new(id.clone(), self.shared.handles.feed.subscribe_turn());
+        // Made first, so that its reader is let go if the message cannot be sent.
+        let turn = Turn::new(self.clone(), &slot);
+        let message = Outgoing::new(id, line);
+        let pending = self.post("send", Some(slot), |waiter| Event::Send { waiter, message });
+        self.settled("send", pending).await?;
+        Ok(turn)
+    }
+
+    /// All messages and warnings from now on; the first such stream also has what came before.
+    pub fn messages(&self) -> Messages {
+        Messages::new(self.shared.clone())
+    }
+
+    /// The steps of the session's life, from the current one on.
+    pub fn events(&self) -> Events {
+        Events::new(self.shared.handles.events.clone())
+    }
+
+    /// What the CLI said of itself in the handshake: commands, agents, models, account. `None`
+    /// before the handshake is done.
+    pub fn server_info(&self) -> Option<InitializeAnswer> {
+        let text = self.shared.handles.events.info()?;
+        // A handshake that cannot be made out is one without anything in it.
+        Some(serde_json::from_slice(&text).unwrap_or_default())
+    }
+
+    /// The process of the CLI, if it is one of this machine.
+    pub fn pid(&self) -> Option<u32> {
+        self.shared.handles.pid
+    }
+
+    /// The same session with another time limit for the operations called on it, in place of 30 s
+    /// (120 s for those that take long).
+    #[must_use]
+    pub fn with_limit(&self, limit: Duration) -> Self {
+        Self { shared: self.shared.clone(), limit: Some(limit) }
+    }
+
+    /// Ends the input: nothing more can be asked. The CLI finishes what it does and ends. Callbacks
+    /// cannot be answered any more and are cancelled.
+    ///
+    /// # Errors
+    /// When the session is over already.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may or may not have ended the input.
+    pub async fn end_input(&self) -> Result<()> {
+        let pending = self.post("end_input", None, Event::EndInput);
+        self.settled("end_input", pending).await.map(drop)
+    }
+
+    /// Stops the session: interrupts a turn that runs, closes the input, and ends the CLI if it
+    /// does not end by itself. Gives how the process ended. May be called many times.
+    ///
+    /// # Errors
+    /// What the session failed with, if it did before.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not stop the end.
+    pub async fn stop(&self) -> Result<Option<Exit>> {
+        let handles = &self.shared.handles;
+        // A driver that is gone has ended its CLI.
+        let _ = handles.mailbox.tell(Event::Stop(None));
+        let over = poll_fn(|context| handles.feed.poll_over(context)).await;
+        match over.error {
+            Some(error) => Err(error),
+            None => Ok(over.exit),
+        }
+    }
+
+    fn post(
+        &self,
+        operation: &str,
+        turn: Option<TurnSlot>,
+        event: impl FnOnce(claude_wire::session::Waiter) -> Event,
+    ) -> std::result::Result<Pending, Closed> {
+        self.shared.handles.mailbox.ask(operation, turn, event)
+    }
+
+    async fn settled(
+        &self,
+        operation: &str,
+        pending: std::result::Result<Pending, Closed>,
+    ) -> Result<Done> {
+        match pending {
+            Ok(pending) => match pending.await {
+                Ok(settled) => settled,
+                Err(Closed) => Err(self.over_error(operation)),
+            },
+            Err(Closed) => Err(self.over_error(operation)),
+        }
+    }
+
+    /// Why nothing can be asked of a session that is over.
+    pub(crate) fn over_error(&self, operation: &str) -> Error {
+        match self.shared.handles.feed.error() {
+            Some(error) => error.in_operation(operation),
+            None => stopped(operation),
+        }
+    }
+}
+
+fn stopped(operation: &str) -> Error {
+    Error::new(ErrorKind::SessionStopped, format!("`{operation}`: the session was stopped"))
+        .remedy("start another one")
+        .with(|facts| facts.operation = Some(operation.to_owned()))
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.handles.release();
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("pid", &self.pid())
+            .field("state", &self.shared.handles.events.last())
+            .finish_non_exhaustive()
+    }
+}

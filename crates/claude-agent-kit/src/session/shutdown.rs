@@ -1,0 +1,39 @@
+//! The end of all sessions of a process.
+
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use super::{Session, Shared};
+
+/// Sessions that may still live.
+static SESSIONS: LazyLock<Mutex<Vec<Weak<Shared>>>> = LazyLock::new(Mutex::default);
+
+pub(super) fn register(session: &Arc<Shared>) {
+    let mut sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    // Dead ones are let go here, so that the list is no longer than twice those that live.
+    if sessions.len() == sessions.capacity() {
+        sessions.retain(|session| session.strong_count() > 0);
+    }
+    sessions.push(Arc::downgrade(session));
+}
+
+/// Stops every session of this process, all at once, and waits until they have ended or the time
+/// is up. Says how many had not ended by then; their CLIs are still being ended.
+///
+/// # Cancel safety
+/// Dropping the future does not stop the ends that were begun.
+pub async fn shutdown_all(deadline: Duration) -> usize {
+    let sessions: Vec<Session> = {
+        let sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+        let alive = sessions.iter().filter_map(Weak::upgrade);
+        alive.map(|shared| Session { shared, limit: None }).collect()
+    };
+    let ends: Vec<_> =
+        sessions.iter().cloned().map(|session| tokio::spawn(async move { session.stop().await })).collect();
+    let until = tokio::time::Instant::now() + deadline;
+    let mut left = 0;
+    for end in ends {
+        left += usize::from(tokio::time::timeout_at(until, end).await.is_err());
+    }
+    left
+}

@@ -1,0 +1,105 @@
+//! A CLI as a process of this machine.
+
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::process::ExitStatus;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+
+use super::{Child, Connecting, Connection, Exit, Launch, Running, Transport};
+use crate::process::{Patience, Process, Spec, Started};
+
+/// Starts an executable.
+#[derive(Clone, Debug)]
+pub(crate) struct Local {
+    program: PathBuf,
+}
+
+impl Local {
+    pub(crate) fn new(program: PathBuf) -> Self {
+        Self { program }
+    }
+}
+
+impl Transport for Local {
+    fn connect(&self, launch: Launch) -> Connecting<'_> {
+        let spec = Spec {
+            program: self.program.clone(),
+            environment: launch.environment(),
+            directory: launch.directory.clone(),
+            die_with_parent: launch.die_with_parent,
+            arguments: launch.command.arguments,
+        };
+        Box::pin(async move {
+            let started = Process::start(spec, launch.patience).await?;
+            let Started { process, stdin, stdout, stderr } = started;
+            Ok(Connection {
+                input: Box::new(ChildStdin::from_std(stdin)?),
+                output: Box::new(ChildStdout::from_std(stdout)?),
+                errors: Some(Box::new(ChildStderr::from_std(stderr)?)),
+                child: Running::Local(LocalChild::new(process, launch.patience)),
+            })
+        })
+    }
+}
+
+/// A process of this machine. Dropping it ends it, whoever else has a handle of the process.
+pub(crate) struct LocalChild {
+    process: Process,
+    exit: Pin<Box<dyn Future<Output = io::Result<ExitStatus>> + Send>>,
+    patience: Patience,
+}
+
+impl LocalChild {
+    fn new(process: Process, patience: Patience) -> Self {
+        let waited_for = process.clone();
+        Self { process, exit: Box::pin(async move { waited_for.wait().await }), patience }
+    }
+
+    pub(super) fn process(&self) -> Process {
+        self.process.clone()
+    }
+}
+
+impl Child for LocalChild {
+    fn poll_exit(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Exit>> {
+        match self.process.exit_status() {
+            Some(status) => Poll::Ready(Ok(exit(status))),
+            None => self.exit.as_mut().poll(context).map_ok(exit),
+        }
+    }
+
+    fn terminate(&mut self) {
+        self.process.end(Patience { before_terminate: Duration::ZERO, ..self.patience });
+    }
+
+    fn kill(&mut self) {
+        self.process.end(Patience { before_terminate: Duration::ZERO, before_kill: Duration::ZERO });
+    }
+
+    fn pid(&self) -> Option<u32> {
+        Some(self.process.pid())
+    }
+}
+
+impl Drop for LocalChild {
+    fn drop(&mut self) {
+        self.process.end(self.patience);
+    }
+}
+
+fn exit(status: ExitStatus) -> Exit {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt as _;
+        if let Some(signal) = status.signal() {
+            return Exit::Signal(signal);
+        }
+    }
+    // A status without code and signal is none of an ended process.
+    Exit::Code(status.code().unwrap_or(-1))
+}

@@ -1,0 +1,320 @@
+//! What the host should know but need not act on.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use claude_wire::session::{Exit, Notice, RunWarning};
+
+use crate::diagnose::ending;
+
+/// Something that went on although it was not as it should be.
+///
+/// The text is for people; the code and the facts are for programs.
+#[derive(Clone)]
+pub struct Warning {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    code: WarningCode,
+    message: String,
+    facts: Facts,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Facts {
+    pub(crate) line: Option<Bytes>,
+    pub(crate) size: Option<u64>,
+    pub(crate) exit: Option<Exit>,
+    pub(crate) options: Vec<&'static str>,
+}
+
+/// The kinds of warnings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WarningCode {
+    /// A line of the CLI is no message.
+    Malformed,
+    /// A line was longer than `max_line_bytes` and is lost.
+    OversizedLine,
+    /// The output ended in the middle of a line.
+    IncompleteLastLine,
+    /// The process ended with a failure although its last result was none.
+    NonZeroExitAfterResult,
+    /// Another process held stdout open after the CLI had ended.
+    StdoutHeldOpen,
+    /// The process had to be stopped after its result.
+    StoppedAfterResult,
+    /// The process ended without a result.
+    ExitWithoutResult,
+    /// The process ended without having written anything.
+    EmptyOutput,
+    /// An option was not obeyed because another one beats it.
+    OptionIgnored,
+    /// The CLI did not say its version.
+    UnknownCliVersion,
+    /// The CLI could not be asked for its version.
+    VersionDetection,
+    /// Options keep the permission callback from ever being asked.
+    PermissionCallbackShadowed,
+    /// A callback failed, and the fail rule answered.
+    CallbackFailed,
+    /// A callback took too long, and the fail rule answered.
+    CallbackTimedOut,
+    /// Too many callbacks ran; one was refused.
+    CallbackRefused,
+    /// A callback blocked its thread.
+    CallbackBlocked,
+    /// The CLI asked something that nobody here answers.
+    UnansweredRequest,
+    /// Something that this version has no code for.
+    Other,
+}
+
+impl Warning {
+    pub(crate) fn new(code: WarningCode, message: impl Into<String>) -> Self {
+        Self { inner: Arc::new(Inner { code, message: message.into(), facts: Facts::default() }) }
+    }
+
+    /// Adds facts.
+    pub(crate) fn with(mut self, fill: impl FnOnce(&mut Facts)) -> Self {
+        // Warnings are put together before anybody else has them.
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            fill(&mut inner.facts);
+        }
+        self
+    }
+
+    /// What kind of warning it is.
+    pub fn code(&self) -> WarningCode {
+        self.inner.code
+    }
+
+    /// The line that it is about.
+    pub fn line(&self) -> Option<&Bytes> {
+        self.inner.facts.line.as_ref()
+    }
+
+    /// The size that was too large, in bytes.
+    pub fn size(&self) -> Option<u64> {
+        self.inner.facts.size
+    }
+
+    /// How the process ended.
+    pub fn exit(&self) -> Option<Exit> {
+        self.inner.facts.exit
+    }
+
+    /// The options that it is about.
+    pub fn options(&self) -> &[&'static str] {
+        &self.inner.facts.options
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.inner.message)
+    }
+}
+
+impl fmt::Debug for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Warning")
+            .field("code", &self.inner.code)
+            .field("message", &self.inner.message)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<Notice> for Warning {
+    fn from(notice: Notice) -> Self {
+        match notice {
+            Notice::Malformed(malformed) => {
+                Self::new(WarningCode::Malformed, malformed.to_string())
+                    .with(|facts| facts.line = Some(malformed.line))
+            }
+            Notice::OversizedLine { size, kind } => {
+                let kind = kind.map(|kind| format!(" of type `{kind}`")).unwrap_or_default();
+                let message = format!(
+                    "a line{kind} of {size} bytes is lost: `max_line_bytes` does not allow more"
+                );
+                Self::new(WarningCode::OversizedLine, message).with(|facts| facts.size = Some(size))
+            }
+            Notice::IncompleteLastLine(line) => {
+                let message =
+                    format!("the output ended after {} bytes of an unfinished line", line.len());
+                Self::new(WarningCode::IncompleteLastLine, message)
+                    .with(|facts| facts.line = Some(line))
+            }
+            Notice::Run(warning) => Self::from(warning),
+            Notice::CallbackFailed { what, reason, refused } => {
+                let message =
+                    format!("the callback for {what} failed: {reason}; {}", rule(refused));
+                Self::new(WarningCode::CallbackFailed, message)
+            }
+            Notice::CallbackTimedOut { what, limit, refused } => {
+                let message = format!(
+                    "the callback for {what} took longer than {limit:?}; {}",
+                    rule(refused)
+                );
+                Self::new(WarningCode::CallbackTimedOut, message)
+            }
+            Notice::CallbackRefused { what } => {
+                let message = format!("too many callbacks run and wait; {what} was refused");
+                Self::new(WarningCode::CallbackRefused, message)
+            }
+            Notice::UnansweredRequest { what, reason } => {
+                let message = format!("nobody here answers {what}; the CLI was told: {reason}");
+                Self::new(WarningCode::UnansweredRequest, message)
+            }
+            // Nothing that is told is kept back, whatever it is.
+            other => Self::new(WarningCode::Other, format!("{other:?}")),
+        }
+    }
+}
+
+/// What the fail rule answered.
+fn rule(refused: bool) -> &'static str {
+    if refused { "what it was asked about was refused" } else { "the CLI was told to go on" }
+}
+
+impl From<RunWarning> for Warning {
+    fn from(warning: RunWarning) -> Self {
+        match warning {
+            RunWarning::NonZeroExitAfterResult(exit) => {
+                let message = format!(
+                    "the CLI ended with {} although its last result was no error",
+                    ending(exit)
+                );
+                Self::new(WarningCode::NonZeroExitAfterResult, message)
+                    .with(|facts| facts.exit = Some(exit))
+            }
+            RunWarning::StdoutHeldOpen => Self::new(
+                WarningCode::StdoutHeldOpen,
+                "the CLI has ended, but another process holds its output open; it was read until \
+                 nothing more came",
+            ),
+            RunWarning::StoppedAfterResult => Self::new(
+                WarningCode::StoppedAfterResult,
+                "the CLI did not end after its result, and was stopped",
+            ),
+            RunWarning::ExitWithoutResult => Self::new(
+                WarningCode::ExitWithoutResult,
+                "the CLI ended as if all were well, but without a result",
+            ),
+            RunWarning::EmptyOutput => Self::new(
+                WarningCode::EmptyOutput,
+                "the CLI ended as if all were well, but wrote nothing; see that it is the program \
+                 `claude`",
+            ),
+            other => Self::new(WarningCode::Other, format!("{other:?}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use claude_wire::Message;
+
+    use super::*;
+
+    #[test]
+    fn each_notice_has_its_code_and_its_words() {
+        let malformed = Message::decode(Bytes::from_static(b"hello")).unwrap_err();
+        let what = || "the hook `hook_0`".to_owned();
+        let limit = Duration::from_secs(60);
+        for (notice, code, parts) in [
+            (Notice::Malformed(malformed), WarningCode::Malformed, ["5 bytes", "not a message"]),
+            (
+                Notice::OversizedLine { size: 99, kind: Some("assistant".to_owned()) },
+                WarningCode::OversizedLine,
+                ["99", "`assistant`"],
+            ),
+            (
+                Notice::IncompleteLastLine(Bytes::from_static(b"{\"ty")),
+                WarningCode::IncompleteLastLine,
+                ["4 bytes", "unfinished"],
+            ),
+            (
+                Notice::CallbackFailed { what: what(), reason: "oh".to_owned(), refused: true },
+                WarningCode::CallbackFailed,
+                ["`hook_0` failed: oh", "was refused"],
+            ),
+            (
+                Notice::CallbackFailed { what: what(), reason: "oh".to_owned(), refused: false },
+                WarningCode::CallbackFailed,
+                ["oh", "told to go on"],
+            ),
+            (
+                Notice::CallbackTimedOut { what: what(), limit, refused: true },
+                WarningCode::CallbackTimedOut,
+                ["60s", "was refused"],
+            ),
+            (
+                Notice::CallbackRefused { what: what() },
+                WarningCode::CallbackRefused,
+                ["`hook_0`", "refused"],
+            ),
+            (
+                Notice::UnansweredRequest { what: what(), reason: "none".to_owned() },
+                WarningCode::UnansweredRequest,
+                ["`hook_0`", "none"],
+            ),
+            (
+                Notice::Run(RunWarning::EmptyOutput),
+                WarningCode::EmptyOutput,
+                ["nothing", "`claude`"],
+            ),
+        ] {
+            let warning = Warning::from(notice);
+            assert_eq!(warning.code(), code);
+            let text = warning.to_string();
+            assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_warning_of_a_run_has_its_code() {
+        for (warning, code) in [
+            (
+                RunWarning::NonZeroExitAfterResult(Exit::Code(7)),
+                WarningCode::NonZeroExitAfterResult,
+            ),
+            (RunWarning::StdoutHeldOpen, WarningCode::StdoutHeldOpen),
+            (RunWarning::StoppedAfterResult, WarningCode::StoppedAfterResult),
+            (RunWarning::ExitWithoutResult, WarningCode::ExitWithoutResult),
+            (RunWarning::EmptyOutput, WarningCode::EmptyOutput),
+        ] {
+            let warning = Warning::from(warning);
+            assert_eq!(warning.code(), code, "{warning}");
+        }
+    }
+
+    #[test]
+    fn the_facts_of_a_notice_can_be_asked_for() {
+        let exit = Exit::Signal(9);
+        let warning = Warning::from(RunWarning::NonZeroExitAfterResult(exit));
+        assert_eq!(warning.exit(), Some(exit));
+        assert!(warning.to_string().contains("signal 9"), "{warning}");
+        let warning = Warning::from(Notice::OversizedLine { size: 99, kind: None });
+        assert_eq!(warning.size(), Some(99));
+        let line = Bytes::from_static(b"half a line");
+        let warning = Warning::from(Notice::IncompleteLastLine(line.clone()));
+        assert_eq!(warning.line(), Some(&line));
+        let malformed = Message::decode(Bytes::from_static(b"[]")).unwrap_err();
+        assert_eq!(Warning::from(Notice::Malformed(malformed)).line().unwrap(), "[]");
+    }
+
+    #[test]
+    fn what_a_line_says_is_not_in_the_text() {
+        let line = Bytes::from_static(b"with a secret in it");
+        let malformed = Message::decode(line.clone()).unwrap_err();
+        for notice in [Notice::Malformed(malformed), Notice::IncompleteLastLine(line)] {
+            let warning = Warning::from(notice);
+            assert!(!format!("{warning} {warning:?}").contains("secret"), "{warning:?}");
+        }
+    }
+}

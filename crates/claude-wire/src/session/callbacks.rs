@@ -1,0 +1,269 @@
+//! Requests of the CLI that callbacks of the host answer.
+//!
+//! A request is open until it is answered, cancelled or dropped, and then closed for good. The
+//! callback that was run for it may outlive it, and keeps its place until it has ended.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::event::{CallKey, CallOutcome, Effect, Notice, SessionLimits};
+use super::fail_rule::FailRule;
+use super::outbox::Outbox;
+use crate::control::CliControlRequest;
+use crate::id::RequestId;
+
+#[derive(Debug)]
+pub(super) struct Callbacks {
+    last_key: u64,
+    cancel_grace: Duration,
+    /// Those that are not answered yet.
+    open: BTreeMap<RequestId, CallKey>,
+    calls: BTreeMap<CallKey, Call>,
+    decisions: Lane,
+    mcp: Lane,
+    /// When a call must be answered or aborted. A call has one timer at most.
+    timers: BTreeSet<(Duration, CallKey)>,
+}
+
+/// The places of one kind of callback.
+#[derive(Debug)]
+struct Lane {
+    running: usize,
+    most_running: usize,
+    waiting: VecDeque<CallKey>,
+    most_waiting: usize,
+}
+
+/// A request and its callback.
+#[derive(Debug)]
+struct Call {
+    request_id: RequestId,
+    rule: FailRule,
+    limit: Option<Duration>,
+    timer: Option<Duration>,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Waiting(Box<CliControlRequest>, Bytes),
+    Running,
+    /// Told that its answer is not wanted; the request is closed.
+    Cancelled,
+    Aborted,
+}
+
+/// A request to be answered by a callback.
+pub(super) struct Asked {
+    pub(super) request: Box<CliControlRequest>,
+    pub(super) line: Bytes,
+    pub(super) rule: FailRule,
+    pub(super) limit: Option<Duration>,
+}
+
+impl Callbacks {
+    pub(super) fn new(limits: &SessionLimits) -> Self {
+        Self {
+            last_key: 0,
+            cancel_grace: limits.cancel_grace,
+            open: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            decisions: Lane::new(limits.running_callbacks, limits.waiting_callbacks),
+            mcp: Lane::new(limits.running_mcp, limits.waiting_mcp),
+            timers: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn is_open(&self, request: &RequestId) -> bool {
+        self.open.contains_key(request)
+    }
+
+    pub(super) fn open_requests(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Runs the callback of a request, now or later, or refuses it.
+    pub(super) fn ask(&mut self, asked: Asked, now: Duration, out: &mut Outbox) {
+        let Asked { request, line, rule, limit } = asked;
+        let request_id = request.request_id.clone();
+        let lane = lane(&mut self.decisions, &mut self.mcp, &rule);
+        if lane.is_full() {
+            out.answer(&request_id, rule.refusal("the host has too much to answer"));
+            return out.warn(Notice::CallbackRefused { what: rule.what() });
+        }
+        self.last_key += 1;
+        let key = CallKey(self.last_key);
+        lane.waiting.push_back(key);
+        self.open.insert(request_id.clone(), key);
+        let stage = Stage::Waiting(request, line);
+        self.calls.insert(key, Call { request_id, rule, limit, timer: None, stage });
+        self.set_timer(key, limit.map(|limit| now.saturating_add(limit)));
+        self.run_next(out);
+    }
+
+    /// A callback ended; its place is free.
+    pub(super) fn done(&mut self, key: CallKey, outcome: CallOutcome, out: &mut Outbox) {
+        let Some(call) = self.calls.get(&key) else { return };
+        let was_open = match call.stage {
+            // It was never run, so it cannot have ended.
+            Stage::Waiting(..) => return,
+            Stage::Running => true,
+            Stage::Cancelled | Stage::Aborted => false,
+        };
+        lane(&mut self.decisions, &mut self.mcp, &call.rule).running -= 1;
+        self.set_timer(key, None);
+        let Some(call) = self.calls.remove(&key) else { return };
+        if was_open {
+            self.open.remove(&call.request_id);
+            match outcome {
+                CallOutcome::Answer(answer) => out.answer(&call.request_id, answer),
+                CallOutcome::Failed(reason) => failed(&call, reason, out),
+                CallOutcome::Gone => failed(&call, "the callback was ended".to_owned(), out),
+            }
+        }
+        self.run_next(out);
+    }
+
+    /// The CLI no longer wants an answer.
+    pub(super) fn cancelled(&mut self, request: &RequestId, now: Duration, out: &mut Outbox) {
+        if let Some(key) = self.open.remove(request) {
+            self.close(key, now, out);
+            self.run_next(out);
+        }
+    }
+
+    /// No answer can be given any more: what runs is cancelled, what waits is dropped.
+    pub(super) fn close_all(&mut self, now: Duration, out: &mut Outbox) {
+        self.decisions.waiting.clear();
+        self.mcp.waiting.clear();
+        for key in std::mem::take(&mut self.open).into_values() {
+            self.close(key, now, out);
+        }
+    }
+
+    /// Ends what still runs.
+    pub(super) fn abort_all(&mut self, now: Duration, out: &mut Outbox) {
+        self.close_all(now, out);
+        let keys: Vec<CallKey> = self.calls.keys().copied().collect();
+        for key in keys {
+            self.abort(key, out);
+        }
+    }
+
+    pub(super) fn tick(&mut self, now: Duration, out: &mut Outbox) {
+        while let Some(&(at, key)) = self.timers.first() {
+            if now < at {
+                break;
+            }
+            self.set_timer(key, None);
+            match self.calls.get(&key).map(|call| &call.stage) {
+                Some(Stage::Waiting(..) | Stage::Running) => self.timed_out(key, now, out),
+                Some(Stage::Cancelled) => self.abort(key, out),
+                Some(Stage::Aborted) | None => {}
+            }
+        }
+        self.run_next(out);
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Duration> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    fn timed_out(&mut self, key: CallKey, now: Duration, out: &mut Outbox) {
+        let Some(call) = self.calls.get(&key) else { return };
+        let limit = call.limit.unwrap_or_default();
+        out.answer(&call.request_id, call.rule.answer("the host's callback took too long"));
+        let (what, refused) = (call.rule.what(), call.rule.refuses());
+        out.warn(Notice::CallbackTimedOut { what, limit, refused });
+        self.open.remove(&call.request_id);
+        self.close(key, now, out);
+    }
+
+    /// Closes a request that is open no more: drops it from those that wait, or tells its
+    /// callback, which has a grace to end.
+    fn close(&mut self, key: CallKey, now: Duration, out: &mut Outbox) {
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        match call.stage {
+            Stage::Waiting(..) => {
+                lane(&mut self.decisions, &mut self.mcp, &call.rule)
+                    .waiting
+                    .retain(|waiting| *waiting != key);
+                self.set_timer(key, None);
+                self.calls.remove(&key);
+            }
+            Stage::Running => {
+                call.stage = Stage::Cancelled;
+                out.push(Effect::Cancel(key));
+                if self.cancel_grace.is_zero() {
+                    self.abort(key, out);
+                } else {
+                    self.set_timer(key, Some(now.saturating_add(self.cancel_grace)));
+                }
+            }
+            Stage::Cancelled | Stage::Aborted => {}
+        }
+    }
+
+    fn abort(&mut self, key: CallKey, out: &mut Outbox) {
+        self.set_timer(key, None);
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        if matches!(call.stage, Stage::Cancelled) {
+            call.stage = Stage::Aborted;
+            out.push(Effect::Abort(key));
+        }
+    }
+
+    fn run_next(&mut self, out: &mut Outbox) {
+        for lane in [&mut self.decisions, &mut self.mcp] {
+            while lane.running < lane.most_running {
+                let Some(key) = lane.waiting.pop_front() else { break };
+                let Some(call) = self.calls.get_mut(&key) else { continue };
+                let stage = std::mem::replace(&mut call.stage, Stage::Running);
+                if let Stage::Waiting(request, line) = stage {
+                    lane.running += 1;
+                    out.push(Effect::Run { key, request, line });
+                }
+            }
+        }
+    }
+
+    fn set_timer(&mut self, key: CallKey, at: Option<Duration>) {
+        let Some(call) = self.calls.get_mut(&key) else { return };
+        if let Some(old) = std::mem::replace(&mut call.timer, at) {
+            self.timers.remove(&(old, key));
+        }
+        if let Some(at) = at {
+            self.timers.insert((at, key));
+        }
+    }
+}
+
+impl Lane {
+    fn new(most_running: usize, most_waiting: usize) -> Self {
+        Self { running: 0, most_running, waiting: VecDeque::new(), most_waiting }
+    }
+
+    fn is_full(&self) -> bool {
+        self.running >= self.most_running && self.waiting.len() >= self.most_waiting
+    }
+}
+
+/// Fields and not the whole, because a call is borrowed beside it.
+fn lane<'a>(decisions: &'a mut Lane, mcp: &'a mut Lane, rule: &FailRule) -> &'a mut Lane {
+    match rule {
+        FailRule::Hook { .. } | FailRule::Permission { .. } => decisions,
+        FailRule::Mcp { .. } => mcp,
+    }
+}
+
+/// Answers by the fail rule.
+fn failed(call: &Call, reason: String, out: &mut Outbox) {
+    out.answer(
+        &call.request_id,
+        call.rule.answer(&format!("the host's callback failed: {reason}")),
+    );
+    let (what, refused) = (call.rule.what(), call.rule.refuses());
+    out.warn(Notice::CallbackFailed { what, reason, refused });
+}

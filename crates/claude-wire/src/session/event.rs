@@ -1,0 +1,441 @@
+//! What the machine is told, and what it wants done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{Exit, RunEndLimits};
+use crate::control::{CliControlRequest, ControlFailure, HostRequest, Initialize};
+use crate::frame::Oversized;
+use crate::id::{CallbackId, MessageId, RequestId};
+use crate::json::Json;
+use crate::message::Malformed;
+
+/// What the machine is to do, decided before the process starts.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Plan {
+    /// What kind of run it is.
+    pub run: Run,
+    /// The handshake. Without one the session runs at once.
+    pub initialize: Option<Box<Initialize>>,
+    /// What is registered for hooks, by the id that the handshake names.
+    pub hooks: BTreeMap<CallbackId, HookPlan>,
+    /// The servers inside the host, by name.
+    pub mcp_servers: BTreeSet<String>,
+    /// Whether somebody answers permission requests.
+    pub permissions: bool,
+    /// The limit of a permission callback; none if people answer by hand.
+    pub permission_limit: Option<Duration>,
+    /// Whether files are checkpointed, so that they can be put back.
+    pub file_checkpointing: bool,
+    /// All other limits.
+    pub limits: SessionLimits,
+    /// Makes request ids differ from those of other sessions.
+    pub id_suffix: u32,
+}
+
+impl Plan {
+    /// A run of this kind with an empty handshake, no callbacks and the default limits.
+    pub fn new(run: Run) -> Self {
+        Self {
+            run,
+            initialize: Some(Box::default()),
+            hooks: BTreeMap::new(),
+            mcp_servers: BTreeSet::new(),
+            permissions: false,
+            permission_limit: None,
+            file_checkpointing: false,
+            limits: SessionLimits::default(),
+            id_suffix: 0,
+        }
+    }
+}
+
+/// What kind of run it is.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Run {
+    /// Ends by the termination table.
+    Query {
+        /// What is sent after the handshake; nothing if the prompt stands on the command line.
+        prompt: Option<Outgoing>,
+        /// When it is over.
+        end: RunEndLimits,
+    },
+    /// Goes on until it is stopped.
+    Session,
+}
+
+/// A user message as it will be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outgoing {
+    /// Its id.
+    pub id: MessageId,
+    /// Its line, with the line break.
+    pub line: Bytes,
+}
+
+impl Outgoing {
+    /// A message with this id and this line.
+    pub fn new(id: MessageId, line: Bytes) -> Self {
+        Self { id, line }
+    }
+}
+
+/// How a hook callback is to be treated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HookPlan {
+    /// The event that it is registered for.
+    pub event: String,
+    /// How long it may take, from the read of the request.
+    pub limit: Duration,
+    /// Whether its failure blocks what it was asked about.
+    pub fail_closed: bool,
+}
+
+impl HookPlan {
+    /// A hook for this event.
+    pub fn new(event: impl Into<String>, limit: Duration, fail_closed: bool) -> Self {
+        Self { event: event.into(), limit, fail_closed }
+    }
+}
+
+/// The limits of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionLimits {
+    /// How long the handshake may take.
+    pub initialize: Duration,
+    /// Operations that may wait for the handshake.
+    pub waiting_operations: usize,
+    /// Operations that may wait for their answer, the handshake included.
+    pub pending_operations: usize,
+    /// Hook and permission callbacks that run at a time.
+    pub running_callbacks: usize,
+    /// Those that may wait for their turn to run; beyond it they are refused.
+    pub waiting_callbacks: usize,
+    /// Messages for in-process servers that are served at a time.
+    pub running_mcp: usize,
+    /// Those that may wait; beyond it they are answered with an error.
+    pub waiting_mcp: usize,
+    /// How long a cancelled callback may go on.
+    pub cancel_grace: Duration,
+    /// Bytes that may wait to be written before messages wait and operations are refused.
+    pub unwritten_bytes: usize,
+    /// How long a turn may take to end after the interrupt of a stop.
+    pub interrupt_grace: Duration,
+    /// How long the process may take to end after its input was closed.
+    pub exit_grace: Duration,
+    /// How long the process may take to end after SIGTERM.
+    pub terminate_grace: Duration,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self {
+            initialize: Duration::from_secs(60),
+            waiting_operations: 16,
+            pending_operations: 64,
+            running_callbacks: 256,
+            waiting_callbacks: 4096,
+            running_mcp: 128,
+            waiting_mcp: 100,
+            cancel_grace: Duration::from_secs(1),
+            unwritten_bytes: 16 * 1024 * 1024,
+            interrupt_grace: Duration::from_secs(1),
+            exit_grace: Duration::from_secs(5),
+            terminate_grace: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Somebody who waits for the machine: a call of the host. The host counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "a number that the host chooses")]
+pub struct Waiter(pub u64);
+
+/// A request of the CLI that is being answered. The machine counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "a number that stands for a request")]
+pub struct CallKey(pub u64);
+
+/// What happened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A whole line came.
+    Line(Bytes),
+    /// A line came that was longer than the limit.
+    Oversized(Oversized),
+    /// The output ended with this, which has no line break.
+    LastLine(Bytes),
+    /// The output is at its end, or cannot be read any more for this reason.
+    OutputEnded(Option<String>),
+    /// The process ended.
+    Exited(Exit),
+    /// So many bytes were written.
+    Written(usize),
+    /// Nothing more can be written, for this reason.
+    WriteFailed(String),
+    /// Time passed.
+    Tick,
+    /// The host sends a user message. Settled with `Sent` when it is in the buffer.
+    Send {
+        /// Who waits for room.
+        waiter: Waiter,
+        /// The message.
+        message: Outgoing,
+    },
+    /// The host asks for an operation. Settled with its answer.
+    Ask {
+        /// Who waits for the answer.
+        waiter: Waiter,
+        /// What is asked.
+        request: HostRequest,
+        /// How long the answer may take, from the write.
+        limit: Duration,
+    },
+    /// The host no longer waits.
+    Forget(Waiter),
+    /// The host asks nothing more: input is closed. Settled at once.
+    EndInput(Waiter),
+    /// The host wants the session to end. Settled with `Ended`; without a waiter nobody is told.
+    Stop(Option<Waiter>),
+    /// A callback has ended with an answer or failed.
+    CallbackDone {
+        /// Which.
+        key: CallKey,
+        /// How.
+        outcome: CallOutcome,
+    },
+}
+
+/// How a callback ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallOutcome {
+    /// With this answer, in the shape that the request wants.
+    Answer(Json),
+    /// It failed or panicked, and this is why.
+    Failed(String),
+    /// It was cancelled and is gone.
+    Gone,
+}
+
+/// What is to be done, in this order.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Effect {
+    /// Write these bytes after those that wait.
+    Write(Bytes),
+    /// Close the input when everything before is written; what cannot be written is dropped.
+    CloseInput,
+    /// SIGTERM.
+    Terminate,
+    /// SIGKILL.
+    Kill,
+    /// A message for whoever reads messages.
+    Deliver(Bytes),
+    /// The same, for the result of a turn.
+    DeliverResult(Bytes),
+    /// A warning for whoever reads messages.
+    Warn(Notice),
+    /// The state of the session changed.
+    State(State),
+    /// Somebody need not wait any more.
+    Settle(Waiter, Settled),
+    /// Run a callback. `CallbackDone` is expected exactly once.
+    Run {
+        /// Its key.
+        key: CallKey,
+        /// The request; a hook's or permission's input is decoded, or it would not be run.
+        request: Box<CliControlRequest>,
+        /// The line that it came with.
+        line: Bytes,
+    },
+    /// Tell a callback that its answer is no longer wanted.
+    Cancel(CallKey),
+    /// End a callback that did not heed that.
+    Abort(CallKey),
+    /// The messages from here on belong to the turn of this user message.
+    TurnStarted(MessageId),
+    /// The turn of this user message ended; the result was delivered just before, if there is one.
+    TurnEnded(MessageId, TurnEnd),
+    /// All is over; nothing comes after it. Every waiter was settled and every callback that still
+    /// ran was cancelled and aborted before.
+    End(End),
+}
+
+/// Where a session stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum State {
+    /// The handshake is under way.
+    Initializing,
+    /// The handshake is done; the CLI's answer to it, as JSON text. Empty without a handshake.
+    Running(Bytes),
+    /// The session is being stopped.
+    Stopping,
+    /// It failed, and its process is being stopped. `End` with the same reason follows when that
+    /// has ended; whoever waits need not wait so long.
+    Failed(Failure),
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TurnEnd {
+    /// With a result.
+    Result {
+        /// The other messages that the result is for.
+        shared_with: Vec<MessageId>,
+        /// Whether the result named the message. If not, it was the oldest that waited.
+        named: bool,
+        /// Whether the line of the result was too long to be delivered.
+        oversized: bool,
+    },
+    /// The CLI dropped the message.
+    Cancelled,
+}
+
+/// What became of a waiter.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Settled {
+    /// The message is in the buffer to be written.
+    Sent,
+    /// The input is closed, or will be when everything before is written.
+    InputEnded,
+    /// The operation was done; the CLI's answer as JSON text, if it gave one.
+    Answered(Option<Json>),
+    /// All is over; this is how the process ended.
+    Ended(Exit),
+    /// It was not done.
+    Refused(Refusal),
+}
+
+/// Why an operation was not done.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The CLI refused it.
+    Rejected(ControlFailure),
+    /// The CLI did not answer in time.
+    TimedOut {
+        /// The request.
+        request_id: RequestId,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The answer was longer than a line may be.
+    AnswerTooLarge(u64),
+    /// The answer could not be made out, for this reason.
+    UndecodableAnswer(String),
+    /// Too many operations wait for the handshake.
+    InitQueueFull,
+    /// Too many operations wait for their answers, or too much waits to be written.
+    TooManyPending,
+    /// The handshake failed.
+    NotInitialized,
+    /// The input was ended.
+    InputEnded,
+    /// The session was stopped.
+    Stopped,
+    /// The process or its pipe is gone.
+    Closed(String),
+    /// Files are not checkpointed.
+    CheckpointingNotEnabled,
+    /// The request could not be written as JSON.
+    Unencodable(String),
+}
+
+/// What the host should know but need not act on.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Notice {
+    /// A line that was to be acted on is none of the protocol.
+    Malformed(Malformed),
+    /// A line was longer than the limit and is lost.
+    OversizedLine {
+        /// Its size.
+        size: u64,
+        /// Its type, if that could be made out.
+        kind: Option<String>,
+    },
+    /// The output ended in the middle of a line.
+    IncompleteLastLine(Bytes),
+    /// Something about the end of a run.
+    Run(super::RunWarning),
+    /// A callback failed, panicked or was not known, and the fail rule answered.
+    CallbackFailed {
+        /// What was asked.
+        what: String,
+        /// Why.
+        reason: String,
+        /// Whether the answer was a refusal.
+        refused: bool,
+    },
+    /// A callback took too long, and the fail rule answered.
+    CallbackTimedOut {
+        /// What was asked.
+        what: String,
+        /// The limit.
+        limit: Duration,
+        /// Whether the answer was a refusal.
+        refused: bool,
+    },
+    /// Too many callbacks ran and waited; this one was refused.
+    CallbackRefused {
+        /// What was asked.
+        what: String,
+    },
+    /// The CLI asked something that nobody here answers; it was told so.
+    UnansweredRequest {
+        /// What was asked.
+        what: String,
+        /// What the CLI was told.
+        reason: String,
+    },
+}
+
+/// How everything ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum End {
+    /// A query came to its end.
+    Finished,
+    /// The host stopped it, or a session whose input was ended is over; this is how the process
+    /// ended.
+    Stopped(Exit),
+    /// It failed.
+    Failed(Failure),
+}
+
+/// Why it failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The process ended before a result, or in the middle of a session.
+    Process {
+        /// How it ended.
+        exit: Exit,
+        /// Whether it had to be stopped because it closed stdout and lived on.
+        stopped: bool,
+        /// Whether it had written nothing at all.
+        silent: bool,
+    },
+    /// The process ended before the handshake did.
+    ExitedDuringInit(Exit),
+    /// The handshake took too long.
+    InitializeTimeout(Duration),
+    /// The CLI refused the handshake.
+    InitializeRejected(String),
+    /// The CLI was silent for longer than allowed.
+    IdleTimeout,
+    /// A line was longer than the limit.
+    LineTooLong(u64),
+}

@@ -1,0 +1,123 @@
+//! What the CLI is answered when nobody else answers it.
+
+use crate::control::{
+    HookDecision, HookOutput, HookPermission, HookPermissionAnswer, HookPermissionDeny, McpAnswer,
+    PermissionAnswer, PermissionDeny, PermissionRequestOutput, PreToolUseOutput,
+};
+use crate::json::{Extra, Json};
+
+/// How a request is answered that its callback did not answer.
+#[derive(Clone, Debug)]
+pub(super) enum FailRule {
+    Hook {
+        event: String,
+        closed: bool,
+    },
+    Permission {
+        tool: String,
+    },
+    Mcp {
+        server: String,
+        /// What the JSON-RPC answer must name; none for a notification.
+        id: Option<Json>,
+    },
+}
+
+impl FailRule {
+    /// What was asked, in words.
+    pub(super) fn what(&self) -> String {
+        match self {
+            Self::Hook { event, .. } => format!("hook for {event}"),
+            Self::Permission { tool } => format!("permission for {tool}"),
+            Self::Mcp { server, .. } => format!("message for the MCP server {server}"),
+        }
+    }
+
+    /// Whether the answer is a refusal.
+    pub(super) fn refuses(&self) -> bool {
+        match self {
+            Self::Hook { closed, .. } => *closed,
+            Self::Permission { .. } | Self::Mcp { .. } => true,
+        }
+    }
+
+    /// The answer when the callback failed.
+    pub(super) fn answer(&self, reason: &str) -> Json {
+        match self {
+            Self::Hook { closed: false, .. } => go_on(),
+            _ => self.refusal(reason),
+        }
+    }
+
+    /// The answer when there are too many: it never lets anything through.
+    pub(super) fn refusal(&self, reason: &str) -> Json {
+        match self {
+            Self::Hook { event, .. } => block(event, reason),
+            Self::Permission { .. } => deny(reason),
+            Self::Mcp { id: Some(id), .. } => mcp_error(id, -32603, reason),
+            Self::Mcp { id: None, .. } => mcp_acknowledgement(),
+        }
+    }
+}
+
+fn go_on() -> Json {
+    encoded(&HookOutput { go_on: Some(true), ..HookOutput::default() })
+}
+
+/// The form of a hook's answer with which the CLI does not do what the hook was asked about.
+pub(super) fn block(event: &str, reason: &str) -> Json {
+    let reason = Some(reason.to_owned());
+    let specific = match event {
+        "PreToolUse" => PreToolUseOutput {
+            permission_decision: Some(HookPermission::Deny),
+            permission_decision_reason: reason,
+            ..PreToolUseOutput::default()
+        }
+        .into(),
+        "PermissionRequest" => PermissionRequestOutput {
+            decision: Some(HookPermissionAnswer::Deny(HookPermissionDeny {
+                message: reason,
+                ..HookPermissionDeny::default()
+            })),
+            ..PermissionRequestOutput::default()
+        }
+        .into(),
+        _ => {
+            let decision = Some(HookDecision::Block);
+            return encoded(&HookOutput { decision, reason, ..HookOutput::default() });
+        }
+    };
+    encoded(&HookOutput { specific: Some(specific), ..HookOutput::default() })
+}
+
+fn deny(reason: &str) -> Json {
+    encoded(&PermissionAnswer::from(PermissionDeny::because(reason)))
+}
+
+/// The id of a JSON-RPC request, as it stands there; a notification has none.
+pub(super) fn mcp_id(message: &Json) -> Option<Json> {
+    let fields: Extra = message.parse().ok()?;
+    fields.get("method")?;
+    fields.get("id").cloned()
+}
+
+pub(super) fn mcp_error(id: &Json, code: i32, message: &str) -> Json {
+    let message = Json::from(message);
+    let text =
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#);
+    mcp_answer(text)
+}
+
+/// What a notification is answered: nothing, but the control request wants an answer.
+pub(super) fn mcp_acknowledgement() -> Json {
+    mcp_answer(r#"{"jsonrpc":"2.0","result":{}}"#.to_owned())
+}
+
+fn mcp_answer(text: String) -> Json {
+    encoded(&McpAnswer::new(Json::from_text(text).unwrap_or_default()))
+}
+
+fn encoded(answer: &impl serde::Serialize) -> Json {
+    // Answers are made of texts and JSON text, so writing them cannot fail.
+    Json::of(answer).unwrap_or_default()
+}

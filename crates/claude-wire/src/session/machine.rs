@@ -1,0 +1,339 @@
+//! The machine: takes events, gives back effects.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::de::IgnoredAny;
+
+use super::callbacks::Callbacks;
+use super::event::{CallKey, CallOutcome, Effect, Event, Failure, Notice, Plan, Refusal, Run};
+use super::evidence::Evidence;
+use super::handshake::Handshake;
+use super::life::Life;
+use super::operations::Operations;
+use super::outbox::Outbox;
+use super::query::QueryRun;
+use super::queue::Queue;
+use super::stop::{Stop, Why};
+use super::turns::Turns;
+use super::{Exit, RunEvent};
+use crate::envelope::Envelope;
+use crate::frame::Oversized;
+use crate::id::RequestId;
+use crate::message::Malformed;
+use crate::repair;
+
+/// Decides what happens in the life of one CLI process. It is told what happened and when, and
+/// says what is to be done; it does nothing itself.
+#[derive(Debug)]
+pub struct Machine {
+    pub(super) plan: Plan,
+    pub(super) out: Outbox,
+    pub(super) handshake: Handshake,
+    pub(super) queue: Queue,
+    pub(super) operations: Operations,
+    pub(super) callbacks: Callbacks,
+    pub(super) turns: Turns,
+    /// What only a query has.
+    pub(super) run: Option<QueryRun>,
+    pub(super) stop: Stop,
+    pub(super) life: Life,
+    /// When it was seen that nothing can be written, if the input was open then.
+    pub(super) write_failed: Option<Duration>,
+    pub(super) evidence: Evidence,
+    /// The end of the output, if it is half a line.
+    pub(super) half_line: Option<Bytes>,
+    /// How the process ended and what later calls are told, once all is over.
+    pub(super) over: Option<(Exit, Refusal)>,
+}
+
+impl Machine {
+    /// A machine for this plan. Its first effects wait already.
+    pub fn new(plan: Plan) -> Self {
+        let run = match &plan.run {
+            Run::Query { prompt, end } => {
+                let one_way = prompt.is_none() && plan.initialize.is_none();
+                Some(QueryRun::new(prompt.clone(), one_way, *end))
+            }
+            Run::Session => None,
+        };
+        let limits = plan.limits;
+        let mut machine = Self {
+            out: Outbox::new(limits.unwritten_bytes),
+            handshake: Handshake::Done,
+            queue: Queue::default(),
+            operations: Operations::new(plan.id_suffix, limits.pending_operations),
+            callbacks: Callbacks::new(&limits),
+            turns: Turns::default(),
+            run,
+            stop: Stop::default(),
+            life: Life::default(),
+            write_failed: None,
+            evidence: Evidence::default(),
+            half_line: None,
+            over: None,
+            plan,
+        };
+        machine.begin();
+        machine
+    }
+
+    /// Takes an event. `now` is the time since the start and never goes back.
+    ///
+    /// Only a tick makes timers fire: what arrived before it wins.
+    pub fn handle(&mut self, event: Event, now: Duration) {
+        if self.over.is_some() {
+            return self.after_the_end(&event);
+        }
+        match event {
+            Event::Line(line) => self.line(line, now),
+            Event::Oversized(line) => self.oversized(&line, now),
+            Event::LastLine(line) => self.last_line(line, now),
+            Event::OutputEnded(error) => self.output_ended(error, now),
+            Event::Exited(exit) => self.exited(exit, now),
+            Event::Written(bytes) => self.written(bytes, now),
+            Event::WriteFailed(reason) => self.write_failed(reason, now),
+            Event::Tick => self.tick(now),
+            Event::Send { waiter, message } => self.send(waiter, message),
+            Event::Ask { waiter, request, limit } => self.ask(waiter, request, limit, now),
+            Event::Forget(waiter) => self.forget(waiter, now),
+            Event::EndInput(waiter) => self.end_input(waiter, now),
+            Event::Stop(waiter) => self.stop(waiter, now),
+            Event::CallbackDone { key, outcome } => self.callback_done(key, outcome),
+        }
+        self.tell_run_of_callbacks(now);
+        self.end_if_over(now);
+    }
+
+    /// The next thing to do.
+    pub fn next_effect(&mut self) -> Option<Effect> {
+        self.out.pop()
+    }
+
+    /// When a tick is due at the latest.
+    pub fn wake_at(&self) -> Option<Duration> {
+        if self.over.is_some() {
+            return None;
+        }
+        let run = self.run.as_ref().filter(|_| !self.stop.decides_the_end());
+        let ends = match self.life.exited {
+            Some(_) if run.is_some() => None,
+            Some(_) => self.life.held_open_until(),
+            None => earliest([self.stop.next_deadline(), self.lingers_from()]),
+        };
+        earliest([
+            ends,
+            run.and_then(|run| run.wake),
+            self.handshake.deadline(),
+            self.operations.next_deadline(),
+            self.callbacks.next_deadline(),
+        ])
+    }
+
+    /// Whether somebody waits for what the CLI will say, so that its output must be read although
+    /// nobody takes the messages.
+    pub fn somebody_waits(&self) -> bool {
+        let has_callbacks = !self.plan.hooks.is_empty() || self.plan.permissions;
+        let turn_open =
+            self.turns.any_open() || self.run.as_ref().is_some_and(|run| run.prompt_open);
+        self.over.is_none()
+            && (self.handshake.is_pending()
+                || !self.operations.is_empty()
+                || !self.queue.is_empty()
+                || self.stop.is_under_way()
+                || self.callbacks.open_requests() > 0
+                || (has_callbacks && turn_open))
+    }
+
+    /// What is known about the run, for a diagnostic.
+    pub fn evidence(&self) -> &Evidence {
+        &self.evidence
+    }
+
+    /// A whole line. Most are only passed on, so that comes first and costs nearly nothing.
+    fn line(&mut self, line: Bytes, now: Duration) {
+        self.output(&line, now);
+        let Ok(envelope) = Envelope::read(&line) else { return self.troubled_line(line, now) };
+        if !matches!(&*envelope.kind, "assistant" | "stream_event" | "user" | "tool_progress") {
+            return self.act(&envelope, &line, now);
+        }
+        let step = self.run_step(&RunEvent::Line(&envelope), now);
+        self.deliver(line);
+        if let Some(step) = step {
+            self.follow(step, now);
+        }
+    }
+
+    /// A line of the protocol that may mean something.
+    fn act(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
+        self.evidence.envelope(envelope);
+        let step = self.run_step(&RunEvent::Line(envelope), now);
+        match &*envelope.kind {
+            "control_request" => self.control_request(envelope, line, now),
+            "control_response" => self.control_response(envelope, line, now),
+            "control_cancel_request" => self.control_cancel(envelope, line, now),
+            "keep_alive" | "transcript_mirror" => {}
+            _ => self.message(envelope, line, now),
+        }
+        if let Some(step) = step {
+            self.follow(step, now);
+        }
+    }
+
+    fn message(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
+        self.turns.before(envelope, false, &mut self.out);
+        if !envelope.sdk_host_only {
+            self.deliver_message(line.clone(), envelope.kind == "result");
+        }
+        self.turns.after(envelope, false, &mut self.out);
+        self.after_interrupt(envelope.kind == "result", now);
+    }
+
+    /// A line that cannot be read as it is: with broken characters mended it may mean something,
+    /// otherwise it is for whoever reads messages to complain about.
+    fn troubled_line(&mut self, line: Bytes, now: Duration) {
+        let mended = repair::repaired(&line);
+        let envelope = mended.as_deref().and_then(|mended| Envelope::read(mended).ok());
+        if let Some(envelope) = envelope {
+            return self.act(&envelope, &line, now);
+        }
+        self.evidence.other_line(&line);
+        let step = self.run_step(&RunEvent::OtherOutput, now);
+        self.deliver(line);
+        if let Some(step) = step {
+            self.follow(step, now);
+        }
+    }
+
+    fn oversized(&mut self, line: &Oversized, now: Duration) {
+        self.output(&line.tail, now);
+        let envelope = Envelope::of_oversized(line);
+        if self.run.is_some() && !self.has_its_result() && !self.stop.is_under_way() {
+            return self.fail(Failure::LineTooLong(line.size), now);
+        }
+        self.evidence.envelope(&envelope);
+        let step = self.run_step(&RunEvent::Line(&envelope), now);
+        let kind = Some(&*envelope.kind).filter(|kind| !kind.is_empty()).map(str::to_owned);
+        self.out.warn(Notice::OversizedLine { size: line.size, kind });
+        match &*envelope.kind {
+            "control_request" => self.oversized_request(&envelope, line.size),
+            "control_response" => self.oversized_response(&envelope, line.size, now),
+            "result" => {
+                self.turns.before(&envelope, true, &mut self.out);
+                self.turns.after(&envelope, true, &mut self.out);
+                self.after_interrupt(true, now);
+            }
+            _ => {}
+        }
+        if let Some(step) = step {
+            self.follow(step, now);
+        }
+    }
+
+    fn control_response(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
+        let Some(id) = envelope.request_id.as_deref().map(RequestId::from) else {
+            let reason = "a control response without `request_id`";
+            return self.out.warn(Notice::Malformed(Malformed::new(line.clone(), reason)));
+        };
+        if self.handshake.is_its_answer(&id) {
+            self.handshake_answered(line, now);
+        } else {
+            self.operations.answered(&id, line, &mut self.out);
+        }
+    }
+
+    fn oversized_response(&mut self, envelope: &Envelope<'_>, size: u64, now: Duration) {
+        let Some(id) = envelope.request_id.as_deref().map(RequestId::from) else { return };
+        if self.handshake.is_its_answer(&id) {
+            self.handshake_answered_too_long(envelope.subtype.as_deref(), now);
+        } else {
+            self.operations.answered_too_long(&id, size, &mut self.out);
+        }
+    }
+
+    /// The end of the output, without a line break: half a line, unless it is whole JSON.
+    fn last_line(&mut self, line: Bytes, now: Duration) {
+        let is_whole = serde_json::from_slice::<IgnoredAny>(&line).is_ok()
+            && line.trim_ascii_start().starts_with(b"{");
+        if is_whole {
+            return self.line(line, now);
+        }
+        self.output(&line, now);
+        self.half_line = Some(line);
+        self.tell_run(&RunEvent::OtherOutput, now);
+    }
+
+    fn output(&mut self, line: &[u8], now: Duration) {
+        self.life.output(now);
+        self.evidence.any_output = true;
+        if self.handshake.is_pending() {
+            self.evidence.before_handshake(line);
+        }
+    }
+
+    fn output_ended(&mut self, error: Option<String>, now: Duration) {
+        self.life.output_ended.get_or_insert(now);
+        if error.is_some() {
+            self.evidence.read_error = error;
+        }
+        // No answer can come any more.
+        self.refuse_waiting(&if self.handshake.is_pending() {
+            Refusal::NotInitialized
+        } else {
+            Refusal::Closed("the CLI closed its output".to_owned())
+        });
+        self.after_interrupt(false, now);
+        self.tell_run(&RunEvent::EndOfOutput, now);
+    }
+
+    fn exited(&mut self, exit: Exit, now: Duration) {
+        self.life.exited.get_or_insert((exit, now));
+        self.tell_run(&RunEvent::Exited(exit), now);
+    }
+
+    fn written(&mut self, bytes: usize, now: Duration) {
+        self.out.written(bytes);
+        self.write_messages();
+        self.close_when_written(now);
+    }
+
+    /// Not an error by itself: the end of the process follows, and says more.
+    fn write_failed(&mut self, reason: String, now: Duration) {
+        if !self.out.break_input() {
+            return;
+        }
+        self.write_failed = Some(now);
+        let refusal = Refusal::Closed(reason.clone());
+        self.evidence.write_error = Some(reason);
+        self.refuse_queued(&refusal);
+        self.callbacks.close_all(now, &mut self.out);
+    }
+
+    fn tick(&mut self, now: Duration) {
+        self.handshake_tick(now);
+        self.operations.tick(now, &mut self.out);
+        self.callbacks.tick(now, &mut self.out);
+        self.stop_tick(now);
+        self.tell_run(&RunEvent::Tick, now);
+    }
+
+    fn callback_done(&mut self, key: CallKey, outcome: CallOutcome) {
+        self.callbacks.done(key, outcome, &mut self.out);
+    }
+
+    /// A message for whoever reads messages. After a failure there is nothing more to read.
+    fn deliver(&mut self, line: Bytes) {
+        self.deliver_message(line, false);
+    }
+
+    fn deliver_message(&mut self, line: Bytes, is_result: bool) {
+        if !matches!(self.stop.why, Some(Why::Failed(_))) {
+            let deliver = if is_result { Effect::DeliverResult } else { Effect::Deliver };
+            self.out.push(deliver(line));
+        }
+    }
+}
+
+fn earliest<const N: usize>(times: [Option<Duration>; N]) -> Option<Duration> {
+    times.into_iter().flatten().min()
+}

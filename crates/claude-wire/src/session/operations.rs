@@ -1,0 +1,139 @@
+//! Questions to the CLI that wait for their answers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::event::{Refusal, Settled, Waiter};
+use super::outbox::Outbox;
+use crate::control::{ControlOutcome, ControlResponse, HostControlRequest, HostRequest};
+use crate::error::DecodeError;
+use crate::from_cli::control;
+use crate::from_host::FromHost;
+use crate::id::RequestId;
+
+#[derive(Debug)]
+pub(super) struct Operations {
+    last_id: u64,
+    suffix: u32,
+    most: usize,
+    pending: BTreeMap<RequestId, Pending>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    waiter: Waiter,
+    limit: Duration,
+    deadline: Duration,
+}
+
+impl Operations {
+    pub(super) fn new(suffix: u32, most: usize) -> Self {
+        Self { last_id: 0, suffix, most, pending: BTreeMap::new() }
+    }
+
+    /// The line of a request, with an id of its own.
+    pub(super) fn encode(
+        &mut self,
+        request: HostRequest,
+    ) -> Result<(RequestId, Bytes), DecodeError> {
+        self.last_id += 1;
+        let id = RequestId::from(format!("req_{}_{:08x}", self.last_id, self.suffix));
+        let frame = HostControlRequest::new(id.clone(), request);
+        let line = FromHost::Request(Box::new(frame)).encode()?;
+        Ok((id, line))
+    }
+
+    /// Writes a request and waits for its answer.
+    pub(super) fn ask(
+        &mut self,
+        waiter: Waiter,
+        request: HostRequest,
+        limit: Duration,
+        now: Duration,
+        must_have_room: bool,
+        out: &mut Outbox,
+    ) {
+        if self.pending.len() >= self.most {
+            return out.settle(waiter, Settled::Refused(Refusal::TooManyPending));
+        }
+        let (id, line) = match self.encode(request) {
+            Ok(encoded) => encoded,
+            Err(error) => {
+                let refusal = Refusal::Unencodable(error.reason().to_owned());
+                return out.settle(waiter, Settled::Refused(refusal));
+            }
+        };
+        if must_have_room && !out.has_room(line.len()) {
+            return out.settle(waiter, Settled::Refused(Refusal::TooManyPending));
+        }
+        let deadline = now.saturating_add(limit);
+        // Registered before it is written, so that no answer can come too early.
+        self.pending.insert(id, Pending { waiter, limit, deadline });
+        out.write(line);
+    }
+
+    /// Settles whoever waits for this answer. One that nobody waits for is dropped.
+    pub(super) fn answered(&mut self, id: &RequestId, line: &Bytes, out: &mut Outbox) {
+        if let Some(pending) = self.pending.remove(id) {
+            out.settle(pending.waiter, settled(line));
+        }
+    }
+
+    /// Settles whoever waits for an answer that was too long.
+    pub(super) fn answered_too_long(&mut self, id: &RequestId, size: u64, out: &mut Outbox) {
+        if let Some(pending) = self.pending.remove(id) {
+            out.settle(pending.waiter, Settled::Refused(Refusal::AnswerTooLarge(size)));
+        }
+    }
+
+    pub(super) fn forget(&mut self, waiter: Waiter) {
+        self.pending.retain(|_, pending| pending.waiter != waiter);
+    }
+
+    pub(super) fn refuse_all(&mut self, refusal: &Refusal, out: &mut Outbox) {
+        for pending in std::mem::take(&mut self.pending).into_values() {
+            out.settle(pending.waiter, Settled::Refused(refusal.clone()));
+        }
+    }
+
+    pub(super) fn tick(&mut self, now: Duration, out: &mut Outbox) {
+        if self.next_deadline().is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        self.pending.retain(|request_id, pending| {
+            let waits = now < pending.deadline;
+            if !waits {
+                let (request_id, limit) = (request_id.clone(), pending.limit);
+                let refusal = Refusal::TimedOut { request_id, limit };
+                out.settle(pending.waiter, Settled::Refused(refusal));
+            }
+            waits
+        });
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Duration> {
+        self.pending.values().map(|pending| pending.deadline).min()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+}
+
+/// What an answer says.
+fn settled(line: &Bytes) -> Settled {
+    let refusal = match control::<ControlResponse>(line).map(|answer| answer.response) {
+        Ok(ControlOutcome::Success(success)) => return Settled::Answered(success.response),
+        Ok(ControlOutcome::Error(failure)) => Refusal::Rejected(failure),
+        Ok(ControlOutcome::Unknown(unknown)) => {
+            Refusal::UndecodableAnswer(format!("an answer of the kind `{}`", unknown.kind))
+        }
+        Ok(ControlOutcome::Undecodable(undecodable)) => {
+            Refusal::UndecodableAnswer(undecodable.reason)
+        }
+        Err(malformed) => Refusal::UndecodableAnswer(malformed.reason),
+    };
+    Settled::Refused(refusal)
+}

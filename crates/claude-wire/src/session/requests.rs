@@ -1,0 +1,193 @@
+//! What the CLI asks the host.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::callbacks::Asked;
+use super::event::{HookPlan, Notice};
+use super::fail_rule::{self, FailRule};
+use super::machine::Machine;
+use crate::control::{CliControlRequest, CliRequest, HookCallback, HookInput, McpMessage};
+use crate::envelope::Envelope;
+use crate::from_cli::control;
+use crate::id::{CallbackId, RequestId};
+use crate::json::{Extra, Json};
+use crate::message::Malformed;
+use crate::schema::Undecodable;
+
+impl Machine {
+    pub(super) fn control_request(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
+        let Some(request_id) = envelope.request_id.as_deref().map(RequestId::from) else {
+            let reason = "a control request without `request_id`";
+            return self.out.warn(Notice::Malformed(Malformed::new(line.clone(), reason)));
+        };
+        if self.takes_requests() && self.handshake.is_new(&request_id) {
+            match control::<CliControlRequest>(line) {
+                Ok(request) => self.asked(Box::new(request), line, now),
+                Err(malformed) => self.unanswered(&request_id, envelope, malformed.reason),
+            }
+        }
+    }
+
+    pub(super) fn control_cancel(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
+        let Some(id) = envelope.request_id.as_deref().map(RequestId::from) else {
+            let reason = "a cancel without `request_id`";
+            return self.out.warn(Notice::Malformed(Malformed::new(line.clone(), reason)));
+        };
+        self.callbacks.cancelled(&id, now, &mut self.out);
+    }
+
+    /// A request of which only the two ends are left.
+    pub(super) fn oversized_request(&mut self, envelope: &Envelope<'_>, size: u64) {
+        let Some(id) = envelope.request_id.as_deref().map(RequestId::from) else { return };
+        if !self.takes_requests() || self.callbacks.is_open(&id) {
+            return;
+        }
+        let reason = format!("a request of {size} bytes is longer than the host reads");
+        // The CLI takes an error for the answer of a hook that has nothing to say. Which hook was
+        // asked is lost, so this form of blocking is the one that all events understand.
+        let hook = envelope.subtype.as_deref() == Some("hook_callback");
+        if hook && self.plan.hooks.values().any(|hook| hook.fail_closed) {
+            self.out.answer(&id, fail_rule::block("", &reason));
+        } else {
+            self.out.answer_error(&id, &reason);
+        }
+    }
+
+    /// Serves a request that has an id and was not served before.
+    pub(super) fn asked(&mut self, request: Box<CliControlRequest>, line: &Bytes, now: Duration) {
+        let id = request.request_id.clone();
+        if self.callbacks.is_open(&id) {
+            return;
+        }
+        let (rule, limit) = match &request.request {
+            CliRequest::HookCallback(hook) => match self.hook(hook) {
+                Ok(found) => found,
+                Err((rule, reason)) => return self.failed(&id, &rule, reason),
+            },
+            CliRequest::CanUseTool(tool) => {
+                let rule = FailRule::Permission { tool: tool.tool_name.clone() };
+                if !self.plan.permissions {
+                    let reason = "the host has no callback for permissions".to_owned();
+                    return self.failed(&id, &rule, reason);
+                }
+                (rule, self.plan.permission_limit)
+            }
+            CliRequest::McpMessage(message) => {
+                let rule = mcp_rule(message);
+                if !self.plan.mcp_servers.contains(&message.server_name) {
+                    return self.no_such_server(&id, message);
+                }
+                (rule, None)
+            }
+            CliRequest::Elicitation(_) => return self.decline(&id),
+            CliRequest::Undecodable(undecodable) => return self.undecodable(&id, undecodable),
+            CliRequest::RequestUserDialog(_) | CliRequest::Unknown(_) => {
+                let what = request.request.kind().unwrap_or_default();
+                let reason = format!("Unsupported control request subtype: {what}");
+                return self.refuse_request(&id, what.to_owned(), reason);
+            }
+        };
+        let line = line.clone();
+        self.callbacks.ask(Asked { request, line, rule, limit }, now, &mut self.out);
+    }
+
+    /// How a hook is treated, or why it is not run.
+    fn hook(
+        &self,
+        hook: &HookCallback,
+    ) -> Result<(FailRule, Option<Duration>), (FailRule, String)> {
+        let Some(plan) = self.plan.hooks.get(&hook.callback_id) else {
+            let event = hook.input.kind().unwrap_or_default();
+            let reason = format!("no hook is registered as {}", hook.callback_id);
+            return Err((self.rule_without_a_hook(event), reason));
+        };
+        match &hook.input {
+            HookInput::Undecodable(input) => Err((rule_of(plan), input.reason.clone())),
+            _ => Ok((rule_of(plan), Some(plan.limit))),
+        }
+    }
+
+    /// The fail rule where the hook is not known: it lets through, unless every hook is a guard.
+    fn rule_without_a_hook(&self, event: &str) -> FailRule {
+        let mut hooks = self.plan.hooks.values();
+        let closed = !self.plan.hooks.is_empty() && hooks.all(|hook| hook.fail_closed);
+        FailRule::Hook { event: event.to_owned(), closed }
+    }
+
+    /// A request of a known kind that does not have its shape.
+    fn undecodable(&mut self, id: &RequestId, undecodable: &Undecodable) {
+        let reason = undecodable.reason.clone();
+        let fields: Extra = undecodable.raw.parse().unwrap_or_default();
+        match undecodable.kind.as_deref() {
+            Some("hook_callback") => {
+                let callback = text(&fields, "callback_id").map(CallbackId::from);
+                let plan = callback.and_then(|callback| self.plan.hooks.get(&callback));
+                let rule = plan.map_or_else(|| self.rule_without_a_hook(""), rule_of);
+                self.failed(id, &rule, reason);
+            }
+            Some("can_use_tool") => {
+                let tool = text(&fields, "tool_name").unwrap_or_default();
+                self.failed(id, &FailRule::Permission { tool }, reason);
+            }
+            kind => self.refuse_request(id, kind.unwrap_or("a request").to_owned(), reason),
+        }
+    }
+
+    /// A frame with an id that is not a request otherwise.
+    fn unanswered(&mut self, id: &RequestId, envelope: &Envelope<'_>, reason: String) {
+        let what = envelope.subtype.as_deref().unwrap_or("a request").to_owned();
+        self.refuse_request(id, what, reason);
+    }
+
+    fn refuse_request(&mut self, id: &RequestId, what: String, reason: String) {
+        self.out.answer_error(id, &reason);
+        self.out.warn(Notice::UnansweredRequest { what, reason });
+    }
+
+    /// Answers by the fail rule a request for which no callback is run.
+    fn failed(&mut self, id: &RequestId, rule: &FailRule, reason: String) {
+        self.out.answer(id, rule.answer(&reason));
+        let (what, refused) = (rule.what(), rule.refuses());
+        self.out.warn(Notice::CallbackFailed { what, reason, refused });
+    }
+
+    fn no_such_server(&mut self, id: &RequestId, message: &McpMessage) {
+        let reason = format!("the host has no MCP server named {}", message.server_name);
+        let answer = match fail_rule::mcp_id(&message.message) {
+            Some(rpc_id) => fail_rule::mcp_error(&rpc_id, -32601, &reason),
+            None => fail_rule::mcp_acknowledgement(),
+        };
+        self.out.answer(id, answer);
+        let what = mcp_rule(message).what();
+        self.out.warn(Notice::UnansweredRequest { what, reason });
+    }
+
+    /// As the official SDKs do without a handler.
+    fn decline(&mut self, id: &RequestId) {
+        let answer = Json::from_text(r#"{"action":"decline"}"#).unwrap_or_default();
+        self.out.answer(id, answer);
+        let (what, reason) = ("elicitation".to_owned(), "declined".to_owned());
+        self.out.warn(Notice::UnansweredRequest { what, reason });
+    }
+
+    /// Whether requests are served: not when nobody would read the answers any more, nor when the
+    /// session is being stopped.
+    fn takes_requests(&self) -> bool {
+        self.out.is_open() && self.life.exited.is_none() && !self.stop.is_under_way()
+    }
+}
+
+fn rule_of(plan: &HookPlan) -> FailRule {
+    FailRule::Hook { event: plan.event.clone(), closed: plan.fail_closed }
+}
+
+fn mcp_rule(message: &McpMessage) -> FailRule {
+    let id = fail_rule::mcp_id(&message.message);
+    FailRule::Mcp { server: message.server_name.clone(), id }
+}
+
+fn text(fields: &Extra, name: &str) -> Option<String> {
+    fields.get(name)?.parse().ok()
+}

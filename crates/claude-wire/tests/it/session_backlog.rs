@@ -1,0 +1,552 @@
+//! What is held for whom, when reading pauses and who gives way; and all of it at random against a
+//! model that holds a list per subscriber.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use claude_wire::session::{Backlog, BacklogLimits, Subscriber, Taken};
+
+/// An item is its number; it is as large as the test says.
+type Numbers = Backlog<u32>;
+
+fn unlimited() -> Numbers {
+    Backlog::new(BacklogLimits::default())
+}
+
+/// A backlog with room for so many items of ten bytes before reading pauses, and before somebody
+/// has to give way.
+fn limited(soft: usize, hard: usize) -> Numbers {
+    let cost = Numbers::cost(10);
+    Backlog::new(BacklogLimits::new(soft * cost, hard * cost))
+}
+
+fn push(backlog: &mut Numbers, numbers: impl IntoIterator<Item = u32>) {
+    for number in numbers {
+        backlog.push(number, 10);
+    }
+}
+
+/// Everything that is there for a subscriber, and what came after it.
+fn drain(backlog: &mut Numbers, subscriber: Subscriber) -> (Vec<u32>, Taken) {
+    let mut items = VecDeque::new();
+    loop {
+        match backlog.take(subscriber, 1000, &mut items) {
+            Taken::Items => {}
+            other => return (items.into(), other),
+        }
+    }
+}
+
+#[test]
+fn the_first_subscription_also_gets_what_came_before_it() {
+    let mut backlog = unlimited();
+    push(&mut backlog, 0..3);
+    let first = backlog.subscribe();
+    push(&mut backlog, 3..5);
+    let second = backlog.subscribe();
+    push(&mut backlog, 5..6);
+    assert_eq!(drain(&mut backlog, second), (vec![5], Taken::Empty));
+    assert_eq!(drain(&mut backlog, first), (vec![0, 1, 2, 3, 4, 5], Taken::Empty));
+    assert_eq!(backlog.bytes(), 0);
+}
+
+#[test]
+fn before_the_first_subscription_reading_pauses_and_nothing_is_dropped() {
+    let mut backlog = limited(3, 5);
+    push(&mut backlog, 0..2);
+    assert!(backlog.may_read(false));
+    push(&mut backlog, 2..3);
+    assert!(!backlog.may_read(false));
+    assert!(!backlog.enforce(false));
+    let first = backlog.subscribe();
+    assert_eq!(drain(&mut backlog, first), (vec![0, 1, 2], Taken::Empty));
+    assert!(backlog.may_read(false));
+}
+
+#[test]
+fn a_turn_gets_what_comes_between_its_begin_and_its_finish() {
+    let mut backlog = unlimited();
+    push(&mut backlog, 0..2);
+    let turn = backlog.subscribe_turn();
+    // What came before belongs to no turn, and is not held for a stream that may never come.
+    assert_eq!(backlog.bytes(), 0);
+    push(&mut backlog, 2..4);
+    assert_eq!(backlog.bytes(), 0);
+    assert_eq!(drain(&mut backlog, turn), (vec![], Taken::Empty));
+    backlog.begin(turn);
+    push(&mut backlog, 4..6);
+    // A second begin changes nothing.
+    backlog.begin(turn);
+    push(&mut backlog, 6..7);
+    backlog.finish(turn);
+    push(&mut backlog, 7..9);
+    assert_eq!(drain(&mut backlog, turn), (vec![4, 5, 6], Taken::Ended));
+    assert_eq!(backlog.bytes(), 0);
+    // A finished one cannot begin again.
+    backlog.begin(turn);
+    push(&mut backlog, 9..10);
+    assert_eq!(drain(&mut backlog, turn), (vec![], Taken::Ended));
+    let later = backlog.subscribe();
+    assert_eq!(drain(&mut backlog, later), (vec![], Taken::Empty));
+}
+
+#[test]
+fn a_turn_that_never_begins_ends_without_items() {
+    let mut backlog = unlimited();
+    let (cancelled, closed) = (backlog.subscribe_turn(), backlog.subscribe_turn());
+    push(&mut backlog, 0..2);
+    backlog.finish(cancelled);
+    assert_eq!(drain(&mut backlog, cancelled), (vec![], Taken::Ended));
+    backlog.close();
+    assert_eq!(drain(&mut backlog, closed), (vec![], Taken::Ended));
+}
+
+#[test]
+fn after_the_close_everybody_ends_when_it_has_taken_the_rest() {
+    let mut backlog = unlimited();
+    push(&mut backlog, 0..2);
+    backlog.close();
+    push(&mut backlog, 2..3);
+    let first = backlog.subscribe();
+    assert_eq!(drain(&mut backlog, first), (vec![0, 1], Taken::Ended));
+    let second = backlog.subscribe();
+    assert_eq!(drain(&mut backlog, second), (vec![], Taken::Ended));
+}
+
+#[test]
+fn a_subscriber_takes_as_much_as_it_wants_and_at_least_one_item() {
+    let mut backlog = unlimited();
+    let subscriber = backlog.subscribe();
+    push(&mut backlog, 0..10);
+    for (most, expected) in [(0, vec![0]), (9, vec![1]), (30, vec![2, 3, 4]), (39, vec![5, 6, 7])] {
+        let mut items = VecDeque::new();
+        assert_eq!(backlog.take(subscriber, most, &mut items), Taken::Items);
+        assert_eq!(items, expected, "{most}");
+    }
+    assert_eq!(drain(&mut backlog, subscriber), (vec![8, 9], Taken::Empty));
+}
+
+#[test]
+fn who_leaves_frees_what_only_it_held() {
+    let mut backlog = unlimited();
+    let (first, second) = (backlog.subscribe(), backlog.subscribe());
+    push(&mut backlog, 0..4);
+    let mut items = VecDeque::new();
+    assert_eq!(backlog.take(second, 20, &mut items), Taken::Items);
+    assert_eq!(backlog.bytes(), 4 * Numbers::cost(10));
+    backlog.unsubscribe(first);
+    assert_eq!(backlog.bytes(), 2 * Numbers::cost(10));
+    assert_eq!(drain(&mut backlog, first), (vec![], Taken::Ended));
+    assert_eq!(drain(&mut backlog, second), (vec![2, 3], Taken::Empty));
+    backlog.unsubscribe(second);
+    push(&mut backlog, 4..6);
+    assert_eq!(backlog.bytes(), 0);
+}
+
+/// An item that counts how often it was cloned.
+struct Counting(Rc<Cell<usize>>);
+
+impl Clone for Counting {
+    fn clone(&self) -> Self {
+        self.0.set(self.0.get() + 1);
+        Self(Rc::clone(&self.0))
+    }
+}
+
+#[test]
+fn the_last_holder_gets_the_item_itself() {
+    for subscribers in 1..4 {
+        let clones = Rc::new(Cell::new(0));
+        let mut backlog = Backlog::new(BacklogLimits::default());
+        let all: Vec<_> = (0..subscribers).map(|_| backlog.subscribe()).collect();
+        for _ in 0..10 {
+            backlog.push(Counting(Rc::clone(&clones)), 1);
+        }
+        for subscriber in all {
+            let mut items = VecDeque::new();
+            assert_eq!(backlog.take(subscriber, 1000, &mut items), Taken::Items);
+            assert_eq!(items.len(), 10);
+        }
+        assert_eq!(clones.get(), 10 * (subscribers - 1));
+        // Nothing is left of them but the counter here.
+        assert_eq!(Rc::strong_count(&clones), 1);
+    }
+}
+
+#[test]
+fn over_the_soft_limit_reading_goes_on_for_those_who_wait() {
+    let mut backlog = limited(2, 100);
+    let (slow, quick) = (backlog.subscribe(), backlog.subscribe());
+    push(&mut backlog, 0..2);
+    assert!(!backlog.may_read(false));
+    assert!(backlog.may_read(true));
+    // It takes what there is; that it has nothing left is not known before it asks again.
+    let mut items = VecDeque::new();
+    assert_eq!(backlog.take(quick, 1000, &mut items), Taken::Items);
+    assert!(!backlog.may_read(false));
+    assert_eq!(backlog.take(quick, 1000, &mut items), Taken::Empty);
+    assert!(backlog.may_read(false));
+    // It got something, and does not wait any more.
+    push(&mut backlog, 2..3);
+    assert!(!backlog.may_read(false));
+    assert_eq!(drain(&mut backlog, quick), (vec![2], Taken::Empty));
+    assert!(backlog.may_read(false));
+    backlog.unsubscribe(quick);
+    assert!(!backlog.may_read(false));
+    assert_eq!(drain(&mut backlog, slow), (vec![0, 1, 2], Taken::Empty));
+}
+
+#[test]
+fn a_turn_that_was_polled_before_it_began_waits() {
+    let mut backlog = limited(2, 100);
+    let stream = backlog.subscribe();
+    let turn = backlog.subscribe_turn();
+    assert_eq!(drain(&mut backlog, turn), (vec![], Taken::Empty));
+    // What others get does not still its hunger.
+    push(&mut backlog, 0..5);
+    assert!(backlog.may_read(false));
+    backlog.begin(turn);
+    assert!(backlog.may_read(false));
+    push(&mut backlog, 5..6);
+    assert!(!backlog.may_read(false));
+    assert_eq!(drain(&mut backlog, turn), (vec![5], Taken::Empty));
+    assert!(backlog.may_read(false));
+    // A turn that is over does not wait.
+    backlog.finish(turn);
+    assert!(!backlog.may_read(false));
+    assert_eq!(drain(&mut backlog, stream).0, vec![0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn at_the_hard_limit_reading_pauses_if_nobody_waits() {
+    let mut backlog = limited(2, 4);
+    let slow = backlog.subscribe();
+    push(&mut backlog, 0..4);
+    assert!(!backlog.enforce(false));
+    assert!(!backlog.may_read(false));
+    assert_eq!(drain(&mut backlog, slow), (vec![0, 1, 2, 3], Taken::Empty));
+}
+
+#[test]
+fn at_the_hard_limit_those_who_hold_the_most_give_way_to_those_who_wait() {
+    let mut backlog = limited(2, 4);
+    let (slow, nearly) = (backlog.subscribe(), backlog.subscribe());
+    push(&mut backlog, 0..3);
+    let mut items = VecDeque::new();
+    assert_eq!(backlog.take(nearly, 20, &mut items), Taken::Items);
+    push(&mut backlog, 3..4);
+    assert!(backlog.enforce(true));
+    assert_eq!(backlog.bytes(), 2 * Numbers::cost(10));
+    assert_eq!(drain(&mut backlog, slow), (vec![], Taken::Lagged { bytes: 40 }));
+    assert_eq!(drain(&mut backlog, slow), (vec![], Taken::Ended));
+    // There is room again, and nobody else has to give way.
+    assert!(!backlog.enforce(true));
+    assert_eq!(drain(&mut backlog, nearly), (vec![2, 3], Taken::Empty));
+    // What comes is not held for the one that lagged.
+    backlog.unsubscribe(nearly);
+    push(&mut backlog, 4..9);
+    assert_eq!(backlog.bytes(), 0);
+}
+
+#[test]
+fn those_who_hold_the_same_give_way_together() {
+    let mut backlog = limited(2, 4);
+    let (one, other) = (backlog.subscribe(), backlog.subscribe());
+    let hungry = backlog.subscribe_turn();
+    push(&mut backlog, 0..4);
+    assert_eq!(drain(&mut backlog, hungry), (vec![], Taken::Empty));
+    // The hungry turn waits, nobody else has to say so.
+    assert!(backlog.enforce(false));
+    assert_eq!(backlog.bytes(), 0);
+    for subscriber in [one, other] {
+        assert_eq!(drain(&mut backlog, subscriber).1, Taken::Lagged { bytes: 40 });
+    }
+    backlog.begin(hungry);
+    push(&mut backlog, 4..5);
+    assert_eq!(drain(&mut backlog, hungry), (vec![4], Taken::Empty));
+}
+
+#[test]
+fn a_first_subscription_whose_items_had_to_be_freed_is_told() {
+    let mut backlog = limited(2, 4);
+    push(&mut backlog, 0..4);
+    // Nobody has to be woken.
+    assert!(!backlog.enforce(true));
+    assert_eq!(backlog.bytes(), 0);
+    push(&mut backlog, 4..9);
+    assert_eq!(backlog.bytes(), 0);
+    let first = backlog.subscribe();
+    assert_eq!(drain(&mut backlog, first), (vec![], Taken::Lagged { bytes: 40 }));
+    let second = backlog.subscribe();
+    push(&mut backlog, 9..10);
+    assert_eq!(drain(&mut backlog, second), (vec![9], Taken::Empty));
+}
+
+#[test]
+fn strange_limits_do_not_stop_reading_for_ever() {
+    for (soft, hard) in [(0, 0), (10, 0), (0, 10), (usize::MAX, 1), (usize::MAX, usize::MAX)] {
+        let mut backlog = Backlog::new(BacklogLimits::new(soft, hard));
+        assert!(backlog.may_read(false), "{soft} {hard}");
+        let first = backlog.subscribe();
+        push(&mut backlog, 0..1);
+        assert_eq!(drain(&mut backlog, first), (vec![0], Taken::Empty));
+        assert!(backlog.may_read(false), "{soft} {hard}");
+    }
+}
+
+#[test]
+fn a_range_that_is_never_read_does_not_gather_what_others_have_taken() {
+    let mut backlog = unlimited();
+    let turn = backlog.subscribe_turn();
+    let stream = backlog.subscribe();
+    backlog.begin(turn);
+    push(&mut backlog, 0..1);
+    backlog.finish(turn);
+    for number in 1..100_000 {
+        push(&mut backlog, [number]);
+        assert!(matches!(drain(&mut backlog, stream), (_, Taken::Empty)));
+    }
+    // An item is named once in the text of a backlog, and an entry without one once, too.
+    let entries = format!("{backlog:?}").matches("Entry").count();
+    assert!(entries < 1000, "{entries}");
+    assert_eq!(backlog.bytes(), Numbers::cost(10));
+    assert_eq!(drain(&mut backlog, turn), (vec![0], Taken::Ended));
+}
+
+/// A small generator of numbers, so that a seed is a run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap() % most
+    }
+}
+
+/// The same by lists: every subscriber has its own, with number and size of each item.
+#[derive(Default)]
+struct Model {
+    early: Option<Vec<(u32, usize)>>,
+    early_lost: Option<u64>,
+    lists: BTreeMap<Subscriber, List>,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct List {
+    items: VecDeque<(u32, usize)>,
+    begun: bool,
+    finished: bool,
+    lagged: Option<u64>,
+    told: bool,
+    hungry: bool,
+}
+
+impl List {
+    fn cost(&self) -> usize {
+        self.items.iter().map(|(_, size)| Numbers::cost(*size)).sum()
+    }
+}
+
+impl Model {
+    fn push(&mut self, item: (u32, usize)) {
+        self.early.iter_mut().for_each(|early| early.push(item));
+        for list in self.lists.values_mut() {
+            if list.begun && !list.finished && list.lagged.is_none() {
+                list.items.push_back(item);
+                list.hungry = false;
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let held =
+            self.lists.values().flat_map(|list| &list.items).chain(self.early.iter().flatten());
+        held.copied().collect::<BTreeMap<u32, usize>>().into_values().map(Numbers::cost).sum()
+    }
+
+    fn take(&mut self, subscriber: Subscriber, most: usize) -> (Vec<u32>, Taken) {
+        let Some(list) = self.lists.get_mut(&subscriber) else { return (vec![], Taken::Ended) };
+        if let Some(bytes) = list.lagged {
+            let told = std::mem::replace(&mut list.told, true);
+            return (vec![], if told { Taken::Ended } else { Taken::Lagged { bytes } });
+        }
+        let (mut items, mut room) = (vec![], most);
+        while let Some((item, size)) = list.items.front().copied() {
+            if size > room && !items.is_empty() {
+                break;
+            }
+            room = room.saturating_sub(size);
+            items.push(item);
+            list.items.pop_front();
+        }
+        let goes_on = !list.finished && !self.closed;
+        list.hungry = items.is_empty() && goes_on;
+        let taken = match (items.is_empty(), goes_on) {
+            (false, _) => Taken::Items,
+            (true, true) => Taken::Empty,
+            (true, false) => Taken::Ended,
+        };
+        (items, taken)
+    }
+
+    fn anybody_waits(&self) -> bool {
+        !self.closed && self.lists.values().any(|list| list.hungry && !list.finished)
+    }
+
+    fn enforce(&mut self, hard: usize, somebody_waits: bool) -> bool {
+        let mut anyone = false;
+        if self.closed || !(somebody_waits || self.anybody_waits()) {
+            return anyone;
+        }
+        while self.bytes() >= hard {
+            if let Some(early) = self.early.take() {
+                self.early_lost = Some(early.iter().map(|(_, size)| *size as u64).sum());
+                continue;
+            }
+            let most = self.lists.values().map(List::cost).max().unwrap();
+            let list = self.lists.values_mut().find(|list| list.cost() == most).unwrap();
+            list.lagged = Some(list.items.drain(..).map(|(_, size)| size as u64).sum());
+            list.hungry = false;
+            anyone = true;
+        }
+        anyone
+    }
+}
+
+struct Trial {
+    random: Random,
+    soft: usize,
+    hard: usize,
+    backlog: Numbers,
+    model: Model,
+    known: Vec<Subscriber>,
+    pushed: u32,
+    largest: usize,
+}
+
+impl Trial {
+    fn new(seed: u64) -> Self {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let hard = 1 + random.below(5000);
+        let soft = 1 + random.below(hard);
+        let backlog = Backlog::new(BacklogLimits::new(soft, hard));
+        let model = Model { early: Some(vec![]), ..Model::default() };
+        Self { random, soft, hard, backlog, model, known: vec![], pushed: 0, largest: 0 }
+    }
+
+    fn any(&mut self) -> Option<Subscriber> {
+        let count = self.known.len();
+        (count > 0).then(|| self.known[self.random.below(count)])
+    }
+
+    /// The driver: makes room, reads one item if it may.
+    fn drive(&mut self) {
+        let waits = self.random.below(4) == 0;
+        assert_eq!(self.backlog.enforce(waits), self.model.enforce(self.hard, waits));
+        let anybody = waits || self.model.anybody_waits();
+        let may = self.backlog.may_read(waits);
+        // The property: nobody waits while nobody reads.
+        assert!(may || !anybody, "somebody waits and nobody reads");
+        let room = self.model.bytes() < self.soft;
+        assert_eq!(may, anybody || room || self.model.closed);
+        if may {
+            let size = self.random.below(300);
+            self.largest = self.largest.max(Numbers::cost(size));
+            self.backlog.push(self.pushed, size);
+            if !self.model.closed {
+                self.model.push((self.pushed, size));
+            }
+            self.pushed += 1;
+        }
+    }
+
+    fn subscribe(&mut self) {
+        let subscriber = self.backlog.subscribe();
+        let mut list = List { begun: true, ..List::default() };
+        list.items.extend(self.model.early.take().into_iter().flatten());
+        list.lagged = self.model.early_lost.take();
+        self.model.lists.insert(subscriber, list);
+        self.known.push(subscriber);
+    }
+
+    fn subscribe_turn(&mut self) {
+        let subscriber = self.backlog.subscribe_turn();
+        (self.model.early, self.model.early_lost) = (None, None);
+        self.model.lists.insert(subscriber, List::default());
+        self.known.push(subscriber);
+    }
+
+    fn step(&mut self) {
+        match self.random.below(40) {
+            0 => self.subscribe(),
+            1 => self.subscribe_turn(),
+            2..4 => {
+                let Some(one) = self.any() else { return };
+                self.backlog.begin(one);
+                if let Some(list) = self.model.lists.get_mut(&one).filter(|list| !list.finished) {
+                    list.begun = true;
+                }
+            }
+            4 => {
+                let Some(one) = self.any() else { return };
+                self.backlog.finish(one);
+                self.model.lists.get_mut(&one).into_iter().for_each(|list| list.finished = true);
+            }
+            5 => {
+                let Some(one) = self.any() else { return };
+                self.backlog.unsubscribe(one);
+                self.model.lists.remove(&one);
+            }
+            6 if self.random.below(20) == 0 => {
+                self.backlog.close();
+                self.model.closed = true;
+            }
+            7..20 => {
+                let Some(one) = self.any() else { return };
+                let most = self.random.below(900);
+                let mut items = VecDeque::new();
+                let taken = self.backlog.take(one, most, &mut items);
+                // In order, all of its range, nothing twice: the list says what is next.
+                assert_eq!((items.into(), taken), self.model.take(one, most));
+            }
+            _ => self.drive(),
+        }
+        assert_eq!(self.backlog.bytes(), self.model.bytes());
+        assert!(self.backlog.bytes() <= self.hard + self.largest);
+    }
+
+    /// Everybody reads to the end of what is there.
+    fn settle(&mut self) {
+        for one in self.known.clone() {
+            loop {
+                let mut items = VecDeque::new();
+                let taken = self.backlog.take(one, usize::MAX, &mut items);
+                assert_eq!((items.into(), taken), self.model.take(one, usize::MAX));
+                if taken != Taken::Items {
+                    break;
+                }
+            }
+        }
+        let early: usize =
+            self.model.early.iter().flatten().map(|item| Numbers::cost(item.1)).sum();
+        assert_eq!(self.backlog.bytes(), early);
+    }
+}
+
+#[test]
+fn at_random_nobody_waits_while_nobody_reads_and_everybody_gets_its_range() {
+    for seed in 0..600 {
+        let trial = std::panic::catch_unwind(|| {
+            let mut trial = Trial::new(seed);
+            for _ in 0..400 {
+                trial.step();
+            }
+            trial.settle();
+        });
+        assert!(trial.is_ok(), "seed {seed}");
+    }
+}

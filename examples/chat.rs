@@ -1,0 +1,87 @@
+//! A chat on the terminal. Ctrl-C interrupts the answer; a second one ends the program.
+
+#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
+
+mod embedded;
+
+use std::io::Write as _;
+
+use claude_agent_kit::{Item, Session, Turn};
+use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
+use claude_wire::message::{Accumulator, Update};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+#[tokio::main]
+async fn main() -> Outcome<()> {
+    let options = embedded::options(script).include_partial_messages(true);
+    let session = Session::start(options).await?;
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    loop {
+        print!("> ");
+        std::io::stdout().flush()?;
+        let line = tokio::select! {
+            line = lines.next_line() => line?,
+            _ = tokio::signal::ctrl_c() => None,
+        };
+        let Some(line) = line else { break };
+        if line.trim().is_empty() {
+            continue;
+        }
+        if !answer(&session, session.send(line).await?).await? {
+            break;
+        }
+    }
+    println!();
+    session.stop().await?;
+    Ok(())
+}
+
+/// Prints the answer. False when the person wants to leave.
+async fn answer(session: &Session, mut turn: Turn) -> Outcome<bool> {
+    let mut accumulator = Accumulator::new();
+    let mut interrupted = false;
+    loop {
+        tokio::select! {
+            item = turn.next() => match item {
+                Some(item) => print(&mut accumulator, &item?)?,
+                None => break,
+            },
+            _ = tokio::signal::ctrl_c(), if !interrupted => {
+                interrupted = true;
+                session.interrupt().await?;
+            }
+            _ = tokio::signal::ctrl_c(), if interrupted => return Ok(false),
+        }
+    }
+    println!();
+    let outcome = turn.finish().await?;
+    if outcome.result.is_error() {
+        println!("({})", outcome.result.terminal_reason.as_ref().map_or("error", AsRef::as_ref));
+    }
+    Ok(true)
+}
+
+fn print(accumulator: &mut Accumulator, item: &Item) -> Outcome<()> {
+    let Item::Message(message) = item else { return Ok(()) };
+    for update in accumulator.push(&message.body) {
+        if let Update::Text(place, text) = update
+            && place.parent.is_none()
+        {
+            print!("{text}");
+            std::io::stdout().flush()?;
+        }
+    }
+    Ok(())
+}
+
+/// A model that repeats what it was told, slowly enough to be interrupted.
+fn script() -> Script {
+    Script::respond_with(|request: &ApiRequest| {
+        let heard = request.last_prompt().unwrap_or_default();
+        Reply::text(format!("You said: {}", heard.trim()))
+            .deltas_of(4)
+            .pause_between(std::time::Duration::from_millis(20))
+    })
+}

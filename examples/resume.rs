@@ -1,0 +1,46 @@
+//! Go on with a session later: its id is all that is needed.
+
+#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
+
+mod embedded;
+
+use claude_agent_kit::query;
+use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // Transcripts are kept below the configuration directory, by working directory.
+    let home = tempfile::tempdir()?;
+    let mut options = embedded::options(script).cwd(home.path());
+    if !embedded::is_real() {
+        options = options.env("CLAUDE_CONFIG_DIR", home.path().to_string_lossy());
+    }
+
+    let mut stream = query("Remember the number 42.", &options).await?;
+    while let Some(item) = stream.next().await {
+        item?;
+    }
+    let session = stream.session_id().cloned().ok_or("the CLI named no session")?;
+    println!("first run: session {session}");
+
+    let second = query("Which number was it?", options.resume(session)).await?.collect().await;
+    if let Some(error) = second.error {
+        return Err(error.into());
+    }
+    println!("second run: {}", second.text());
+    Ok(())
+}
+
+/// Says what it remembers: whether the first prompt stands in the second request.
+fn script() -> Script {
+    Script::respond_with(|request: &ApiRequest| {
+        let prompts = request.prompts();
+        let asked = prompts.last().is_some_and(|prompt| prompt.contains("Which number"));
+        let knows = prompts.iter().any(|prompt| prompt.contains("42"));
+        Reply::text(match (asked, knows) {
+            (true, true) => "It was 42.",
+            (true, false) => "I do not remember.",
+            (false, _) => "I will.",
+        })
+    })
+}

@@ -1,0 +1,47 @@
+//! Steer a session while it works: change the model and the mode, interrupt an answer.
+
+#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
+
+mod embedded;
+
+use claude_agent_kit::{Item, PermissionMode, Session};
+use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
+use claude_wire::Body;
+
+#[tokio::main]
+async fn main() -> claude_agent_kit::Result<()> {
+    let options = embedded::options(script).include_partial_messages(true);
+    let session = Session::start(options).await?;
+
+    let mut turn = session.send("Count to a thousand.").await?;
+    while let Some(item) = turn.next().await {
+        // The answer has begun: that is enough of it.
+        if let Item::Message(message) = item?
+            && matches!(message.body, Body::StreamEvent(_))
+        {
+            let answer = session.interrupt().await?;
+            println!("interrupted; {} messages still wait", answer.still_queued.as_slice().len());
+            break;
+        }
+    }
+    let outcome = turn.finish().await?;
+    println!("that turn ended with an error: {}", outcome.result.is_error());
+
+    session.set_model("haiku").await?;
+    session.set_permission_mode(PermissionMode::AcceptEdits).await?;
+    let outcome = session.send("Who are you?").await?.finish().await?;
+    println!("answer: {}", outcome.text);
+    println!("context: {:?} tokens", session.get_context_usage().await?.total_tokens);
+    session.stop().await?;
+    Ok(())
+}
+
+fn script() -> Script {
+    Script::respond_with(|request: &ApiRequest| {
+        if request.last_prompt().is_some_and(|prompt| prompt.contains("Count")) {
+            Reply::text("1, 2, 3, ").hold()
+        } else {
+            Reply::text(format!("I am {}.", request.model()))
+        }
+    })
+}

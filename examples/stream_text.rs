@@ -1,0 +1,44 @@
+//! Print the answer as it is written.
+//!
+//! The accumulator turns pieces of messages and whole messages into text that appears once, also
+//! when a connection breaks and the answer is asked for again.
+
+#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
+
+mod embedded;
+
+use std::io::Write as _;
+
+use claude_agent_kit::{Item, query};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_wire::message::{Accumulator, Update};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let options = embedded::options(script).include_partial_messages(true);
+    let mut stream = query("Tell me a very short story.", options).await?;
+    let mut answer = Accumulator::new();
+    let mut out = std::io::stdout();
+    while let Some(item) = stream.next().await {
+        let Item::Message(message) = item? else { continue };
+        for update in answer.push(&message.body) {
+            match update {
+                Update::Text(place, text) if place.parent.is_none() => {
+                    write!(out, "{text}")?;
+                    out.flush()?;
+                }
+                Update::Abandoned(_) => println!("\n(once more:)"),
+                _ => {}
+            }
+        }
+    }
+    println!();
+    Ok(())
+}
+
+fn script() -> Script {
+    let story = "A fox met a crab. The crab knew Rust. They shipped on Friday, and slept.";
+    Script::new().otherwise([Reply::text(story)
+        .deltas_of(5)
+        .pause_between(std::time::Duration::from_millis(20))])
+}

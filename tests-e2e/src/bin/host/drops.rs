@@ -1,0 +1,104 @@
+//! Dropping a query at every moment of its life.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::process::id;
+use std::task::Poll;
+use std::time::Duration;
+
+use claude_agent_kit::{Options, query};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use tests_e2e::stage::Stage;
+use tests_e2e::stage::processes::{children_of, wait_until};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::Outcome;
+
+/// Far more than the end of a CLI takes.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// No query takes more steps than this.
+const MOST_STEPS: usize = 1000;
+
+/// Where the query lives when it is dropped.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    MultiThread,
+    CurrentThread,
+    /// On a runtime that is gone by then.
+    Gone,
+}
+
+#[expect(clippy::print_stdout, reason = "that is its answer")]
+pub(crate) fn run(sim: &str, place: &str) -> Outcome {
+    let place = match place {
+        "multi-thread" => Place::MultiThread,
+        "current-thread" => Place::CurrentThread,
+        "gone" => Place::Gone,
+        other => return Err(format!("there is no such runtime: {other}").into()),
+    };
+    // The model outlives the runtimes of the queries.
+    let backstage = Runtime::new()?;
+    let script = Script::new().otherwise([Reply::text("Hello, world.").deltas_of(4)]);
+    let stage = backstage.block_on(Stage::sim_process(script, sim))?;
+    let options = stage.options().include_partial_messages(true);
+    for steps in 0..MOST_STEPS {
+        let completed = drop_after(steps, place, &options)?;
+        if !wait_until(LIMIT, || children_of(id()).is_empty()) {
+            let left = children_of(id());
+            return Err(format!("dropped after {steps} steps, {left:?} is left").into());
+        }
+        if completed {
+            println!("{steps}");
+            return Ok(());
+        }
+    }
+    Err("the query never ended".into())
+}
+
+/// Drops a query after so many steps; says whether it was over before that.
+fn drop_after(steps: usize, place: Place, options: &Options) -> Result<bool, std::io::Error> {
+    let runtime = match place {
+        Place::MultiThread => Builder::new_multi_thread().worker_threads(2).enable_all().build()?,
+        Place::CurrentThread | Place::Gone => Builder::new_current_thread().enable_all().build()?,
+    };
+    let mut whole = Box::pin(whole(options.clone()));
+    let completed = runtime.block_on(steps_of(whole.as_mut(), steps));
+    if place == Place::Gone {
+        drop(runtime);
+        drop(whole);
+        return Ok(completed);
+    }
+    runtime.block_on(async {
+        drop(whole);
+        // A driver that is not driven cannot end anything.
+        tests_e2e::stage::processes::until(LIMIT, || children_of(id()).is_empty()).await;
+    });
+    Ok(completed)
+}
+
+/// A whole query. After each item it lets others run, so that it can be dropped there too.
+async fn whole(options: Options) {
+    let Ok(mut stream) = query("hello", options).await else { return };
+    while stream.next().await.is_some() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Polls so many times; says whether the future was done with that.
+async fn steps_of(mut future: Pin<&mut impl Future<Output = ()>>, steps: usize) -> bool {
+    let mut done = 0;
+    poll_fn(|context| {
+        if done == steps {
+            return Poll::Ready(false);
+        }
+        done += 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(true),
+            // At once, not when it would be polled again.
+            Poll::Pending if done == steps => Poll::Ready(false),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}

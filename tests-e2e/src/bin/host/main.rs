@@ -1,0 +1,69 @@
+//! A host of the SDK as a process of its own, for what cannot be seen from inside of a test: what it
+//! holds after thousands of queries, what it leaves behind when it dies.
+
+mod drops;
+mod leaks;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use claude_agent_kit::{Options, query};
+use tests_e2e::stage::Stage;
+use tests_e2e::stage::processes::Holdings;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+#[expect(clippy::print_stderr, reason = "whoever started it reads its complaints")]
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments.as_slice() {
+        ["turn"] => turn(),
+        ["long-line", sim, size] => long_line(sim, size),
+        ["drops", sim, runtime] => drops::run(sim, runtime),
+        ["leaks", count] => leaks::in_memory(count),
+        ["leaks", count, sim] => leaks::as_processes(count, sim),
+        other => Err(format!("there is no such command: {other:?}").into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One query, with everything that the environment says.
+fn turn() -> Outcome {
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let options = Options::new().allowed_tools(["Bash"]);
+        let collected = query("run it", options).await?.collect().await;
+        collected.error.map_or(Ok(()), |error| Err(error.into()))
+    })
+}
+
+/// A query with a line of this size, and how much memory it took.
+#[expect(clippy::print_stdout, reason = "that is its answer")]
+fn long_line(sim: &str, size: &str) -> Outcome {
+    let script = format!("otherwise say \"Hello.\"\nfaults before assistant long-line {size}");
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let stage = Stage::scripted(&script, sim).await?;
+        let before = Holdings::now();
+        let mut stream = query("hello", stage.options()).await?;
+        let mut told = "ended".to_owned();
+        let mut longest = 0;
+        while let Some(item) = stream.next().await {
+            match item {
+                Ok(item) => {
+                    let length = item.message().map_or(0, |message| message.raw().len());
+                    longest = longest.max(length);
+                }
+                Err(error) => told = format!("{:?} {:?}", error.kind(), error.size()),
+            }
+        }
+        let grown = Holdings::now().most_memory.saturating_sub(before.memory);
+        println!("{told}; longest {longest}; grown {grown} KiB");
+        Ok(())
+    })
+}

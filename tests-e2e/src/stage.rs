@@ -1,0 +1,167 @@
+//! Where the SDK is tried: on the simulated CLI, in memory or as a process, and on the real one.
+//!
+//! The same script is the model of all three, and none of them sees anything of this machine.
+
+pub mod processes;
+
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use claude_agent_kit::transport::{ChildFuture, Connection, InMemory, Launch};
+use claude_agent_kit::{EnvironmentPolicy, Options};
+use claude_agent_testkit::mock_api::{MockApi, Script};
+use claude_agent_testkit::sim::{Faults, Sim};
+
+use crate::real_cli::{InstalledCli, World};
+
+/// A CLI with a scripted model, and a world of its own.
+#[derive(Debug)]
+pub struct Stage {
+    world: World,
+    api: MockApi,
+    cli: Cli,
+}
+
+#[derive(Debug, Clone)]
+enum Cli {
+    InMemory(Faults),
+    Program(PathBuf),
+    /// The simulated CLI as a process, with a script file that also says what goes wrong.
+    Scripted {
+        program: PathBuf,
+        script: PathBuf,
+    },
+}
+
+impl Stage {
+    /// The simulated CLI in memory.
+    ///
+    /// # Errors
+    /// When directories or the mock API cannot be had.
+    pub async fn in_memory(script: Script) -> io::Result<Self> {
+        Self::new(script, Cli::InMemory(Faults::new())).await
+    }
+
+    /// The simulated CLI in memory, with something wrong.
+    ///
+    /// # Errors
+    /// When directories or the mock API cannot be had.
+    pub async fn faulty(script: Script, faults: Faults) -> io::Result<Self> {
+        Self::new(script, Cli::InMemory(faults)).await
+    }
+
+    /// The simulated CLI as a process.
+    ///
+    /// # Errors
+    /// When directories or the mock API cannot be had.
+    pub async fn sim_process(script: Script, program: impl Into<PathBuf>) -> io::Result<Self> {
+        Self::new(script, Cli::Program(program.into())).await
+    }
+
+    /// The simulated CLI as a process that a script file drives, the faults in it included. The
+    /// mock API is not asked.
+    ///
+    /// # Errors
+    /// When directories or the mock API cannot be had.
+    pub async fn scripted(file: &str, program: impl Into<PathBuf>) -> io::Result<Self> {
+        let program = program.into();
+        let mut stage = Self::new(Script::new(), Cli::Program(program.clone())).await?;
+        let script = stage.root().join("script.sim");
+        std::fs::write(&script, file)?;
+        stage.cli = Cli::Scripted { program, script };
+        Ok(stage)
+    }
+
+    /// The real CLI.
+    ///
+    /// # Errors
+    /// When directories or the mock API cannot be had.
+    pub async fn real(script: Script, cli: &InstalledCli) -> io::Result<Self> {
+        Self::new(script, Cli::Program(cli.path.clone())).await
+    }
+
+    async fn new(script: Script, cli: Cli) -> io::Result<Self> {
+        Ok(Self { world: World::new()?, api: MockApi::start(script).await?, cli })
+    }
+
+    /// Options for a run here.
+    pub fn options(&self) -> Options {
+        let address = self.api.base_url();
+        let options = Options::new().cwd(self.world.project());
+        match &self.cli {
+            Cli::InMemory(faults) => {
+                let faults = faults.clone();
+                let sim = move || Sim::new().api(address.clone()).faults(faults.clone());
+                in_memory(options, sim)
+            }
+            Cli::Program(program) | Cli::Scripted { program, .. } => options
+                .cli_path(program)
+                .environment(EnvironmentPolicy::Clean)
+                .envs(self.variables()),
+        }
+    }
+
+    /// Every variable that a CLI as a process gets here.
+    pub fn variables(&self) -> BTreeMap<String, String> {
+        let address = self.api.base_url();
+        let mut variables = self.world.variables(&address);
+        match &self.cli {
+            Cli::Scripted { script, .. } => {
+                let script = script.to_string_lossy().into_owned();
+                variables.insert("CLAUDE_SIM_SCRIPT".to_owned(), script);
+            }
+            Cli::InMemory(_) | Cli::Program(_) => {
+                variables.insert("CLAUDE_SIM_API".to_owned(), address);
+            }
+        }
+        variables
+    }
+
+    /// The executable of the CLI; none if it lives in memory.
+    pub fn program(&self) -> Option<&Path> {
+        match &self.cli {
+            Cli::InMemory(_) => None,
+            Cli::Program(program) | Cli::Scripted { program, .. } => Some(program),
+        }
+    }
+
+    /// The model.
+    pub fn api(&self) -> &MockApi {
+        &self.api
+    }
+
+    /// The directory that the CLI works in.
+    pub fn project(&self) -> PathBuf {
+        self.world.project()
+    }
+
+    /// All its directories.
+    pub fn root(&self) -> &Path {
+        self.world.root()
+    }
+}
+
+/// Options that run each CLI as a simulation made by `sim`.
+pub fn in_memory(options: Options, sim: impl Fn() -> Sim + Send + Sync + 'static) -> Options {
+    options.transport(InMemory::new(move |launch| ready(Ok(connect(sim(), &launch)))))
+}
+
+fn connect(sim: Sim, launch: &Launch) -> Connection {
+    let variables = launch.variables().iter();
+    let mut sim = sim
+        .args(launch.arguments())
+        .envs(variables.map(|(name, value)| (name.as_str(), value.expose())));
+    if let Some(directory) = launch.directory() {
+        sim = sim.cwd(directory);
+    }
+    let (input, output, errors, handle) = sim.start().into_parts();
+    let handle = Arc::new(handle);
+    let (waited_for, terminated, killed) = (handle.clone(), handle.clone(), handle);
+    let child = ChildFuture::new(async move { waited_for.wait().await.into() })
+        .on_terminate(move || terminated.terminate())
+        .on_kill(move || killed.kill());
+    Connection::new(input, output, child).errors(errors)
+}

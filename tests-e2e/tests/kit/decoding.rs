@@ -1,0 +1,209 @@
+//! What a query makes of lines that are none, too long or unfinished.
+
+use std::process::Command;
+
+use claude_agent_kit::transport::Exit;
+use claude_agent_kit::{ErrorKind, WarningCode, query};
+use claude_agent_testkit::sim::{Faults, Trouble};
+use claude_wire::Body;
+use tests_e2e::stage::processes::exists;
+
+use crate::support::{
+    HOST, SIM, ask, codes, count, error_of, faulty, faulty_process, kind_of, kinds, noting, run,
+};
+
+const MIB: usize = 1024 * 1024;
+
+/// The simulation writes these bytes before its answer.
+fn writing(bytes: impl Into<Vec<u8>>) -> Faults {
+    Faults::new().before("assistant", Trouble::Bytes(bytes.into()))
+}
+
+#[test]
+fn lines_that_are_no_messages_are_warnings_with_their_bytes() {
+    let lines: [&[u8]; 4] = [b"this is not JSON", b"[1, 2]", b"{\"kind\":\"x\"}", b"\xff\xfe("];
+    run(async {
+        let stage = faulty(writing([lines.join(&b'\n').as_slice(), b"\n"].concat())).await;
+        let (options, noted) = noting(stage.options());
+        let collected = ask("hello", options).await;
+        let told: Vec<&[u8]> =
+            collected.warnings().map(|warning| &**warning.line().unwrap()).collect();
+        assert_eq!(told, lines);
+        assert_eq!(codes(&collected), [WarningCode::Malformed; 4]);
+        assert_eq!(*noted.lock().unwrap(), codes(&collected), "the callback hears the same");
+        assert_eq!(collected.text(), "Hello.", "and the query goes on");
+        assert!(collected.error.is_none());
+    });
+}
+
+#[test]
+fn the_fifth_line_in_a_row_that_is_no_message_ends_the_query() {
+    run(async {
+        let stage = faulty(writing(b"one\ntwo\nthree\nfour\nfive\nsix\n")).await;
+        let collected = ask("hello", stage.options()).await;
+        assert_eq!(codes(&collected), [WarningCode::Malformed; 4]);
+        let error = error_of(&collected);
+        assert_eq!((error.kind(), error.count()), (ErrorKind::TooManyDecodeErrors, Some(5)));
+        assert_eq!(error.line().unwrap(), "five");
+        assert!(error.suggestion().is_some(), "{error}");
+        assert!(collected.result().is_none());
+        // The process goes with it.
+        let faults = "before assistant line \"1\" line \"2\" line \"3\" line \"4\" line \"5\" hang";
+        let stage = faulty_process(faults).await;
+        let options = stage.options().exit_grace(crate::support::SHORT);
+        let mut stream = query("hello", options).await.unwrap();
+        let pid = stream.pid().unwrap();
+        let last = loop {
+            match stream.next().await.unwrap() {
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(last.kind(), ErrorKind::TooManyDecodeErrors);
+        assert!(stream.next().await.is_none());
+        assert!(stream.close().await.is_some());
+        assert!(!exists(pid));
+    });
+}
+
+#[test]
+fn any_object_with_a_type_begins_the_count_anew() {
+    let four = "garbage\n".repeat(4);
+    let resets =
+        ["{\"type\":\"weather\",\"sunny\":true}", "{\"type\":\"assistant\",\"message\":5}"];
+    let bytes = format!("{four}{}\n{four}{}\n{four}", resets[0], resets[1]);
+    run(async {
+        let collected = ask("hello", faulty(writing(bytes)).await.options()).await;
+        assert_eq!(codes(&collected), [WarningCode::Malformed; 12]);
+        assert!(collected.error.is_none(), "{:?}", collected.error);
+        assert!(collected.result().is_some());
+    });
+}
+
+#[test]
+fn what_is_unknown_or_does_not_decode_is_delivered_with_its_bytes() {
+    let weather = r#"{"type":"weather","sunny":true}"#;
+    let strange = r#"{"type":"assistant","message":5}"#;
+    let block = r#"{"type":"assistant","message":{"content":[{"type":"text","text":5}]}}"#;
+    let surrogate = r#"{"type":"weather","text":"half \ud83d"}"#;
+    run(async {
+        let bytes = [weather, strange, block, surrogate, ""].join("\r\n");
+        let collected = ask("hello", faulty(writing(bytes)).await.options()).await;
+        assert_eq!(codes(&collected), []);
+        let found = |raw: &str| {
+            let mut messages = collected.messages();
+            messages.find(|message| message.raw_str() == Some(raw)).unwrap()
+        };
+        assert!(matches!(found(weather).body, Body::Unknown(_)));
+        assert!(found(strange).undecodable().is_some());
+        assert!(matches!(found(block).body, Body::Assistant(_)), "only the block is isolated");
+        assert_eq!(count(&collected, "weather"), 2, "{:?}", kinds(&collected));
+        assert!(found(surrogate).repaired() || matches!(found(surrogate).body, Body::Unknown(_)));
+    });
+}
+
+#[test]
+fn a_line_over_the_limit_ends_the_query() {
+    run(async {
+        for size in [4000_usize, 100_000] {
+            let faults = Faults::new().before("assistant", Trouble::LongLine(size));
+            let limited = faulty(faults.clone()).await.options().max_line_bytes(size - 1);
+            let collected = ask("hello", limited).await;
+            let error = error_of(&collected);
+            assert_eq!(error.kind(), ErrorKind::LineTooLong);
+            assert_eq!(error.size(), Some(size as u64));
+            assert!(error.to_string().contains("max_line_bytes"), "{error}");
+            assert!(collected.result().is_none());
+            let roomy = faulty(faults).await.options().max_line_bytes(size);
+            let collected = ask("hello", roomy).await;
+            assert!(collected.error.is_none(), "{:?}", collected.error);
+            assert_eq!(count(&collected, "flood"), 1);
+        }
+    });
+}
+
+/// What a host of its own tells of a line of this size.
+fn long_line(size: &str) -> String {
+    let output = Command::new(HOST).args(["long-line", SIM, size]).output().unwrap();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaints}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// How much memory it took, in bytes.
+fn grown(told: &str) -> usize {
+    let number = told.split("grown ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    number.parse::<usize>().unwrap() * 1024
+}
+
+#[test]
+fn a_line_of_60_mib_arrives_and_takes_less_than_twice_the_limit() {
+    let told = long_line("60mb");
+    assert!(told.starts_with(&format!("ended; longest {};", 60 * MIB)), "{told}");
+    assert!(grown(&told) < 2 * 64 * MIB, "{told}");
+}
+
+#[test]
+fn a_line_of_65_mib_is_the_defined_error_and_takes_no_more_memory() {
+    let told = long_line("65mb");
+    assert!(told.starts_with(&format!("LineTooLong Some({})", 65 * MIB)), "{told}");
+    assert!(grown(&told) < 2 * 64 * MIB, "{told}");
+}
+
+#[test]
+fn a_last_line_without_a_line_break_counts_if_it_is_whole() {
+    let whole = "{\"type\":\"result\",\"is_error\":false,\"result\":\"Last.\"}";
+    run(async {
+        let faults = |exit| {
+            Faults::new()
+                .before("result", Trouble::Bytes(whole.into()))
+                .before("result", Trouble::Exit(exit))
+        };
+        let collected = ask("hello", faulty(faults(0)).await.options()).await;
+        assert_eq!((codes(&collected), kind_of(&collected)), (Vec::new(), None));
+        assert_eq!(collected.result().unwrap().result.as_deref(), Some("Last."));
+        let collected = ask("hello", faulty(faults(1)).await.options()).await;
+        assert_eq!(codes(&collected), [WarningCode::NonZeroExitAfterResult]);
+    });
+}
+
+#[test]
+fn half_a_line_at_the_end_is_a_warning_or_part_of_the_diagnostic() {
+    let half = "{\"type\":\"assist";
+    run(async {
+        for process in [true, false] {
+            let stage = async |exit: i32| {
+                if process {
+                    let bytes = half.replace('"', "\\\"");
+                    faulty_process(&format!("before result bytes \"{bytes}\" exit {exit}")).await
+                } else {
+                    let faults = Faults::new().before("result", Trouble::Bytes(half.into()));
+                    faulty(faults.before("result", Trouble::Exit(exit))).await
+                }
+            };
+            let collected = ask("hello", stage(0).await.options()).await;
+            let expected = [WarningCode::IncompleteLastLine, WarningCode::ExitWithoutResult];
+            assert_eq!(codes(&collected), expected);
+            assert_eq!(collected.warnings().next().unwrap().line().unwrap(), half);
+            assert!(collected.error.is_none());
+
+            let collected = ask("hello", stage(1).await.options()).await;
+            assert_eq!(codes(&collected), []);
+            let error = error_of(&collected);
+            assert_eq!((error.kind(), error.exit()), (ErrorKind::ProcessFailed, Some(Exit::Code(1))));
+            assert_eq!(error.line().unwrap(), half);
+        }
+    });
+}
+
+#[test]
+fn a_flood_is_read_to_its_end() {
+    run(async {
+        let faults = Faults::new()
+            .before("assistant", Trouble::Messages(20_000))
+            .before("assistant", Trouble::Stderr(MIB));
+        let collected = ask("hello", faulty(faults).await.options()).await;
+        assert_eq!(count(&collected, "assistant"), 20_001);
+        assert!(collected.result().is_some());
+    });
+}

@@ -1,0 +1,153 @@
+//! Whatever becomes of the host's side, no process is left.
+
+use std::process::{Child, Command, Stdio};
+
+use claude_agent_kit::query;
+use claude_agent_testkit::mock_api::{Reply, Script};
+use serde_json::json;
+use tests_e2e::stage::Stage;
+use tests_e2e::stage::processes::{exists, marked, wait_until};
+
+use crate::support::{HOST, LIMIT, SHORT, SIM, hello, real, run, until};
+
+/// Drops a query at every step of its life, in a host of its own that counts its children.
+fn at_every_step(runtime: &str) {
+    let output = Command::new(HOST).args(["drops", SIM, runtime]).output().unwrap();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaints}");
+    let steps: usize = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+    assert!(steps > 10, "a query of {steps} steps is none");
+}
+
+#[test]
+fn dropped_at_every_step_on_a_multi_thread_runtime_it_leaves_nothing() {
+    at_every_step("multi-thread");
+}
+
+#[test]
+fn dropped_at_every_step_on_a_current_thread_runtime_it_leaves_nothing() {
+    at_every_step("current-thread");
+}
+
+#[test]
+fn dropped_at_every_step_after_its_runtime_is_gone_it_leaves_nothing() {
+    at_every_step("gone");
+}
+
+#[test]
+fn dropped_on_a_runtime_that_nobody_drives_it_is_ended_by_its_keeper() {
+    let backstage = tokio::runtime::Runtime::new().unwrap();
+    let held = Script::new().otherwise([Reply::text("Never.").hold()]);
+    let stage = backstage.block_on(Stage::sim_process(held, SIM)).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let options = stage.options().exit_grace(SHORT);
+    let mut stream = runtime.block_on(query("hello", options)).unwrap();
+    runtime.block_on(stream.next()).unwrap().unwrap();
+    let pid = stream.pid().unwrap();
+    drop(stream);
+    assert!(wait_until(LIMIT, || !exists(pid)), "it ends and is reaped");
+}
+
+#[test]
+fn a_query_that_outlives_its_runtime_says_so() {
+    let backstage = tokio::runtime::Runtime::new().unwrap();
+    let held = Script::new().otherwise([Reply::text("Never.").hold()]);
+    let stage = backstage.block_on(Stage::sim_process(held, SIM)).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut stream = runtime.block_on(query("hello", stage.options())).unwrap();
+    runtime.block_on(stream.next()).unwrap().unwrap();
+    let pid = stream.pid().unwrap();
+    drop(runtime);
+    let error = backstage.block_on(async {
+        loop {
+            if let Err(error) = stream.next().await.unwrap() {
+                break error;
+            }
+        }
+    });
+    assert_eq!(error.kind(), claude_agent_kit::ErrorKind::RuntimeGone);
+    assert!(backstage.block_on(stream.next()).is_none());
+    drop(stream);
+    assert!(wait_until(LIMIT, || !exists(pid)), "it ends and is reaped");
+}
+
+#[test]
+fn a_real_cli_that_is_dropped_in_the_middle_of_a_tool_ends_with_its_shell() {
+    run(async {
+        let stage = Stage::real(sleeping(), real()).await.unwrap();
+        let mark = stage.root().to_string_lossy().into_owned();
+        let options = stage.options().allowed_tools(["Bash"]).env("KIT_MARK", &mark);
+        let mut stream = query("run it", options).await.unwrap();
+        let started = stage.project().join("started");
+        until("the tool runs", || {
+            // Whoever does not read holds nothing up before the limits of the backlog.
+            started.exists()
+        })
+        .await;
+        stream.next().await.unwrap().unwrap();
+        drop(stream);
+        until("all of it ends", || marked("KIT_MARK", &mark).is_empty()).await;
+    });
+}
+
+/// A model that runs a tool which never ends.
+fn sleeping() -> Script {
+    let command = "echo $$ > started; sleep 1000";
+    Script::new().otherwise([Reply::tool("Bash", json!({"command": command, "timeout": 600_000}))])
+}
+
+/// A host of its own in the middle of a turn.
+fn host(stage: &Stage, mark: &str) -> Child {
+    Command::new(HOST)
+        .arg("turn")
+        .env_clear()
+        .envs(stage.variables())
+        .env("CLAUDE_CLI_PATH", stage.program().unwrap())
+        .env("KIT_MARK", mark)
+        .current_dir(stage.project())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Kills a host while its CLI runs a tool, and waits for everything that it started to end.
+async fn kill_mid_turn(stage: Stage) {
+    let mark = stage.root().to_string_lossy().into_owned();
+    let mut host = host(&stage, &mark);
+    let started = stage.project().join("started");
+    until("the tool runs", || started.exists() || host.try_wait().unwrap().is_some()).await;
+    assert!(started.exists(), "the host ended before its tool ran");
+    // The host, its CLI, the shell and its `sleep`.
+    assert!(marked("KIT_MARK", &mark).len() >= 3, "{:?}", marked("KIT_MARK", &mark));
+    host.kill().unwrap();
+    host.wait().unwrap();
+    until("the CLI and its tool end", || marked("KIT_MARK", &mark).is_empty()).await;
+}
+
+#[test]
+fn a_host_that_is_killed_mid_turn_takes_the_simulated_cli_and_its_tool_with_it() {
+    run(async { kill_mid_turn(Stage::sim_process(sleeping(), SIM).await.unwrap()).await });
+}
+
+#[test]
+fn a_host_that_is_killed_mid_turn_takes_the_real_cli_and_its_tool_with_it() {
+    run(async { kill_mid_turn(Stage::real(sleeping(), real()).await.unwrap()).await });
+}
+
+#[test]
+fn dropping_the_start_itself_leaves_nothing() {
+    run(async {
+        let stage = Stage::sim_process(hello(), SIM).await.unwrap();
+        let mark = format!("{}-start", stage.root().display());
+        for _ in 0..20 {
+            let options = stage.options().env("KIT_MARK", &mark);
+            tokio::select! {
+                biased;
+                stream = query("hello", options) => drop(stream),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        until("all of them end", || marked("KIT_MARK", &mark).is_empty()).await;
+    });
+}

@@ -1,0 +1,22 @@
+//! The SDK on the simulated and on the real CLI.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::similar_names,
+    reason = "in a test a panic is the way to fail"
+)]
+
+mod support;
+
+mod decoding;
+mod drops;
+mod happy_path;
+mod leaks;
+mod real_cli;
+mod secrets;
+mod startup;
+mod streams;
+mod termination;
+mod termination_live;
+mod versions;

@@ -1,0 +1,292 @@
+//! What a query does on the real CLI, and on the simulation where that can do it.
+
+use std::fs;
+
+use claude_agent_kit::{ErrorKind, Json, Options, login_missing, query};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_wire::message::{Accumulator, ResultSubtype, Update};
+use serde_json::{Value, json};
+use tests_e2e::stage::Stage;
+
+use crate::support::{SIM, ask, codes, count, error_of, hello, on_all, real, run};
+
+/// Nothing was wrong with the run itself, whatever the result says.
+fn assert_clean(collected: &claude_agent_kit::Collected) {
+    assert!(collected.error.is_none(), "{:?}", collected.error);
+    assert_eq!(codes(collected), []);
+    for message in collected.messages() {
+        assert!(message.undecodable().is_none(), "{:?}", message.raw());
+    }
+}
+
+fn bash(command: &str) -> Script {
+    let input = json!({"command": command, "description": "Does it"});
+    Script::new().otherwise([Reply::tool("Bash", input), Reply::text("Done.")])
+}
+
+#[test]
+fn a_tool_that_is_allowed_runs() {
+    on_all(|| bash("echo effect > made"), async |stage| {
+        let collected = ask("run it", stage.options().allowed_tools(["Bash"])).await;
+        assert_clean(&collected);
+        assert_eq!(collected.text(), "Done.");
+        assert_eq!(fs::read_to_string(stage.project().join("made")).unwrap(), "effect\n");
+        assert!(count(&collected, "user") >= 1, "the result of the tool is told");
+    });
+}
+
+#[test]
+fn a_tool_that_is_not_allowed_does_not_run() {
+    on_all(|| bash("echo effect > made"), async |stage| {
+        let options = stage.options().allowed_tools(["Bash"]).disallowed_tools(["Bash"]);
+        let collected = ask("run it", options).await;
+        assert_clean(&collected);
+        assert!(!stage.project().join("made").exists());
+    });
+}
+
+#[test]
+fn a_session_can_be_resumed_by_its_id() {
+    run(async {
+        for stage in [
+            Stage::sim_process(hello(), SIM).await.unwrap(),
+            Stage::real(hello(), real()).await.unwrap(),
+        ] {
+            let mut first = query("remember the number 7", stage.options()).await.unwrap();
+            while let Some(item) = first.next().await {
+                item.unwrap();
+            }
+            let session = first.session_id().unwrap().clone();
+            let collected = ask("which number?", stage.options().resume(session.clone())).await;
+            assert_clean(&collected);
+            assert_eq!(collected.result().unwrap().session_id.as_ref(), Some(&session));
+            let requests = stage.api().requests();
+            let prompts = requests.last().unwrap().prompts();
+            assert!(prompts.iter().any(|prompt| prompt.contains("number 7")), "{prompts:?}");
+        }
+    });
+}
+
+#[test]
+fn a_session_that_does_not_exist_is_an_error_that_says_so() {
+    run(async {
+        for stage in [
+            Stage::sim_process(hello(), SIM).await.unwrap(),
+            Stage::real(hello(), real()).await.unwrap(),
+        ] {
+            let options = stage.options().resume("00000000-0000-4000-8000-000000000000");
+            let collected = ask("hello", options).await;
+            match &collected.error {
+                Some(error) => assert!(error.hint().is_some(), "{error}"),
+                None => assert!(collected.result().unwrap().is_error(), "{:?}", collected.items),
+            }
+        }
+    });
+}
+
+/// What comes of an API that always answers like this.
+fn with_api_error(reply: impl Fn() -> Reply, check: impl Fn(&claude_wire::message::ResultMessage)) {
+    let script = || Script::new().otherwise([reply()]);
+    on_all(script, async |stage| {
+        let options = stage.options().env("CLAUDE_CODE_MAX_RETRIES", "1");
+        let collected = ask("hello", options).await;
+        assert_clean(&collected);
+        let result = collected.result().unwrap();
+        assert!(result.is_error());
+        check(result);
+    });
+}
+
+fn status(result: &claude_wire::message::ResultMessage) -> Option<u64> {
+    result.api_error_status.as_ref().and_then(claude_wire::Number::as_u64)
+}
+
+#[test]
+fn a_model_that_does_not_exist_is_an_error_result() {
+    let reply = || Reply::error(404, "not_found_error", "model: no-such-model");
+    with_api_error(reply, |result| assert_eq!(status(result), Some(404)));
+}
+
+#[test]
+fn a_key_that_is_refused_is_an_error_result_that_tells_of_the_login() {
+    let reply = || Reply::error(401, "authentication_error", "invalid x-api-key");
+    with_api_error(reply, |result| {
+        assert_eq!(status(result), Some(401));
+        assert!(login_missing(result));
+    });
+}
+
+#[test]
+fn an_api_that_breaks_is_an_error_result() {
+    let reply = || Reply::error(500, "api_error", "it broke");
+    with_api_error(reply, |result| {
+        assert_eq!(status(result), Some(500));
+        assert!(!login_missing(result));
+    });
+}
+
+#[test]
+fn a_request_that_is_limited_is_tried_again_by_the_cli() {
+    let script = || {
+        let slow_down = Reply::error(429, "rate_limit_error", "slow down").retry_after(1);
+        Script::new().when_attempts("hello", [slow_down, Reply::text("Now.")])
+    };
+    on_all(script, async |stage| {
+        let collected = ask("hello", stage.options()).await;
+        assert_clean(&collected);
+        assert_eq!(collected.text(), "Now.");
+        assert!(!collected.result().unwrap().is_error());
+        let retried =
+            collected.messages().any(|message| message.raw_str().unwrap().contains("api_retry"));
+        assert!(retried, "the host is told");
+    });
+}
+
+#[test]
+fn a_turn_that_takes_too_many_rounds_ends_with_an_error_result() {
+    on_all(|| bash("echo hi"), async |stage| {
+        let options = stage.options().allowed_tools(["Bash"]).max_turns(1);
+        let collected = ask("run it", options).await;
+        assert_clean(&collected);
+        let result = collected.result().unwrap();
+        assert!(result.is_error());
+        assert_eq!(result.subtype, Some(ResultSubtype::ErrorMaxTurns));
+    });
+}
+
+#[test]
+fn a_missing_key_is_an_error_result_and_not_a_failed_process() {
+    run(async {
+        let stage = Stage::real(hello(), real()).await.unwrap();
+        let collected = ask("hello", stage.options().env("ANTHROPIC_API_KEY", "")).await;
+        assert_clean(&collected);
+        assert!(login_missing(collected.result().unwrap()));
+        for stage in [
+            Stage::in_memory(hello()).await.unwrap(),
+            Stage::sim_process(hello(), SIM).await.unwrap(),
+        ] {
+            let collected = ask("hello", stage.options().env("CLAUDE_SIM_LOGIN", "none")).await;
+            assert_clean(&collected);
+            assert!(login_missing(collected.result().unwrap()));
+        }
+    });
+}
+
+#[test]
+fn the_one_way_form_does_the_same() {
+    on_all(|| bash("echo effect > made"), async |stage| {
+        let options = stage.options().print_mode(true).allowed_tools(["Bash"]);
+        let collected = ask("-starts with a dash", options).await;
+        assert_clean(&collected);
+        assert_eq!(collected.text(), "Done.");
+        assert_eq!(fs::read_to_string(stage.project().join("made")).unwrap(), "effect\n");
+        let prompt = stage.api().requests().last().unwrap().prompts().join(" ");
+        assert!(prompt.contains("-starts with a dash"), "{prompt}");
+    });
+}
+
+#[test]
+fn the_one_way_form_takes_no_prompt_that_the_command_line_cannot_hold() {
+    run(async {
+        let stage = Stage::sim_process(hello(), SIM).await.unwrap();
+        for prompt in ["x".repeat(200_000), "nul \0 inside".to_owned()] {
+            let options = stage.options().print_mode(true);
+            let error = crate::support::refused(prompt, options).await;
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
+            assert!(error.to_string().contains("prompt"), "{error}");
+        }
+    });
+}
+
+#[test]
+fn both_system_prompts_reach_the_model() {
+    on_all(hello, async |stage| {
+        for print_mode in [false, true] {
+            let options = stage
+                .options()
+                .print_mode(print_mode)
+                .system_prompt("You are the first marker.")
+                .append_system_prompt("And the second marker.");
+            assert_clean(&ask("hello", options).await);
+            let requests = stage.api().requests();
+            let found = requests.iter().rev().find(|request| request.stream()).unwrap();
+            let system = found.system_text();
+            assert!(system.contains("the first marker"), "{system}");
+            assert!(system.contains("the second marker"), "{system}");
+        }
+    });
+}
+
+#[test]
+fn partial_messages_put_together_give_the_text_once() {
+    let text = "One, two, three, four and five.";
+    on_all(|| Script::new().otherwise([Reply::text(text).deltas_of(3)]), async |stage| {
+        let options = stage.options().include_partial_messages(true);
+        let collected = ask("count", options).await;
+        assert_clean(&collected);
+        let mut pieces = Vec::new();
+        let mut accumulator = Accumulator::new();
+        for message in collected.messages() {
+            for update in accumulator.push(&message.body) {
+                if let Update::Text(_, piece) = update {
+                    pieces.push(piece);
+                }
+            }
+        }
+        assert_eq!(pieces.concat(), text);
+        assert!(pieces.len() > 3, "{pieces:?}");
+    });
+}
+
+#[test]
+fn an_answer_that_fits_the_schema_is_in_the_result() {
+    let schema = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#;
+    let script = || {
+        let answer = Reply::tool("StructuredOutput", json!({"city": "Paris"}));
+        Script::new().otherwise([answer, Reply::text("Done.")])
+    };
+    on_all(script, async |stage| {
+        let options = stage.options().output_schema(Json::from_text(schema).unwrap());
+        let collected = ask("which city?", options).await;
+        assert_clean(&collected);
+        let output = collected.result().unwrap().structured_output.clone().unwrap();
+        assert_eq!(output.parse::<Value>().unwrap(), json!({"city": "Paris"}));
+    });
+}
+
+#[test]
+fn a_prompt_of_8_mib_arrives_whole() {
+    let prompt = format!("begin {} end", "x".repeat(8 * 1024 * 1024));
+    on_all(hello, async |stage| {
+        let collected = ask(prompt.as_str(), stage.options()).await;
+        assert_clean(&collected);
+        let requests = stage.api().requests();
+        let prompts = requests.iter().flat_map(|request| request.prompts());
+        assert!(prompts.into_iter().any(|other| other.contains(&prompt)), "not at the model");
+    });
+}
+
+#[test]
+fn a_prompt_with_a_nul_arrives_as_it_is() {
+    on_all(hello, async |stage| {
+        let collected = ask("before \0 after", stage.options()).await;
+        assert_clean(&collected);
+        let prompt = stage.api().requests().last().unwrap().last_prompt().unwrap();
+        assert!(prompt.contains("before \0 after"), "{prompt:?}");
+    });
+}
+
+#[test]
+fn a_flag_of_the_host_reaches_the_cli_and_an_unknown_one_is_its_mistake() {
+    run(async {
+        let stage = Stage::real(hello(), real()).await.unwrap();
+        let options = stage.options().extra_arg("--no-such-flag", Some("some-value"));
+        let collected = ask("hello", options).await;
+        let error = error_of(&collected);
+        assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
+        assert_eq!(error.flag(), Some("--no-such-flag"));
+        assert!(!error.to_string().contains("some-value"), "{error}");
+        let options: Options = stage.options().extra_arg("disable-slash-commands", None);
+        assert_clean(&ask("hello", options).await);
+    });
+}

@@ -1,0 +1,110 @@
+//! What the host keeps secret stays secret.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+use claude_agent_kit::{Collected, Error, Json, Options, Warning};
+
+use crate::support::{Fake, HANDSHAKE, ask, error_of, run};
+
+const SECRETS: [&str; 6] = [
+    "env-value-7d1f0c",
+    "argument-value-7d1f0c",
+    "system-prompt-7d1f0c",
+    "header-value-7d1f0c",
+    "server-env-7d1f0c",
+    "appended-prompt-7d1f0c",
+];
+
+/// Options that hold every secret.
+fn secretive(options: Options) -> Options {
+    let server = r#"{"type":"http","url":"http://127.0.0.1:1/","headers":{"Authorization":"Bearer header-value-7d1f0c"},"env":{"X":"server-env-7d1f0c"}}"#;
+    options
+        .env("MY_SETTING", SECRETS[0])
+        .extra_arg("some-flag", Some(SECRETS[1]))
+        .system_prompt(SECRETS[2])
+        .append_system_prompt(SECRETS[5])
+        .mcp_server("mine", Json::from_text(server).unwrap())
+}
+
+fn assert_hidden(what: &str, text: &str) {
+    for secret in SECRETS {
+        assert!(!text.contains(secret), "{what} shows {secret}: {text}");
+    }
+}
+
+/// Everything that an error can be asked for, as text.
+fn everything(error: &Error) -> String {
+    let mut text = format!("{error} {error:?} {error:#?}");
+    let line = error.line().map(|line| String::from_utf8_lossy(line).into_owned());
+    let facts = [error.stderr_tail(), error.stdout_tail(), error.output(), error.hint()];
+    for fact in facts.into_iter().flatten().chain(line.as_deref()).chain(error.suggestion()) {
+        write!(text, " {fact}").unwrap();
+    }
+    write!(text, " {:?} {:?}", error.problems(), error.flag()).unwrap();
+    text
+}
+
+fn warnings(collected: &Collected) -> String {
+    collected.warnings().map(|warning: &Warning| format!("{warning} {warning:?} ")).collect()
+}
+
+#[test]
+fn options_do_not_show_them() {
+    let options = secretive(Options::new());
+    assert_hidden("Debug", &format!("{options:?} {options:#?}"));
+}
+
+/// Everything that the script knows, on one of its outputs.
+const TELL_ALL: &str = "env; echo \"$@\"; cat /proc/$$/environ | tr '\\000' ' '; echo";
+
+#[test]
+fn a_cli_that_tells_them_on_stderr_is_not_quoted() {
+    let fake = Fake::new(&format!("{{ read -r line; echo \"$line\"; {TELL_ALL}; }} >&2; exit 1"));
+    run(async {
+        let heard = Arc::new(Mutex::new(String::new()));
+        let lines = Arc::clone(&heard);
+        let options = secretive(fake.options())
+            .on_stderr(move |line| writeln!(lines.lock().unwrap(), "{line}").unwrap());
+        let collected = ask("hello", options).await;
+        let error = error_of(&collected);
+        assert!(error.stderr_tail().unwrap().contains("MY_SETTING=***"), "{error}");
+        // The prompts of the handshake are no secrets of the machine, but stdin is not quoted.
+        let told = everything(error);
+        for secret in [SECRETS[0], SECRETS[1], SECRETS[3], SECRETS[4]] {
+            assert!(!told.contains(secret), "{secret}: {told}");
+            assert!(!heard.lock().unwrap().contains(secret), "{secret}");
+        }
+    });
+}
+
+#[test]
+fn a_cli_that_tells_them_on_stdout_is_not_quoted() {
+    run(async {
+        for (before, after) in [("", "exit 1"), (HANDSHAKE, "exit 1"), ("", "sleep 1000")] {
+            let fake = Fake::new(&format!("{before}\necho $(env) \"$@\"\n{after}"));
+            let options = secretive(fake.options())
+                .initialize_timeout(crate::support::SHORT * 5)
+                .exit_grace(crate::support::SHORT);
+            let collected = ask("hello", options).await;
+            assert_hidden("the error", &everything(error_of(&collected)));
+            assert_hidden("a warning", &warnings(&collected));
+        }
+    });
+}
+
+#[test]
+fn a_handshake_that_is_refused_with_them_is_not_quoted() {
+    let refusing = HANDSHAKE
+        .replace("success", "error")
+        .replace("\\\"response\\\":{}}}", "\\\"error\\\":\\\"bad: $MY_SETTING $*\\\"}}");
+    run(async {
+        let fake = Fake::new(&format!("{}read -r more", refusing.replace("read -r prompt", "")));
+        let mut options = secretive(fake.options());
+        options = options.mcp_server("mine", Json::from_text("{\"command\":\"x\"}").unwrap());
+        let collected = ask("hello", options).await;
+        let error = error_of(&collected);
+        assert!(error.to_string().contains("bad: ***"), "{error}");
+        assert_hidden("the error", &everything(error));
+    });
+}

@@ -1,0 +1,277 @@
+//! Starts that fail: what is missing, wrong or silent, and what the error says to do.
+
+use std::fs;
+use std::future::Future as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use claude_agent_kit::transport::Exit;
+use claude_agent_kit::{Error, ErrorKind, Options, query};
+use claude_agent_testkit::sim::{Faults, Trouble};
+use tests_e2e::stage::Stage;
+use tests_e2e::stage::processes::marked;
+
+use crate::support::{
+    Fake, HANDSHAKE, LIMIT, RESULT, SHORT, SIM, ask, error_of, faulty, hello, kind_of, real,
+    refused, run,
+};
+
+/// Every error of the start says what to do.
+fn assert_helpful(error: &Error, kind: ErrorKind, parts: &[&str]) {
+    let text = error.to_string();
+    assert_eq!(error.kind(), kind, "{text}");
+    for part in parts {
+        assert!(text.contains(part), "{part} is not in: {text}");
+    }
+    assert!(error.suggestion().is_some(), "{text}");
+}
+
+#[test]
+fn what_was_named_but_is_no_executable_is_not_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("text");
+    fs::write(&text, "hello").unwrap();
+    fs::set_permissions(&text, fs::Permissions::from_mode(0o644)).unwrap();
+    run(async {
+        for (path, why) in [
+            (folder.path().join("missing"), "does not exist"),
+            (folder.path().to_owned(), "is a directory"),
+            (text, "is not executable"),
+        ] {
+            let shown = path.display().to_string();
+            let error = refused("hello", Options::new().cli_path(path)).await;
+            assert_helpful(&error, ErrorKind::CliNotFound, &[&shown, why]);
+        }
+    });
+}
+
+#[test]
+fn a_file_that_is_executable_but_no_program_is_refused_by_the_system() {
+    // No `#!`, no ELF: what a shell would report as 126.
+    let text = Fake::bare("just words\n");
+    let interpreter = Fake::bare("#!/no/such/interpreter\n");
+    run(async {
+        let options = text.options().skip_version_check(true);
+        let error = refused("hello", options).await;
+        let path = text.path().display().to_string();
+        assert_helpful(&error, ErrorKind::SpawnFailed, &[&path, "exec format error"]);
+        let options = interpreter.options().skip_version_check(true);
+        let error = refused("hello", options).await;
+        assert_helpful(&error, ErrorKind::SpawnFailed, &["/no/such/interpreter", "missing"]);
+    });
+}
+
+#[test]
+fn an_executable_that_vanished_after_it_was_checked_is_named() {
+    let fake = Fake::new(&format!("{HANDSHAKE}{RESULT}"));
+    run(async {
+        assert!(ask("hello", fake.options()).await.result().is_some());
+        fs::remove_file(fake.path()).unwrap();
+        let error = refused("hello", fake.options()).await;
+        assert_helpful(&error, ErrorKind::CliNotFound, &["does not exist"]);
+    });
+}
+
+#[test]
+fn the_codes_by_which_a_wrapper_says_that_there_is_no_cli_are_explained() {
+    run(async {
+        for (code, what) in [(126, "may not be executed"), (127, "not found")] {
+            // A wrapper that calls what cannot be called, with a shell's own exit code.
+            let fake = Fake::new(if code == 127 { "/no/such/claude" } else { "/dev/null" });
+            let collected = ask("hello", fake.options()).await;
+            let error = error_of(&collected);
+            assert_eq!(error.exit(), Some(Exit::Code(code)), "{error}");
+            assert_helpful(error, ErrorKind::ExitedDuringInit, &[]);
+            let told = format!("{error} {:?}", error.hint()).to_lowercase();
+            assert!(told.contains("exec") || told.contains("found"), "{what}: {told}");
+            let collected = ask("hello", fake.options().print_mode(true)).await;
+            assert_helpful(error_of(&collected), ErrorKind::ProcessFailed, &[]);
+        }
+    });
+}
+
+#[test]
+fn a_cli_that_prints_nothing_is_told_apart_from_one_that_is_slow() {
+    let silent = Fake::new("exec sleep 1000");
+    let chatty = Fake::new("echo '{\"type\":\"x\"}'; echo words >&2; exec sleep 1000");
+    run(async {
+        for (fake, empty) in [(silent, true), (chatty, false)] {
+            let options = fake.options().initialize_timeout(SHORT * 5).exit_grace(SHORT);
+            let collected = ask("hello", options.env("KIT_MARK", "silent")).await;
+            let error = error_of(&collected);
+            assert_helpful(error, ErrorKind::InitializeTimeout, &["500ms"]);
+            assert_eq!(error.limit(), Some(SHORT * 5));
+            assert_eq!(error.stdout_was_empty(), empty, "{error}");
+            assert_eq!(error.stdout_tail().is_none(), empty);
+            assert_eq!(error.stderr_tail().is_none(), empty);
+        }
+        assert!(marked("KIT_MARK", "silent").is_empty(), "nothing is left running");
+    });
+}
+
+/// Options that write every line of stderr down.
+fn listening(options: Options) -> (Options, Arc<Mutex<Vec<String>>>) {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let lines = Arc::clone(&heard);
+    (options.on_stderr(move |line| lines.lock().unwrap().push(line.to_owned())), heard)
+}
+
+#[test]
+fn a_megabyte_on_stderr_is_drained_and_its_end_is_kept() {
+    let flood = "i=0; while [ $i -lt 16384 ]; do echo \"$i: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\" >&2; i=$((i+1)); done";
+    run(async {
+        let failing = Fake::new(&format!("{flood}; exit 3"));
+        let (options, heard) = listening(failing.options());
+        let collected = ask("hello", options).await;
+        let error = error_of(&collected);
+        assert_eq!(error.kind(), ErrorKind::ExitedDuringInit);
+        let tail = error.stderr_tail().unwrap();
+        assert!(tail.len() <= 64 * 1024 && tail.len() > 60 * 1024, "{}", tail.len());
+        assert!(tail.lines().last().unwrap().starts_with("16383: "));
+        assert_eq!(heard.lock().unwrap().len(), 16384);
+        // A run that ends well tells every line too, the last ones included.
+        let well = Fake::new(&format!("{HANDSHAKE}{flood}\n{RESULT} read -r more; {flood}"));
+        let (options, heard) = listening(well.options());
+        let collected = ask("hello", options).await;
+        assert!(collected.error.is_none(), "{:?}", collected.error);
+        assert_eq!(heard.lock().unwrap().len(), 2 * 16384);
+    });
+}
+
+#[test]
+fn a_cli_that_exits_before_it_reads_is_told_with_its_status_and_its_words() {
+    run(async {
+        let fake = Fake::new("echo '{\"type\":\"x\"}'; echo some words; echo 'the reason' >&2; exit 5");
+        let collected = ask("x".repeat(1024 * 1024), fake.options()).await;
+        let error = error_of(&collected);
+        assert_helpful(error, ErrorKind::ExitedDuringInit, &["the reason", "some words"]);
+        assert_eq!(error.exit(), Some(Exit::Code(5)));
+        assert!(error.stdout_tail().unwrap().contains("{\"type\":\"x\"}"));
+        let killed = Fake::new("kill -9 $$");
+        let collected = ask("hello", killed.options()).await;
+        assert_eq!(error_of(&collected).exit(), Some(Exit::Signal(9)));
+    });
+}
+
+#[test]
+fn a_prompt_that_says_nothing_is_refused() {
+    run(async {
+        for prompt in ["", " \n\t "] {
+            // Before anything is looked for.
+            let error = refused(prompt, Options::new().cli_path("/no/such/cli")).await;
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
+            assert_eq!(error.problems()[0].options, ["prompt"]);
+        }
+    });
+}
+
+#[test]
+fn everything_that_is_wrong_with_the_options_is_told_at_once() {
+    run(async {
+        let options = Options::new()
+            .fork_session(true)
+            .max_turns(0)
+            .max_budget_usd(-1.0)
+            .model("same")
+            .fallback_model("same")
+            .resume_at("m");
+        let error = refused(" ", options).await;
+        assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+        let named: Vec<&str> =
+            error.problems().iter().flat_map(|problem| problem.options.iter().copied()).collect();
+        for option in
+            ["prompt", "fork_session", "max_turns", "max_budget_usd", "model", "fallback_model", "resume_at"]
+        {
+            assert!(named.contains(&option), "{option}: {named:?}");
+            assert!(error.to_string().contains(option), "{error}");
+        }
+    });
+}
+
+#[test]
+fn a_directory_that_does_not_exist_is_to_blame_and_not_the_cli() {
+    run(async {
+        for program in [SIM, real().path.to_str().unwrap()] {
+            let options = Options::new().cli_path(program).cwd("/no/such/directory");
+            let error = refused("hello", options).await;
+            let parts = ["/no/such/directory", "does not exist"];
+            assert_helpful(&error, ErrorKind::SpawnFailed, &parts);
+        }
+    });
+}
+
+#[test]
+fn without_a_runtime_there_is_an_error_and_no_panic() {
+    let mut asked = pin!(query("hello", Options::new().cli_path(SIM)));
+    let polled = asked.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let Poll::Ready(Err(error)) = polled else { panic!("{polled:?}") };
+    assert_helpful(&error, ErrorKind::NoRuntime, &["Tokio"]);
+}
+
+#[test]
+fn a_handshake_that_is_refused_is_told_with_the_reason() {
+    let refusing = HANDSHAKE
+        .replace("success", "error")
+        .replace("\\\"response\\\":{}}}", "\\\"error\\\":\\\"hooks are not welcome\\\"}}");
+    run(async {
+        let fake = Fake::new(&format!("{refusing}read -r more"));
+        let collected = ask("hello", fake.options()).await;
+        let error = error_of(&collected);
+        assert_helpful(error, ErrorKind::InitializeRejected, &["hooks are not welcome"]);
+    });
+}
+
+#[test]
+fn a_handshake_without_an_answer_or_with_anothers_is_over_in_time() {
+    run(async {
+        for trouble in [Trouble::Swallow, Trouble::WrongId, Trouble::Hang] {
+            let faults = Faults::new().before("control_response/initialize", trouble);
+            let options = faulty(faults).await.options();
+            let options = options.initialize_timeout(SHORT).exit_grace(SHORT);
+            let collected = ask("hello", options).await;
+            assert_eq!(kind_of(&collected), Some(ErrorKind::InitializeTimeout));
+        }
+        // It is an answer all the same, and the session can do without what it says.
+        let faults = Faults::new().before("control_response/initialize", Trouble::WrongShape);
+        let options = faulty(faults).await.options().initialize_timeout(LIMIT);
+        assert!(ask("hello", options).await.result().is_some());
+    });
+}
+
+#[test]
+fn an_exit_during_the_handshake_is_told_at_once() {
+    run(async {
+        let faults = Faults::new().before("control_response/initialize", Trouble::Exit(4));
+        let collected = ask("hello", faulty(faults).await.options()).await;
+        let error = error_of(&collected);
+        assert_helpful(error, ErrorKind::ExitedDuringInit, &["exit code 4"]);
+        assert_eq!(error.exit(), Some(Exit::Code(4)));
+    });
+}
+
+#[test]
+fn a_flag_that_the_cli_does_not_know_is_named() {
+    run(async {
+        for stage in [
+            Stage::in_memory(hello()).await.unwrap(),
+            Stage::sim_process(hello(), SIM).await.unwrap(),
+            Stage::real(hello(), real()).await.unwrap(),
+        ] {
+            let options = stage.options().extra_arg("no-such-flag", None);
+            let collected = ask("hello", options).await;
+            let error = error_of(&collected);
+            assert_helpful(error, ErrorKind::InvalidOptions, &["--no-such-flag", "extra_args"]);
+            assert_eq!(error.flag(), Some("--no-such-flag"));
+            assert!(error.output().unwrap().contains("unknown option"));
+        }
+        // One of ours means that the CLI is too old for it.
+        let fake = Fake::new("echo \"error: unknown option '--verbose'\" >&2; exit 1");
+        let collected = ask("hello", fake.options()).await;
+        let error = error_of(&collected);
+        let parts = ["--verbose", "npm install -g @anthropic-ai/claude-code"];
+        assert_helpful(error, ErrorKind::UnsupportedCliVersion, &parts);
+        assert_eq!(error.flag(), Some("--verbose"));
+    });
+}

@@ -1,0 +1,251 @@
+//! The stream of a query: nothing lost, nothing mixed, nothing left behind.
+
+use std::future::ready;
+
+use claude_agent_kit::{Collected, ErrorKind, Item, Options, QueryStream, query};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_testkit::sim::{Faults, Trouble};
+use claude_wire::Body;
+use tests_e2e::stage::Stage;
+use tests_e2e::stage::processes::exists;
+use tokio::task::JoinSet;
+
+use crate::support::{
+    SIM, ask, codes, error_of, faulty, faulty_process, hello, kinds, run, until,
+};
+
+/// Compiles only if a stream can go to any task and its futures too.
+const fn can_go_anywhere<T: Send + 'static>() {}
+const _: () = can_go_anywhere::<QueryStream>();
+const _: () = can_go_anywhere::<Collected>();
+
+fn sendable<T: Send>(future: T) -> T {
+    future
+}
+
+#[test]
+fn a_stream_and_its_futures_go_to_any_task() {
+    run(async {
+        let stage = Stage::in_memory(hello()).await.unwrap();
+        let mut stream = sendable(query("hello", stage.options())).await.unwrap();
+        let first = tokio::spawn(async move {
+            let first = sendable(stream.next()).await.unwrap().unwrap();
+            (first, stream)
+        });
+        let (first, stream) = first.await.unwrap();
+        assert!(first.message().is_some());
+        let rest = tokio::spawn(sendable(stream.collect())).await.unwrap();
+        assert_eq!(rest.text(), "Hello.");
+    });
+}
+
+#[test]
+fn after_the_end_and_after_an_error_there_is_nothing_for_ever() {
+    run(async {
+        let failing = Faults::new().before("result", Trouble::Exit(3));
+        for (faults, fails) in [(Faults::new(), false), (failing, true)] {
+            let stage = faulty(faults).await;
+            let mut stream = query("hello", stage.options()).await.unwrap();
+            let mut errors = 0;
+            while let Some(item) = stream.next().await {
+                assert_eq!(errors, 0, "an error is the last item");
+                errors += usize::from(item.is_err());
+            }
+            assert_eq!(errors, usize::from(fails));
+            for _ in 0..3 {
+                assert!(stream.next().await.is_none());
+            }
+            stream.close().await;
+            assert!(stream.next().await.is_none());
+        }
+    });
+}
+
+#[test]
+fn dropping_a_pending_next_loses_nothing() {
+    run(async {
+        let script = || {
+            let slow = Reply::text("one two three four five six").deltas_of(2);
+            Script::new().otherwise([slow.pause_between(std::time::Duration::from_millis(2))])
+        };
+        let stage = Stage::in_memory(script()).await.unwrap();
+        let options = stage.options().include_partial_messages(true);
+        let whole = ask("hello", &options).await;
+        let mut stream = query("hello", &options).await.unwrap();
+        let mut items = Vec::new();
+        let mut dropped = 0;
+        loop {
+            let next = tokio::select! {
+                biased;
+                item = stream.next() => item,
+                // Always ready: whenever nothing is there, the pending future is dropped.
+                () = ready(()) => {
+                    dropped += 1;
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+            };
+            match next {
+                Some(item) => items.push(item.unwrap()),
+                None => break,
+            }
+        }
+        assert!(dropped > 10, "{dropped}");
+        let mut pieced = Collected::default();
+        pieced.items = items;
+        assert_eq!(kinds(&pieced), kinds(&whole));
+        assert_eq!(pieced.text(), whole.text());
+    });
+}
+
+#[test]
+fn collecting_keeps_items_warnings_and_the_error() {
+    run(async {
+        let faults = Faults::new()
+            .before("assistant", Trouble::Bytes(b"garbage\n".to_vec()))
+            .before("result", Trouble::Exit(3));
+        let stage = faulty(faults).await;
+        let collected = ask("hello", stage.options()).await;
+        assert_eq!((collected.text().as_str(), codes(&collected).len()), ("Hello.", 1));
+        assert_eq!(error_of(&collected).kind(), ErrorKind::ProcessFailed);
+        let positions: Vec<bool> =
+            collected.items.iter().map(|item| item.warning().is_some()).collect();
+        assert!(positions[0] != positions[positions.len() - 2], "in order: {positions:?}");
+        let error = query("hello", stage.options()).await.unwrap().collect_messages().await;
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::ProcessFailed);
+        let stage = Stage::in_memory(hello()).await.unwrap();
+        let stream = query("hello", stage.options()).await.unwrap();
+        let messages = stream.collect_messages().await.unwrap();
+        assert!(messages.iter().any(|message| matches!(message.body, Body::Result(_))));
+    });
+}
+
+#[test]
+fn a_closure_that_panics_leaves_no_process() {
+    run(async {
+        let stage = Stage::sim_process(hello(), SIM).await.unwrap();
+        let stream = query("hello", stage.options()).await.unwrap();
+        let pid = stream.pid().unwrap();
+        let folded = stream.fold((), |(), _item: Item| panic!("on purpose"));
+        // A task catches the panic, as it does for a host.
+        let failed = tokio::spawn(folded).await.unwrap_err();
+        assert!(failed.is_panic());
+        until("it ends and is reaped", || !exists(pid)).await;
+    });
+}
+
+#[test]
+fn closing_ends_the_process_says_how_and_can_be_done_again() {
+    run(async {
+        // In the middle of a turn that would never end.
+        let script = Script::new().otherwise([Reply::text("Never.").hold()]);
+        let stage = Stage::sim_process(script, SIM).await.unwrap();
+        let mut stream = query("hello", stage.options()).await.unwrap();
+        let pid = stream.pid().unwrap();
+        stream.next().await.unwrap().unwrap();
+        let exit = stream.close().await;
+        assert!(exit.is_some());
+        assert!(!exists(pid), "it is gone when closing is done");
+        assert_eq!(stream.close().await, exit);
+        assert!(stream.next().await.is_none());
+        // A close that was dropped goes on.
+        let mut stream = query("hello", stage.options()).await.unwrap();
+        let pid = stream.pid().unwrap();
+        tokio::select! {
+            biased;
+            _ = stream.close() => panic!("it cannot be over at once"),
+            () = ready(()) => {}
+        }
+        until("it ends and is reaped", || !exists(pid)).await;
+        assert!(stream.close().await.is_some());
+        // After the end it says how that was.
+        let stage = faulty_process("after result exit 3").await;
+        let mut stream = query("hello", stage.options()).await.unwrap();
+        while stream.next().await.is_some() {}
+        assert_eq!(stream.close().await, Some(claude_agent_kit::transport::Exit::Code(3)));
+    });
+}
+
+#[test]
+fn the_session_is_known_as_soon_as_a_message_names_it() {
+    run(async {
+        let stage = Stage::in_memory(hello()).await.unwrap();
+        let mut stream = query("hello", stage.options()).await.unwrap();
+        assert!(stream.session_id().is_none());
+        while let Some(item) = stream.next().await {
+            let named = item.unwrap().message().and_then(|message| message.session_id()).cloned();
+            assert_eq!(stream.session_id().cloned(), named.or(stream.session_id().cloned()));
+        }
+        assert!(stream.session_id().is_some());
+    });
+}
+
+/// A model that repeats the prompt.
+fn echoing() -> Script {
+    Script::respond_with(|request| Reply::text(request.last_prompt().unwrap_or_default()))
+}
+
+/// The text that answers a prompt, which must be the prompt.
+async fn assert_echo(number: usize, options: Options) {
+    let prompt = format!("this is prompt number {number}");
+    let collected = ask(prompt.as_str(), options).await;
+    assert_eq!(collected.text(), prompt);
+    assert!(collected.error.is_none(), "{:?}", collected.error);
+}
+
+#[test]
+fn ten_queries_one_after_the_other_do_not_mix_also_if_some_are_cut_off() {
+    run(async {
+        for stage in [
+            Stage::in_memory(echoing()).await.unwrap(),
+            Stage::sim_process(echoing(), SIM).await.unwrap(),
+        ] {
+            for number in 0..10 {
+                let mut stream = query("something else", stage.options()).await.unwrap();
+                match number % 3 {
+                    0 => drop(stream.next().await),
+                    1 => drop(stream.close().await),
+                    _ => {}
+                }
+                drop(stream);
+                assert_echo(number, stage.options()).await;
+            }
+        }
+    });
+}
+
+#[test]
+fn fifty_queries_at_once_do_not_mix() {
+    run(async {
+        for stage in [
+            Stage::in_memory(echoing()).await.unwrap(),
+            Stage::sim_process(echoing(), SIM).await.unwrap(),
+        ] {
+            let mut queries = JoinSet::new();
+            for number in 0..50 {
+                queries.spawn(assert_echo(number, stage.options()));
+            }
+            queries.join_all().await;
+        }
+    });
+}
+
+#[test]
+fn a_reader_that_does_not_read_holds_the_cli_and_loses_nothing() {
+    run(async {
+        let faults = Faults::new().before("assistant", Trouble::Messages(5000));
+        let stage = faulty(faults).await;
+        let options = stage.options().backlog_limits(64 * 1024, 16 * 1024 * 1024);
+        let mut stream = query("hello", options).await.unwrap();
+        let mut assistants = 0;
+        while let Some(item) = stream.next().await {
+            let item = item.unwrap();
+            if matches!(item.message().map(|message| &message.body), Some(Body::Assistant(_))) {
+                assistants += 1;
+                // The driver may run as far as it can in between.
+                tokio::task::yield_now().await;
+            }
+        }
+        assert_eq!(assistants, 5001);
+    });
+}

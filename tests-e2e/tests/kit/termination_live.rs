@@ -1,0 +1,157 @@
+//! The order of bytes, exit and time; results that follow one another.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use claude_agent_kit::transport::{ChildFuture, Connection, Exit, InMemory};
+use claude_agent_kit::{ErrorKind, Options, WarningCode, query};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_wire::Body;
+use serde_json::json;
+use tests_e2e::stage::Stage;
+use tests_e2e::stage::processes::{exists, wait_until};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::support::{Fake, LIMIT, RESULT, SIM, ask, codes, count, error_of, on_all, real, run};
+
+const RESULT_LINE: &[u8] = b"{\"type\":\"result\",\"is_error\":false,\"result\":\"Done.\"}\n";
+
+/// An output that has something to say only after the exit was seen, and then ends like this.
+struct Late {
+    exit_seen: Arc<AtomicBool>,
+    says: &'static [u8],
+    then: Option<io::Error>,
+}
+
+impl AsyncRead for Late {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.exit_seen.load(Ordering::SeqCst) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let length = self.says.len().min(buffer.remaining()).min(7);
+        let (now, later) = self.says.split_at(length);
+        buffer.put_slice(now);
+        self.says = later;
+        match self.then.take_if(|_| length == 0) {
+            Some(error) => Poll::Ready(Err(error)),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+/// Options for a CLI in the one-way form that ends before it is heard.
+fn late(says: &'static [u8], exit: Exit, broken: bool) -> Options {
+    let transport = InMemory::new(move |_| async move {
+        let exit_seen = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&exit_seen);
+        let child = ChildFuture::new(async move {
+            seen.store(true, Ordering::SeqCst);
+            exit
+        });
+        let then = broken.then(|| io::Error::other("the pipe is cursed"));
+        let output = Late { exit_seen, says, then };
+        Ok(Connection::new(tokio::io::sink(), output, child))
+    });
+    Options::new().print_mode(true).transport(transport)
+}
+
+#[test]
+fn what_comes_after_the_notice_of_the_exit_is_not_lost() {
+    run(async {
+        let collected = ask("hello", late(RESULT_LINE, Exit::Code(0), false)).await;
+        assert_eq!((codes(&collected), collected.error.is_none()), (Vec::new(), true));
+        assert_eq!(collected.result().unwrap().result.as_deref(), Some("Done."));
+        // A failing exit is judged by a result that came after it.
+        let collected = ask("hello", late(RESULT_LINE, Exit::Code(2), false)).await;
+        assert_eq!(codes(&collected), [WarningCode::NonZeroExitAfterResult]);
+        assert!(collected.error.is_none());
+    });
+}
+
+#[test]
+fn an_output_that_cannot_be_read_is_at_its_end_and_the_reason_is_told() {
+    run(async {
+        let collected = ask("hello", late(b"{\"type\":\"x\"}\n", Exit::Code(2), true)).await;
+        let error = error_of(&collected);
+        assert_eq!(error.kind(), ErrorKind::ProcessFailed);
+        assert!(error.to_string().contains("the pipe is cursed"), "{error}");
+        assert_eq!(count(&collected, "x"), 1);
+        // After a result it is as good as the end.
+        let collected = ask("hello", late(RESULT_LINE, Exit::Code(0), true)).await;
+        assert_eq!((codes(&collected), collected.error.is_none()), (Vec::new(), true));
+        assert!(collected.result().is_some());
+    });
+}
+
+#[test]
+fn what_a_dead_process_left_in_the_pipe_is_read() {
+    let lines = "i=0; while [ $i -lt 500 ]; do echo '{\"type\":\"x\"}'; i=$((i+1)); done";
+    let fake = Fake::new(&format!("{lines}\n{RESULT}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let options = fake.options().print_mode(true);
+    let stream = runtime.block_on(query("hello", options)).unwrap();
+    let pid = stream.pid().unwrap();
+    // Nobody reads while nobody drives the runtime, and the process ends all the same.
+    assert!(wait_until(LIMIT, || !exists(pid)), "it ends and is reaped");
+    let collected = runtime.block_on(stream.collect());
+    assert_eq!(count(&collected, "x"), 500);
+    assert_eq!(collected.result().unwrap().result.as_deref(), Some("Done."));
+    assert_eq!((codes(&collected), collected.error.is_none()), (Vec::new(), true));
+}
+
+/// A model that starts an agent in the background and says more when that is done.
+fn delegating() -> Script {
+    let input = json!({"description": "Greet", "prompt": "greet the world",
+                       "subagent_type": "general-purpose", "run_in_background": true});
+    Script::new()
+        .when("greet the world", [Reply::text("Greeted.").hold()])
+        .otherwise([Reply::tool("Agent", input), Reply::text("Delegated.")])
+}
+
+#[test]
+fn the_result_of_a_background_agent_follows_the_first_one() {
+    on_all(delegating, async |stage| {
+        let mut stream = query("delegate", stage.options()).await.unwrap();
+        let mut origins = Vec::new();
+        while let Some(item) = stream.next().await {
+            let item = item.unwrap();
+            let Some(Body::Result(result)) = item.message().map(|message| &message.body) else {
+                assert!(item.warning().is_none(), "{item:?}");
+                continue;
+            };
+            origins.push(result.origin.is_some());
+            // The agent goes on only now, so that its end comes after the first result.
+            stage.api().wait_for_request(|request| {
+                request.prompts().iter().any(|prompt| prompt.contains("greet the world"))
+            }).await;
+            stage.api().release_held();
+        }
+        assert_eq!(origins.len(), 2, "{origins:?}");
+    });
+}
+
+#[test]
+fn a_background_shell_does_not_hold_the_run() {
+    let script = || {
+        let input = json!({"command": "sleep 1000", "run_in_background": true});
+        Script::new().otherwise([Reply::tool("Bash", input), Reply::text("Started.")])
+    };
+    run(async {
+        for stage in [
+            Stage::sim_process(script(), SIM).await.unwrap(),
+            Stage::real(script(), real()).await.unwrap(),
+        ] {
+            let collected = ask("start it", stage.options().allowed_tools(["Bash"])).await;
+            assert!(collected.error.is_none(), "{:?}", collected.error);
+            assert_eq!(count(&collected, "result"), 1);
+        }
+    });
+}

@@ -1,0 +1,112 @@
+//! Which versions of the CLI are used, and how often they are asked.
+
+use std::fs;
+
+use claude_agent_kit::{
+    CliVersion, ErrorKind, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION, WarningCode,
+};
+
+use crate::support::{Fake, HANDSHAKE, RESULT, ask, codes, noting, refused, run};
+
+/// A CLI that prints this for its version, says how often it was asked, and works.
+fn printing(version: &str) -> Fake {
+    let asked = "if [ \"$1\" = --version ]; then echo x >> \"${0%/*}/asked\"";
+    let form = format!("case \"$1\" in --print) ;; *)\n{HANDSHAKE};; esac");
+    Fake::bare(&format!("#!/bin/sh\n{asked}; {version}; exit; fi\n{form}\n{RESULT}"))
+}
+
+/// How often it was asked for its version.
+fn asked(fake: &Fake) -> usize {
+    fs::read_to_string(fake.beside("asked")).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn an_old_cli_is_refused_whatever_the_options_say() {
+    run(async {
+        let old = printing("echo '2.0.0 (Claude Code)'");
+        for options in [old.options(), old.options().permissive_version_check(true)] {
+            let error = refused("hello", options).await;
+            assert_eq!(error.kind(), ErrorKind::UnsupportedCliVersion);
+            assert_eq!(error.detected_version(), Some(CliVersion::new(2, 0, 0)));
+            assert_eq!(error.minimum_version(), Some(MINIMUM_VERSION));
+            assert_eq!(error.output(), Some("2.0.0 (Claude Code)"));
+            let suggestion = error.suggestion().unwrap();
+            assert!(suggestion.contains("npm install -g @anthropic-ai/claude-code"), "{error}");
+            assert!(suggestion.contains("print_mode"), "{error}");
+        }
+        // It is good enough for the one-way form.
+        assert!(ask("hello", old.options().print_mode(true)).await.result().is_some());
+        let ancient = printing("echo 0.9.9");
+        let error = refused("hello", ancient.options().print_mode(true)).await;
+        assert_eq!(error.kind(), ErrorKind::UnsupportedCliVersion);
+        assert_eq!(error.minimum_version(), Some(MINIMUM_FOR_PRINT_MODE));
+    });
+}
+
+#[test]
+fn a_version_that_cannot_be_made_out_is_a_warning_that_comes_first() {
+    run(async {
+        for (version, code) in [
+            ("echo garbage", WarningCode::UnknownCliVersion),
+            ("exit 3", WarningCode::VersionDetection),
+        ] {
+            let fake = printing(version);
+            let (options, noted) = noting(fake.options());
+            let collected = ask("hello", options).await;
+            assert_eq!(codes(&collected), [code]);
+            assert!(collected.items[0].warning().is_some(), "{:?}", collected.items);
+            assert_eq!(*noted.lock().unwrap(), [code]);
+            assert!(collected.result().is_some(), "the handshake told that it is a CLI");
+        }
+    });
+}
+
+#[test]
+fn the_one_way_form_wants_to_know_the_version_unless_the_host_does_not_mind() {
+    run(async {
+        for (version, kind, code) in [
+            ("echo garbage", ErrorKind::UnknownCliVersion, WarningCode::UnknownCliVersion),
+            ("exit 3", ErrorKind::VersionDetection, WarningCode::VersionDetection),
+        ] {
+            let fake = printing(version);
+            let error = refused("hello", fake.options().print_mode(true)).await;
+            assert_eq!(error.kind(), kind);
+            assert!(error.suggestion().unwrap().contains("permissive_version_check"), "{error}");
+            let options = fake.options().print_mode(true).permissive_version_check(true);
+            let collected = ask("hello", options).await;
+            assert_eq!(codes(&collected), [code]);
+            assert!(collected.result().is_some());
+        }
+    });
+}
+
+#[test]
+fn a_host_that_skips_the_check_starts_no_process_for_it() {
+    run(async {
+        let old = printing("echo 0.0.1");
+        let collected = ask("hello", old.options().skip_version_check(true)).await;
+        assert!(collected.result().is_some());
+        assert_eq!((asked(&old), codes(&collected)), (0, Vec::new()));
+    });
+}
+
+#[test]
+fn the_version_is_asked_once_for_several_queries() {
+    run(async {
+        let fake = printing("echo 2.1.325");
+        for _ in 0..3 {
+            assert!(ask("hello", fake.options()).await.result().is_some());
+        }
+        assert_eq!(asked(&fake), 1);
+    });
+}
+
+#[test]
+fn a_cli_that_never_says_its_version_is_given_up_and_tried_all_the_same() {
+    run(async {
+        let fake = printing("exec sleep 1000");
+        let collected = ask("hello", fake.options()).await;
+        assert_eq!(codes(&collected), [WarningCode::VersionDetection]);
+        assert!(collected.result().is_some());
+    });
+}

@@ -1,0 +1,14 @@
+//! Sessions of the SDK on the simulated and on the real CLI.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::similar_names,
+    dead_code,
+    reason = "in a test a panic is the way to fail; not all tests need all of what they share"
+)]
+
+#[path = "../kit/support.rs"]
+mod support;
+
+mod turns;
