@@ -6,9 +6,9 @@ mod embedded;
 
 use std::io::Write as _;
 
+use claude_agent_kit::wire::message::{Accumulator, Update};
 use claude_agent_kit::{Item, Session, Turn};
 use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
-use claude_wire::message::{Accumulator, Update};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;

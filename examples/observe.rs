@@ -27,8 +27,14 @@ async fn main() -> claude_agent_kit::Result<()> {
         .on(PermissionRequest, |event, _| async move {
             println!("permission for {}", event.tool_name.unwrap_or_default());
         })
-        .on(SubagentStart, |event, _| async move { println!("agent {:?} begins", event.agent_type) })
-        .on(SubagentStop, |event, _| async move { println!("agent {:?} is done", event.agent_type) })
+        .on(
+            SubagentStart,
+            |event, _| async move { println!("agent {:?} begins", event.agent_type) },
+        )
+        .on(
+            SubagentStop,
+            |event, _| async move { println!("agent {:?} is done", event.agent_type) },
+        )
         .on(Notification, |event, _| async move { println!("notice: {:?}", event.message) })
         .on(PreCompact, |event, _| async move { println!("compacts: {:?}", event.trigger) })
         .on(Stop, |_, _| async move { println!("the model is done") });

@@ -7,11 +7,11 @@
 
 mod embedded;
 
-use claude_agent_kit::{Item, query};
+use claude_agent_kit::wire::Number;
+use claude_agent_kit::wire::content::ContentBlock;
+use claude_agent_kit::wire::message::SystemMessage;
+use claude_agent_kit::{Body, Item, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_wire::Body;
-use claude_wire::content::ContentBlock;
-use claude_wire::message::SystemMessage;
 use serde_json::json;
 
 #[tokio::main]
@@ -34,8 +34,8 @@ async fn main() -> claude_agent_kit::Result<()> {
                 Body::Result(result) => println!(
                     "{} after {} turns, {} dollars",
                     if result.is_error() { "failed" } else { "done" },
-                    result.num_turns.as_ref().map_or(0.0, |turns| turns.as_f64()),
-                    result.total_cost_usd.as_ref().map_or(0.0, |cost| cost.as_f64()),
+                    result.num_turns.as_ref().map_or(0.0, Number::as_f64),
+                    result.total_cost_usd.as_ref().map_or(0.0, Number::as_f64),
                 ),
                 _ => {}
             },

@@ -4,9 +4,8 @@
 
 mod embedded;
 
-use claude_agent_kit::{Item, PermissionMode, Session};
+use claude_agent_kit::{Body, Item, PermissionMode, Session};
 use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
-use claude_wire::Body;
 
 #[tokio::main]
 async fn main() -> claude_agent_kit::Result<()> {

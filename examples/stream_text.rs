@@ -9,9 +9,9 @@ mod embedded;
 
 use std::io::Write as _;
 
+use claude_agent_kit::wire::message::{Accumulator, Update};
 use claude_agent_kit::{Item, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_wire::message::{Accumulator, Update};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

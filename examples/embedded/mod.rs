@@ -11,7 +11,7 @@ use claude_agent_testkit::mock_api::Script;
 use claude_agent_testkit::sim::Sim;
 
 /// Options for the CLI that the command line names, or for a simulated one that follows `script`.
-pub fn options(script: impl Fn() -> Script + Send + Sync + 'static) -> Options {
+pub(crate) fn options(script: impl Fn() -> Script + Send + Sync + 'static) -> Options {
     let mut arguments = env::args().skip_while(|argument| argument != "--cli");
     match arguments.nth(1) {
         // `claude` is looked for where it is usually installed.
@@ -25,7 +25,7 @@ pub fn options(script: impl Fn() -> Script + Send + Sync + 'static) -> Options {
 
 /// Whether a real CLI was asked for.
 #[allow(dead_code, reason = "not every example wants to know")]
-pub fn is_real() -> bool {
+pub(crate) fn is_real() -> bool {
     env::args().any(|argument| argument == "--cli")
 }
 

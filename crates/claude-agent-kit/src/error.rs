@@ -151,7 +151,8 @@ impl Error {
     /// The same facts for an operation that cannot be done because of it.
     pub(crate) fn in_operation(&self, operation: &str) -> Self {
         let inner = &self.inner;
-        let message = format!("`{operation}` cannot be done, the session is over: {}", inner.message);
+        let message =
+            format!("`{operation}` cannot be done, the session is over: {}", inner.message);
         let mut facts = inner.facts.clone();
         facts.operation = Some(operation.to_owned());
         let (hint, remedy) = (inner.hint.clone(), inner.remedy.clone());

@@ -13,9 +13,6 @@ use crate::warning::Warning;
 /// How much a reader takes at a time: enough to make the lock cheap, little enough to count.
 const BATCH_BYTES: usize = 64 * 1024;
 
-/// What a line costs besides its bytes.
-const OVERHEAD: usize = 64;
-
 /// How many malformed lines are remembered as told of.
 const MOST_REPORTED: usize = 64;
 
@@ -29,8 +26,8 @@ pub(crate) enum Piece {
 impl Piece {
     fn size(&self) -> usize {
         match self {
-            Self::Line(line) => line.len() + OVERHEAD,
-            Self::Warning(warning) => warning.line().map_or(0, Bytes::len) + OVERHEAD,
+            Self::Line(line) => line.len(),
+            Self::Warning(warning) => warning.line().map_or(0, Bytes::len),
         }
     }
 }
@@ -207,16 +204,14 @@ impl Feed {
 
     pub(crate) fn poll_over(&self, context: &mut Context<'_>) -> Poll<Over> {
         let mut state = self.lock();
-        match &state.over {
-            Some(over) => Poll::Ready(over.clone()),
-            None => {
-                let waker = context.waker();
-                if !state.waiting_for_the_end.iter().any(|other| other.will_wake(waker)) {
-                    state.waiting_for_the_end.push(waker.clone());
-                }
-                Poll::Pending
-            }
+        if let Some(over) = &state.over {
+            return Poll::Ready(over.clone());
         }
+        let waker = context.waker();
+        if !state.waiting_for_the_end.iter().any(|other| other.will_wake(waker)) {
+            state.waiting_for_the_end.push(waker.clone());
+        }
+        Poll::Pending
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -26,10 +26,11 @@ mod turn;
 mod warning;
 
 pub use callback::{BoxError, CancelToken, Fallible, HookContext, PermissionContext};
-pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
-pub use claude_wire::Json;
+pub use claude_wire as wire;
 pub use claude_wire::control::PermissionMode;
 pub use claude_wire::launch::{EnvironmentPolicy, Problem, SettingsSource, SystemPrompt, ToolSet};
+pub use claude_wire::{Body, Json, Message};
+pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
 pub use diagnose::login_missing;
 pub use error::{Error, ErrorKind, Result};
 pub use item::Item;

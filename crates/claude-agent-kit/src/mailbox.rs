@@ -105,13 +105,11 @@ impl Mailbox {
     /// The next note, for the driver.
     pub(crate) fn poll_note(&self, context: &mut Context<'_>) -> Poll<Note> {
         let mut state = self.lock();
-        match state.notes.pop_front() {
-            Some(note) => Poll::Ready(note),
-            None => {
-                state.driver = Some(context.waker().clone());
-                Poll::Pending
-            }
+        if let Some(note) = state.notes.pop_front() {
+            return Poll::Ready(note);
         }
+        state.driver = Some(context.waker().clone());
+        Poll::Pending
     }
 
     /// Takes no more notes; gives those that were left.

@@ -147,7 +147,9 @@ impl Turn {
             item?;
         }
         let ended = self.ended();
-        let Some(result) = self.result.take() else { return Err(self.without_result(ended)) };
+        let Some(result) = self.result.take() else {
+            return Err(self.without_result(ended.as_ref()));
+        };
         let (shared_with, named) = match ended.as_ref().map(|ended| &ended.how) {
             Some(TurnEnd::Result { shared_with, named, .. }) => (shared_with.clone(), *named),
             _ => (Vec::new(), false),
@@ -207,7 +209,7 @@ impl Turn {
         }
     }
 
-    fn without_result(&self, ended: Option<Ended>) -> Error {
+    fn without_result(&self, ended: Option<&Ended>) -> Error {
         let oversized =
             matches!(ended, Some(Ended { how: TurnEnd::Result { oversized: true, .. }, .. }));
         if oversized {

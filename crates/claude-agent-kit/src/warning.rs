@@ -66,6 +66,8 @@ pub enum WarningCode {
     CallbackRefused,
     /// A callback blocked its thread.
     CallbackBlocked,
+    /// A raw hook answered with fields that do not fit its event; they were left out.
+    HookFieldIgnored,
     /// The CLI asked something that nobody here answers.
     UnansweredRequest,
     /// Something that this version has no code for.

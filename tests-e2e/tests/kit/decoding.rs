@@ -190,7 +190,10 @@ fn half_a_line_at_the_end_is_a_warning_or_part_of_the_diagnostic() {
             let collected = ask("hello", stage(1).await.options()).await;
             assert_eq!(codes(&collected), []);
             let error = error_of(&collected);
-            assert_eq!((error.kind(), error.exit()), (ErrorKind::ProcessFailed, Some(Exit::Code(1))));
+            assert_eq!(
+                (error.kind(), error.exit()),
+                (ErrorKind::ProcessFailed, Some(Exit::Code(1)))
+            );
             assert_eq!(error.line().unwrap(), half);
         }
     });

@@ -26,23 +26,29 @@ fn bash(command: &str) -> Script {
 
 #[test]
 fn a_tool_that_is_allowed_runs() {
-    on_all(|| bash("echo effect > made"), async |stage| {
-        let collected = ask("run it", stage.options().allowed_tools(["Bash"])).await;
-        assert_clean(&collected);
-        assert_eq!(collected.text(), "Done.");
-        assert_eq!(fs::read_to_string(stage.project().join("made")).unwrap(), "effect\n");
-        assert!(count(&collected, "user") >= 1, "the result of the tool is told");
-    });
+    on_all(
+        || bash("echo effect > made"),
+        async |stage| {
+            let collected = ask("run it", stage.options().allowed_tools(["Bash"])).await;
+            assert_clean(&collected);
+            assert_eq!(collected.text(), "Done.");
+            assert_eq!(fs::read_to_string(stage.project().join("made")).unwrap(), "effect\n");
+            assert!(count(&collected, "user") >= 1, "the result of the tool is told");
+        },
+    );
 }
 
 #[test]
 fn a_tool_that_is_not_allowed_does_not_run() {
-    on_all(|| bash("echo effect > made"), async |stage| {
-        let options = stage.options().allowed_tools(["Bash"]).disallowed_tools(["Bash"]);
-        let collected = ask("run it", options).await;
-        assert_clean(&collected);
-        assert!(!stage.project().join("made").exists());
-    });
+    on_all(
+        || bash("echo effect > made"),
+        async |stage| {
+            let options = stage.options().allowed_tools(["Bash"]).disallowed_tools(["Bash"]);
+            let collected = ask("run it", options).await;
+            assert_clean(&collected);
+            assert!(!stage.project().join("made").exists());
+        },
+    );
 }
 
 #[test]
@@ -144,14 +150,17 @@ fn a_request_that_is_limited_is_tried_again_by_the_cli() {
 
 #[test]
 fn a_turn_that_takes_too_many_rounds_ends_with_an_error_result() {
-    on_all(|| bash("echo hi"), async |stage| {
-        let options = stage.options().allowed_tools(["Bash"]).max_turns(1);
-        let collected = ask("run it", options).await;
-        assert_clean(&collected);
-        let result = collected.result().unwrap();
-        assert!(result.is_error());
-        assert_eq!(result.subtype, Some(ResultSubtype::ErrorMaxTurns));
-    });
+    on_all(
+        || bash("echo hi"),
+        async |stage| {
+            let options = stage.options().allowed_tools(["Bash"]).max_turns(1);
+            let collected = ask("run it", options).await;
+            assert_clean(&collected);
+            let result = collected.result().unwrap();
+            assert!(result.is_error());
+            assert_eq!(result.subtype, Some(ResultSubtype::ErrorMaxTurns));
+        },
+    );
 }
 
 #[test]
@@ -174,15 +183,18 @@ fn a_missing_key_is_an_error_result_and_not_a_failed_process() {
 
 #[test]
 fn the_one_way_form_does_the_same() {
-    on_all(|| bash("echo effect > made"), async |stage| {
-        let options = stage.options().print_mode(true).allowed_tools(["Bash"]);
-        let collected = ask("-starts with a dash", options).await;
-        assert_clean(&collected);
-        assert_eq!(collected.text(), "Done.");
-        assert_eq!(fs::read_to_string(stage.project().join("made")).unwrap(), "effect\n");
-        let prompt = stage.api().requests().last().unwrap().prompts().join(" ");
-        assert!(prompt.contains("-starts with a dash"), "{prompt}");
-    });
+    on_all(
+        || bash("echo effect > made"),
+        async |stage| {
+            let options = stage.options().print_mode(true).allowed_tools(["Bash"]);
+            let collected = ask("-starts with a dash", options).await;
+            assert_clean(&collected);
+            assert_eq!(collected.text(), "Done.");
+            assert_eq!(fs::read_to_string(stage.project().join("made")).unwrap(), "effect\n");
+            let prompt = stage.api().requests().last().unwrap().prompts().join(" ");
+            assert!(prompt.contains("-starts with a dash"), "{prompt}");
+        },
+    );
 }
 
 #[test]
@@ -220,22 +232,25 @@ fn both_system_prompts_reach_the_model() {
 #[test]
 fn partial_messages_put_together_give_the_text_once() {
     let text = "One, two, three, four and five.";
-    on_all(|| Script::new().otherwise([Reply::text(text).deltas_of(3)]), async |stage| {
-        let options = stage.options().include_partial_messages(true);
-        let collected = ask("count", options).await;
-        assert_clean(&collected);
-        let mut pieces = Vec::new();
-        let mut accumulator = Accumulator::new();
-        for message in collected.messages() {
-            for update in accumulator.push(&message.body) {
-                if let Update::Text(_, piece) = update {
-                    pieces.push(piece);
+    on_all(
+        || Script::new().otherwise([Reply::text(text).deltas_of(3)]),
+        async |stage| {
+            let options = stage.options().include_partial_messages(true);
+            let collected = ask("count", options).await;
+            assert_clean(&collected);
+            let mut pieces = Vec::new();
+            let mut accumulator = Accumulator::new();
+            for message in collected.messages() {
+                for update in accumulator.push(&message.body) {
+                    if let Update::Text(_, piece) = update {
+                        pieces.push(piece);
+                    }
                 }
             }
-        }
-        assert_eq!(pieces.concat(), text);
-        assert!(pieces.len() > 3, "{pieces:?}");
-    });
+            assert_eq!(pieces.concat(), text);
+            assert!(pieces.len() > 3, "{pieces:?}");
+        },
+    );
 }
 
 #[test]

@@ -143,7 +143,8 @@ fn a_megabyte_on_stderr_is_drained_and_its_end_is_kept() {
 #[test]
 fn a_cli_that_exits_before_it_reads_is_told_with_its_status_and_its_words() {
     run(async {
-        let fake = Fake::new("echo '{\"type\":\"x\"}'; echo some words; echo 'the reason' >&2; exit 5");
+        let fake =
+            Fake::new("echo '{\"type\":\"x\"}'; echo some words; echo 'the reason' >&2; exit 5");
         let collected = ask("x".repeat(1024 * 1024), fake.options()).await;
         let error = error_of(&collected);
         assert_helpful(error, ErrorKind::ExitedDuringInit, &["the reason", "some words"]);
@@ -181,9 +182,15 @@ fn everything_that_is_wrong_with_the_options_is_told_at_once() {
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
         let named: Vec<&str> =
             error.problems().iter().flat_map(|problem| problem.options.iter().copied()).collect();
-        for option in
-            ["prompt", "fork_session", "max_turns", "max_budget_usd", "model", "fallback_model", "resume_at"]
-        {
+        for option in [
+            "prompt",
+            "fork_session",
+            "max_turns",
+            "max_budget_usd",
+            "model",
+            "fallback_model",
+            "resume_at",
+        ] {
             assert!(named.contains(&option), "{option}: {named:?}");
             assert!(error.to_string().contains(option), "{error}");
         }

@@ -10,9 +10,7 @@ use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::exists;
 use tokio::task::JoinSet;
 
-use crate::support::{
-    SIM, ask, codes, error_of, faulty, faulty_process, hello, kinds, run, until,
-};
+use crate::support::{SIM, ask, codes, error_of, faulty, faulty_process, hello, kinds, run, until};
 
 /// Compiles only if a stream can go to any task and its futures too.
 const fn can_go_anywhere<T: Send + 'static>() {}

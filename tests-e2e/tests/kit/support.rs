@@ -36,11 +36,8 @@ pub(crate) fn real() -> &'static InstalledCli {
 
 /// Runs a future to its end, in time.
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(in_time(future))
 }
 

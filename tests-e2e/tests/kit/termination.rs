@@ -152,11 +152,9 @@ fn a_grandchild_that_holds_the_output_is_a_warning_and_then_its_row() {
 #[test]
 fn after_a_result_and_the_end_of_output_a_living_process_is_stopped() {
     run(async {
-        let faults = Faults::new()
-            .after("result", Trouble::CloseStdout)
-            .after("result", Trouble::Hang);
-        for collected in
-            [with(faults).await, process_with("after result close-stdout hang").await]
+        let faults =
+            Faults::new().after("result", Trouble::CloseStdout).after("result", Trouble::Hang);
+        for collected in [with(faults).await, process_with("after result close-stdout hang").await]
         {
             assert_finished(&collected, &[WarningCode::StoppedAfterResult]);
             assert!(collected.result().is_some());
@@ -177,7 +175,8 @@ fn after_a_result_the_input_is_closed_and_a_cli_that_ignores_that_is_stopped() {
         let deaf = process_with("after system/session_state_changed 2 hang").await;
         assert_finished(&deaf, &[WarningCode::StoppedAfterResult]);
         // One that reports no state is believed when it says its result.
-        let fake = Fake::new(&format!("{HANDSHAKE}{RESULT} read -r more; echo '{{\"type\":\"bye\"}}'"));
+        let fake =
+            Fake::new(&format!("{HANDSHAKE}{RESULT} read -r more; echo '{{\"type\":\"bye\"}}'"));
         let collected = ask("hello", fake.options()).await;
         assert_finished(&collected, &[]);
         assert_eq!(count(&collected, "bye"), 1, "it saw the end of its input and said so");

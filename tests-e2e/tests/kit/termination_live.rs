@@ -129,9 +129,12 @@ fn the_result_of_a_background_agent_follows_the_first_one() {
             };
             origins.push(result.origin.is_some());
             // The agent goes on only now, so that its end comes after the first result.
-            stage.api().wait_for_request(|request| {
-                request.prompts().iter().any(|prompt| prompt.contains("greet the world"))
-            }).await;
+            stage
+                .api()
+                .wait_for_request(|request| {
+                    request.prompts().iter().any(|prompt| prompt.contains("greet the world"))
+                })
+                .await;
             stage.api().release_held();
         }
         assert_eq!(origins.len(), 2, "{origins:?}");

@@ -64,12 +64,20 @@ fn a_hook_denies_and_a_permission_allows() {
 
 #[test]
 fn an_interrupt_ends_the_turn_and_not_the_session() {
-    let script =
-        || Script::new().when("story", [Reply::text("Once upon a time").hold()]).when("again", [Reply::text("yes")]);
+    let script = || {
+        Script::new()
+            .when("story", [Reply::text("Once upon a time").hold()])
+            .when("again", [Reply::text("yes")])
+    };
     on_all(script, async |stage| {
         let session = Session::start(stage.options().include_partial_messages(true)).await.unwrap();
         let turn = session.send("story").await.unwrap();
-        stage.api().wait_for_request(|request| request.last_prompt().is_some_and(|prompt| prompt.contains("story"))).await;
+        stage
+            .api()
+            .wait_for_request(|request| {
+                request.last_prompt().is_some_and(|prompt| prompt.contains("story"))
+            })
+            .await;
         session.interrupt().await.unwrap();
         let outcome = turn.finish().await.unwrap();
         assert!(outcome.result.is_error());

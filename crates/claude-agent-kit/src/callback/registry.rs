@@ -96,10 +96,6 @@ impl Default for Registry {
 }
 
 impl Registry {
-    pub(crate) fn is_empty(&self) -> bool {
-        !self.has_hooks() && !self.has_permission()
-    }
-
     pub(crate) fn has_hooks(&self) -> bool {
         !self.hooks.is_empty()
     }

@@ -61,7 +61,12 @@ fn hooks_get_their_ids_in_the_order_of_registration() {
 fn without_callbacks_nothing_is_planned() {
     let registry = Registry::default();
     let plan = registry.plan();
-    assert!(registry.is_empty() && plan.plans.is_empty() && plan.matchers.is_none());
+    assert!(
+        !registry.has_hooks()
+            && !registry.has_permission()
+            && plan.plans.is_empty()
+            && plan.matchers.is_none()
+    );
     assert_eq!((plan.permission_limit, plan.cancel_grace), (None, SECOND));
 }
 

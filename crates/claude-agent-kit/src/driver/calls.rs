@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 use tracing::Instrument as _;
 
 use super::WarningSink;
-use crate::callback::{Call, CallResult, CancelToken, Registry, Running};
+use crate::callback::{Call, CallResult, CancelToken, Misfit, Registry, Running};
 use crate::feed::{Feed, Piece};
 use crate::mailbox::Mailbox;
 use crate::warning::{Warning, WarningCode};
@@ -43,6 +43,15 @@ impl Calls {
         feed: Arc<Feed>,
         warnings: WarningSink,
     ) -> Self {
+        let (their_feed, their_warnings) = (feed.clone(), warnings.clone());
+        let registry = registry.on_misfit(move |Misfit { event, fields }| {
+            let message = format!(
+                "an answer to the hook {event} had fields that do not fit it and were left out: {}",
+                fields.join(", ")
+            );
+            let warning = Warning::new(WarningCode::HookFieldIgnored, message);
+            warn(&their_feed, &their_warnings, warning);
+        });
         Self { registry, runtime, mailbox, feed, warnings, running: HashMap::new() }
     }
 
@@ -54,8 +63,7 @@ impl Calls {
         session_id: Option<SessionId>,
     ) {
         let what = request.request.kind().unwrap_or("request").to_owned();
-        let report =
-            Report { key, what, mailbox: self.mailbox.clone(), done: false };
+        let report = Report { key, what, mailbox: self.mailbox.clone(), done: false };
         let cancel = CancelToken::new();
         let call = Call { request, line, session_id, cancel: cancel.clone() };
         let abort = match self.registry.call(call) {
@@ -160,9 +168,13 @@ impl CallTask {
                  `on_blocking`"
             ),
         );
-        self.warnings.tell(&warning);
-        self.feed.push(&mut vec![Piece::Warning(warning)], true);
+        warn(&self.feed, &self.warnings, warning);
     }
+}
+
+fn warn(feed: &Feed, warnings: &WarningSink, warning: Warning) {
+    warnings.tell(&warning);
+    feed.push(&mut vec![Piece::Warning(warning)], true);
 }
 
 fn block(function: Box<dyn FnOnce() -> CallResult + Send>, report: Report) {

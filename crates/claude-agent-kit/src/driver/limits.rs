@@ -2,7 +2,7 @@
 
 use claude_wire::session::{BacklogLimits, RunEndLimits, SessionLimits};
 
-use crate::options::{Options, Prepared};
+use crate::options::{Background, Options, Prepared};
 
 pub(super) fn session(options: &Options, prepared: &Prepared) -> SessionLimits {
     let mut limits = SessionLimits::default();
@@ -17,6 +17,7 @@ pub(super) fn run_end(options: &Options, prepared: &Prepared) -> RunEndLimits {
     limits.exit_grace = options.host.exit_grace;
     limits.idle_timeout = options.host.idle_timeout;
     limits.background_ceiling = prepared.background_ceiling;
+    limits.wait_for_shells = options.host.background == Background::All;
     limits
 }
 

@@ -407,11 +407,12 @@ impl Driver {
             stdout_tail.push('\n');
         }
         let evidence = &mut self.evidence;
+        evidence.exit = self.exit;
         evidence.stderr_tail = self.stderr.tail();
         evidence.stdout_tail = self.stderr.masked(&stdout_tail);
-        evidence.last_other_line = seen.last_other_line.clone();
-        evidence.session_id = seen.session_id.clone();
-        evidence.read_error = seen.read_error.clone();
+        evidence.last_other_line.clone_from(&seen.last_other_line);
+        evidence.session_id.clone_from(&seen.session_id);
+        evidence.read_error.clone_from(&seen.read_error);
     }
 }
 

@@ -2,18 +2,18 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
+use crate::options::OnWarning;
 use crate::warning::Warning;
 
 /// Tells warnings to the host's callback and to `tracing`.
 #[derive(Clone, Default)]
 pub(crate) struct WarningSink {
-    callback: Option<Arc<dyn Fn(&Warning) + Send + Sync>>,
+    callback: Option<OnWarning>,
 }
 
 impl WarningSink {
-    pub(crate) fn new(callback: Option<Arc<dyn Fn(&Warning) + Send + Sync>>) -> Self {
+    pub(crate) fn new(callback: Option<OnWarning>) -> Self {
         Self { callback }
     }
 

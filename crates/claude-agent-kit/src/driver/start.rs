@@ -67,8 +67,8 @@ pub(crate) async fn start(options: &Options, task: Task) -> Result<Handles> {
         Task::Session => None,
     };
     let mut prepared = prepare(options, prompt)?;
+    let plan = plan(options, &prepared, prompt)?;
     let mut warnings = std::mem::take(&mut prepared.warnings);
-    let mask = mask(&prepared);
     let launch = Launch::new(
         prepared.command.clone(),
         options.settings.cwd.clone(),
@@ -76,47 +76,20 @@ pub(crate) async fn start(options: &Options, task: Task) -> Result<Handles> {
         patience(options, &prepared),
     );
     let reached = reach(options, launch).await?;
-    warnings.extend(reached.warnings);
-    let plan = plan(options, &prepared, prompt)?;
-    let sink = WarningSink::new(options.host.on_warning.clone());
-    let feed = Arc::new(Feed::new(limits::backlog(options)));
-    warnings.iter().for_each(|warning| sink.tell(warning));
-    feed.push(&mut warnings.into_iter().map(Piece::Warning).collect(), false);
-    let mut connection = reached.connection;
-    let mailbox = Arc::new(Mailbox::default());
+    warnings.extend(reached.warnings.iter().cloned());
     let handles = Handles {
-        feed: feed.clone(),
-        mailbox: mailbox.clone(),
-        warnings: sink.clone(),
+        feed: Arc::new(Feed::new(limits::backlog(options))),
+        mailbox: Arc::new(Mailbox::default()),
+        warnings: WarningSink::new(options.host.on_warning.clone()),
         events: Arc::new(EventLog::new()),
-        process: connection.child.process(),
-        pid: connection.child.pid(),
+        process: reached.connection.child.process(),
+        pid: reached.connection.child.pid(),
     };
-    let evidence = Evidence {
-        extra_flags: extra_flags(options),
-        cli_version: reached.version,
-        cli_path: reached.path,
-        cwd: options.settings.cwd.clone(),
-        ..Evidence::default()
-    };
-    let errors = connection.errors.take();
-    let stderr = StderrReader::start(errors, mask, options.host.on_stderr.clone());
-    let registry = options.host.callbacks.clone();
-    let calls =
-        Calls::new(registry, runtime.clone(), mailbox.clone(), feed.clone(), sink.clone());
-    let driver = Driver::new(Parts {
-        machine: Machine::new(plan),
-        max_line_bytes: options.host.max_line_bytes,
-        connection,
-        feed,
-        mailbox,
-        warnings: sink,
-        events: handles.events.clone(),
-        calls,
-        stderr,
-        evidence,
-        strict_exit_status: options.host.strict_exit_status,
-    });
+    for warning in &warnings {
+        handles.warnings.tell(warning);
+    }
+    handles.feed.push(&mut warnings.into_iter().map(Piece::Warning).collect(), false);
+    let driver = driver(options, &prepared, plan, reached, &handles, &runtime);
     let span = tracing::debug_span!("claude_run", pid = handles.pid);
     let began = Instant::now();
     let run = async move {
@@ -125,6 +98,45 @@ pub(crate) async fn start(options: &Options, task: Task) -> Result<Handles> {
     };
     drop(runtime.spawn(run.instrument(span)));
     Ok(handles)
+}
+
+fn driver(
+    options: &Options,
+    prepared: &Prepared,
+    plan: Plan,
+    reached: Reached,
+    handles: &Handles,
+    runtime: &Handle,
+) -> Driver {
+    let mask = mask(prepared);
+    let evidence = Evidence {
+        extra_flags: extra_flags(options),
+        cli_version: reached.version,
+        cli_path: reached.path,
+        cwd: options.settings.cwd.clone(),
+        mask: mask.clone(),
+        ..Evidence::default()
+    };
+    let mut connection = reached.connection;
+    let errors = connection.errors.take();
+    let stderr = StderrReader::start(errors, mask, options.host.on_stderr.clone());
+    let registry = options.host.callbacks.clone();
+    let Handles { feed, mailbox, warnings, events, .. } = handles;
+    let calls =
+        Calls::new(registry, runtime.clone(), mailbox.clone(), feed.clone(), warnings.clone());
+    Driver::new(Parts {
+        machine: Machine::new(plan),
+        max_line_bytes: options.host.max_line_bytes,
+        connection,
+        feed: feed.clone(),
+        mailbox: mailbox.clone(),
+        warnings: warnings.clone(),
+        events: events.clone(),
+        calls,
+        stderr,
+        evidence,
+        strict_exit_status: options.host.strict_exit_status,
+    })
 }
 
 /// A CLI that was reached, and what was found out on the way.
@@ -143,9 +155,10 @@ async fn reach(options: &Options, launch: Launch) -> Result<Reached> {
         return Ok(Reached { connection, version: None, path: None, warnings: Vec::new() });
     }
     let chosen = choose(options).await?;
-    let connection = Local::new(chosen.path.clone()).connect(launch).await.map_err(|error| {
-        diagnose::spawn_failed(&error, &chosen.path, directory.as_deref())
-    })?;
+    let connection = Local::new(chosen.path.clone())
+        .connect(launch)
+        .await
+        .map_err(|error| diagnose::spawn_failed(&error, &chosen.path, directory.as_deref()))?;
     let (version, path, warnings) = (chosen.version, Some(chosen.path), chosen.warnings);
     Ok(Reached { connection, version, path, warnings })
 }
@@ -198,7 +211,7 @@ fn outgoing(prompt: &Prompt) -> Result<Outgoing> {
 }
 
 fn mask(prepared: &Prepared) -> Mask {
-    Mask::of_environment(std::env::vars()).and(prepared.secrets.iter().cloned())
+    Mask::of_environment(std::env::vars_os()).and(prepared.secrets.iter().cloned())
 }
 
 fn patience(options: &Options, prepared: &Prepared) -> Patience {

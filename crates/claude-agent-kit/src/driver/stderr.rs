@@ -14,9 +14,8 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::mask::Mask;
+use crate::options::OnStderr;
 use crate::stderr::StderrTail;
-
-type Callback = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// After the end stderr is read on until so long nothing came, and so long at most: another process
 /// may hold it open.
@@ -41,7 +40,7 @@ impl StderrReader {
     pub(crate) fn start(
         errors: Option<Box<dyn AsyncRead + Send + Unpin>>,
         mask: Mask,
-        callback: Option<Callback>,
+        callback: Option<OnStderr>,
     ) -> Self {
         let heard = Arc::new(Heard::default());
         let mask = Arc::new(mask);
@@ -85,7 +84,7 @@ impl Drop for StderrReader {
 }
 
 struct Listener {
-    callback: Option<Callback>,
+    callback: Option<OnStderr>,
     mask: Arc<Mask>,
 }
 
@@ -107,11 +106,15 @@ async fn read(
 ) {
     // An error is as good as the end: there is nothing to read any more.
     while let Some(lines) = poll_fn(|context| poll_read(&mut errors, &heard, context)).await {
-        lines.iter().for_each(|line| listener.hear(line));
+        for line in &lines {
+            listener.hear(line);
+        }
     }
     let mut last = Vec::new();
     heard.lock().finish(|line| last.push(line.to_owned()));
-    last.iter().for_each(|line| listener.hear(line));
+    for line in &last {
+        listener.hear(line);
+    }
 }
 
 /// Reads once; `None` at the end. The space lives on the stack, so that a silent stderr costs none.

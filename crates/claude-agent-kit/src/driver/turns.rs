@@ -8,7 +8,7 @@ use claude_wire::id::MessageId;
 use claude_wire::session::TurnEnd;
 
 use crate::feed::Feed;
-use crate::turn::{TurnSlot, Totals};
+use crate::turn::{Totals, TurnSlot};
 
 #[derive(Debug, Default)]
 pub(super) struct Turns {

@@ -179,7 +179,6 @@ impl Options {
 /// Tools that must not be offered because nobody here could serve them.
 ///
 /// The CLI offers the model's questions whenever permissions are asked of the host.
-#[cfg_attr(not(test), expect(dead_code, reason = "the driver is to pass it on"))]
 pub(crate) fn extra_disallowed_tools(callbacks: &Registry) -> Vec<String> {
     let unserved = callbacks.has_can_use_tool() && !callbacks.has_ask_user();
     unserved.then(|| question::TOOL.to_owned()).into_iter().collect()

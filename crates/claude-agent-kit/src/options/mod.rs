@@ -17,9 +17,8 @@ use claude_wire::launch::Settings;
 
 pub use host::Background;
 
-#[cfg_attr(not(test), expect(unused_imports, reason = "the driver is to pass it on"))]
 pub(crate) use callbacks::extra_disallowed_tools;
-pub(crate) use host::HostOptions;
+pub(crate) use host::{HostOptions, OnStderr, OnWarning};
 pub(crate) use prepare::{Prepared, prepare};
 
 /// What a host asks of the CLI, and how it wants to be served.

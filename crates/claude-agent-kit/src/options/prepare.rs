@@ -7,7 +7,7 @@ use claude_wire::content::Content;
 use claude_wire::control::{Initialize, PermissionMode};
 use claude_wire::launch::{self, CommandLine, Form, Limits, Problem, command_line};
 
-use super::{HostOptions, Options};
+use super::{HostOptions, Options, extra_disallowed_tools};
 use crate::error::{Error, ErrorKind, Result};
 use crate::prompt::Prompt;
 use crate::warning::{Warning, WarningCode};
@@ -55,7 +55,9 @@ fn prepare_in(
 ) -> Result<Prepared> {
     let mut problems = limits(&options.host);
     let form = form(options, prompt, surroundings.limits, &mut problems);
-    let command = match command_line(&options.settings, &form, &options.host.needs) {
+    let mut settings = options.settings.clone();
+    settings.disallowed_tools.extend(extra_disallowed_tools(&options.host.callbacks));
+    let command = match command_line(&settings, &form, &options.host.needs) {
         // A prompt that was found too long already is not told of twice.
         Ok(command) if problems.is_empty() => surroundings.fitting(command),
         Ok(_) => Err(Vec::new()),
@@ -212,7 +214,7 @@ fn ignored((beaten, winner): (&'static str, &'static str)) -> Warning {
 
 /// Options that decide before the permission callback is asked.
 fn shadowed(options: &Options) -> Vec<Warning> {
-    if !options.host.needs.permission_callback {
+    if !options.host.callbacks.has_can_use_tool() {
         return Vec::new();
     }
     let warning = |option: &'static str, message: String| {
@@ -251,6 +253,7 @@ mod tests {
     use claude_wire::content::ContentBlock;
 
     use super::*;
+    use crate::{Answers, Permission};
     use crate::{EnvironmentPolicy, Json};
 
     fn surroundings(variables: &[(&str, &str)]) -> Surroundings {
@@ -389,7 +392,11 @@ mod tests {
     #[test]
     fn options_that_keep_the_permission_callback_from_being_asked_are_told() {
         let check = |options: Options, callback: bool, expected: &[&'static str]| {
-            let options = options.change_host(|host| host.needs.permission_callback = callback);
+            let options = if callback {
+                options.can_use_tool(|_, _| async { Permission::allow() })
+            } else {
+                options.ask_user(|_, _| async { Answers::new() })
+            };
             let warnings = told(&good(&options));
             let expected: Vec<_> = expected
                 .iter()

@@ -23,28 +23,25 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// The same for those that connect to servers or write files.
 const LONG_LIMIT: Duration = Duration::from_secs(120);
 
-/// All of them fail alike.
-///
-/// # Errors
-/// [`ControlRejected`](ErrorKind::ControlRejected) when the CLI refuses,
-/// [`Unsupported`](ErrorKind::Unsupported) when it does not know the operation,
-/// [`ControlTimeout`](ErrorKind::ControlTimeout) when it does not answer in time,
-/// [`TransportClosed`](ErrorKind::TransportClosed), [`SessionStopped`](ErrorKind::SessionStopped),
-/// [`InputEnded`](ErrorKind::InputEnded), [`NotInitialized`](ErrorKind::NotInitialized) when there
-/// is nobody to ask any more, [`InitQueueFull`](ErrorKind::InitQueueFull) and
-/// [`TooManyPending`](ErrorKind::TooManyPending) when too much is asked at once,
-/// [`AnswerTooLarge`](ErrorKind::AnswerTooLarge) and
-/// [`UndecodableAnswer`](ErrorKind::UndecodableAnswer).
-///
-/// # Cancel safety
-/// Dropping the future of an operation frees its place; the operation may still take effect.
 impl Session {
     /// Ends the turn that runs. Says which messages still wait.
+    ///
+    /// # Errors
+    /// Those of [`Self::request`].
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
     pub async fn interrupt(&self) -> Result<InterruptAnswer> {
         self.operate(HostRequest::Interrupt(Interrupt::default())).await
     }
 
     /// Ends the turn that runs and drops the messages that wait.
+    ///
+    /// # Errors
+    /// Those of [`Self::request`].
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
     pub async fn interrupt_all(&self) -> Result<InterruptAnswer> {
         let mut interrupt = Interrupt::default();
         interrupt.cancel_queued = Some(true);
@@ -52,6 +49,12 @@ impl Session {
     }
 
     /// Changes the permission mode.
+    ///
+    /// # Errors
+    /// Those of [`Self::request`].
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
     pub async fn set_permission_mode(
         &self,
         mode: impl Into<PermissionMode>,
@@ -60,6 +63,12 @@ impl Session {
     }
 
     /// Changes the model, from the next request on.
+    ///
+    /// # Errors
+    /// Those of [`Self::request`].
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
     pub async fn set_model(&self, model: impl Into<String>) -> Result<SetModelAnswer> {
         let mut change = SetModel::default();
         change.model = Some(model.into()).into();
@@ -67,11 +76,23 @@ impl Session {
     }
 
     /// Goes back to the default model.
+    ///
+    /// # Errors
+    /// Those of [`Self::request`].
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
     pub async fn reset_model(&self) -> Result<SetModelAnswer> {
         self.operate(HostRequest::SetModel(SetModel::default())).await
     }
 
     /// Changes how many tokens the model may think; `None` is the default.
+    ///
+    /// # Errors
+    /// Those of [`Self::request`].
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
     pub async fn set_max_thinking_tokens(&self, tokens: Option<u64>) -> Result<()> {
         let mut change = SetMaxThinkingTokens::default();
         change.max_thinking_tokens = tokens.map(Into::into).into();
@@ -82,8 +103,11 @@ impl Session {
     /// would be done. Needs [`file_checkpointing`](crate::Options::file_checkpointing).
     ///
     /// # Errors
-    /// Besides the errors of every operation:
+    /// Those of [`Self::request`], and
     /// [`CheckpointingNotEnabled`](ErrorKind::CheckpointingNotEnabled).
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
     pub async fn rewind_files(
         &self,
         message: impl Into<MessageId>,
@@ -95,36 +119,78 @@ impl Session {
     }
 
     /// The MCP servers and how they are.
+    ///
+    /// # Errors
+    /// Those of [`Self::request`].
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
     pub async fn mcp_status(&self) -> Result<McpStatusAnswer> {
         self.operate(HostRequest::McpStatus(McpStatus::default())).await
     }
 
     /// Connects an MCP server again.
+    ///
+    /// # Errors
+    /// Those of [`Self::request`].
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
     pub async fn mcp_reconnect(&self, server: impl Into<String>) -> Result<()> {
         self.acknowledge(HostRequest::McpReconnect(McpReconnect::new(server))).await
     }
 
     /// Switches an MCP server on or off.
+    ///
+    /// # Errors
+    /// Those of [`Self::request`].
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
     pub async fn mcp_toggle(&self, server: impl Into<String>, enabled: bool) -> Result<()> {
         self.acknowledge(HostRequest::McpToggle(McpToggle::new(server, enabled))).await
     }
 
     /// Replaces the MCP servers that were set this way before; a map of names to configurations.
+    ///
+    /// # Errors
+    /// Those of [`Self::request`].
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
     pub async fn mcp_set_servers(&self, servers: impl Into<Json>) -> Result<McpSetServersAnswer> {
         self.operate(HostRequest::McpSetServers(McpSetServers::new(servers))).await
     }
 
     /// Ends a background task.
+    ///
+    /// # Errors
+    /// Those of [`Self::request`].
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
     pub async fn stop_task(&self, task: impl Into<TaskId>) -> Result<()> {
         self.acknowledge(HostRequest::StopTask(StopTask::new(task))).await
     }
 
     /// What fills the context.
+    ///
+    /// # Errors
+    /// Those of [`Self::request`].
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
     pub async fn get_context_usage(&self) -> Result<ContextUsage> {
         self.operate(HostRequest::GetContextUsage(GetContextUsage::default())).await
     }
 
     /// Withdraws a message that waits for its turn. Says whether it still could be.
+    ///
+    /// # Errors
+    /// Those of [`Self::request`].
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
     pub async fn cancel_message(
         &self,
         message: impl Into<MessageId>,
@@ -134,11 +200,26 @@ impl Session {
 
     /// Asks for any operation, also one that this version has no method for, and gives the answer
     /// as it came.
+    ///
+    /// # Errors
+    /// - [`ControlRejected`](ErrorKind::ControlRejected) when the CLI refuses,
+    ///   [`Unsupported`](ErrorKind::Unsupported) when it does not know the operation,
+    ///   [`ControlTimeout`](ErrorKind::ControlTimeout) when it does not answer in time: then the
+    ///   operation may have taken effect.
+    /// - [`TransportClosed`](ErrorKind::TransportClosed),
+    ///   [`SessionStopped`](ErrorKind::SessionStopped), [`InputEnded`](ErrorKind::InputEnded),
+    ///   [`NotInitialized`](ErrorKind::NotInitialized) when there is nobody to ask any more.
+    /// - [`InitQueueFull`](ErrorKind::InitQueueFull),
+    ///   [`TooManyPending`](ErrorKind::TooManyPending) when too much is asked at once.
+    /// - [`AnswerTooLarge`](ErrorKind::AnswerTooLarge),
+    ///   [`UndecodableAnswer`](ErrorKind::UndecodableAnswer) when the answer cannot be used.
+    ///
+    /// # Cancel safety
+    /// Dropping the future frees its place; the operation may still take effect.
     pub async fn request(&self, request: HostRequest) -> Result<Option<Json>> {
         let operation = request.kind().unwrap_or("request").to_owned();
         let limit = self.limit.unwrap_or_else(|| default_limit(&request));
-        let pending =
-            self.post(&operation, None, |waiter| Event::Ask { waiter, request, limit });
+        let pending = self.post(&operation, None, |waiter| Event::Ask { waiter, request, limit });
         match self.settled(&operation, pending).await? {
             Done::Answered(answer) => Ok(answer),
             Done::Accepted => Ok(None),

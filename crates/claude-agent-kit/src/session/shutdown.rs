@@ -28,8 +28,11 @@ pub async fn shutdown_all(deadline: Duration) -> usize {
         let alive = sessions.iter().filter_map(Weak::upgrade);
         alive.map(|shared| Session { shared, limit: None }).collect()
     };
-    let ends: Vec<_> =
-        sessions.iter().cloned().map(|session| tokio::spawn(async move { session.stop().await })).collect();
+    let ends: Vec<_> = sessions
+        .iter()
+        .cloned()
+        .map(|session| tokio::spawn(async move { session.stop().await }))
+        .collect();
     let until = tokio::time::Instant::now() + deadline;
     let mut left = 0;
     for end in ends {

@@ -78,7 +78,8 @@ impl Child for LocalChild {
     }
 
     fn kill(&mut self) {
-        self.process.end(Patience { before_terminate: Duration::ZERO, before_kill: Duration::ZERO });
+        self.process
+            .end(Patience { before_terminate: Duration::ZERO, before_kill: Duration::ZERO });
     }
 
     fn pid(&self) -> Option<u32> {

@@ -67,12 +67,7 @@ pub struct ChildFuture {
 impl ChildFuture {
     /// A CLI that ends when the future does.
     pub fn new(exit: impl Future<Output = Exit> + Send + 'static) -> Self {
-        Self {
-            exit: Some(Box::pin(exit)),
-            ended: Exit::Signal(15),
-            terminate: None,
-            kill: None,
-        }
+        Self { exit: Some(Box::pin(exit)), ended: Exit::Signal(15), terminate: None, kill: None }
     }
 
     /// Does what SIGTERM does.
@@ -125,8 +120,6 @@ impl Child for ChildFuture {
 
 impl fmt::Debug for ChildFuture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChildFuture")
-            .field("runs", &self.exit.is_some())
-            .finish_non_exhaustive()
+        f.debug_struct("ChildFuture").field("runs", &self.exit.is_some()).finish_non_exhaustive()
     }
 }

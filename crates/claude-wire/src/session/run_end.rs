@@ -43,6 +43,8 @@ pub struct RunEndLimits {
     pub held_open_most: Duration,
     /// How long the CLI may be silent before its result; none if it may for ever.
     pub idle_timeout: Option<Duration>,
+    /// Whether background shells hold the run too. Some of them are servers, which never end.
+    pub wait_for_shells: bool,
 }
 
 impl Default for RunEndLimits {
@@ -53,6 +55,7 @@ impl Default for RunEndLimits {
             held_open_quiet: Duration::from_millis(100),
             held_open_most: Duration::from_secs(2),
             idle_timeout: None,
+            wait_for_shells: false,
         }
     }
 }
@@ -141,6 +144,8 @@ pub struct RunEnd {
     last_result: Option<LastResult>,
     session: SessionReport,
     open_tasks: BTreeSet<String>,
+    /// Shells, where they are waited for: the CLI is idle while they run.
+    open_shells: BTreeSet<String>,
     open_callbacks: usize,
     /// When the host last gave an answer or was asked for one.
     last_answer: Duration,
@@ -176,6 +181,7 @@ impl RunEnd {
             last_result: None,
             session: SessionReport::None,
             open_tasks: BTreeSet::new(),
+            open_shells: BTreeSet::new(),
             open_callbacks: 0,
             last_answer: Duration::ZERO,
             input_closed: None,
@@ -225,11 +231,15 @@ impl RunEnd {
                 self.session = if idle { SessionReport::Idle } else { SessionReport::Busy };
             }
             ("system", Some("task_started")) => {
-                // Shells do not hold a run: some of them are servers.
-                let holds =
-                    matches!(line.task_type.as_deref(), Some("local_agent" | "local_workflow"));
-                if let Some(task) = line.task_id.as_deref().filter(|_| holds) {
-                    self.open_tasks.insert(task.to_owned());
+                let Some(task) = line.task_id.as_deref() else { return };
+                match line.task_type.as_deref() {
+                    Some("local_agent" | "local_workflow") => {
+                        self.open_tasks.insert(task.to_owned());
+                    }
+                    Some(_) if self.limits.wait_for_shells => {
+                        self.open_shells.insert(task.to_owned());
+                    }
+                    _ => {}
                 }
             }
             ("system", Some("task_notification" | "task_updated")) => {
@@ -238,6 +248,7 @@ impl RunEnd {
                 });
                 if let Some(task) = line.task_id.as_deref().filter(|_| over) {
                     self.open_tasks.remove(task);
+                    self.open_shells.remove(task);
                 }
             }
             _ => {}
@@ -273,7 +284,10 @@ impl RunEnd {
             SessionReport::Busy => false,
             SessionReport::None => self.open_tasks.is_empty(),
         };
-        self.last_result.is_some() && self.open_callbacks == 0 && quiet
+        self.last_result.is_some()
+            && self.open_callbacks == 0
+            && self.open_shells.is_empty()
+            && quiet
     }
 
     /// When the process must be stopped, if it does not end before.

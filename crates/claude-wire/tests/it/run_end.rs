@@ -159,6 +159,32 @@ fn background_work_holds_a_run_up_to_the_ceiling() {
 }
 
 #[test]
+fn a_shell_holds_a_run_only_if_it_is_asked_to() {
+    let second = Duration::from_secs(1);
+    let line = |text: &str| -> Vec<u8> { text.as_bytes().to_vec() };
+    let lines = [
+        line(
+            r#"{"type":"system","subtype":"task_started","task_id":"b1","task_type":"local_bash"}"#,
+        ),
+        line(r#"{"type":"result","is_error":false}"#),
+        line(r#"{"type":"system","subtype":"session_state_changed","state":"idle"}"#),
+        line(
+            r#"{"type":"system","subtype":"task_notification","task_id":"b1","status":"completed"}"#,
+        ),
+    ];
+    for (waits, closes_at) in [(false, 1), (true, 3)] {
+        let mut limits = RunEndLimits::default();
+        limits.wait_for_shells = waits;
+        let mut run = RunEnd::new(limits);
+        let steps = lines
+            .iter()
+            .map(|line| run.on(&RunEvent::Line(&Envelope::read(line).unwrap()), second));
+        let closes: Vec<bool> = steps.map(|step| step == RunStep::CloseInput).collect();
+        assert_eq!(closes.iter().position(|closes| *closes), Some(closes_at), "{waits}");
+    }
+}
+
+#[test]
 fn silence_is_no_end_unless_a_limit_says_so() {
     assert_eq!(play(&[ANSWER, Pass(86_400_000)]), []);
     let mut limits = RunEndLimits::default();
