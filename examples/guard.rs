@@ -16,9 +16,10 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 
 #[tokio::main]
-async fn main() -> claude_agent_kit::Result<()> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
     let options = embedded::options(script)
-        .cwd(std::env::temp_dir())
+        .cwd(folder.path())
         .on(PreToolUse::matching("Bash").fail_closed(), |call, _| async move {
             let command = call.tool_input.map(|input| input.to_string()).unwrap_or_default();
             if command.contains("rm ") {
@@ -64,7 +65,7 @@ fn script() -> Script {
         "Clean up",
         [
             Reply::tool("Bash", json!({"command": "rm -f note.txt"}))
-                .and_tool("Bash", json!({"command": "echo note > guard-example-note.txt"})),
+                .and_tool("Bash", json!({"command": "echo note > note.txt"})),
             Reply::text("I did what I was allowed to."),
         ],
     )

@@ -78,6 +78,8 @@ pub enum ErrorKind {
     InitializeRejected,
     /// The process ended before the handshake did.
     ExitedDuringInit,
+    /// The conversation to go on with is not there.
+    ConversationNotFound,
     /// The process ended before its result, or in the middle of a session.
     ProcessFailed,
     /// The process ended with a failure although its result was none, and that counts as an error

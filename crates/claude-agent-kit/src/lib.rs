@@ -1,4 +1,30 @@
-//! The Rust SDK for Claude agents. Queries and sessions are being built on `claude-wire`.
+//! The Rust SDK for Claude agents: it drives the `claude` command-line program as a child process.
+//!
+//! [`query`](query()) asks once and streams the answer. A [`Session`] has many [`Turn`]s and is
+//! steered while it works. Both take [`Options`], which hold what the CLI is told and the callbacks
+//! that it asks: [hooks](hook), [permissions](permission), [questions to the user](question).
+//!
+//! ```no_run
+//! use claude_agent_kit::{Options, Session, query};
+//!
+//! # async fn example() -> claude_agent_kit::Result<()> {
+//! let answer = query("Which files changed last week?", Options::new()).await?.collect().await;
+//! println!("{}", answer.text());
+//!
+//! let session = Session::start(Options::new().model("sonnet")).await?;
+//! let outcome = session.send("Write the release notes.").await?.finish().await?;
+//! // A result is the end of a turn, not a success.
+//! println!("{} {}", outcome.result.is_error(), outcome.text);
+//! session.stop().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An `Err` of a stream is its last item; what can be survived is a [`Warning`]. No CLI outlives
+//! its owner, whatever is dropped and whenever. All of it needs a Tokio runtime with I/O and time
+//! enabled.
+//!
+//! The messages are those of `claude-wire`. The [guide] tells the rest, chapter by chapter.
 
 mod callback;
 mod cli;
@@ -34,7 +60,7 @@ pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
 pub use diagnose::login_missing;
 pub use error::{Error, ErrorKind, Result};
 pub use item::Item;
-pub use options::{Background, Options};
+pub use options::{Background, Conversation, Options};
 pub use permission::{Permission, ToolRequest};
 pub use prompt::Prompt;
 pub use query::{Collected, QueryStream, query};

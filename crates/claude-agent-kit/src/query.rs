@@ -184,7 +184,8 @@ impl QueryStream {
     }
 
     fn look_at(&mut self, message: &Message) {
-        self.result_seen |= matches!(message.body, Body::Result(_));
+        // Also one that does not decode.
+        self.result_seen |= message.body.kind() == Some("result");
         if let Some(id) = message.session_id()
             && self.session_id.as_ref() != Some(id)
         {

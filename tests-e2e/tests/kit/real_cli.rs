@@ -210,23 +210,25 @@ fn the_one_way_form_takes_no_prompt_that_the_command_line_cannot_hold() {
     });
 }
 
+/// Asks with both system prompts, and looks at what reached the model.
+async fn assert_system_prompts(stage: Stage, print_mode: bool) {
+    let options = stage
+        .options()
+        .print_mode(print_mode)
+        .system_prompt("You are the first marker.")
+        .append_system_prompt("And the second marker.");
+    assert_clean(&ask("hello", options).await);
+    let requests = stage.api().requests();
+    let system = requests.iter().rev().find(|request| request.stream()).unwrap().system_text();
+    assert!(system.contains("the first marker"), "{system}");
+    assert!(system.contains("the second marker"), "{system}");
+}
+
 #[test]
 fn both_system_prompts_reach_the_model() {
-    on_all(hello, async |stage| {
-        for print_mode in [false, true] {
-            let options = stage
-                .options()
-                .print_mode(print_mode)
-                .system_prompt("You are the first marker.")
-                .append_system_prompt("And the second marker.");
-            assert_clean(&ask("hello", options).await);
-            let requests = stage.api().requests();
-            let found = requests.iter().rev().find(|request| request.stream()).unwrap();
-            let system = found.system_text();
-            assert!(system.contains("the first marker"), "{system}");
-            assert!(system.contains("the second marker"), "{system}");
-        }
-    });
+    on_all(hello, async |stage| assert_system_prompts(stage, true).await);
+    // In the handshake the simulation takes only the second.
+    run(async { assert_system_prompts(Stage::real(hello(), real()).await.unwrap(), false).await });
 }
 
 #[test]
@@ -260,13 +262,17 @@ fn an_answer_that_fits_the_schema_is_in_the_result() {
         let answer = Reply::tool("StructuredOutput", json!({"city": "Paris"}));
         Script::new().otherwise([answer, Reply::text("Done.")])
     };
-    on_all(script, async |stage| {
-        let options = stage.options().output_schema(Json::from_text(schema).unwrap());
+    let assert_structured = async |stage: Stage, print_mode| {
+        let schema = Json::from_text(schema).unwrap();
+        let options = stage.options().output_schema(schema).print_mode(print_mode);
         let collected = ask("which city?", options).await;
         assert_clean(&collected);
         let output = collected.result().unwrap().structured_output.clone().unwrap();
         assert_eq!(output.parse::<Value>().unwrap(), json!({"city": "Paris"}));
-    });
+    };
+    on_all(script, async |stage| assert_structured(stage, true).await);
+    // The simulation takes no schema in the handshake.
+    run(async { assert_structured(Stage::real(script(), real()).await.unwrap(), false).await });
 }
 
 #[test]
@@ -276,8 +282,14 @@ fn a_prompt_of_8_mib_arrives_whole() {
         let collected = ask(prompt.as_str(), stage.options()).await;
         assert_clean(&collected);
         let requests = stage.api().requests();
-        let prompts = requests.iter().flat_map(|request| request.prompts());
-        assert!(prompts.into_iter().any(|other| other.contains(&prompt)), "not at the model");
+        let told: Vec<String> = requests.iter().flat_map(|request| request.prompts()).collect();
+        let seen: Vec<(usize, &str)> =
+            told.iter().map(|text| (text.len(), text.get(..200).unwrap_or(text))).collect();
+        assert!(
+            told.iter().any(|text| text.contains(&prompt)),
+            "{seen:?} {:?}",
+            collected.result()
+        );
     });
 }
 

@@ -97,12 +97,10 @@ fn a_cli_that_tells_them_on_stdout_is_not_quoted() {
 fn a_handshake_that_is_refused_with_them_is_not_quoted() {
     let refusing = HANDSHAKE
         .replace("success", "error")
-        .replace("\\\"response\\\":{}}}", "\\\"error\\\":\\\"bad: $MY_SETTING $*\\\"}}");
+        .replace("\\\"response\\\":{}}}", "\\\"error\\\":\\\"bad: $MY_SETTING $last\\\"}}");
     run(async {
-        let fake = Fake::new(&format!("{}read -r more", refusing.replace("read -r prompt", "")));
-        let mut options = secretive(fake.options());
-        options = options.mcp_server("mine", Json::from_text("{\"command\":\"x\"}").unwrap());
-        let collected = ask("hello", options).await;
+        let fake = Fake::new(&format!("for last; do :; done\n{refusing}"));
+        let collected = ask("hello", secretive(fake.options())).await;
         let error = error_of(&collected);
         assert!(error.to_string().contains("bad: ***"), "{error}");
         assert_hidden("the error", &everything(error));

@@ -15,7 +15,7 @@ use tests_e2e::stage::processes::marked;
 
 use crate::support::{
     Fake, HANDSHAKE, LIMIT, RESULT, SHORT, SIM, ask, error_of, faulty, hello, kind_of, real,
-    refused, run,
+    refused, run, until,
 };
 
 /// Every error of the start says what to do.
@@ -48,15 +48,17 @@ fn what_was_named_but_is_no_executable_is_not_started() {
 }
 
 #[test]
-fn a_file_that_is_executable_but_no_program_is_refused_by_the_system() {
-    // No `#!`, no ELF: what a shell would report as 126.
+fn an_executable_text_file_is_an_error_that_says_so() {
+    // No `#!`: the system has a shell read it, which finds no such command.
     let text = Fake::bare("just words\n");
     let interpreter = Fake::bare("#!/no/such/interpreter\n");
     run(async {
-        let options = text.options().skip_version_check(true);
-        let error = refused("hello", options).await;
+        let collected = ask("hello", text.options().skip_version_check(true)).await;
+        let error = error_of(&collected);
         let path = text.path().display().to_string();
-        assert_helpful(&error, ErrorKind::SpawnFailed, &[&path, "exec format error"]);
+        assert_helpful(error, ErrorKind::ProcessFailed, &[&path, "not found"]);
+        assert_eq!(error.exit(), Some(Exit::Code(127)));
+        assert!(error.stdout_was_empty());
         let options = interpreter.options().skip_version_check(true);
         let error = refused("hello", options).await;
         assert_helpful(&error, ErrorKind::SpawnFailed, &["/no/such/interpreter", "missing"]);
@@ -77,17 +79,16 @@ fn an_executable_that_vanished_after_it_was_checked_is_named() {
 #[test]
 fn the_codes_by_which_a_wrapper_says_that_there_is_no_cli_are_explained() {
     run(async {
-        for (code, what) in [(126, "may not be executed"), (127, "not found")] {
+        for (code, program) in [(126, "/dev/null"), (127, "/no/such/claude")] {
             // A wrapper that calls what cannot be called, with a shell's own exit code.
-            let fake = Fake::new(if code == 127 { "/no/such/claude" } else { "/dev/null" });
-            let collected = ask("hello", fake.options()).await;
-            let error = error_of(&collected);
-            assert_eq!(error.exit(), Some(Exit::Code(code)), "{error}");
-            assert_helpful(error, ErrorKind::ExitedDuringInit, &[]);
-            let told = format!("{error} {:?}", error.hint()).to_lowercase();
-            assert!(told.contains("exec") || told.contains("found"), "{what}: {told}");
-            let collected = ask("hello", fake.options().print_mode(true)).await;
-            assert_helpful(error_of(&collected), ErrorKind::ProcessFailed, &[]);
+            let fake = Fake::new(program);
+            for print_mode in [false, true] {
+                let collected = ask("hello", fake.options().print_mode(print_mode)).await;
+                let error = error_of(&collected);
+                assert_helpful(error, ErrorKind::ProcessFailed, &[program]);
+                assert_eq!(error.exit(), Some(Exit::Code(code)), "{error}");
+                assert!(error.hint().is_some() && error.stdout_was_empty(), "{error}");
+            }
         }
     });
 }
@@ -107,7 +108,7 @@ fn a_cli_that_prints_nothing_is_told_apart_from_one_that_is_slow() {
             assert_eq!(error.stdout_tail().is_none(), empty);
             assert_eq!(error.stderr_tail().is_none(), empty);
         }
-        assert!(marked("KIT_MARK", "silent").is_empty(), "nothing is left running");
+        until("nothing is left running", || marked("KIT_MARK", "silent").is_empty()).await;
     });
 }
 
@@ -126,7 +127,7 @@ fn a_megabyte_on_stderr_is_drained_and_its_end_is_kept() {
         let (options, heard) = listening(failing.options());
         let collected = ask("hello", options).await;
         let error = error_of(&collected);
-        assert_eq!(error.kind(), ErrorKind::ExitedDuringInit);
+        assert_eq!(error.kind(), ErrorKind::ProcessFailed);
         let tail = error.stderr_tail().unwrap();
         assert!(tail.len() <= 64 * 1024 && tail.len() > 60 * 1024, "{}", tail.len());
         assert!(tail.lines().last().unwrap().starts_with("16383: "));
@@ -147,7 +148,7 @@ fn a_cli_that_exits_before_it_reads_is_told_with_its_status_and_its_words() {
             Fake::new("echo '{\"type\":\"x\"}'; echo some words; echo 'the reason' >&2; exit 5");
         let collected = ask("x".repeat(1024 * 1024), fake.options()).await;
         let error = error_of(&collected);
-        assert_helpful(error, ErrorKind::ExitedDuringInit, &["the reason", "some words"]);
+        assert_helpful(error, ErrorKind::ProcessFailed, &["the reason", "some words"]);
         assert_eq!(error.exit(), Some(Exit::Code(5)));
         assert!(error.stdout_tail().unwrap().contains("{\"type\":\"x\"}"));
         let killed = Fake::new("kill -9 $$");
@@ -253,7 +254,7 @@ fn an_exit_during_the_handshake_is_told_at_once() {
         let faults = Faults::new().before("control_response/initialize", Trouble::Exit(4));
         let collected = ask("hello", faulty(faults).await.options()).await;
         let error = error_of(&collected);
-        assert_helpful(error, ErrorKind::ExitedDuringInit, &["exit code 4"]);
+        assert_helpful(error, ErrorKind::ProcessFailed, &["exit code 4"]);
         assert_eq!(error.exit(), Some(Exit::Code(4)));
     });
 }

@@ -11,4 +11,9 @@
 #[path = "../kit/support.rs"]
 mod support;
 
+mod failing_hooks;
+mod hooks;
+mod permissions;
+mod play;
+mod starting_points;
 mod turns;

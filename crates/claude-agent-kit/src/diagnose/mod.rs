@@ -55,7 +55,7 @@ pub(crate) fn failure(failure: &Failure, evidence: &Evidence) -> Error {
     if let Some(reason) = &evidence.read_error {
         happened = format!("{happened}, and its output could not be read ({reason})");
     }
-    let error = told(kind_of(failure), &happened, clue, evidence);
+    let error = told(kind_of(failure, evidence), &happened, clue, evidence);
     error.with(|facts| match failure {
         Failure::Process { exit, stopped, silent } => {
             facts.exit = Some(*exit);
@@ -75,8 +75,16 @@ pub(crate) fn failure(failure: &Failure, evidence: &Evidence) -> Error {
     })
 }
 
-fn kind_of(failure: &Failure) -> ErrorKind {
+/// What the CLI says when a transcript, or a message of it, is not there.
+const NOT_FOUND: [&str; 2] =
+    ["No conversation found with session ID", "No message found with message.uuid"];
+
+fn kind_of(failure: &Failure, evidence: &Evidence) -> ErrorKind {
+    let missing = NOT_FOUND.iter().any(|words| evidence.stderr_tail.contains(words));
     match failure {
+        Failure::ExitedDuringInit(_) | Failure::InitializeTimeout(_) if missing => {
+            ErrorKind::ConversationNotFound
+        }
         Failure::ExitedDuringInit(_) => ErrorKind::ExitedDuringInit,
         Failure::InitializeTimeout(_) => ErrorKind::InitializeTimeout,
         Failure::InitializeRejected(_) => ErrorKind::InitializeRejected,

@@ -287,6 +287,9 @@ impl Driver {
             }
         }
         self.hand_over();
+        if let Some(id) = &self.machine.evidence().session_id {
+            self.events.name(id);
+        }
         end
     }
 
@@ -343,10 +346,10 @@ impl Driver {
 
     /// Tells everybody that it is over, and why.
     async fn conclude(&mut self, end: End) {
+        // The reason of a failure, and what is told line by line, may still be on its way.
+        self.stderr.finish().await;
         let error = match self.failure_of(&end) {
             Some(failure) => {
-                // The reason stands on stderr, which may still be on its way.
-                self.stderr.finish().await;
                 self.complete_evidence();
                 Some(diagnose::failure(&failure, &self.evidence))
             }

@@ -218,7 +218,7 @@ fn patience(options: &Options, prepared: &Prepared) -> Patience {
     let limits = limits::session(options, prepared);
     // A driver that does not run cannot interrupt; the time for it is given all the same.
     Patience {
-        before_terminate: limits.interrupt_grace + limits.exit_grace,
+        before_terminate: limits.interrupt_grace.saturating_add(limits.exit_grace),
         before_kill: limits.terminate_grace,
     }
 }

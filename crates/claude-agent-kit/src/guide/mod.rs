@@ -1,4 +1,46 @@
 //! The guide, chapter by chapter.
+//!
+//! | chapter | what it is about |
+//! |---|---|
+//! | [Queries](queries) | one question; success, resuming, partial text |
+//! | [Sessions](sessions) | many turns; operations, messages, events |
+//! | [Turns](turns) | what belongs to one message, and what it cost |
+//! | [Hooks](hooks) | callbacks that the CLI obeys; guards |
+//! | [Permissions](permissions) | which tools may run; questions to the user |
+//! | [Errors and warnings](errors) | all of them, and what to do |
+//! | [Processes](processes) | finding, versions, environment, stderr, platforms |
+//! | [Cancellation and shutdown](cancellation) | what may be dropped when; the end of a service |
+//! | [Limits](limits) | every limit and time-out with its option |
+//! | [Testing your agent](testing) | the simulated CLI, faults, recordings |
+//!
+//! The examples run on the simulated CLI in the test run.
+
+#[doc = include_str!("queries.md")]
+pub mod queries {}
+
+#[doc = include_str!("sessions.md")]
+pub mod sessions {}
+
+#[doc = include_str!("turns.md")]
+pub mod turns {}
+
+#[doc = include_str!("hooks.md")]
+pub mod hooks {}
+
+#[doc = include_str!("permissions.md")]
+pub mod permissions {}
+
+#[doc = include_str!("errors.md")]
+pub mod errors {}
+
+#[doc = include_str!("processes.md")]
+pub mod processes {}
+
+#[doc = include_str!("cancellation.md")]
+pub mod cancellation {}
+
+#[doc = include_str!("limits.md")]
+pub mod limits {}
 
 #[doc = include_str!("testing.md")]
 pub mod testing {}

@@ -4,7 +4,49 @@ use claude_wire::id::{MessageId, SessionId};
 
 use super::Options;
 
+/// Which conversation a run is: one value in place of five options.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Conversation {
+    /// A new one.
+    #[default]
+    New,
+    /// A new one with this id, a UUID.
+    NewWithId(SessionId),
+    /// The latest of the directory; a new one if there is none.
+    Latest,
+    /// This one.
+    Resume(SessionId),
+    /// This one, from this message on; what came after it is left out.
+    ResumeAt(SessionId, MessageId),
+    /// A copy of this one, which stays as it is.
+    Fork(SessionId),
+    /// A copy of this one up to this message.
+    ForkAt(SessionId, MessageId),
+}
+
 impl Options {
+    /// Which conversation it is. Replaces whatever [`resume`](Self::resume) and the like said.
+    ///
+    /// Where the transcript of the conversation is missing, a session fails to start with
+    /// [`ConversationNotFound`](crate::ErrorKind::ConversationNotFound), and a query gives the
+    /// CLI's error result; no prompt is sent.
+    pub fn conversation(self, conversation: Conversation) -> Self {
+        self.change_settings(|settings| {
+            settings.continue_latest = conversation == Conversation::Latest;
+            settings.fork_session =
+                matches!(conversation, Conversation::Fork(_) | Conversation::ForkAt(..));
+            (settings.session_id, settings.resume, settings.resume_at) = match conversation {
+                Conversation::New | Conversation::Latest => (None, None, None),
+                Conversation::NewWithId(id) => (Some(id), None, None),
+                Conversation::Resume(id) | Conversation::Fork(id) => (None, Some(id), None),
+                Conversation::ResumeAt(id, message) | Conversation::ForkAt(id, message) => {
+                    (None, Some(id), Some(message))
+                }
+            };
+        })
+    }
+
     /// The session to go on with (`--resume`). Default: a new one.
     pub fn resume(self, session: impl Into<SessionId>) -> Self {
         self.change_settings(|settings| settings.resume = Some(session.into()))
@@ -39,5 +81,39 @@ impl Options {
     /// The prompt is then limited in size and shows in the list of processes.
     pub fn print_mode(self, print: bool) -> Self {
         self.change_host(|host| host.print_mode = print)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_value_replaces_all_that_was_said_of_the_conversation() {
+        let all = || {
+            Options::new()
+                .resume("r")
+                .resume_at("m")
+                .continue_latest(true)
+                .fork_session(true)
+                .session_id("s")
+        };
+        let id = || SessionId::from("i");
+        let message = || MessageId::from("n");
+        for (conversation, expected) in [
+            (Conversation::New, Options::new()),
+            (Conversation::NewWithId(id()), Options::new().session_id("i")),
+            (Conversation::Latest, Options::new().continue_latest(true)),
+            (Conversation::Resume(id()), Options::new().resume("i")),
+            (Conversation::ResumeAt(id(), message()), Options::new().resume("i").resume_at("n")),
+            (Conversation::Fork(id()), Options::new().resume("i").fork_session(true)),
+            (
+                Conversation::ForkAt(id(), message()),
+                Options::new().resume("i").resume_at("n").fork_session(true),
+            ),
+        ] {
+            let options = all().conversation(conversation.clone());
+            assert_eq!(options.settings, expected.settings, "{conversation:?}");
+        }
     }
 }

@@ -15,6 +15,7 @@ use std::fmt;
 
 use claude_wire::launch::Settings;
 
+pub use conversation::Conversation;
 pub use host::Background;
 
 pub(crate) use callbacks::extra_disallowed_tools;

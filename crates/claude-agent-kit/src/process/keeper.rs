@@ -5,7 +5,7 @@ use std::io;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{oneshot, watch};
 
@@ -94,7 +94,7 @@ enum Phase {
 impl Phase {
     /// The end as ordered before or as ordered now, whichever comes first.
     fn hastened(self, patience: Patience, now: Instant) -> Self {
-        let terminate = now + patience.before_terminate;
+        let terminate = later(now, patience.before_terminate);
         match self {
             Self::Running => Self::Asked { until: terminate, patience },
             Self::Asked { until, patience: before } => {
@@ -103,11 +103,17 @@ impl Phase {
                 Self::Asked { until: until.min(terminate), patience }
             }
             Self::Terminated { until } => {
-                Self::Terminated { until: until.min(terminate + patience.before_kill) }
+                Self::Terminated { until: until.min(later(terminate, patience.before_kill)) }
             }
             Self::Killed => Self::Killed,
         }
     }
+}
+
+/// When so much time has passed. A limit beyond what a clock can show is none: a panic here would end
+/// the thread that everything depends on.
+fn later(now: Instant, time: Duration) -> Instant {
+    now.checked_add(time).unwrap_or(now + Duration::from_secs(365 * 24 * 3600))
 }
 
 impl Household {
@@ -214,7 +220,7 @@ impl Kept {
         match self.phase {
             Phase::Asked { until, patience } if until <= now => {
                 self.terminate();
-                self.phase = Phase::Terminated { until: now + patience.before_kill };
+                self.phase = Phase::Terminated { until: later(now, patience.before_kill) };
             }
             Phase::Terminated { until } if until <= now => {
                 self.kill();

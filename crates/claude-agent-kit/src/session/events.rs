@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use claude_wire::id::SessionId;
 use claude_wire::session::Exit;
 use futures_core::Stream;
 
@@ -49,6 +50,8 @@ struct State {
     events: Vec<SessionEvent>,
     /// What the CLI answered to the handshake.
     info: Option<Bytes>,
+    /// The session as the CLI names it.
+    session_id: Option<SessionId>,
     /// Why it failed, while the process is still being ended.
     failure: Option<Error>,
     wakers: Vec<Waker>,
@@ -57,7 +60,15 @@ struct State {
 impl EventLog {
     pub(crate) fn new() -> Self {
         let events = vec![SessionEvent::Starting];
-        Self { state: Mutex::new(State { events, info: None, failure: None, wakers: Vec::new() }) }
+        Self {
+            state: Mutex::new(State {
+                events,
+                info: None,
+                session_id: None,
+                failure: None,
+                wakers: Vec::new(),
+            }),
+        }
     }
 
     pub(crate) fn add(&self, event: SessionEvent) {
@@ -102,6 +113,18 @@ impl EventLog {
                 Poll::Pending
             }
         }
+    }
+
+    /// Notes how the CLI names the session.
+    pub(crate) fn name(&self, id: &SessionId) {
+        let mut state = self.lock();
+        if state.session_id.as_ref() != Some(id) {
+            state.session_id = Some(id.clone());
+        }
+    }
+
+    pub(crate) fn session_id(&self) -> Option<SessionId> {
+        self.lock().session_id.clone()
     }
 
     pub(crate) fn info(&self) -> Option<Bytes> {

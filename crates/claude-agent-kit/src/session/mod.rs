@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claude_wire::control::InitializeAnswer;
-use claude_wire::id::MessageId;
+use claude_wire::id::{MessageId, SessionId};
 use claude_wire::session::{Event, Exit, Outgoing};
 
 pub use events::{Events, SessionEvent};
@@ -39,6 +39,27 @@ pub struct Session {
 /// What the handles of one session share.
 pub(crate) struct Shared {
     pub(crate) handles: Handles,
+    resumes: Resumes,
+}
+
+/// What a session was to go on with.
+enum Resumes {
+    Nothing,
+    Latest,
+    This(SessionId),
+    ForkOf(SessionId),
+}
+
+impl Resumes {
+    fn of(options: &Options) -> Self {
+        let settings = &options.settings;
+        match &settings.resume {
+            Some(id) if settings.fork_session => Self::ForkOf(id.clone()),
+            Some(id) => Self::This(id.clone()),
+            None if settings.continue_latest => Self::Latest,
+            None => Self::Nothing,
+        }
+    }
 }
 
 impl Session {
@@ -56,7 +77,7 @@ impl Session {
     pub async fn open(options: impl Into<Options>) -> Result<Self> {
         let options = options.into();
         let handles = Box::pin(driver::start(&options, Task::Session)).await?;
-        let shared = Arc::new(Shared { handles });
+        let shared = Arc::new(Shared { handles, resumes: Resumes::of(&options) });
         shutdown::register(&shared);
         Ok(Self { shared, limit: None })
     }
@@ -135,6 +156,25 @@ impl Session {
         let text = self.shared.handles.events.info()?;
         // A handshake that cannot be made out is one without anything in it.
         Some(serde_json::from_slice(&text).unwrap_or_default())
+    }
+
+    /// The session as the CLI names it; `None` until it has. One that was resumed keeps its id, a
+    /// fork has a new one.
+    pub fn session_id(&self) -> Option<SessionId> {
+        self.shared.handles.events.session_id()
+    }
+
+    /// Whether the session goes on with an earlier conversation: its id is the one that was to be
+    /// resumed, or a fork of that. `None` as long as it is not known; for
+    /// [`Conversation::Latest`](crate::Conversation::Latest) the CLI does not say.
+    pub fn is_resumed(&self) -> Option<bool> {
+        let resumes = &self.shared.resumes;
+        match (self.session_id(), resumes) {
+            (_, Resumes::Nothing) => Some(false),
+            (Some(id), Resumes::This(resumed)) => Some(id == *resumed),
+            (Some(id), Resumes::ForkOf(original)) => Some(id != *original),
+            (None, _) | (Some(_), Resumes::Latest) => None,
+        }
     }
 
     /// The process of the CLI, if it is one of this machine.

@@ -1,5 +1,7 @@
 //! A CLI as a process of this machine.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
@@ -25,25 +27,36 @@ impl Local {
     }
 }
 
-impl Transport for Local {
-    fn connect(&self, launch: Launch) -> Connecting<'_> {
+impl Local {
+    /// Starts the executable with these arguments in this environment.
+    pub(super) async fn start(
+        &self,
+        launch: Launch,
+        arguments: Vec<String>,
+        environment: BTreeMap<OsString, OsString>,
+    ) -> io::Result<Connection> {
         let spec = Spec {
             program: self.program.clone(),
-            environment: launch.environment(),
-            directory: launch.directory.clone(),
+            arguments,
+            environment,
+            directory: launch.directory,
             die_with_parent: launch.die_with_parent,
-            arguments: launch.command.arguments,
         };
-        Box::pin(async move {
-            let started = Process::start(spec, launch.patience).await?;
-            let Started { process, stdin, stdout, stderr } = started;
-            Ok(Connection {
-                input: Box::new(ChildStdin::from_std(stdin)?),
-                output: Box::new(ChildStdout::from_std(stdout)?),
-                errors: Some(Box::new(ChildStderr::from_std(stderr)?)),
-                child: Running::Local(LocalChild::new(process, launch.patience)),
-            })
+        let started = Process::start(spec, launch.patience).await?;
+        let Started { process, stdin, stdout, stderr } = started;
+        Ok(Connection {
+            input: Box::new(ChildStdin::from_std(stdin)?),
+            output: Box::new(ChildStdout::from_std(stdout)?),
+            errors: Some(Box::new(ChildStderr::from_std(stderr)?)),
+            child: Running::Local(LocalChild::new(process, launch.patience)),
         })
+    }
+}
+
+impl Transport for Local {
+    fn connect(&self, launch: Launch) -> Connecting<'_> {
+        let (arguments, environment) = (launch.arguments().to_vec(), launch.environment());
+        Box::pin(self.start(launch, arguments, environment))
     }
 }
 

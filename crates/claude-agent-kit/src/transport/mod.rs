@@ -2,6 +2,7 @@
 
 mod local;
 mod memory;
+mod wrapped;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use claude_wire::session::Exit;
 pub use memory::{ChildFuture, InMemory};
+pub use wrapped::Wrapped;
 
 pub(crate) use local::{Local, LocalChild};
 

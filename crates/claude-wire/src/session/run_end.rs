@@ -293,21 +293,21 @@ impl RunEnd {
     /// When the process must be stopped, if it does not end before.
     fn deadline(&self) -> Option<Duration> {
         let grace = self.limits.exit_grace;
-        let after_output = self.output_ended.map(|at| at + grace);
+        let after_output = self.output_ended.map(|at| at.saturating_add(grace));
         // A turn that the CLI began after that, for a shell that ended, may be finished.
         let waits_for_nothing = self.session != SessionReport::Busy;
         let after_input = self
             .input_closed
             .filter(|_| waits_for_nothing)
-            .map(|at| at.max(self.last_output) + grace);
+            .map(|at| at.max(self.last_output).saturating_add(grace));
         let ceiling = match (self.last_result, self.limits.background_ceiling) {
-            (Some(result), Some(ceiling)) => Some(result.at + ceiling),
+            (Some(result), Some(ceiling)) => Some(result.at.saturating_add(ceiling)),
             _ => None,
         };
         // While the host owes an answer it is not the CLI that is silent.
         let idle = match (self.last_result, self.limits.idle_timeout) {
             (None, Some(limit)) if self.open_callbacks == 0 => {
-                Some(self.last_output.max(self.last_answer) + limit)
+                Some(self.last_output.max(self.last_answer).saturating_add(limit))
             }
             _ => None,
         };

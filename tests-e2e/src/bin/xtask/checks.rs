@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    process::{Command, ExitCode},
+    process::{Command, ExitCode, Stdio},
 };
 
 use tests_e2e::real_cli;
@@ -26,6 +26,12 @@ const STEPS: &[Step] = &[
         Some(("RUSTDOCFLAGS", "-D warnings")),
     ),
     ("first run", &["run", "--quiet", "--example", "quickstart"], None),
+    ("example", &["run", "--quiet", "--example", "stream_text"], None),
+    ("example", &["run", "--quiet", "--example", "resume"], None),
+    ("example", &["run", "--quiet", "--example", "chat"], None),
+    ("example", &["run", "--quiet", "--example", "observe"], None),
+    ("example", &["run", "--quiet", "--example", "guard"], None),
+    ("example", &["run", "--quiet", "--example", "steer"], None),
 ];
 
 /// Installs what the tests need and runs every step; the first that fails ends it.
@@ -42,7 +48,8 @@ pub(crate) fn run() -> Outcome {
     for (name, arguments, variable) in STEPS {
         println!("== {name}: cargo {}", arguments.join(" "));
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(*arguments).envs(variable.iter().copied());
+        // Nobody is there to answer: what asks has to do without.
+        cargo.args(*arguments).envs(variable.iter().copied()).stdin(Stdio::null());
         if !cargo.status()?.success() {
             println!("== {name} failed");
             return Ok(ExitCode::FAILURE);

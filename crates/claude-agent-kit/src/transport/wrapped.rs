@@ -1,0 +1,139 @@
+//! A CLI that another command starts: `ssh` to a machine, `exec` into a container.
+
+use std::path::PathBuf;
+
+use super::local::Local;
+use super::{Connecting, Launch, Transport};
+
+/// Starts the CLI through another command, which passes stdin, stdout and stderr through.
+///
+/// The CLI gets its arguments, its directory and the variables that the options set. The
+/// environment policy of the options is about the command; what it passes on is its business.
+/// Variables stand on a command line, where others on the machine can see them: keys belong to the
+/// far end. Stopping ends the command; the CLI at the far end then sees its input end.
+///
+/// No executable is looked for and no version checked.
+///
+/// ```
+/// use claude_agent_kit::Options;
+/// use claude_agent_kit::transport::Wrapped;
+///
+/// let container = Options::new()
+///     .transport(Wrapped::command("docker", ["exec", "-i", "workbench"]))
+///     .cwd("/srv/project");
+/// let machine = Options::new().transport(Wrapped::remote_shell("ssh", ["build.example"]));
+/// # drop((container, machine));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Wrapped {
+    program: PathBuf,
+    arguments: Vec<String>,
+    cli: String,
+    /// Whether the command itself gives what follows to a shell.
+    is_shell: bool,
+}
+
+impl Wrapped {
+    /// A command that runs the program which its further arguments name, such as `docker exec`.
+    pub fn command(
+        program: impl Into<PathBuf>,
+        arguments: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        Self { program: program.into(), arguments, cli: "claude".to_owned(), is_shell: false }
+    }
+
+    /// A command that gives its last argument to a shell at the far end, such as `ssh`.
+    pub fn remote_shell(
+        program: impl Into<PathBuf>,
+        arguments: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        Self { is_shell: true, ..Self::command(program, arguments) }
+    }
+
+    /// The CLI at the far end. Default: `claude`.
+    #[must_use]
+    pub fn cli(mut self, path: impl Into<String>) -> Self {
+        self.cli = path.into();
+        self
+    }
+
+    fn wrap(&self, launch: &Launch) -> Vec<String> {
+        let mut arguments = self.arguments.clone();
+        if !self.is_shell {
+            arguments.extend(["sh".to_owned(), "-c".to_owned()]);
+        }
+        arguments.push(self.far_command(launch));
+        arguments
+    }
+
+    /// What a shell at the far end runs.
+    fn far_command(&self, launch: &Launch) -> String {
+        let mut words = Vec::new();
+        if let Some(directory) = launch.directory() {
+            words.extend(["cd".to_owned(), quoted(&directory.to_string_lossy()), "&&".to_owned()]);
+        }
+        words.extend(["exec".to_owned(), "env".to_owned()]);
+        for (name, value) in launch.variables().iter().filter(|(name, _)| name != "PWD") {
+            words.push(quoted(&format!("{name}={}", value.expose())));
+        }
+        words.push(quoted(&self.cli));
+        words.extend(launch.arguments().iter().map(|argument| quoted(argument)));
+        words.join(" ")
+    }
+}
+
+impl Transport for Wrapped {
+    fn connect(&self, launch: Launch) -> Connecting<'_> {
+        // The command itself may need the host's environment: agents, contexts, configuration.
+        let (arguments, environment) = (self.wrap(&launch), launch.environment());
+        let program = self.program.clone();
+        // The directory is one of the far end.
+        let launch = Launch { directory: None, ..launch };
+        Box::pin(async move { Local::new(program).start(launch, arguments, environment).await })
+    }
+}
+
+/// A word that a POSIX shell takes as it is.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use claude_wire::launch::{Form, Needs, Settings, command_line};
+
+    use super::*;
+    use crate::process::Patience;
+
+    fn launch(change: impl FnOnce(&mut Settings)) -> Launch {
+        let mut settings = Settings::default();
+        change(&mut settings);
+        let command = command_line(&settings, &Form::Session, &Needs::default()).unwrap();
+        Launch::new(command, settings.cwd, false, Patience::default())
+    }
+
+    #[test]
+    fn a_command_gets_a_shell_and_a_remote_shell_is_one() {
+        let launch = launch(|settings| settings.model = Some("it's $(me)".into()));
+        let container = Wrapped::command("docker", ["exec", "-i", "box"]).wrap(&launch);
+        assert_eq!(container[..5], ["exec", "-i", "box", "sh", "-c"]);
+        let machine = Wrapped::remote_shell("ssh", ["host"]).cli("/opt/claude").wrap(&launch);
+        assert_eq!(machine.len(), 2);
+        assert!(machine[1].starts_with("exec env "), "{}", machine[1]);
+        assert!(machine[1].contains(" '/opt/claude' '--output-format' "), "{}", machine[1]);
+        assert!(machine[1].ends_with(r" '--model=it'\''s $(me)'"), "{}", machine[1]);
+    }
+
+    #[test]
+    fn directory_and_variables_reach_the_far_end() {
+        let launch = launch(|settings| {
+            settings.cwd = Some("/a b".into());
+            settings.env.insert("KEY".to_owned(), "v'w".into());
+        });
+        let far = Wrapped::remote_shell("ssh", ["host"]).far_command(&launch);
+        assert!(far.starts_with("cd '/a b' && exec env "), "{far}");
+        assert!(far.contains(r"'KEY=v'\''w'"), "{far}");
+        assert!(!far.contains("PWD="), "the shell at the far end sets it: {far}");
+    }
+}

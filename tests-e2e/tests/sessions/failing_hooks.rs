@@ -1,0 +1,260 @@
+//! Hooks that fail, block, never end, or are no longer wanted.
+
+use std::time::{Duration, Instant};
+
+use claude_agent_kit::hook::{
+    AnyEvent, HookPoint, PreToolUse, PreToolUseAnswer, RawAnswer, UserPromptSubmit,
+};
+use claude_agent_kit::{BoxError, Options, Warning, WarningCode};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_testkit::sim::{Faults, Point, Trouble};
+use tests_e2e::stage::Stage;
+
+use crate::play::{
+    Notes, bash, calls, command_of, find, in_memory, is_made, model_was_told, on_both, one_turn,
+    start, touching, turn,
+};
+use crate::support::{in_time, noting, run, until};
+
+/// A limit that is over soon.
+const SOON: Duration = Duration::from_millis(150);
+
+/// The ways to fail, each with a command of its own.
+const FAILING: [&str; 4] = ["touch error", "touch panic", "touch never", "touch fine"];
+
+/// Options with a hook that fails in each of these ways.
+fn failing(options: Options, point: impl HookPoint<Event = PreToolUse>) -> Options {
+    options.allowed_tools(["Bash"]).on(point, |call, _| async move {
+        match command_of(call.tool_input.as_ref()).as_str() {
+            "touch error" => Err::<(), BoxError>("the database is gone".into()),
+            "touch panic" => panic!("as the test wants it"),
+            "touch never" => std::future::pending().await,
+            _ => Ok(()),
+        }
+    })
+}
+
+#[test]
+fn a_hook_that_fails_lets_the_tool_run_with_a_warning() {
+    on_both(
+        || bash(&FAILING),
+        async |stage| {
+            let (options, warnings) = noting(failing(stage.options(), PreToolUse.timeout(SOON)));
+            assert_eq!(one_turn(options).await.text, "Done.");
+            for command in FAILING {
+                assert!(is_made(&stage, &command[6..]), "{command}");
+            }
+            let warnings = warnings.lock().unwrap();
+            let count = |code| warnings.iter().filter(|other| **other == code).count();
+            assert_eq!(count(WarningCode::CallbackFailed), 2);
+            assert_eq!(count(WarningCode::CallbackTimedOut), 1);
+        },
+    );
+}
+
+#[test]
+fn a_guard_that_fails_blocks_the_tool() {
+    on_both(
+        || bash(&FAILING),
+        async |stage| {
+            let guard = PreToolUse.timeout(SOON).fail_closed();
+            let (options, warnings) = noting(failing(stage.options(), guard));
+            assert_eq!(one_turn(options).await.text, "Done.");
+            blocked_but_fine(&stage);
+            assert_eq!(warnings.lock().unwrap().len(), 3);
+        },
+    );
+}
+
+#[test]
+fn one_option_makes_every_hook_a_guard() {
+    on_both(
+        || bash(&FAILING),
+        async |stage| {
+            let options = stage.options().hooks_fail_closed(true).hook_timeout(SOON);
+            one_turn(failing(options, PreToolUse)).await;
+            blocked_but_fine(&stage);
+        },
+    );
+}
+
+fn blocked_but_fine(stage: &Stage) {
+    for command in &FAILING[..3] {
+        assert!(!is_made(stage, &command[6..]), "{command}");
+    }
+    assert!(is_made(stage, "fine"));
+}
+
+#[test]
+fn a_prompt_that_a_guard_could_not_look_at_does_not_reach_the_model() {
+    let script = || Script::new().otherwise([Reply::text("Hello.")]);
+    on_both(script, async |stage| {
+        let options = stage.options().on(UserPromptSubmit.fail_closed(), |_, _| async {
+            Err::<(), BoxError>("the list of forbidden words is gone".into())
+        });
+        let session = start(options).await;
+        turn(&session, "a secret").await;
+        assert!(!model_was_told(&stage, "a secret"));
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_callback_that_blocks_its_thread_is_told_of() {
+    in_memory(touching(), async |stage| {
+        let options = stage.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
+            std::thread::sleep(Duration::from_millis(1_200));
+            PreToolUseAnswer::deny("after a while")
+        });
+        let session = start(options).await;
+        let mut messages = session.messages();
+        turn(&session, "run it").await;
+        let is_told = |warning: &Warning| warning.code() == WarningCode::CallbackBlocked;
+        find(&mut messages, |item| item.warning().is_some_and(is_told)).await;
+        assert!(!is_made(&stage, "made"));
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_hook_for_a_blocking_thread_may_block_it() {
+    on_both(
+        || bash(&["touch slow", "touch panic", "touch fine"]),
+        async |stage| {
+            let options = stage.options().allowed_tools(["Bash"]).on_blocking(
+                PreToolUse.fail_closed(),
+                |call, _| match command_of(call.tool_input.as_ref()).as_str() {
+                    "touch slow" => {
+                        std::thread::sleep(Duration::from_millis(1_200));
+                        PreToolUseAnswer::deny("after a while")
+                    }
+                    "touch panic" => panic!("as the test wants it"),
+                    _ => PreToolUseAnswer::new(),
+                },
+            );
+            let (options, warnings) = noting(options);
+            one_turn(options).await;
+            assert!(!is_made(&stage, "slow") && !is_made(&stage, "panic"));
+            assert!(is_made(&stage, "fine"));
+            assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackFailed]);
+        },
+    );
+}
+
+#[test]
+fn a_blocking_hook_that_never_returns_holds_up_nobody() {
+    in_memory(touching(), async |stage| {
+        let (leave, stays) = std::sync::mpsc::channel::<()>();
+        let stays = std::sync::Mutex::new(stays);
+        let options = stage.options().allowed_tools(["Bash"]).on_blocking(
+            PreToolUse.timeout(SOON).fail_closed(),
+            move |_, _| {
+                let _ = stays.lock().unwrap().recv();
+                PreToolUseAnswer::allow()
+            },
+        );
+        let (options, warnings) = noting(options);
+        assert_eq!(one_turn(options).await.text, "Done.");
+        assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackTimedOut]);
+        assert!(!is_made(&stage, "made"));
+        // The session has ended by now; only the thread is left, and that ends with this.
+        drop(leave);
+    });
+}
+
+#[test]
+fn an_interrupt_cancels_an_open_hook_and_is_answered_at_once() {
+    let script = || {
+        Script::new()
+            .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
+            .when("again", [Reply::text("yes")])
+    };
+    on_both(script, async |stage| {
+        let (asked, cancelled) = (Notes::new(), Notes::new());
+        let (entered, fired) = (asked.clone(), cancelled.clone());
+        let options = stage.options().allowed_tools(["Bash"]).on(PreToolUse, move |_, context| {
+            entered.add(());
+            let fired = fired.clone();
+            async move {
+                context.cancel.cancelled().await;
+                fired.add(());
+                // Too late: nobody wants to know any more.
+                PreToolUseAnswer::allow()
+            }
+        });
+        let session = start(options).await;
+        let running = session.send("run it").await.unwrap();
+        until("the hook is asked", || asked.len() == 1).await;
+        let before = Instant::now();
+        session.interrupt().await.unwrap();
+        assert!(before.elapsed() < Duration::from_secs(5));
+        assert!(in_time(running.finish()).await.unwrap().result.is_error());
+        until("the token has fired", || cancelled.len() == 1).await;
+        assert!(!is_made(&stage, "made"));
+        assert_eq!(turn(&session, "again").await.text, "yes");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_hook_that_goes_on_after_its_cancel_is_aborted() {
+    in_memory(touching(), async |stage| {
+        struct Gone(Notes<&'static str>);
+        impl Drop for Gone {
+            fn drop(&mut self) {
+                self.0.add("gone");
+            }
+        }
+        let notes = Notes::new();
+        let told = notes.clone();
+        let options = stage.options().cancel_grace(Duration::ZERO).on(PreToolUse, move |_, _| {
+            let gone = Gone(told.clone());
+            told.add("asked");
+            async move {
+                std::future::pending::<()>().await;
+                drop(gone);
+            }
+        });
+        let session = start(options).await;
+        let running = session.send("run it").await.unwrap();
+        until("the hook is asked", || notes.len() == 1).await;
+        session.interrupt().await.unwrap();
+        in_time(running.finish()).await.unwrap();
+        until("the hook is aborted", || notes.all() == ["asked", "gone"]).await;
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_raw_answer_with_a_field_of_another_event_loses_it_with_a_warning() {
+    on_both(touching, async |stage| {
+        let point = AnyEvent::named("PostToolUse");
+        let options = stage.options().allowed_tools(["Bash"]).on(point, |_, _| async {
+            RawAnswer::new()
+                .specific("permissionDecision", "deny")
+                .specific("additionalContext", "It is noon.")
+        });
+        let (options, warnings) = noting(options);
+        assert_eq!(one_turn(options).await.text, "Done.");
+        assert_eq!(*warnings.lock().unwrap(), [WarningCode::HookFieldIgnored]);
+        assert!(model_was_told(&stage, "It is noon."));
+    });
+}
+
+#[test]
+fn a_hook_that_is_asked_wrongly_follows_its_fail_rule() {
+    let faults = Faults::new()
+        .at(Point::Before("control_request/hook_callback".to_owned(), 1), Trouble::WrongShape);
+    run(async {
+        let stage = Stage::faulty(touching(), faults).await.unwrap();
+        let options = stage.options().allowed_tools(["Bash"]);
+        let guarded = options.on(PreToolUse.fail_closed(), |_, _| async {});
+        let (options, warnings) = noting(guarded);
+        let session = start(options).await;
+        let running = session.send("run it").await.unwrap();
+        until("a warning", || !warnings.lock().unwrap().is_empty()).await;
+        assert!(!is_made(&stage, "made"));
+        session.stop().await.unwrap();
+        drop(running);
+    });
+}

@@ -1,0 +1,331 @@
+//! What hooks are asked, and what becomes of their answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use claude_agent_kit::hook::{
+    AnyEvent, PostToolUse, PostToolUseAnswer, PostToolUseFailure, PreToolUse, PreToolUseAnswer,
+    RawAnswer, Stop, StopAnswer, SubagentStart, SubagentStop, UserPromptSubmit,
+    UserPromptSubmitAnswer,
+};
+use claude_agent_kit::{Json, query};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use serde_json::json;
+use tokio::sync::Barrier;
+
+use crate::play::{
+    Notes, bash, calls, command_of, is_made, model_was_told, on_both, one_turn, start, touching,
+    turn,
+};
+use crate::support::{on_all, until};
+
+#[test]
+fn a_hook_allows_what_nobody_else_would_allow() {
+    on_both(
+        || bash(&["touch allowed", "touch undecided"]),
+        async |stage| {
+            let options = stage.options().on(PreToolUse, |call, _| async move {
+                if command_of(call.tool_input.as_ref()).contains("allowed") {
+                    PreToolUseAnswer::allow().because("it is fine")
+                } else {
+                    PreToolUseAnswer::new()
+                }
+            });
+            one_turn(options).await;
+            assert!(is_made(&stage, "allowed"));
+            assert!(!is_made(&stage, "undecided"));
+        },
+    );
+}
+
+#[test]
+fn a_blocked_tool_does_not_run_whatever_form_the_blocking_has() {
+    on_all(
+        || bash(&["touch deny", "touch block", "touch raw", "touch fine"]),
+        async |stage| {
+            let options = stage
+                .options()
+                .allowed_tools(["Bash"])
+                .on(PreToolUse, |call, _| async move {
+                    match command_of(call.tool_input.as_ref()).as_str() {
+                        "touch deny" => PreToolUseAnswer::deny("not here"),
+                        "touch block" => PreToolUseAnswer::block("nor this"),
+                        _ => PreToolUseAnswer::new(),
+                    }
+                })
+                .on(AnyEvent::named("PreToolUse"), |input, _| async move {
+                    if input.json.as_str().contains("touch raw") {
+                        RawAnswer::new().block("nor this one")
+                    } else {
+                        RawAnswer::new()
+                    }
+                });
+            let outcome = one_turn(options).await;
+            assert_eq!(outcome.text, "Done.");
+            for name in ["deny", "block", "raw"] {
+                assert!(!is_made(&stage, name), "{name}");
+            }
+            assert!(is_made(&stage, "fine"));
+            for reason in ["not here", "nor this", "nor this one"] {
+                assert!(model_was_told(&stage, reason), "{reason}");
+            }
+        },
+    );
+}
+
+#[test]
+fn a_hook_that_stops_the_turn_keeps_the_tool_from_running() {
+    on_both(touching, async |stage| {
+        let options = stage
+            .options()
+            .allowed_tools(["Bash"])
+            .on(PreToolUse, |_, _| async { PreToolUseAnswer::new().stop("enough") });
+        let outcome = one_turn(options).await;
+        let reason = outcome.result.terminal_reason.unwrap();
+        assert_eq!(reason.as_str(), "hook_stopped");
+        assert!(!is_made(&stage, "made"));
+    });
+}
+
+#[test]
+fn a_hook_changes_the_input_of_a_tool() {
+    on_both(touching, async |stage| {
+        let options = stage.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
+            PreToolUseAnswer::new().updated_input(json!({"command": "touch other"}))
+        });
+        one_turn(options).await;
+        assert!(is_made(&stage, "other"));
+        assert!(!is_made(&stage, "made"));
+    });
+}
+
+#[test]
+fn an_asynchronous_answer_lets_everything_go_on() {
+    on_both(touching, async |stage| {
+        let limit = Duration::from_secs(1);
+        let options = stage
+            .options()
+            .allowed_tools(["Bash"])
+            .on(PreToolUse, move |_, _| async move { PreToolUseAnswer::run_async(limit) })
+            .on(PostToolUse, move |_, _| async move { PostToolUseAnswer::run_async(limit) });
+        assert_eq!(one_turn(options).await.text, "Done.");
+        assert!(is_made(&stage, "made"));
+    });
+}
+
+#[test]
+fn a_hook_is_asked_about_what_its_pattern_fits() {
+    on_all(touching, async |stage| {
+        let asked = Notes::new();
+        let mut options = stage.options().allowed_tools(["Bash"]);
+        for pattern in ["Bash", "Write|Edit", "Write|Bash"] {
+            let asked = asked.clone();
+            options = options.on(PreToolUse::matching(pattern), move |_, _| {
+                asked.add(pattern);
+                async {}
+            });
+        }
+        let contexts = Notes::new();
+        let (notes, told) = (asked.clone(), contexts.clone());
+        options = options.on(PreToolUse, move |call, context| {
+            notes.add("none");
+            told.add((call.tool_name, context));
+            async {}
+        });
+        one_turn(options).await;
+        let mut asked = asked.all();
+        asked.sort_unstable();
+        assert_eq!(asked, ["Bash", "Write|Bash", "none"]);
+        let [(tool, context)] = contexts.all().try_into().unwrap();
+        assert_eq!(tool.as_deref(), Some("Bash"));
+        assert_eq!(context.callback_id.as_str(), "hook_3");
+        assert!(context.session_id.is_some() && context.tool_use_id.is_some());
+        assert!(!context.request_id.as_str().is_empty() && !context.cancel.is_cancelled());
+        assert!(is_made(&stage, "made"));
+    });
+}
+
+#[test]
+fn what_a_hook_says_after_a_tool_reaches_the_model() {
+    on_both(
+        || bash(&["echo out", "exit 3"]),
+        async |stage| {
+            let failed = Notes::new();
+            let notes = failed.clone();
+            let options = stage
+                .options()
+                .allowed_tools(["Bash"])
+                .on(PostToolUse::matching("Bash"), |call, _| async move {
+                    let gave = call.tool_response.map(|json| json.to_string()).unwrap_or_default();
+                    assert!(gave.contains("out"), "{gave}");
+                    PostToolUseAnswer::block("That was wrong.").additional_context("It is noon.")
+                })
+                .on(PostToolUseFailure, move |call, _| {
+                    notes.add(call.error.unwrap_or_default());
+                    async {}
+                });
+            one_turn(options).await;
+            assert!(model_was_told(&stage, "It is noon."));
+            assert!(model_was_told(&stage, "That was wrong."));
+            assert_eq!(failed.len(), 1, "{:?}", failed.all());
+        },
+    );
+}
+
+#[test]
+fn a_prompt_can_be_added_to_and_blocked() {
+    let script = || Script::new().otherwise([Reply::text("Hello.")]);
+    on_both(script, async |stage| {
+        let options = stage.options().on(UserPromptSubmit, |prompt, _| async move {
+            match prompt.prompt.as_deref() {
+                Some("secret") => UserPromptSubmitAnswer::block("not today"),
+                _ => UserPromptSubmitAnswer::new().additional_context("It is noon."),
+            }
+        });
+        let session = start(options).await;
+        turn(&session, "secret").await;
+        assert!(!model_was_told(&stage, "secret"));
+        assert_eq!(turn(&session, "hello").await.text, "Hello.");
+        assert!(model_was_told(&stage, "It is noon."));
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_stop_hook_makes_the_model_go_on() {
+    let script = || Script::new().otherwise([Reply::text("Hello.")]);
+    on_both(script, async |stage| {
+        let options = stage.options().on(Stop, |stop, _| async move {
+            if stop.stop_hook_active == Some(true) {
+                StopAnswer::new()
+            } else {
+                StopAnswer::block("say it again")
+            }
+        });
+        let outcome = one_turn(options).await;
+        assert_eq!(outcome.result.num_turns.unwrap().as_u64(), Some(2));
+        assert!(model_was_told(&stage, "say it again"));
+    });
+}
+
+#[test]
+fn the_start_and_the_end_of_a_subagent_are_told() {
+    let script = || {
+        let input = json!({"description": "Greet", "prompt": "greet the world",
+                           "subagent_type": "general-purpose", "run_in_background": false});
+        Script::new()
+            .when("greet the world", [Reply::text("Greeted.")])
+            .otherwise([Reply::tool("Agent", input), Reply::text("Done.")])
+    };
+    on_both(script, async |stage| {
+        let told = Notes::new();
+        let (starts, stops) = (told.clone(), told.clone());
+        let options = stage
+            .options()
+            .on(SubagentStart, move |_, _| {
+                starts.add("start");
+                async {}
+            })
+            .on(SubagentStop, move |_, _| {
+                stops.add("stop");
+                async {}
+            });
+        one_turn(options).await;
+        assert_eq!(told.all(), ["start", "stop"]);
+    });
+}
+
+#[test]
+fn two_hooks_run_at_the_same_time_and_delay_no_operation() {
+    on_both(touching, async |stage| {
+        let (meeting, entered) = (Arc::new(Barrier::new(3)), Notes::new());
+        let mut options = stage.options().allowed_tools(["Bash"]);
+        for name in ["first", "second"] {
+            let (meeting, entered) = (meeting.clone(), entered.clone());
+            options = options.on(PreToolUse, move |_, _| {
+                let meeting = meeting.clone();
+                entered.add(name);
+                async move { drop(meeting.wait().await) }
+            });
+        }
+        let session = start(options).await;
+        let running = session.send("run it").await.unwrap();
+        until("both are asked", || entered.len() == 2).await;
+        session.mcp_status().await.unwrap();
+        assert!(!is_made(&stage, "made"));
+        meeting.wait().await;
+        assert_eq!(running.finish().await.unwrap().text, "Done.");
+        assert!(is_made(&stage, "made"));
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn forty_calls_in_one_answer_are_forty_hooks() {
+    let script = || {
+        let read = |reply: Reply, number| {
+            reply.and_tool("Read", json!({"file_path": format!("notes{number}.txt")}))
+        };
+        let reads = (0..40).fold(Reply::new(), read);
+        Script::new().otherwise([reads, Reply::text("Done.")])
+    };
+    on_both(script, async |stage| {
+        let asked = Notes::new();
+        let notes = asked.clone();
+        let options = stage.options().on(PreToolUse::matching("Read"), move |call, _| {
+            notes.add(call.tool_use_id.map(|id| id.to_string()));
+            async { PreToolUseAnswer::deny("no") }
+        });
+        assert_eq!(one_turn(options).await.text, "Done.");
+        let mut asked = asked.all();
+        asked.sort();
+        asked.dedup();
+        assert_eq!(asked.len(), 40);
+        let last = stage.api().requests().into_iter().last().unwrap();
+        assert_eq!(last.tool_results().len(), 40);
+    });
+}
+
+#[test]
+fn a_query_has_hooks_too() {
+    on_both(
+        || bash(&["touch denied", "touch fine"]),
+        async |stage| {
+            let options =
+                stage.options().allowed_tools(["Bash"]).on(PreToolUse, |call, _| async move {
+                    if command_of(call.tool_input.as_ref()).contains("denied") {
+                        PreToolUseAnswer::deny("no")
+                    } else {
+                        PreToolUseAnswer::new()
+                    }
+                });
+            let collected = query("run it", options).await.unwrap().collect().await;
+            assert!(collected.error.is_none(), "{:?}", collected.error);
+            assert!(!is_made(&stage, "denied"));
+            assert!(is_made(&stage, "fine"));
+        },
+    );
+}
+
+#[test]
+fn a_raw_hook_gets_its_input_as_it_came_and_any_field_goes_out() {
+    on_both(
+        || Script::new().otherwise([calls(&["echo hi"]), Reply::text("Done.")]),
+        async |stage| {
+            let batches = Notes::new();
+            let notes = batches.clone();
+            let options = stage.options().allowed_tools(["Bash"]).on(
+                AnyEvent::named("PostToolBatch"),
+                move |input, _| {
+                    notes.add(input);
+                    async { RawAnswer::json(Json::from(json!({"suppressOutput": true}))) }
+                },
+            );
+            assert_eq!(one_turn(options).await.text, "Done.");
+            let batches = batches.all();
+            assert_eq!(batches.len(), 1);
+            assert_eq!(batches[0].event, "PostToolBatch");
+            assert!(batches[0].json.as_str().contains("\"hook_event_name\":\"PostToolBatch\""));
+        },
+    );
+}

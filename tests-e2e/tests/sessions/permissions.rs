@@ -1,0 +1,267 @@
+//! Whether tools may run: the permission callback, and the model's questions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use claude_agent_kit::permission::{
+    PermissionBehavior, PermissionDestination, PermissionRule, PermissionUpdate, RulesUpdate,
+};
+use claude_agent_kit::{Answers, BoxError, Permission, WarningCode};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use serde_json::json;
+use tokio::sync::Barrier;
+
+use crate::play::{
+    Notes, bash, calls, command_of, is_made, model_was_told, on_both, one_turn, start, touching,
+    turn,
+};
+use crate::support::{in_time, noting, on_all, until};
+
+#[test]
+fn a_permission_is_given_refused_or_given_for_something_else() {
+    on_all(
+        || bash(&["touch allowed", "touch denied", "touch changed"]),
+        async |stage| {
+            let asked = Notes::new();
+            let notes = asked.clone();
+            let options = stage.options().can_use_tool(move |request, context| {
+                let command = command_of(Some(&request.input));
+                notes.add((request, context));
+                async move {
+                    match command.as_str() {
+                        "touch allowed" => Permission::allow(),
+                        "touch changed" => {
+                            Permission::allow().with_input(json!({"command": "touch other"}))
+                        }
+                        _ => Permission::deny("not on a Friday"),
+                    }
+                }
+            });
+            let outcome = one_turn(options).await;
+            assert_eq!(outcome.text, "Done.");
+            assert!(is_made(&stage, "allowed") && is_made(&stage, "other"));
+            assert!(!is_made(&stage, "denied") && !is_made(&stage, "changed"));
+            assert!(model_was_told(&stage, "not on a Friday"));
+            assert_eq!(outcome.result.permission_denials.as_slice().len(), 1);
+            let asked = asked.all();
+            assert_eq!(asked.len(), 3);
+            for (request, context) in asked {
+                assert_eq!(request.tool_name, "Bash");
+                assert_eq!(request.description.as_deref(), Some("Run it"));
+                assert!(request.tool_use_id.is_some() && request.session_id.is_some());
+                assert_eq!(context.tool_use_id, request.tool_use_id);
+                assert!(!request.suggestions.is_empty());
+                assert!(request.raw.starts_with(b"{"));
+            }
+        },
+    );
+}
+
+#[test]
+fn updated_permissions_are_in_force_for_the_next_call() {
+    on_both(
+        || bash(&["touch one", "touch two"]),
+        async |stage| {
+            let asked = Notes::new();
+            let notes = asked.clone();
+            let options = stage.options().can_use_tool(move |_, _| {
+                notes.add(());
+                let mut rule = PermissionRule::default();
+                "Bash".clone_into(&mut rule.tool_name);
+                rule.rule_content = Some("touch:*".to_owned());
+                let mut update = RulesUpdate::default();
+                update.rules = vec![rule].into();
+                update.behavior = Some(PermissionBehavior::Allow);
+                update.destination = Some(PermissionDestination::Session);
+                async { Permission::allow().with_permissions([PermissionUpdate::AddRules(update)]) }
+            });
+            one_turn(options).await;
+            assert!(is_made(&stage, "one") && is_made(&stage, "two"));
+            assert_eq!(asked.len(), 1);
+        },
+    );
+}
+
+#[test]
+fn a_denial_can_end_the_turn() {
+    let script = || {
+        Script::new()
+            .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
+            .when("again", [Reply::text("yes")])
+    };
+    on_both(script, async |stage| {
+        let options = stage
+            .options()
+            .can_use_tool(|_, _| async { Permission::deny("stop it").and_interrupt() });
+        let session = start(options).await;
+        assert_ne!(turn(&session, "run it").await.text, "Done.");
+        assert!(!is_made(&stage, "made"));
+        assert_eq!(turn(&session, "again").await.text, "yes");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn several_permissions_are_asked_for_and_answered_at_the_same_time() {
+    let script = || {
+        let fetch = |reply: Reply, name| {
+            reply.and_tool(
+                "WebFetch",
+                json!({"url": format!("http://127.0.0.1:1/{name}"), "prompt": "x"}),
+            )
+        };
+        let fetches = ["one", "two", "three"].into_iter().fold(Reply::new(), fetch);
+        Script::new().otherwise([fetches, Reply::text("Done.")])
+    };
+    on_both(script, async |stage| {
+        // Nobody passes before all three are there.
+        let meeting = Arc::new(Barrier::new(3));
+        let options = stage.options().can_use_tool(move |_, _| {
+            let meeting = meeting.clone();
+            async move {
+                meeting.wait().await;
+                Permission::deny("all were here")
+            }
+        });
+        let outcome = one_turn(options).await;
+        assert_eq!(outcome.text, "Done.");
+        assert_eq!(outcome.result.permission_denials.as_slice().len(), 3);
+    });
+}
+
+#[test]
+fn a_callback_that_fails_denies() {
+    let commands = ["touch error", "touch panic", "touch never", "touch fine"];
+    on_both(
+        || bash(&commands),
+        async |stage| {
+            let options = stage
+                .options()
+                .permission_timeout(Duration::from_millis(150))
+                .can_use_tool(|request, _| async move {
+                    match command_of(Some(&request.input)).as_str() {
+                        "touch error" => Err::<_, BoxError>("the database is gone".into()),
+                        "touch panic" => panic!("as the test wants it"),
+                        "touch never" => std::future::pending().await,
+                        _ => Ok(Permission::allow()),
+                    }
+                });
+            let (options, warnings) = noting(options);
+            assert_eq!(one_turn(options).await.text, "Done.");
+            for command in &commands[..3] {
+                assert!(!is_made(&stage, &command[6..]), "{command}");
+            }
+            assert!(is_made(&stage, "fine"));
+            let expected = [
+                WarningCode::CallbackFailed,
+                WarningCode::CallbackFailed,
+                WarningCode::CallbackTimedOut,
+            ];
+            assert_eq!(*warnings.lock().unwrap(), expected);
+        },
+    );
+}
+
+#[test]
+fn without_a_callback_nothing_that_needs_a_permission_runs() {
+    on_both(touching, async |stage| {
+        assert_eq!(one_turn(stage.options()).await.text, "Done.");
+        assert!(!is_made(&stage, "made"));
+        // Somebody asks although nobody was announced: that is denied, and not left open.
+        let options = stage.options().permission_prompt_tool("stdio");
+        let (options, warnings) = noting(options);
+        let session = start(options).await;
+        turn(&session, "run it").await;
+        assert!(!is_made(&stage, "made"));
+        assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackFailed]);
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_interrupt_while_a_permission_waits_cancels_the_callback() {
+    let script = || {
+        Script::new()
+            .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
+            .when("again", [Reply::text("yes")])
+    };
+    on_all(script, async |stage| {
+        let (asked, cancelled) = (Notes::new(), Notes::new());
+        let (entered, fired) = (asked.clone(), cancelled.clone());
+        let options = stage.options().can_use_tool(move |_, context| {
+            entered.add(());
+            let fired = fired.clone();
+            async move {
+                context.cancel.cancelled().await;
+                fired.add(());
+                Permission::allow()
+            }
+        });
+        let (options, warnings) = noting(options);
+        let session = start(options).await;
+        let running = session.send("run it").await.unwrap();
+        until("the callback is asked", || asked.len() == 1).await;
+        session.interrupt().await.unwrap();
+        assert!(in_time(running.finish()).await.unwrap().result.is_error());
+        until("the token has fired", || cancelled.len() == 1).await;
+        assert_eq!(turn(&session, "again").await.text, "yes");
+        assert!(!is_made(&stage, "made"));
+        // What the CLI withdrew is no failure.
+        assert!(warnings.lock().unwrap().is_empty());
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_blocking_permission_callback_may_block() {
+    on_both(touching, async |stage| {
+        let options = stage.options().can_use_tool_blocking(|_, _| {
+            std::thread::sleep(Duration::from_millis(1_100));
+            Permission::allow()
+        });
+        let (options, warnings) = noting(options);
+        one_turn(options).await;
+        assert!(is_made(&stage, "made"));
+        assert!(warnings.lock().unwrap().is_empty());
+    });
+}
+
+fn asking() -> Script {
+    let input = json!({"questions": [{
+        "question": "Which colour?", "header": "Colour", "multiSelect": false,
+        "options": [{"label": "Red", "description": "Warm"},
+                    {"label": "Blue", "description": "Cold"}],
+    }]});
+    Script::new().otherwise([Reply::tool("AskUserQuestion", input), Reply::text("Done.")])
+}
+
+#[test]
+fn the_answers_of_the_user_reach_the_model() {
+    on_both(asking, async |stage| {
+        let options = stage.options().ask_user(|questions, _| async move {
+            questions.iter().fold(Answers::new(), |answers, question| {
+                answers.choose(question, &question.options[1].label)
+            })
+        });
+        assert_eq!(one_turn(options).await.text, "Done.");
+        let last = stage.api().requests().into_iter().last().unwrap();
+        let results = serde_json::to_string(&last.tool_results()).unwrap();
+        assert!(results.contains("Blue") && !results.contains("Red"), "{results}");
+    });
+}
+
+#[test]
+fn the_model_cannot_ask_where_nobody_answers() {
+    on_both(asking, async |stage| {
+        let offers = || {
+            let last = stage.api().requests().into_iter().last().unwrap();
+            last.tool_names().contains(&"AskUserQuestion".to_owned())
+        };
+        let options = stage.options().can_use_tool(|_, _| async { Permission::allow() });
+        one_turn(options.clone()).await;
+        assert!(!offers());
+        one_turn(options.ask_user(|_, _| async { Answers::decline("nobody is there") })).await;
+        assert!(offers());
+        assert!(model_was_told(&stage, "nobody is there"));
+    });
+}

@@ -1,0 +1,141 @@
+//! What the tests of sessions share.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+
+use claude_agent_kit::{Item, Json, Messages, Options, Session, TurnOutcome};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_wire::Body;
+use serde_json::json;
+use tests_e2e::stage::Stage;
+
+use crate::support::{in_time, real, run};
+
+/// Plays the same in memory and on the real CLI.
+pub(crate) fn on_both<F: Future<Output = ()>>(
+    script: impl Fn() -> Script,
+    play: impl Fn(Stage) -> F,
+) {
+    run(async {
+        play(Stage::in_memory(script()).await.unwrap()).await;
+        play(Stage::real(script(), real()).await.unwrap()).await;
+    });
+}
+
+/// Plays in memory.
+pub(crate) fn in_memory<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Stage) -> F) {
+    run(async { play(Stage::in_memory(script).await.unwrap()).await });
+}
+
+/// A model that runs these commands, all in one answer, and then is done.
+pub(crate) fn bash(commands: &[&str]) -> Script {
+    Script::new().otherwise([calls(commands), Reply::text("Done.")])
+}
+
+/// An answer that calls Bash with each of these commands.
+pub(crate) fn calls(commands: &[&str]) -> Reply {
+    let call = |reply: Reply, command: &&str| {
+        reply.and_tool("Bash", json!({"command": command, "description": "Run it"}))
+    };
+    commands.iter().fold(Reply::new(), call)
+}
+
+/// A model that touches the file `made`.
+pub(crate) fn touching() -> Script {
+    bash(&["touch made"])
+}
+
+/// Whether there is such a file in the project.
+pub(crate) fn is_made(stage: &Stage, name: &str) -> bool {
+    stage.project().join(name).exists()
+}
+
+/// The command of a call of Bash.
+pub(crate) fn command_of(input: Option<&Json>) -> String {
+    let input: serde_json::Value = input.and_then(|input| input.parse().ok()).unwrap_or_default();
+    input["command"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Starts a session.
+pub(crate) async fn start(options: Options) -> Session {
+    in_time(Session::start(options)).await.unwrap()
+}
+
+/// Sends a prompt and waits for its result.
+pub(crate) async fn turn(session: &Session, prompt: &str) -> TurnOutcome {
+    let turn = session.send(prompt).await.unwrap();
+    in_time(turn.finish()).await.unwrap()
+}
+
+/// One session with one turn.
+pub(crate) async fn one_turn(options: Options) -> TurnOutcome {
+    let session = start(options).await;
+    let outcome = turn(&session, "run it").await;
+    session.stop().await.unwrap();
+    outcome
+}
+
+/// A list that callbacks write to.
+#[derive(Debug)]
+pub(crate) struct Notes<T>(Arc<Mutex<Vec<T>>>);
+
+impl<T> Clone for Notes<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: Clone> Notes<T> {
+    pub(crate) fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    pub(crate) fn add(&self, note: T) {
+        self.0.lock().unwrap().push(note);
+    }
+
+    pub(crate) fn all(&self) -> Vec<T> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+}
+
+/// The type of a message, or `warning`.
+pub(crate) fn kind(item: &Item) -> String {
+    match item {
+        Item::Message(message) => message.body.kind().unwrap_or("?").to_owned(),
+        Item::Warning(_) => "warning".to_owned(),
+    }
+}
+
+/// Reads until there is an item like this.
+pub(crate) async fn find(messages: &mut Messages, wanted: impl Fn(&Item) -> bool) -> Item {
+    in_time(async {
+        loop {
+            let item = messages.next().await.expect("the stream ended").unwrap();
+            if wanted(&item) {
+                return item;
+            }
+        }
+    })
+    .await
+}
+
+/// Whether it is a result.
+pub(crate) fn is_result(item: &Item) -> bool {
+    item.message().is_some_and(|message| matches!(message.body, Body::Result(_)))
+}
+
+/// Whether it is a piece of an answer.
+pub(crate) fn is_piece(item: &Item) -> bool {
+    let raw = item.message().and_then(|message| message.raw_str().map(str::to_owned));
+    raw.is_some_and(|raw| raw.contains("content_block_delta"))
+}
+
+/// Whether the model has been told this.
+pub(crate) fn model_was_told(stage: &Stage, text: &str) -> bool {
+    stage.api().requests().iter().any(|request| request.body.to_string().contains(text))
+}
