@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use claude_agent_kit::{MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
 use tests_e2e::scenario::SCENARIOS;
 
 /// The families of the specification and how many requirements each has.
@@ -91,4 +92,83 @@ fn exists(test: &str) -> bool {
     let (file, name) = rest.split_once("::").unwrap();
     let source = fs::read_to_string(root().join(folder).join(format!("{file}.rs")));
     source.is_ok_and(|source| source.contains(&format!("fn {name}(")))
+}
+
+fn text_of(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn the_readme_has_what_people_look_for() {
+    let readme = text_of("README.md");
+    for part in [
+        "cargo run --example quickstart",
+        "cargo xtask test",
+        "## Platforms",
+        "| | query | session |",
+        "## What counts as success",
+        "is_error",
+        "strict_exit_status",
+        "## Troubleshooting",
+        "EmptyOutput",
+        "login_missing",
+        "UnsupportedCliVersion",
+        "on_stderr",
+    ] {
+        assert!(readme.contains(part), "README.md does not say {part}");
+    }
+}
+
+#[test]
+fn the_documents_name_the_minimum_versions() {
+    for path in
+        ["README.md", "docs/cli-versions.md", "crates/claude-agent-kit/src/guide/processes.md"]
+    {
+        let text = text_of(path);
+        for version in [MINIMUM_VERSION, MINIMUM_FOR_PRINT_MODE] {
+            assert!(text.contains(&format!("| {version} |")), "{path} does not name {version}");
+        }
+    }
+}
+
+/// The variants of an enum, as they stand in its source.
+fn variants(path: &str, name: &str) -> Vec<String> {
+    let source = text_of(path);
+    let (_, body) = source.split_once(&format!("pub enum {name} {{\n")).unwrap();
+    let (body, _) = body.split_once("\n}").unwrap();
+    let words = body.lines().filter_map(|line| line.trim().strip_suffix(','));
+    words.filter(|word| word.chars().all(char::is_alphanumeric)).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_guide_tells_of_every_error_and_every_warning() {
+    let guide = text_of("crates/claude-agent-kit/src/guide/errors.md");
+    for (file, name) in [("error", "ErrorKind"), ("warning", "WarningCode")] {
+        let variants = variants(&format!("crates/claude-agent-kit/src/{file}.rs"), name);
+        assert!(variants.len() > 10, "{variants:?}");
+        for variant in variants {
+            assert!(
+                guide.contains(&format!("\n| `{variant}` |")),
+                "the guide does not tell what to do about {name}::{variant}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_example_is_told_of_and_run_by_the_test_command() {
+    let (readme, steps) = (text_of("README.md"), text_of("tests-e2e/src/bin/xtask/checks.rs"));
+    let mut count = 0;
+    for entry in fs::read_dir(root().join("examples")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        assert!(readme.contains(&format!("| `{name}` |")), "README.md does not tell of {name}");
+        let step = format!("\"--example\", \"{name}\"");
+        assert!(steps.contains(&step), "`cargo xtask test` does not run {name}");
+        count += 1;
+    }
+    assert!(count > 5, "{count}");
 }

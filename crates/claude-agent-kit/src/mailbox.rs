@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use claude_wire::Json;
+use claude_wire::id::MessageId;
 use claude_wire::session::{Event, Waiter};
 use tokio::sync::oneshot;
 
@@ -48,6 +49,8 @@ pub(crate) struct Reply {
     pub(crate) waiter: Waiter,
     /// What was asked, for an error.
     pub(crate) operation: String,
+    /// The message that is sent, if it is one.
+    pub(crate) turn: Option<MessageId>,
     pub(crate) sender: oneshot::Sender<Result<Done>>,
 }
 
@@ -78,9 +81,11 @@ impl Mailbox {
         event: impl FnOnce(Waiter) -> Event,
     ) -> std::result::Result<Pending, Closed> {
         let (sender, receiver) = oneshot::channel();
+        let operation = operation.into();
+        let message = turn.as_ref().map(|slot| slot.id.clone());
         let waiter = self.post(|waiter| Note {
             event: event(waiter),
-            reply: Some(Reply { waiter, operation: operation.into(), sender }),
+            reply: Some(Reply { waiter, operation, turn: message, sender }),
             turn,
         })?;
         Ok(Pending { waiter, receiver, mailbox: self.clone(), done: false })

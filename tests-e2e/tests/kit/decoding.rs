@@ -1,7 +1,5 @@
 //! What a query makes of lines that are none, too long or unfinished.
 
-use std::process::Command;
-
 use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{ErrorKind, WarningCode, query};
 use claude_agent_testkit::sim::{Faults, Trouble};
@@ -9,7 +7,7 @@ use claude_wire::Body;
 use tests_e2e::stage::processes::exists;
 
 use crate::support::{
-    HOST, SIM, ask, codes, count, error_of, faulty, faulty_process, kind_of, kinds, noting, run,
+    SIM, ask, codes, count, error_of, faulty, faulty_process, host, kind_of, kinds, noting, run,
 };
 
 const MIB: usize = 1024 * 1024;
@@ -122,14 +120,6 @@ fn a_line_over_the_limit_ends_the_query() {
     });
 }
 
-/// What a host of its own tells of a line of this size.
-fn long_line(size: &str) -> String {
-    let output = Command::new(HOST).args(["long-line", SIM, size]).output().unwrap();
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{complaints}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
 /// Twice the limit, and what a process takes that does anything at all.
 const MOST_MEMORY: usize = 2 * 64 * MIB + 16 * MIB;
 
@@ -141,14 +131,14 @@ fn grown(told: &str) -> usize {
 
 #[test]
 fn a_line_of_60_mib_arrives_and_takes_less_than_twice_the_limit() {
-    let told = long_line("60mb");
+    let told = host(&["long-line", SIM, "60mb"]);
     assert!(told.starts_with(&format!("ended; longest {};", 60 * MIB)), "{told}");
     assert!(grown(&told) < MOST_MEMORY, "{told}");
 }
 
 #[test]
 fn a_line_of_65_mib_is_the_defined_error_and_takes_no_more_memory() {
-    let told = long_line("65mb");
+    let told = host(&["long-line", SIM, "65mb"]);
     assert!(told.starts_with(&format!("LineTooLong Some({})", 65 * MIB)), "{told}");
     assert!(grown(&told) < MOST_MEMORY, "{told}");
 }

@@ -1,21 +1,20 @@
 //! Whatever becomes of the host's side, no process is left.
 
+use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use claude_agent_kit::query;
+use claude_agent_kit::transport::Exit;
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::{exists, marked, wait_until};
 
-use crate::support::{HOST, LIMIT, SHORT, SIM, hello, real, run, until};
+use crate::support::{Fake, HANDSHAKE, HOST, LIMIT, SHORT, SIM, hello, host, real, run, until};
 
 /// Drops a query at every step of its life, in a host of its own that counts its children.
 fn at_every_step(runtime: &str) {
-    let output = Command::new(HOST).args(["drops", SIM, runtime]).output().unwrap();
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{complaints}");
-    let steps: usize = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+    let steps: usize = host(&["drops", SIM, runtime]).trim().parse().unwrap();
     assert!(steps > 10, "a query of {steps} steps is none");
 }
 
@@ -97,7 +96,7 @@ fn sleeping() -> Script {
 }
 
 /// A host of its own in the middle of a turn.
-fn host(stage: &Stage, mark: &str) -> Child {
+fn host_mid_turn(stage: &Stage, mark: &str) -> Child {
     Command::new(HOST)
         .arg("turn")
         .env_clear()
@@ -114,7 +113,7 @@ fn host(stage: &Stage, mark: &str) -> Child {
 /// Kills a host while its CLI runs a tool, and waits for everything that it started to end.
 async fn kill_mid_turn(stage: Stage) {
     let mark = stage.root().to_string_lossy().into_owned();
-    let mut host = host(&stage, &mark);
+    let mut host = host_mid_turn(&stage, &mark);
     let started = stage.project().join("started");
     until("the tool runs", || started.exists() || host.try_wait().unwrap().is_some()).await;
     assert!(started.exists(), "the host ended before its tool ran");
@@ -149,5 +148,32 @@ fn dropping_the_start_itself_leaves_nothing() {
             }
         }
         until("all of them end", || marked("KIT_MARK", &mark).is_empty()).await;
+    });
+}
+
+#[test]
+fn a_turn_that_is_closed_is_interrupted_first_and_then_the_input_is_closed() {
+    run(async {
+        let fake = Fake::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'; cat > log; exit 6"));
+        let mut stream = query("hello", fake.options()).await.unwrap();
+        stream.next().await.unwrap().unwrap();
+        assert_eq!(stream.close().await, Some(Exit::Code(6)), "it ended by itself");
+        let log = fs::read_to_string(fake.beside("log")).unwrap();
+        assert!(log.contains("\"subtype\":\"interrupt\""), "{log}");
+    });
+}
+
+#[test]
+fn sigterm_comes_first_so_that_a_cli_can_clean_up() {
+    run(async {
+        let cleans = "trap 'echo cleaned > log; exit 7' TERM";
+        let loops = "while :; do sleep 0.05; done";
+        let fake = Fake::new(&format!("{cleans}\n{HANDSHAKE} echo '{{\"type\":\"x\"}}'; {loops}"));
+        let mut stream = query("hello", fake.options().exit_grace(SHORT)).await.unwrap();
+        stream.next().await.unwrap().unwrap();
+        let pid = stream.pid().unwrap();
+        drop(stream);
+        until("it ends and is reaped", || !exists(pid)).await;
+        assert_eq!(fs::read_to_string(fake.beside("log")).unwrap(), "cleaned\n");
     });
 }

@@ -3,8 +3,8 @@
 use std::fs;
 
 use claude_agent_kit::{ErrorKind, Json, Options, login_missing, query};
-use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_wire::message::{Accumulator, ResultSubtype, Update};
+use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
+use claude_wire::message::{Accumulator, ResultSubtype, TerminalReason, Update};
 use serde_json::{Value, json};
 use tests_e2e::stage::Stage;
 
@@ -279,17 +279,26 @@ fn an_answer_that_fits_the_schema_is_in_the_result() {
 fn a_prompt_of_8_mib_arrives_whole() {
     let prompt = format!("begin {} end", "x".repeat(8 * 1024 * 1024));
     on_all(hello, async |stage| {
-        let collected = ask(prompt.as_str(), stage.options()).await;
+        // The real CLI itself refuses what no model could read.
+        let options = stage.options().env("CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE", "100000000");
+        let collected = ask(prompt.as_str(), options).await;
         assert_clean(&collected);
         let requests = stage.api().requests();
-        let told: Vec<String> = requests.iter().flat_map(|request| request.prompts()).collect();
-        let seen: Vec<(usize, &str)> =
-            told.iter().map(|text| (text.len(), text.get(..200).unwrap_or(text))).collect();
-        assert!(
-            told.iter().any(|text| text.contains(&prompt)),
-            "{seen:?} {:?}",
-            collected.result()
-        );
+        let told: Vec<String> = requests.iter().flat_map(ApiRequest::prompts).collect();
+        let arrived = told.iter().any(|text| text.contains(&prompt));
+        assert!(arrived, "{:?}", collected.result().unwrap().result);
+    });
+}
+
+#[test]
+fn a_prompt_that_no_model_could_read_is_an_error_result_of_the_real_cli() {
+    run(async {
+        let stage = Stage::real(hello(), real()).await.unwrap();
+        let collected = ask("x".repeat(8 * 1024 * 1024), stage.options()).await;
+        assert_clean(&collected);
+        let result = collected.result().unwrap();
+        assert!(result.is_error() && !login_missing(result));
+        assert_eq!(result.terminal_reason, Some(TerminalReason::BlockingLimit));
     });
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use claude_agent_kit::{Collected, Error, Json, Options, Warning};
+use claude_agent_kit::{Collected, Error, Json, Options};
 
 use crate::support::{Fake, HANDSHAKE, ask, error_of, run};
 
@@ -46,7 +46,11 @@ fn everything(error: &Error) -> String {
 }
 
 fn warnings(collected: &Collected) -> String {
-    collected.warnings().map(|warning: &Warning| format!("{warning} {warning:?} ")).collect()
+    let mut text = String::new();
+    for warning in collected.warnings() {
+        write!(text, "{warning} {warning:?} ").unwrap();
+    }
+    text
 }
 
 #[test]

@@ -124,6 +124,25 @@ pub(crate) fn noting(options: Options) -> (Options, Arc<Mutex<Vec<WarningCode>>>
     (options.on_warning(move |warning| notes.lock().unwrap().push(warning.code())), noted)
 }
 
+/// What a host of its own tells, which must come to a good end in time.
+pub(crate) fn host(arguments: &[&str]) -> String {
+    let mut host = Command::new(HOST)
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Some of them work for a while, on a machine that may have other things to do.
+    let in_time = processes::wait_until(4 * LIMIT, || host.try_wait().unwrap().is_some());
+    if !in_time {
+        host.kill().unwrap();
+    }
+    let output = host.wait_with_output().unwrap();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(in_time && output.status.success(), "{arguments:?}: {complaints}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// A shell script in the place of the CLI.
 pub(crate) struct Fake {
     folder: TempDir,

@@ -11,9 +11,13 @@
 #[path = "../kit/support.rs"]
 mod support;
 
+mod control;
 mod failing_hooks;
 mod hooks;
+mod lifetime;
+mod limits;
 mod permissions;
 mod play;
+mod puppet;
 mod starting_points;
 mod turns;

@@ -226,7 +226,7 @@ impl Driver {
             self.turns.add(slot);
         }
         match &note.event {
-            Event::Forget(waiter) => drop(self.waiters.remove(waiter)),
+            Event::Forget(waiter) => self.forget(*waiter),
             Event::CallbackDone { key, .. } => self.calls.forget(*key),
             Event::Stop(_) => self.stop_asked = true,
             _ => {}
@@ -234,10 +234,21 @@ impl Driver {
         self.tell(note.event);
     }
 
+    fn forget(&mut self, waiter: Waiter) {
+        // A message that nobody waits for any more is not sent and has no turn.
+        if let Some(Reply { turn: Some(turn), .. }) = self.waiters.remove(&waiter) {
+            self.turns.forget(&turn);
+        }
+    }
+
     fn cut_lines(&mut self) {
         let now = self.clock.now();
         while let Some(frame) = self.framer.next_frame() {
             self.machine.handle(event_of(frame), now);
+        }
+        // Output that never ends must not hold up what is due.
+        if self.machine.wake_at().is_some_and(|due| due <= now) {
+            self.machine.handle(Event::Tick, now);
         }
     }
 

@@ -23,6 +23,10 @@ impl Turns {
         self.open.insert(slot.id.clone(), slot);
     }
 
+    pub(super) fn forget(&mut self, id: &MessageId) {
+        self.open.remove(id);
+    }
+
     pub(super) fn begin(&mut self, id: &MessageId, feed: &Feed) {
         if let Some(slot) = self.open.get(id) {
             feed.begin(slot.reader);

@@ -171,7 +171,7 @@ impl Session {
         let resumes = &self.shared.resumes;
         match (self.session_id(), resumes) {
             (_, Resumes::Nothing) => Some(false),
-            (Some(id), Resumes::This(resumed)) => Some(id == *resumed),
+            (Some(id), Resumes::This(original)) => Some(id == *original),
             (Some(id), Resumes::ForkOf(original)) => Some(id != *original),
             (None, _) | (Some(_), Resumes::Latest) => None,
         }

@@ -1,0 +1,278 @@
+//! What the host asks of a running session, on the real CLI.
+
+use std::time::{Duration, Instant};
+
+use claude_agent_kit::{ErrorKind, PermissionMode, Session};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_testkit::sim::{Faults, Trouble};
+use claude_wire::control::HostRequest;
+use claude_wire::id::MessageId;
+use serde_json::json;
+use tests_e2e::stage::Stage;
+
+use crate::play::{calls, is_made, is_piece, on_both, start, turn};
+use crate::support::{hello, in_time, on_all, run, until};
+
+#[test]
+fn an_interrupt_ends_an_answer_that_streams() {
+    let script = || {
+        Script::new()
+            .when("story", [Reply::text("Once upon a time there was").deltas_of(5).hold()])
+            .when("again", [Reply::text("yes")])
+    };
+    on_all(script, async |stage| {
+        let session = start(stage.options().include_partial_messages(true)).await;
+        let mut story = session.send("story").await.unwrap();
+        while !is_piece(&in_time(story.next()).await.unwrap().unwrap()) {}
+        let answer = session.interrupt().await.unwrap();
+        assert!(answer.still_queued.as_slice().is_empty());
+        let outcome = in_time(story.finish()).await.unwrap();
+        assert!(outcome.result.is_error() && outcome.named);
+        assert_eq!(turn(&session, "again").await.text, "yes");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_interrupt_ends_a_tool_that_runs() {
+    let script = || {
+        Script::new()
+            .when("run it", [calls(&["touch begun; sleep 60; touch ended"])])
+            .when("again", [Reply::text("yes")])
+    };
+    on_both(script, async |stage| {
+        let session = start(stage.options().allowed_tools(["Bash"])).await;
+        let running = session.send("run it").await.unwrap();
+        until("the tool runs", || is_made(&stage, "begun")).await;
+        session.interrupt().await.unwrap();
+        assert!(in_time(running.finish()).await.unwrap().result.is_error());
+        assert!(!is_made(&stage, "ended"));
+        assert_eq!(turn(&session, "again").await.text, "yes");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_interrupt_of_an_idle_session_changes_nothing() {
+    on_both(hello, async |stage| {
+        let session = start(stage.options()).await;
+        assert!(session.interrupt().await.unwrap().still_queued.as_slice().is_empty());
+        let outcome = turn(&session, "hello").await;
+        assert!(!outcome.result.is_error());
+        assert_eq!(outcome.text, "Hello.");
+        session.interrupt_all().await.unwrap();
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn another_model_is_asked_from_the_next_request_on() {
+    on_both(hello, async |stage| {
+        let session = start(stage.options()).await;
+        let model = || stage.api().requests().last().unwrap().model().to_owned();
+        turn(&session, "hello").await;
+        let usual = model();
+        let answer = session.set_model("claude-haiku-5-5").await.unwrap();
+        assert_eq!(answer.model.as_deref(), Some("claude-haiku-5-5"));
+        turn(&session, "hello again").await;
+        assert_eq!(model(), "claude-haiku-5-5");
+        session.reset_model().await.unwrap();
+        turn(&session, "and again").await;
+        assert_eq!(model(), usual);
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn in_another_permission_mode_a_tool_runs_that_needed_a_permission() {
+    let script = || {
+        Script::respond_with(|request| {
+            if request.assistant_turns_after_last_prompt() > 0 {
+                return Reply::text("Done.");
+            }
+            let path = request.last_prompt().unwrap_or_default();
+            Reply::tool("Write", json!({"file_path": path.trim(), "content": "one\n"}))
+        })
+    };
+    on_both(script, async |stage| {
+        let session = start(stage.options()).await;
+        let path = |name: &str| stage.project().join(name).to_string_lossy().into_owned();
+        turn(&session, &path("before")).await;
+        assert!(!is_made(&stage, "before"));
+        let answer = session.set_permission_mode(PermissionMode::AcceptEdits).await.unwrap();
+        assert_eq!(answer.mode, Some(PermissionMode::AcceptEdits));
+        turn(&session, &path("after")).await;
+        assert!(is_made(&stage, "after"));
+        session.stop().await.unwrap();
+    });
+}
+
+/// A model that writes over the notes.
+fn changing(stage: &Stage) -> Script {
+    let notes = stage.project().join("notes.txt");
+    Script::new().otherwise([
+        Reply::tool("Read", json!({"file_path": notes})),
+        Reply::tool("Write", json!({"file_path": notes, "content": "after\n"})),
+        Reply::text("Done."),
+    ])
+}
+
+#[test]
+fn files_are_put_back_to_where_they_were() {
+    on_both(hello, async |stage| {
+        let notes = stage.project().join("notes.txt");
+        std::fs::write(&notes, "before\n").unwrap();
+        let text = || std::fs::read_to_string(&notes).unwrap();
+        stage.api().set_script(changing(&stage));
+        let options =
+            stage.options().permission_mode(PermissionMode::AcceptEdits).file_checkpointing(true);
+        let session = start(options).await;
+        let change = session.send("change the notes").await.unwrap();
+        let id = change.message_id().clone();
+        change.finish().await.unwrap();
+        assert_eq!(text(), "after\n");
+        assert_eq!(session.rewind_files(id.clone(), true).await.unwrap().can_rewind, Some(true));
+        assert_eq!(text(), "after\n");
+        session.rewind_files(id, false).await.unwrap();
+        assert_eq!(text(), "before\n");
+        let unknown = MessageId::from("00000000-0000-4000-8000-000000000000");
+        let error = session.rewind_files(unknown, false).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ControlRejected);
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn without_checkpoints_files_cannot_be_put_back() {
+    on_both(hello, async |stage| {
+        let session = start(stage.options()).await;
+        let running = session.send("hello").await.unwrap();
+        let id = running.message_id().clone();
+        running.finish().await.unwrap();
+        let error = session.rewind_files(id, false).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CheckpointingNotEnabled);
+        assert_eq!(error.operation(), Some("rewind_files"));
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_session_tells_of_its_servers_and_its_context() {
+    on_both(hello, async |stage| {
+        let session = start(stage.options()).await;
+        turn(&session, "hello").await;
+        assert!(session.mcp_status().await.unwrap().mcp_servers.as_slice().is_empty());
+        let usage = session.get_context_usage().await.unwrap();
+        assert!(usage.total_tokens.unwrap().as_u64() > Some(0));
+        assert!(!usage.categories.as_slice().is_empty());
+        // These say nothing but that they were done.
+        session.set_max_thinking_tokens(Some(2_000)).await.unwrap();
+        session.stop_task("nothing").await.unwrap();
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn what_the_cli_refuses_is_an_error() {
+    on_both(hello, async |stage| {
+        let session = start(stage.options()).await;
+        let error = session.set_permission_mode("nonsense").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ControlRejected);
+        assert_eq!(error.code(), Some("invalid_mode"));
+        assert_eq!(error.operation(), Some("set_permission_mode"));
+        for error in [
+            session.mcp_reconnect("nobody").await.unwrap_err(),
+            session.mcp_toggle("nobody", true).await.unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::ControlRejected, "{error}");
+        }
+        if stage.program().is_some() {
+            // It was not allowed at the start.
+            let mode = PermissionMode::BypassPermissions;
+            let error = session.set_permission_mode(mode).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ControlRejected, "{error}");
+        }
+        let coffee: HostRequest =
+            serde_json::from_value(json!({"subtype": "make_coffee", "sugar": true})).unwrap();
+        let error = session.request(coffee).await.unwrap_err();
+        assert_eq!((error.kind(), error.operation()), (ErrorKind::Unsupported, Some("make_coffee")));
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_thousand_answers_in_a_row() {
+    on_both(hello, async |stage| {
+        let session = start(stage.options()).await;
+        let real = stage.program().is_some();
+        for _ in 0..if real { 150 } else { 1_000 } {
+            session.mcp_status().await.unwrap();
+        }
+        // As many as may be asked at once, from many tasks.
+        let asking = (0..60).map(|_| {
+            let session = session.clone();
+            tokio::spawn(async move { session.mcp_status().await })
+        });
+        for asked in asking.collect::<Vec<_>>() {
+            asked.await.unwrap().unwrap();
+        }
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_asked_before_the_handshake_waits_for_it() {
+    on_both(hello, async |stage| {
+        let session = Session::open(stage.options()).await.unwrap();
+        assert!(session.server_info().is_none());
+        let running = session.send("hello");
+        let (status, running) = tokio::join!(session.mcp_status(), running);
+        assert!(status.is_ok());
+        assert_eq!(running.unwrap().finish().await.unwrap().text, "Hello.");
+        assert!(session.server_info().is_some());
+        session.ready().await.unwrap();
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_operation_without_an_answer_is_over_when_its_time_is() {
+    let faults = Faults::new().before("control_response/mcp_status", Trouble::Swallow);
+    run(async {
+        let stage = Stage::faulty(hello(), faults).await.unwrap();
+        let session = start(stage.options()).await;
+        let limit = Duration::from_millis(100);
+        let before = Instant::now();
+        let error = session.with_limit(limit).mcp_status().await.unwrap_err();
+        assert!(before.elapsed() >= limit);
+        assert_eq!(error.kind(), ErrorKind::ControlTimeout);
+        assert_eq!(error.operation(), Some("mcp_status"));
+        assert!(error.request_id().is_some());
+        session.mcp_status().await.unwrap();
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn three_thousand_pieces_that_nobody_reads_hold_up_no_operation() {
+    for trouble in [Trouble::Deltas(3_000), Trouble::Messages(10_000)] {
+        run(async {
+            let faults = Faults::new().after("system/init", trouble);
+            let stage = Stage::faulty(hello(), faults).await.unwrap();
+            let options = stage.options().backlog_limits(16 * 1024, 1 << 30);
+            let session = start(options).await;
+            let mut messages = session.messages();
+            let running = session.send("hello").await.unwrap();
+            in_time(session.interrupt()).await.unwrap();
+            in_time(session.mcp_status()).await.unwrap();
+            in_time(running.finish()).await.unwrap();
+            session.stop().await.unwrap();
+            let mut count = 0;
+            while let Some(item) = messages.next().await {
+                item.unwrap();
+                count += 1;
+            }
+            assert!(count >= 3_000, "{count}");
+        });
+    }
+}

@@ -1,0 +1,342 @@
+//! How sessions begin and end.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use claude_agent_kit::hook::PreToolUse;
+use claude_agent_kit::transport::Exit;
+use claude_agent_kit::{ErrorKind, Options, Permission, Session, SessionEvent};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_testkit::sim::{Faults, Trouble};
+use tests_e2e::stage::Stage;
+use tests_e2e::stage::processes::exists;
+
+use crate::play::{Notes, is_piece, kind, on_both, start, touching, turn};
+use crate::puppet;
+use crate::support::{SHORT, SIM, Fake, faulty, hello, in_time, on_all, real, run, until};
+
+/// Compiles only if a handle can be used by anybody anywhere.
+const fn can_go_everywhere<T: Clone + Send + Sync + 'static>() {}
+const _: () = can_go_everywhere::<Session>();
+
+/// All steps from now on.
+pub(crate) async fn steps(session: &Session) -> Vec<SessionEvent> {
+    let mut events = session.events();
+    let mut seen = Vec::new();
+    while let Some(event) = in_time(events.next()).await {
+        seen.push(event);
+    }
+    seen
+}
+
+fn story() -> Script {
+    Script::new().otherwise([Reply::text("Once upon a time there was").deltas_of(5).hold()])
+}
+
+#[test]
+fn when_the_cli_is_killed_everybody_is_told_at_once_and_nothing_is_lost() {
+    run(async {
+        for stage in [
+            Stage::sim_process(story(), SIM).await.unwrap(),
+            Stage::real(story(), real()).await.unwrap(),
+        ] {
+            let session = start(stage.options().include_partial_messages(true)).await;
+            let mut messages = session.messages();
+            let mut running = session.send("story").await.unwrap();
+            while !is_piece(&in_time(running.next()).await.unwrap().unwrap()) {}
+            let pid = session.pid().unwrap();
+            let killed = Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+            assert!(killed.success());
+            // What was asked while it died fails, however the two cross.
+            let asked = in_time(session.mcp_status()).await.unwrap_err();
+            assert!(
+                matches!(asked.kind(), ErrorKind::TransportClosed | ErrorKind::ProcessFailed),
+                "{asked:?}"
+            );
+            let error = in_time(running.finish()).await.unwrap_err();
+            assert_eq!((error.kind(), error.exit()), (ErrorKind::ProcessFailed, Some(Exit::Signal(9))));
+            let last = steps(&session).await.pop();
+            assert!(matches!(last, Some(SessionEvent::Failed(_))), "{last:?}");
+            let mut read = Vec::new();
+            let error = loop {
+                match in_time(messages.next()).await.unwrap() {
+                    Ok(item) => read.push(kind(&item)),
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!(error.kind(), ErrorKind::ProcessFailed);
+            assert!(read.iter().any(|kind| kind == "stream_event"), "{read:?}");
+            assert!(messages.next().await.is_none());
+            assert_eq!(session.stop().await.unwrap_err().kind(), ErrorKind::ProcessFailed);
+            until("it is reaped", || !exists(pid)).await;
+        }
+    });
+}
+
+#[test]
+fn pending_operations_fail_when_the_cli_ends_under_them() {
+    run(async {
+        let (session, mut puppet) = puppet::running(Options::new()).await;
+        let asking: Vec<_> = (0..10)
+            .map(|_| {
+                let session = session.clone();
+                tokio::spawn(async move { session.mcp_status().await })
+            })
+            .collect();
+        for _ in 0..10 {
+            puppet.asked("mcp_status").await;
+        }
+        puppet.exit(Exit::Code(3));
+        for asked in asking {
+            let error = in_time(asked).await.unwrap().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
+            assert_eq!(error.operation(), Some("mcp_status"));
+        }
+        let last = steps(&session).await.pop();
+        assert!(matches!(last, Some(SessionEvent::Failed(_))), "{last:?}");
+        let late = in_time(session.mcp_status()).await.unwrap_err();
+        assert!(matches!(late.kind(), ErrorKind::TransportClosed | ErrorKind::ProcessFailed));
+    });
+}
+
+#[test]
+fn a_crash_in_the_handshake_is_told_to_everybody_who_waits() {
+    run(async {
+        let fake = Fake::new("read -r line; echo 'no licence' >&2; exit 7");
+        let session = Session::open(fake.options()).await.unwrap();
+        let (ready, asked, sent) =
+            in_time(async { tokio::join!(session.ready(), session.mcp_status(), session.send("x")) })
+                .await;
+        let error = ready.unwrap_err();
+        assert_eq!((error.kind(), error.exit()), (ErrorKind::ExitedDuringInit, Some(Exit::Code(7))));
+        assert!(error.stderr_tail().unwrap().contains("no licence"));
+        assert_eq!(asked.unwrap_err().kind(), ErrorKind::NotInitialized);
+        assert!(sent.is_err());
+        let last = steps(&session).await.pop();
+        assert!(matches!(last, Some(SessionEvent::Failed(_))), "{last:?}");
+    });
+}
+
+#[test]
+fn a_handshake_without_an_answer_is_over_when_its_time_is() {
+    run(async {
+        let stage = faulty(Faults::new().before("control_response", Trouble::Hang)).await;
+        // Whoever waits does not wait for the process to end.
+        let options = stage.options().initialize_timeout(SHORT).exit_grace(Duration::from_secs(40));
+        let session = Session::open(options).await.unwrap();
+        let before = Instant::now();
+        let error = in_time(session.ready()).await.unwrap_err();
+        assert!(before.elapsed() < Duration::from_secs(20));
+        assert_eq!((error.kind(), error.limit()), (ErrorKind::InitializeTimeout, Some(SHORT)));
+        let asked = in_time(session.mcp_status()).await.unwrap_err();
+        assert_eq!(asked.kind(), ErrorKind::NotInitialized);
+    });
+}
+
+#[test]
+fn a_handshake_that_is_refused_is_told_at_once() {
+    run(async {
+        let options = Options::new().exit_grace(Duration::from_secs(40));
+        let (session, mut puppet) = puppet::open(options).await;
+        let request = puppet.asked("initialize").await;
+        puppet.refuse(&request, "you are not welcome").await;
+        let error = in_time(session.ready()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InitializeRejected);
+        assert!(error.to_string().contains("you are not welcome"), "{error}");
+        let error = in_time(session.send("hello")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotInitialized, "{error}");
+        puppet.exit(Exit::Code(0));
+        let last = steps(&session).await.pop();
+        assert!(matches!(last, Some(SessionEvent::Failed(_))), "{last:?}");
+    });
+}
+
+#[test]
+fn a_guard_does_not_start_on_a_cli_that_has_none() {
+    run(async {
+        let options = Options::new().on(PreToolUse.fail_closed(), |_, _| async {});
+        let (session, mut puppet) = puppet::open(options).await;
+        let request = puppet.asked("initialize").await;
+        assert_eq!(request["request"]["hooks"]["PreToolUse"][0]["onFailure"], "block");
+        puppet.answer(&request, serde_json::json!({})).await;
+        let error = in_time(session.ready()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InitializeRejected, "{error}");
+    });
+}
+
+#[test]
+fn dropping_the_last_handle_ends_the_cli() {
+    run(async {
+        for stage in [
+            Stage::sim_process(story(), SIM).await.unwrap(),
+            Stage::real(story(), real()).await.unwrap(),
+        ] {
+            let session = start(stage.options().include_partial_messages(true)).await;
+            let pid = session.pid().unwrap();
+            let (other, messages) = (session.clone(), session.messages());
+            let mut running = session.send("story").await.unwrap();
+            drop(session);
+            drop(other);
+            drop(messages);
+            // A turn is a handle too.
+            while !is_piece(&in_time(running.next()).await.unwrap().unwrap()) {}
+            assert!(exists(pid));
+            drop(running);
+            until("it ends and is reaped", || !exists(pid)).await;
+        }
+    });
+}
+
+#[test]
+fn a_session_is_stopped_once_however_often_it_is_asked() {
+    on_all(hello, async |stage| {
+        let session = start(stage.options()).await;
+        turn(&session, "hello").await;
+        let mut events = session.events();
+        assert!(matches!(events.next().await, Some(SessionEvent::Running)));
+        let stops: Vec<_> = (0..8)
+            .map(|_| {
+                let session = session.clone();
+                tokio::spawn(async move { session.stop().await })
+            })
+            .collect();
+        for stopped in stops {
+            assert_eq!(in_time(stopped).await.unwrap().unwrap(), Some(Exit::Code(0)));
+        }
+        assert_eq!(session.stop().await.unwrap(), Some(Exit::Code(0)));
+        assert!(matches!(events.next().await, Some(SessionEvent::Stopping)));
+        assert!(matches!(events.next().await, Some(SessionEvent::Stopped(Some(Exit::Code(0))))));
+        assert!(events.next().await.is_none());
+        for error in [
+            session.send("more").await.unwrap_err(),
+            session.mcp_status().await.unwrap_err(),
+            session.end_input().await.unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::SessionStopped, "{error}");
+        }
+    });
+}
+
+#[test]
+fn dropping_the_future_of_a_stop_does_not_stop_the_end() {
+    on_both(hello, async |stage| {
+        let session = start(stage.options()).await;
+        let stopping = session.clone();
+        let stop = tokio::spawn(async move { stopping.stop().await });
+        until("it began", || format!("{session:?}").contains("Stop")).await;
+        stop.abort();
+        let last = steps(&session).await.pop();
+        assert!(matches!(last, Some(SessionEvent::Stopped(_))), "{last:?}");
+    });
+}
+
+#[test]
+fn a_callback_may_stop_its_own_session() {
+    on_both(touching, async |stage| {
+        let handle: Notes<Session> = Notes::new();
+        let ours = handle.clone();
+        let options = stage.options().can_use_tool(move |_, _| {
+            let session = ours.all().pop();
+            async move {
+                session.unwrap().stop().await.unwrap();
+                Permission::allow()
+            }
+        });
+        let session = start(options).await;
+        handle.add(session.clone());
+        let running = session.send("run it").await.unwrap();
+        // The turn is interrupted, or the session is over before its result.
+        drop(in_time(running.finish()).await);
+        let last = steps(&session).await.pop();
+        assert!(matches!(last, Some(SessionEvent::Stopped(_))), "{last:?}");
+        assert!(!stage.project().join("made").exists());
+    });
+}
+
+#[test]
+fn an_input_that_is_ended_completes_the_session() {
+    on_all(hello, async |stage| {
+        let session = start(stage.options()).await;
+        let running = session.send("hello").await.unwrap();
+        session.end_input().await.unwrap();
+        let error = session.mcp_status().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InputEnded, "{error}");
+        let error = session.send("more").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InputEnded, "{error}");
+        // What runs is finished.
+        assert_eq!(in_time(running.finish()).await.unwrap().text, "Hello.");
+        let last = steps(&session).await.pop();
+        assert!(matches!(last, Some(SessionEvent::Completed(Some(Exit::Code(0))))), "{last:?}");
+    });
+}
+
+#[test]
+fn after_a_failed_result_exit_1_completes_the_session_and_any_other_exit_fails_it() {
+    let refused = Script::new().otherwise([Reply::error(400, "invalid_request_error", "no")]);
+    run(async {
+        let stage = Stage::real(refused, real()).await.unwrap();
+        let session = start(stage.options()).await;
+        assert!(turn(&session, "hello").await.result.is_error());
+        session.end_input().await.unwrap();
+        let last = steps(&session).await.pop();
+        assert!(matches!(last, Some(SessionEvent::Completed(Some(Exit::Code(1))))), "{last:?}");
+        for (exit, ends_input, failed) in [
+            (Exit::Code(0), true, false),
+            (Exit::Code(1), true, true),
+            (Exit::Signal(9), true, true),
+            (Exit::Code(0), false, true),
+        ] {
+            let (session, puppet) = puppet::running(Options::new()).await;
+            if ends_input {
+                session.end_input().await.unwrap();
+            }
+            puppet.exit(exit);
+            let last = steps(&session).await.pop();
+            let is_failed = matches!(last, Some(SessionEvent::Failed(_)));
+            assert_eq!(is_failed, failed, "{exit:?} {last:?}");
+        }
+    });
+}
+
+#[test]
+fn operations_that_wait_at_the_stop_are_told_so() {
+    run(async {
+        let (session, mut puppet) = puppet::running(Options::new()).await;
+        let asking = session.clone();
+        let asked = tokio::spawn(async move { asking.mcp_status().await });
+        puppet.asked("mcp_status").await;
+        let stopping = session.clone();
+        let stop = tokio::spawn(async move { stopping.stop().await });
+        let error = in_time(asked).await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::SessionStopped);
+        assert!(puppet.next().await.is_none());
+        puppet.exit(Exit::Code(5));
+        assert_eq!(in_time(stop).await.unwrap().unwrap(), Some(Exit::Code(5)));
+        let last = steps(&session).await.pop();
+        assert!(matches!(last, Some(SessionEvent::Stopped(Some(Exit::Code(5))))), "{last:?}");
+    });
+}
+
+#[test]
+fn a_stop_interrupts_the_turn_that_runs_and_answers_nothing_more() {
+    run(async {
+        let options = Options::new().can_use_tool(|_, _| async { Permission::allow() });
+        let (session, mut puppet) = puppet::running(options).await;
+        let running = session.send("hello").await.unwrap();
+        let user = puppet.hear().await;
+        puppet.lifecycle(&user, "started").await;
+        puppet.ask_permission("before").await;
+        assert_eq!(puppet.hear().await["response"]["request_id"], "before");
+        let stopping = session.clone();
+        let stop = tokio::spawn(async move { stopping.stop().await });
+        let interrupt = puppet.asked("interrupt").await;
+        puppet.ask_permission("after").await;
+        puppet.talk("one more thing").await;
+        puppet.answer(&interrupt, serde_json::json!({"still_queued": []})).await;
+        puppet.result(&user).await;
+        assert!(puppet.next().await.is_none(), "the input is closed and nothing was answered");
+        puppet.exit(Exit::Code(0));
+        in_time(stop).await.unwrap().unwrap();
+        assert_eq!(in_time(running.finish()).await.unwrap().text, "one more thing");
+    });
+}

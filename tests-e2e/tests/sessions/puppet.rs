@@ -1,0 +1,154 @@
+//! A CLI whose every line the test writes itself.
+
+use std::sync::Arc;
+
+use claude_agent_kit::transport::{ChildFuture, Connection, Exit, InMemory};
+use claude_agent_kit::{Options, Session};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
+use tokio::sync::{mpsc, watch};
+
+use crate::support::in_time;
+
+/// How much a pipe holds.
+const PIPE: usize = 64 * 1024;
+
+/// The end of a session at which the CLI would be.
+pub(crate) struct Puppet {
+    lines: Lines<BufReader<DuplexStream>>,
+    output: DuplexStream,
+    exit: Arc<watch::Sender<Option<Exit>>>,
+}
+
+/// Opens a session whose other end the test has.
+pub(crate) async fn open(options: Options) -> (Session, Puppet) {
+    let (sender, mut puppets) = mpsc::unbounded_channel();
+    let options = options.transport(InMemory::new(move |_| {
+        let (input, their_input) = tokio::io::duplex(PIPE);
+        let (output, their_output) = tokio::io::duplex(PIPE);
+        let exit = Arc::new(watch::Sender::new(None));
+        let mut ended = exit.subscribe();
+        let (terminated, killed) = (exit.clone(), exit.clone());
+        let child = ChildFuture::new(async move {
+            let exit = ended.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
+            exit.unwrap_or(Exit::Code(0))
+        })
+        .on_terminate(move || {
+            terminated.send_replace(Some(Exit::Signal(15)));
+        })
+        .on_kill(move || {
+            killed.send_replace(Some(Exit::Signal(9)));
+        });
+        let lines = BufReader::new(their_input).lines();
+        sender.send(Puppet { lines, output: their_output, exit }).unwrap();
+        std::future::ready(Ok(Connection::new(input, output, child)))
+    }));
+    let session = Session::open(options).await.unwrap();
+    (session, puppets.recv().await.unwrap())
+}
+
+/// A session that has had its handshake.
+pub(crate) async fn running(options: Options) -> (Session, Puppet) {
+    let (session, mut puppet) = open(options).await;
+    puppet.handshake().await;
+    in_time(session.ready()).await.unwrap();
+    (session, puppet)
+}
+
+impl Puppet {
+    /// The next line of the host; none when it has closed the input.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        let line = in_time(self.lines.next_line()).await.unwrap()?;
+        Some(serde_json::from_str(&line).unwrap())
+    }
+
+    /// The next line of the host, which has not closed the input.
+    pub(crate) async fn hear(&mut self) -> Value {
+        self.next().await.expect("the host closed the input")
+    }
+
+    /// The next request of the host, which has to be this one.
+    pub(crate) async fn asked(&mut self, subtype: &str) -> Value {
+        let line = self.hear().await;
+        assert_eq!(line["request"]["subtype"], subtype, "{line}");
+        line
+    }
+
+    pub(crate) async fn say(&mut self, line: Value) {
+        self.write(format!("{line}\n").as_bytes()).await;
+    }
+
+    pub(crate) async fn write(&mut self, bytes: &[u8]) {
+        in_time(self.output.write_all(bytes)).await.unwrap();
+    }
+
+    pub(crate) async fn handshake(&mut self) {
+        let request = self.asked("initialize").await;
+        self.answer(&request, json!({"hookOnFailureSupported": true})).await;
+    }
+
+    /// Answers a request of the host.
+    pub(crate) async fn answer(&mut self, request: &Value, answer: Value) {
+        let id = &request["request_id"];
+        let response = json!({"subtype": "success", "request_id": id, "response": answer});
+        self.say(json!({"type": "control_response", "response": response})).await;
+    }
+
+    pub(crate) async fn refuse(&mut self, request: &Value, error: &str) {
+        let id = &request["request_id"];
+        let response = json!({"subtype": "error", "request_id": id, "error": error});
+        self.say(json!({"type": "control_response", "response": response})).await;
+    }
+
+    /// Asks the host.
+    pub(crate) async fn ask(&mut self, id: &str, request: Value) {
+        self.say(json!({"type": "control_request", "request_id": id, "request": request})).await;
+    }
+
+    /// Asks the hook that was registered first whether Bash may run.
+    pub(crate) async fn ask_hook(&mut self, id: &str) {
+        let input = json!({"hook_event_name": "PreToolUse", "tool_name": "Bash",
+                           "tool_input": {"command": id}, "session_id": "s"});
+        let request = json!({"subtype": "hook_callback", "callback_id": "hook_0", "input": input});
+        self.ask(id, request).await;
+    }
+
+    /// Asks whether Bash may run.
+    pub(crate) async fn ask_permission(&mut self, id: &str) {
+        let request = json!({"subtype": "can_use_tool", "tool_name": "Bash",
+                             "input": {"command": id}, "tool_use_id": id});
+        self.ask(id, request).await;
+    }
+
+    /// A message with this text.
+    pub(crate) async fn talk(&mut self, text: &str) {
+        self.say(message(text)).await;
+    }
+
+    /// A result for a user message.
+    pub(crate) async fn result(&mut self, user: &Value) {
+        let line = json!({"type": "result", "subtype": "success", "is_error": false,
+                          "result": "Done.", "session_id": "s",
+                          "user_message_uuids": [user["uuid"]]});
+        self.say(line).await;
+    }
+
+    /// Tells where a user message is.
+    pub(crate) async fn lifecycle(&mut self, user: &Value, state: &str) {
+        let line = json!({"type": "command_lifecycle", "command_uuid": user["uuid"],
+                          "state": state, "session_id": "s"});
+        self.say(line).await;
+    }
+
+    /// Ends like this.
+    pub(crate) fn exit(self, exit: Exit) {
+        self.exit.send_replace(Some(exit));
+    }
+}
+
+/// An `assistant` message.
+pub(crate) fn message(text: &str) -> Value {
+    let content = json!([{"type": "text", "text": text}]);
+    json!({"type": "assistant", "message": {"role": "assistant", "content": content},
+           "parent_tool_use_id": null, "session_id": "s"})
+}
