@@ -141,8 +141,14 @@ impl Feed {
     pub(crate) fn poll_may_read(&self, context: &mut Context<'_>, somebody_waits: bool) -> bool {
         let mut state = self.lock();
         state.somebody_waits = somebody_waits;
+        // When something was pushed it was there for everybody. Only now do those wait who have
+        // taken it, and only now is it known who holds them up.
+        let lagged = state.backlog.enforce(somebody_waits);
+        let readers = if lagged { state.hungry_readers() } else { Vec::new() };
         let may = state.backlog.may_read(somebody_waits);
         state.driver = (!may).then(|| context.waker().clone());
+        drop(state);
+        wake(readers);
         may
     }
 

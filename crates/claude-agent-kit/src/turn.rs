@@ -4,6 +4,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use claude_wire::Body;
 use claude_wire::id::MessageId;
@@ -38,6 +39,8 @@ pub(crate) struct TurnSlot {
     pub(crate) id: MessageId,
     pub(crate) reader: Subscriber,
     end: Arc<Mutex<Option<Ended>>>,
+    span: tracing::Span,
+    began: Instant,
 }
 
 /// How a turn ended.
@@ -63,10 +66,12 @@ impl Totals {
 
 impl TurnSlot {
     pub(crate) fn new(id: MessageId, reader: Subscriber) -> Self {
-        Self { id, reader, end: Arc::default() }
+        let span = tracing::debug_span!("claude_turn", %id);
+        Self { id, reader, end: Arc::default(), span, began: Instant::now() }
     }
 
     pub(crate) fn end(&self, how: TurnEnd, before: Totals) {
+        self.span.in_scope(|| tracing::debug!(took = ?self.began.elapsed(), "the turn ended"));
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(Ended { how, before });
     }
 }

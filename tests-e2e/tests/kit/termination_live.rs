@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use claude_agent_kit::transport::{ChildFuture, Connection, Exit, InMemory};
 use claude_agent_kit::{ErrorKind, Options, WarningCode, query};
@@ -15,7 +16,9 @@ use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::{exists, wait_until};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::support::{Fake, LIMIT, RESULT, SIM, ask, codes, count, error_of, on_all, real, run};
+use crate::support::{
+    Fake, LIMIT, RESULT, SHORT, SIM, ask, codes, count, error_of, on_all, real, run,
+};
 
 const RESULT_LINE: &[u8] = b"{\"type\":\"result\",\"is_error\":false,\"result\":\"Done.\"}\n";
 
@@ -96,11 +99,14 @@ fn what_a_dead_process_left_in_the_pipe_is_read() {
     let lines = "i=0; while [ $i -lt 500 ]; do echo '{\"type\":\"x\"}'; i=$((i+1)); done";
     let fake = Fake::new(&format!("{lines}\n{RESULT}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let options = fake.options().print_mode(true);
+    let options = fake.options().print_mode(true).idle_timeout(SHORT);
+    let began = Instant::now();
     let stream = runtime.block_on(query("hello", options)).unwrap();
     let pid = stream.pid().unwrap();
     // Nobody reads while nobody drives the runtime, and the process ends all the same.
     assert!(wait_until(LIMIT, || !exists(pid)), "it ends and is reaped");
+    // And then a limit is over too: what was said before that counts.
+    assert!(wait_until(LIMIT, || began.elapsed() > 3 * SHORT));
     let collected = runtime.block_on(stream.collect());
     assert_eq!(count(&collected, "x"), 500);
     assert_eq!(collected.result().unwrap().result.as_deref(), Some("Done."));

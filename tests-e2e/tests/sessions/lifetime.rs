@@ -13,7 +13,7 @@ use tests_e2e::stage::processes::exists;
 
 use crate::play::{Notes, is_piece, kind, on_both, start, touching, turn};
 use crate::puppet;
-use crate::support::{SHORT, SIM, Fake, faulty, hello, in_time, on_all, real, run, until};
+use crate::support::{Fake, SHORT, SIM, faulty, hello, in_time, on_all, real, run, until};
 
 /// Compiles only if a handle can be used by anybody anywhere.
 const fn can_go_everywhere<T: Clone + Send + Sync + 'static>() {}
@@ -49,12 +49,10 @@ fn when_the_cli_is_killed_everybody_is_told_at_once_and_nothing_is_lost() {
             assert!(killed.success());
             // What was asked while it died fails, however the two cross.
             let asked = in_time(session.mcp_status()).await.unwrap_err();
-            assert!(
-                matches!(asked.kind(), ErrorKind::TransportClosed | ErrorKind::ProcessFailed),
-                "{asked:?}"
-            );
+            assert_eq!(asked.kind(), ErrorKind::TransportClosed);
             let error = in_time(running.finish()).await.unwrap_err();
-            assert_eq!((error.kind(), error.exit()), (ErrorKind::ProcessFailed, Some(Exit::Signal(9))));
+            assert_eq!(error.kind(), ErrorKind::TransportClosed);
+            assert_eq!(error.exit(), Some(Exit::Signal(9)));
             let last = steps(&session).await.pop();
             assert!(matches!(last, Some(SessionEvent::Failed(_))), "{last:?}");
             let mut read = Vec::new();
@@ -95,7 +93,7 @@ fn pending_operations_fail_when_the_cli_ends_under_them() {
         let last = steps(&session).await.pop();
         assert!(matches!(last, Some(SessionEvent::Failed(_))), "{last:?}");
         let late = in_time(session.mcp_status()).await.unwrap_err();
-        assert!(matches!(late.kind(), ErrorKind::TransportClosed | ErrorKind::ProcessFailed));
+        assert_eq!(late.kind(), ErrorKind::TransportClosed);
     });
 }
 
@@ -104,11 +102,15 @@ fn a_crash_in_the_handshake_is_told_to_everybody_who_waits() {
     run(async {
         let fake = Fake::new("read -r line; echo 'no licence' >&2; exit 7");
         let session = Session::open(fake.options()).await.unwrap();
-        let (ready, asked, sent) =
-            in_time(async { tokio::join!(session.ready(), session.mcp_status(), session.send("x")) })
-                .await;
+        let (ready, asked, sent) = in_time(async {
+            tokio::join!(session.ready(), session.mcp_status(), session.send("x"))
+        })
+        .await;
         let error = ready.unwrap_err();
-        assert_eq!((error.kind(), error.exit()), (ErrorKind::ExitedDuringInit, Some(Exit::Code(7))));
+        assert_eq!(
+            (error.kind(), error.exit()),
+            (ErrorKind::ExitedDuringInit, Some(Exit::Code(7)))
+        );
         assert!(error.stderr_tail().unwrap().contains("no licence"));
         assert_eq!(asked.unwrap_err().kind(), ErrorKind::NotInitialized);
         assert!(sent.is_err());
@@ -267,6 +269,9 @@ fn an_input_that_is_ended_completes_the_session() {
         assert_eq!(in_time(running.finish()).await.unwrap().text, "Hello.");
         let last = steps(&session).await.pop();
         assert!(matches!(last, Some(SessionEvent::Completed(Some(Exit::Code(0))))), "{last:?}");
+        let error = session.mcp_status().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InputEnded, "{error}");
+        assert_eq!(session.stop().await.unwrap(), Some(Exit::Code(0)));
     });
 }
 

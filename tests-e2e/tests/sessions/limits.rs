@@ -39,7 +39,10 @@ fn the_seventeenth_operation_does_not_wait_for_the_handshake() {
         let (session, mut puppet) = open(Options::new()).await;
         let waiting = ask(&session, 16);
         let error = in_time(session.interrupt()).await.unwrap_err();
-        assert_eq!((error.kind(), error.operation()), (ErrorKind::InitQueueFull, Some("interrupt")));
+        assert_eq!(
+            (error.kind(), error.operation()),
+            (ErrorKind::InitQueueFull, Some("interrupt"))
+        );
         // Messages are not operations.
         let mut sending = Box::pin(session.send("hello"));
         let sent = sending.as_mut().poll(&mut Context::from_waker(Waker::noop()));

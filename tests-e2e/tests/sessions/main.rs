@@ -11,6 +11,7 @@
 #[path = "../kit/support.rs"]
 mod support;
 
+mod alone;
 mod control;
 mod failing_hooks;
 mod hooks;
@@ -19,5 +20,7 @@ mod limits;
 mod permissions;
 mod play;
 mod puppet;
+mod queue;
+mod slow_readers;
 mod starting_points;
 mod turns;

@@ -84,7 +84,7 @@ impl Puppet {
 
     pub(crate) async fn handshake(&mut self) {
         let request = self.asked("initialize").await;
-        self.answer(&request, json!({"hookOnFailureSupported": true})).await;
+        self.answer(&request, json!({"hook_on_failure_supported": true})).await;
     }
 
     /// Answers a request of the host.

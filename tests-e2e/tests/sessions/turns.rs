@@ -1,11 +1,17 @@
 //! Messages and their turns.
 
 use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
-use claude_agent_kit::{Permission, Session};
+use claude_agent_kit::{ErrorKind, Options, Permission, Session, SessionEvent};
 use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_wire::Body;
+use claude_wire::content::{ContentBlock, ImageBlock};
 use serde_json::json;
 
-use crate::support::on_all;
+use crate::play::{
+    find, in_memory, is_piece, is_result, kind, model_was_told, on_both, start, turn,
+};
+use crate::puppet;
+use crate::support::{hello, in_time, on_all, run};
 
 #[test]
 fn three_turns_in_one_session() {
@@ -83,6 +89,212 @@ fn an_interrupt_ends_the_turn_and_not_the_session() {
         assert!(outcome.result.is_error());
         let outcome = session.send("again").await.unwrap().finish().await.unwrap();
         assert_eq!(outcome.text, "yes");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_turn_that_is_dropped_midway_disturbs_nobody() {
+    let script = || {
+        Script::new()
+            .when("story", [Reply::text("Once upon a time").deltas_of(3).hold()])
+            .when("again", [Reply::text("yes")])
+    };
+    on_both(script, async |stage| {
+        let session = start(stage.options().include_partial_messages(true)).await;
+        let mut messages = session.messages();
+        let mut story = session.send("story").await.unwrap();
+        while !is_piece(&in_time(story.next()).await.unwrap().unwrap()) {}
+        drop(story);
+        // One that is not even looked at.
+        drop(session.send("again").await.unwrap());
+        stage.api().release_held();
+        find(&mut messages, is_result).await;
+        find(&mut messages, is_result).await;
+        assert_eq!(turn(&session, "again").await.text, "yes");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn the_first_stream_of_messages_has_what_came_before_it() {
+    run(async {
+        let (session, mut puppet) = puppet::open(Options::new()).await;
+        puppet.talk("before the handshake").await;
+        puppet.handshake().await;
+        session.ready().await.unwrap();
+        puppet.talk("after the handshake").await;
+        // An answer comes behind it: then it has been read.
+        let asking = session.clone();
+        let asked = tokio::spawn(async move { asking.mcp_status().await });
+        let request = puppet.asked("mcp_status").await;
+        puppet.answer(&request, json!({})).await;
+        in_time(asked).await.unwrap().unwrap();
+        let (mut first, mut second) = (session.messages(), session.messages());
+        puppet.talk("at last").await;
+        for text in ["before the handshake", "after the handshake", "at last"] {
+            let item = in_time(first.next()).await.unwrap().unwrap();
+            assert!(format!("{:?}", item.message().unwrap().raw_str()).contains(text));
+        }
+        let item = in_time(second.next()).await.unwrap().unwrap();
+        assert!(format!("{:?}", item.message().unwrap().raw_str()).contains("at last"));
+    });
+}
+
+#[test]
+fn every_stream_of_messages_has_all_from_its_making_on_and_no_control_frames() {
+    on_both(hello, async |stage| {
+        let session = start(stage.options()).await;
+        let first = session.messages();
+        turn(&session, "hello").await;
+        session.mcp_status().await.unwrap();
+        let second = session.messages();
+        turn(&session, "hello again").await;
+        session.stop().await.unwrap();
+        for (mut stream, turns) in [(first, 2), (second, 1)] {
+            let mut kinds = Vec::new();
+            while let Some(item) = in_time(stream.next()).await {
+                kinds.push(kind(&item.unwrap()));
+            }
+            let count = |wanted| kinds.iter().filter(|kind| *kind == wanted).count();
+            assert_eq!((count("result"), count("assistant")), (turns, turns));
+            assert!(kinds.iter().all(|kind| !kind.starts_with("control_")), "{kinds:?}");
+        }
+    });
+}
+
+#[test]
+fn a_turn_has_its_own_items_only() {
+    let script = || Script::new().when("one", [Reply::text("1")]).when("two", [Reply::text("2")]);
+    on_all(script, async |stage| {
+        let session = start(stage.options()).await;
+        for (prompt, answer) in [("one", "1"), ("two", "2")] {
+            let mut turn = session.send(prompt).await.unwrap();
+            let mut kinds = Vec::new();
+            while let Some(item) = in_time(turn.next()).await {
+                let item = item.unwrap();
+                if let Some(Body::Assistant(said)) = item.message().map(|message| &message.body) {
+                    assert_eq!(said.text(), answer);
+                }
+                kinds.push(kind(&item));
+            }
+            assert_eq!(kinds.last().map(String::as_str), Some("result"), "{kinds:?}");
+            assert_eq!(kinds.iter().filter(|kind| *kind == "result").count(), 1);
+            // What was taken before counts too.
+            assert_eq!(turn.finish().await.unwrap().text, answer);
+        }
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_new_stream_of_events_begins_with_the_current_step() {
+    on_all(hello, async |stage| {
+        let session = Session::open(stage.options()).await.unwrap();
+        let mut early = session.events();
+        session.ready().await.unwrap();
+        let mut late = session.events();
+        assert!(matches!(late.next().await, Some(SessionEvent::Running)));
+        session.end_input().await.unwrap();
+        let mut names = Vec::new();
+        while let Some(event) = in_time(early.next()).await {
+            let name = format!("{event:?}");
+            names.push(name.split('(').next().unwrap().to_owned());
+        }
+        let expected = ["Starting", "Initializing", "Running", "Completed"];
+        // The stream begins with what there was when it was made.
+        assert!(
+            expected.ends_with(&names.iter().map(String::as_str).collect::<Vec<_>>()),
+            "{names:?}"
+        );
+        assert!(matches!(late.next().await, Some(SessionEvent::Completed(_))));
+        assert!(late.next().await.is_none());
+        // The last one is never missed.
+        let mut after = session.events();
+        assert!(matches!(after.next().await, Some(SessionEvent::Completed(_))));
+        assert!(after.next().await.is_none());
+    });
+}
+
+#[test]
+fn a_turn_that_the_cli_starts_itself_is_seen_with_its_origin() {
+    let script = || {
+        let input = json!({"description": "Greet", "prompt": "greet the world",
+                           "subagent_type": "general-purpose", "run_in_background": true});
+        Script::new()
+            .when("greet the world", [Reply::text("Greeted.").hold()])
+            .otherwise([Reply::tool("Agent", input), Reply::text("Done.")])
+    };
+    on_both(script, async |stage| {
+        let session = start(stage.options()).await;
+        let mut messages = session.messages();
+        let outcome = turn(&session, "delegate").await;
+        assert!(outcome.result.origin.is_none());
+        stage.api().release_held();
+        find(&mut messages, is_result).await;
+        let own = find(&mut messages, is_result).await;
+        let Some(Body::Result(result)) = own.message().map(|message| &message.body) else {
+            panic!("{own:?}")
+        };
+        let origin = result.origin.as_ref().unwrap();
+        assert_eq!(origin.kind.as_ref().unwrap().as_str(), "task-notification");
+        assert!(result.user_message_uuids.as_slice().is_empty());
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn images_and_documents_reach_the_model() {
+    const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
+    on_both(hello, async |stage| {
+        let session = start(stage.options()).await;
+        let document = json!({
+            "type": "document", "title": "A tale",
+            "source": {"type": "text", "media_type": "text/plain", "data": "Once upon a time."},
+        });
+        let document: ContentBlock = serde_json::from_str(&document.to_string()).unwrap();
+        let image = ContentBlock::Image(ImageBlock::base64("image/png", PNG));
+        let blocks = vec![ContentBlock::text("what is this?"), image, document];
+        let outcome = in_time(session.send(blocks).await.unwrap().finish()).await.unwrap();
+        assert_eq!(outcome.text, "Hello.");
+        for part in ["image/png", "what is this?", "Once upon a time."] {
+            assert!(model_was_told(&stage, part), "{part}");
+        }
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn what_turns_cost_adds_up_to_the_total() {
+    let script = || {
+        Script::new()
+            .when("one", [Reply::text("1").usage(1_000, 70)])
+            .when("two", [Reply::text("2").usage(20_000, 11)])
+            .when("three", [Reply::text("3").usage(5, 3_000)])
+    };
+    on_both(script, async |stage| {
+        let session = start(stage.options()).await;
+        let (mut sum, mut total) = (0.0, 0.0);
+        for prompt in ["one", "two", "three"] {
+            let outcome = turn(&session, prompt).await;
+            assert!(outcome.cost_usd > 0.0 && outcome.usage.is_some());
+            sum += outcome.cost_usd;
+            total = outcome.result.total_cost_usd.unwrap().as_f64();
+        }
+        assert!((sum - total).abs() < 1e-9, "{sum} {total}");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_empty_prompt_is_refused_before_it_is_sent() {
+    in_memory(hello(), async |stage| {
+        let session = start(stage.options()).await;
+        for empty in ["", "  \n"] {
+            let error = session.send(empty).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+        }
+        assert_eq!(turn(&session, "hello").await.text, "Hello.");
         session.stop().await.unwrap();
     });
 }

@@ -283,6 +283,12 @@ impl Driver {
                     let session = self.machine.evidence().session_id.clone();
                     self.calls.run(key, request, line, session);
                 }
+                Effect::Unclaimed { request_id, late: true } => {
+                    tracing::debug!(%request_id, "an answer came too late");
+                }
+                Effect::Unclaimed { request_id, .. } => {
+                    tracing::warn!(%request_id, "an answer came that nobody asked for");
+                }
                 Effect::Cancel(key) => self.calls.cancel(key),
                 Effect::Abort(key) => self.calls.abort(key),
                 Effect::TurnStarted(id) => {
@@ -366,15 +372,17 @@ impl Driver {
             }
             None => self.strict_failure.take(),
         };
-        for note in self.mailbox.close() {
-            self.take_note(note);
-        }
-        self.act();
         if let Some(error) = &error {
             tracing::debug!(kind = ?error.kind(), "the run failed");
         }
         let completed = self.is_completed(&end);
         self.finish(error, completed);
+        // Only now: whoever finds the mailbox closed looks for the cause.
+        for note in self.mailbox.close() {
+            self.take_note(note);
+        }
+        self.act();
+        self.turns.end_all(&self.feed);
     }
 
     /// What went wrong, if something did. An input that the host ended must be followed by a good
@@ -433,16 +441,16 @@ impl Driver {
 impl Drop for Driver {
     /// Where the task is dropped before its end, its runtime is gone.
     fn drop(&mut self) {
-        drop(self.mailbox.close());
-        if self.feed.over().is_some() {
-            return;
+        if self.feed.over().is_none() {
+            let error = Error::new(
+                ErrorKind::RuntimeGone,
+                "the runtime that the run lived on was shut down before its end",
+            )
+            .remedy("keep the runtime for as long as the run is needed");
+            self.finish(Some(error), false);
         }
-        let error = Error::new(
-            ErrorKind::RuntimeGone,
-            "the runtime that the run lived on was shut down before its end",
-        )
-        .remedy("keep the runtime for as long as the run is needed");
-        self.finish(Some(error), false);
+        // Only now: whoever finds the mailbox closed looks for the cause.
+        drop(self.mailbox.close());
     }
 }
 

@@ -248,9 +248,18 @@ impl Session {
     pub(crate) fn over_error(&self, operation: &str) -> Error {
         match self.shared.handles.feed.error() {
             Some(error) => error.in_operation(operation),
-            None => stopped(operation),
+            None => match self.shared.handles.events.last() {
+                Some(SessionEvent::Completed(_)) => input_ended(operation),
+                _ => stopped(operation),
+            },
         }
     }
+}
+
+fn input_ended(operation: &str) -> Error {
+    Error::new(ErrorKind::InputEnded, format!("`{operation}`: the input was ended before"))
+        .remedy("start another session")
+        .with(|facts| facts.operation = Some(operation.to_owned()))
 }
 
 fn stopped(operation: &str) -> Error {

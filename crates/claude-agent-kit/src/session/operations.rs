@@ -1,6 +1,6 @@
 //! What can be asked of a session while it runs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use claude_wire::Json;
 use claude_wire::control::{
@@ -13,6 +13,7 @@ use claude_wire::control::{
 use claude_wire::id::{MessageId, TaskId};
 use claude_wire::session::Event;
 use serde::de::DeserializeOwned;
+use tracing::Instrument as _;
 
 use super::Session;
 use crate::error::{Error, ErrorKind, Result};
@@ -220,7 +221,11 @@ impl Session {
         let operation = request.kind().unwrap_or("request").to_owned();
         let limit = self.limit.unwrap_or_else(|| default_limit(&request));
         let pending = self.post(&operation, None, |waiter| Event::Ask { waiter, request, limit });
-        match self.settled(&operation, pending).await? {
+        let span = tracing::debug_span!("claude_operation", operation);
+        let began = Instant::now();
+        let settled = self.settled(&operation, pending).instrument(span.clone()).await;
+        span.in_scope(|| tracing::debug!(took = ?began.elapsed(), "the operation ended"));
+        match settled? {
             Done::Answered(answer) => Ok(answer),
             Done::Accepted => Ok(None),
         }

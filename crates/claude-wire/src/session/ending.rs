@@ -56,7 +56,12 @@ impl Machine {
             self.out.settle(waiter, Settled::Ended(exit));
         }
         self.out.push(Effect::End(end));
-        self.over = Some((exit, refusal));
+        // Whoever asks after the host has ended its input is told that, before and after the exit.
+        let later = match refusal {
+            Refusal::Closed(_) if self.evidence.input_ended => Refusal::InputEnded,
+            refusal => refusal,
+        };
+        self.over = Some((exit, later));
     }
 
     /// All is over, and somebody asks all the same.

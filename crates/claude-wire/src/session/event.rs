@@ -248,6 +248,13 @@ pub enum Effect {
     State(State),
     /// Somebody need not wait any more.
     Settle(Waiter, Settled),
+    /// An answer came that nobody waits for. It is dropped; this is for a log.
+    Unclaimed {
+        /// What it answers.
+        request_id: RequestId,
+        /// Whether that was asked: then nobody waits any more.
+        late: bool,
+    },
     /// Run a callback. `CallbackDone` is expected exactly once.
     Run {
         /// Its key.

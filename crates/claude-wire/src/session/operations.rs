@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::event::{Refusal, Settled, Waiter};
+use super::event::{Effect, Refusal, Settled, Waiter};
 use super::outbox::Outbox;
 use crate::control::{ControlOutcome, ControlResponse, HostControlRequest, HostRequest};
 use crate::error::DecodeError;
@@ -76,9 +76,19 @@ impl Operations {
 
     /// Settles whoever waits for this answer. One that nobody waits for is dropped.
     pub(super) fn answered(&mut self, id: &RequestId, line: &Bytes, out: &mut Outbox) {
-        if let Some(pending) = self.pending.remove(id) {
-            out.settle(pending.waiter, settled(line));
+        match self.pending.remove(id) {
+            Some(pending) => out.settle(pending.waiter, settled(line)),
+            None => {
+                let (request_id, late) = (id.clone(), self.was_asked(id));
+                out.push(Effect::Unclaimed { request_id, late });
+            }
         }
+    }
+
+    fn was_asked(&self, id: &RequestId) -> bool {
+        let number = id.as_str().strip_suffix(&format!("_{:08x}", self.suffix));
+        let number = number.and_then(|id| id.strip_prefix("req_")?.parse::<u64>().ok());
+        number.is_some_and(|number| (1..=self.last_id).contains(&number))
     }
 
     /// Settles whoever waits for an answer that was too long.

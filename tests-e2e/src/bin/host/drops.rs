@@ -1,21 +1,25 @@
 //! Dropping a query at every moment of its life.
 
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::Pin;
 use std::process::id;
 use std::task::Poll;
 use std::time::Duration;
 
-use claude_agent_kit::{Options, query};
+use claude_agent_kit::{Item, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::{children_of, wait_until};
+use tests_e2e::stage::processes::{children_of, until, wait_until};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::Outcome;
 
 /// Far more than the end of a CLI takes.
 const LIMIT: Duration = Duration::from_secs(30);
+
+/// How long a CLI has that nobody drives any more.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// No query takes more steps than this.
 const MOST_STEPS: usize = 1000;
@@ -39,11 +43,11 @@ pub(crate) fn run(sim: &str, place: &str) -> Outcome {
     };
     // The model outlives the runtimes of the queries.
     let backstage = Runtime::new()?;
-    let script = Script::new().otherwise([Reply::text("Hello, world.").deltas_of(4)]);
+    // Until it is let go, a CLI that nobody ends would stay for ever.
+    let script = Script::new().otherwise([Reply::text("Hello, world.").deltas_of(4).hold()]);
     let stage = backstage.block_on(Stage::sim_process(script, sim))?;
-    let options = stage.options().include_partial_messages(true);
     for steps in 0..MOST_STEPS {
-        let completed = drop_after(steps, place, &options)?;
+        let completed = drop_after(steps, place, &stage)?;
         if !wait_until(LIMIT, || children_of(id()).is_empty()) {
             let left = children_of(id());
             return Err(format!("dropped after {steps} steps, {left:?} is left").into());
@@ -57,30 +61,38 @@ pub(crate) fn run(sim: &str, place: &str) -> Outcome {
 }
 
 /// Drops a query after so many steps; says whether it was over before that.
-fn drop_after(steps: usize, place: Place, options: &Options) -> Result<bool, std::io::Error> {
+fn drop_after(steps: usize, place: Place, stage: &Stage) -> io::Result<bool> {
     let runtime = match place {
         Place::MultiThread => Builder::new_multi_thread().worker_threads(2).enable_all().build()?,
         Place::CurrentThread | Place::Gone => Builder::new_current_thread().enable_all().build()?,
     };
-    let mut whole = Box::pin(whole(options.clone()));
+    let mut whole = Box::pin(whole(stage));
     let completed = runtime.block_on(steps_of(whole.as_mut(), steps));
     if place == Place::Gone {
         drop(runtime);
         drop(whole);
         return Ok(completed);
     }
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         drop(whole);
-        // A driver that is not driven cannot end anything.
-        tests_e2e::stage::processes::until(LIMIT, || children_of(id()).is_empty()).await;
+        // Not later: a runtime that is dropped ends everything by itself.
+        until(LIMIT, || children_of(id()).is_empty()).await
     });
+    if !ended {
+        return Err(io::Error::other(format!("dropped after {steps} steps, it did not end")));
+    }
     Ok(completed)
 }
 
 /// A whole query. After each item it lets others run, so that it can be dropped there too.
-async fn whole(options: Options) {
+async fn whole(stage: &Stage) {
+    let options = stage.options().include_partial_messages(true).exit_grace(GRACE);
     let Ok(mut stream) = query("hello", options).await else { return };
-    while stream.next().await.is_some() {
+    while let Some(item) = stream.next().await {
+        let message = item.as_ref().ok().and_then(Item::message);
+        if message.is_some_and(|message| message.body.kind() == Some("stream_event")) {
+            stage.api().release_held();
+        }
         tokio::task::yield_now().await;
     }
 }

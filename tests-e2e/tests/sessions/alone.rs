@@ -1,0 +1,222 @@
+//! What has to be seen in a process of its own: everything that it holds, the end of all sessions.
+
+use std::process::Command;
+
+use claude_agent_kit::{ErrorKind, Options, Session, SessionEvent, shutdown_all};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_testkit::sim::{Faults, Trouble};
+use tests_e2e::stage::Stage;
+use tests_e2e::stage::processes::{Holdings, children_of, exists};
+use tokio::runtime::Handle;
+
+use crate::lifetime::steps;
+use crate::play::{start, turn};
+use crate::puppet;
+use crate::support::{LIMIT, SHORT, SIM, hello, in_time, run, until};
+
+/// Says that this process has been started for one test alone.
+const ALONE: &str = "SESSIONS_TEST_ALONE";
+
+/// Plays a test in a process of its own.
+fn alone(name: &str, test: impl FnOnce()) {
+    if std::env::var_os(ALONE).is_some() {
+        return test();
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    let (said, complaints) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("1 passed"), "{said}{complaints}");
+}
+
+#[test]
+fn the_end_of_all_sessions_ends_them_all_at_once() {
+    alone("alone::the_end_of_all_sessions_ends_them_all_at_once", || {
+        run(async {
+            assert_eq!(shutdown_all(LIMIT).await, 0);
+            let story = || Script::new().otherwise([Reply::text("Once upon a time").hold()]);
+            let process = Stage::sim_process(story(), SIM).await.unwrap();
+            let memory = Stage::in_memory(story()).await.unwrap();
+            let mut sessions = Vec::new();
+            for _ in 0..4 {
+                for stage in [&process, &memory] {
+                    let session = start(stage.options()).await;
+                    drop(session.send("story").await.unwrap());
+                    sessions.push(session);
+                }
+            }
+            assert_eq!(children_of(std::process::id()).len(), 4);
+            assert_eq!(in_time(shutdown_all(LIMIT)).await, 0);
+            assert!(children_of(std::process::id()).is_empty());
+            for session in sessions {
+                let last = steps(&session).await.pop();
+                assert!(matches!(last, Some(SessionEvent::Stopped(_))), "{last:?}");
+            }
+            // One that does not end is counted, and not waited for.
+            let options = Options::new().exit_grace(LIMIT);
+            let (session, puppet) = puppet::running(options).await;
+            assert_eq!(in_time(shutdown_all(SHORT)).await, 1);
+            drop((session, puppet));
+        });
+    });
+}
+
+/// Starts, uses and ends a session in one of all ways.
+async fn live_and_end(number: usize, good: &Stage, bad: &Stage) {
+    match number % 6 {
+        0 => {
+            let session = start(good.options()).await;
+            turn(&session, "hello").await;
+            session.stop().await.unwrap();
+        }
+        1 => {
+            let session = start(good.options()).await;
+            drop(session.send("hello").await.unwrap());
+        }
+        2 => {
+            let session = start(good.options()).await;
+            let running = session.send("hello").await.unwrap();
+            session.end_input().await.unwrap();
+            in_time(running.finish()).await.unwrap();
+        }
+        3 => {
+            // It crashes when the message comes.
+            let session = start(bad.options()).await;
+            let running = session.send("hello").await.unwrap();
+            let error = in_time(running.finish()).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::TransportClosed);
+        }
+        4 => drop(Session::open(good.options()).await.unwrap()),
+        _ => {
+            let session = start(good.options()).await;
+            let mut messages = session.messages();
+            let asked = session.mcp_status();
+            drop(asked);
+            tokio::spawn(async move { session.stop().await });
+            while let Some(item) = in_time(messages.next()).await {
+                item.unwrap();
+            }
+        }
+    }
+}
+
+async fn settled(before: Holdings, tasks: usize) {
+    until("everything is given back", || {
+        let now = Holdings::now();
+        let grown = now.descriptors > before.descriptors
+            || now.threads > before.threads
+            || now.children > before.children
+            || Handle::current().metrics().num_alive_tasks() > tasks;
+        !grown
+    })
+    .await;
+}
+
+async fn many(good: Stage, bad: Stage, count: usize) {
+    for number in 0..12 {
+        live_and_end(number, &good, &bad).await;
+    }
+    until("the warm-up is over", || children_of(std::process::id()).is_empty()).await;
+    // Threads that may block are kept for a while, and connections to the mock too.
+    let tasks = || Handle::current().metrics().num_alive_tasks();
+    let mut least = (Holdings::now(), tasks());
+    until("all is quiet", || {
+        let now = (Holdings::now(), tasks());
+        let quiet = now.0.descriptors == least.0.descriptors && now.1 == least.1;
+        least = now;
+        quiet
+    })
+    .await;
+    let (before, tasks) = least;
+    for number in 0..count {
+        live_and_end(number, &good, &bad).await;
+    }
+    // A few may differ: the mock keeps connections for which there is no moment of their own.
+    let mut allowed = before;
+    allowed.descriptors += 8;
+    allowed.threads += 2;
+    settled(allowed, tasks + 8).await;
+}
+
+fn crashing() -> Faults {
+    Faults::new().on_read("user", Trouble::Exit(3))
+}
+
+#[test]
+fn a_thousand_sessions_in_memory_leave_nothing_behind() {
+    alone("alone::a_thousand_sessions_in_memory_leave_nothing_behind", || {
+        run(async {
+            let good = Stage::in_memory(hello()).await.unwrap();
+            let bad = Stage::faulty(hello(), crashing()).await.unwrap();
+            many(good, bad, 1_000).await;
+        });
+    });
+}
+
+#[test]
+fn two_hundred_sessions_with_processes_leave_nothing_behind() {
+    alone("alone::two_hundred_sessions_with_processes_leave_nothing_behind", || {
+        run(async {
+            let file = "otherwise say \"Hello.\"\n";
+            let good = Stage::scripted(file, SIM).await.unwrap();
+            let file = format!("{file}faults\non user exit 3\n");
+            let bad = Stage::scripted(&file, SIM).await.unwrap();
+            many(good, bad, 200).await;
+        });
+    });
+}
+
+#[test]
+fn two_hundred_sessions_at_the_same_time() {
+    run(async {
+        let stage = Stage::in_memory(hello()).await.unwrap();
+        let sessions: Vec<_> = (0..200)
+            .map(|number| {
+                let options = stage.options();
+                tokio::spawn(async move {
+                    let session = start(options).await;
+                    let outcome = turn(&session, &format!("hello {number}")).await;
+                    assert_eq!(outcome.text, "Hello.");
+                    session
+                })
+            })
+            .collect();
+        let mut alive = Vec::new();
+        for session in sessions {
+            alive.push(in_time(session).await.unwrap());
+        }
+        for session in &alive {
+            assert!(session.mcp_status().await.is_ok());
+        }
+        for session in alive {
+            in_time(session.stop()).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_runtime_that_goes_away_under_a_session_leaves_no_process_and_a_clear_error() {
+    let theirs = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    run(async {
+        let stage = Stage::sim_process(hello(), SIM).await.unwrap();
+        let options = stage.options();
+        let session =
+            theirs.spawn(async move { Session::start(options).await.unwrap() }).await.unwrap();
+        let pid = session.pid().unwrap();
+        let (asking, mut messages) = (session.clone(), session.messages());
+        assert!(asking.mcp_status().await.is_ok());
+        theirs.shutdown_background();
+        let error = in_time(session.mcp_status()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
+        let error = in_time(messages.next()).await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::RuntimeGone);
+        assert_eq!(in_time(session.stop()).await.unwrap_err().kind(), ErrorKind::RuntimeGone);
+        let last = steps(&session).await.pop();
+        assert!(matches!(last, Some(SessionEvent::Failed(_))), "{last:?}");
+        drop((session, asking, messages));
+        until("it ends and is reaped", || !exists(pid)).await;
+    });
+}

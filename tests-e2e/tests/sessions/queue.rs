@@ -1,0 +1,207 @@
+//! Several messages at once: the CLI decides which of them share a turn.
+
+use claude_agent_kit::{ErrorKind, Options, Prompt, Session, Turn};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_wire::message::Priority;
+use serde_json::json;
+use tests_e2e::stage::Stage;
+
+use crate::play::{bash, find, is_made, is_piece, on_both, start, turn};
+use crate::puppet;
+use crate::support::{hello, in_time, on_all, run, until};
+
+/// A model whose tool runs until the file `go` is there.
+fn waiting() -> Script {
+    bash(&["touch begun; until [ -e go ]; do sleep 0.05; done"])
+}
+
+/// A session whose tool runs.
+async fn with_a_tool_that_runs(stage: &Stage) -> (Session, Turn) {
+    let session = start(stage.options().allowed_tools(["Bash"])).await;
+    let running = session.send("run it").await.unwrap();
+    until("the tool runs", || is_made(stage, "begun")).await;
+    (session, running)
+}
+
+/// Sends a message and waits until the CLI has taken it into its queue.
+async fn queue(session: &Session, prompt: &str) -> Turn {
+    let mut messages = session.messages();
+    let turn = session.send(prompt).await.unwrap();
+    let id = turn.message_id().as_str();
+    find(&mut messages, |item| {
+        let raw = item.message().and_then(|message| message.raw_str().map(str::to_owned));
+        raw.is_some_and(|raw| raw.contains("command_lifecycle") && raw.contains(id))
+    })
+    .await;
+    turn
+}
+
+#[test]
+fn two_messages_at_once_have_a_result_each() {
+    on_all(hello, async |stage| {
+        let session = start(stage.options()).await;
+        let (first, second) = tokio::join!(session.send("first"), session.send("second"));
+        let (first, second) = (first.unwrap(), second.unwrap());
+        let (first, second) =
+            in_time(async { tokio::join!(first.finish(), second.finish()) }).await;
+        let (first, second) = (first.unwrap(), second.unwrap());
+        assert_ne!(first.result.uuid, second.result.uuid);
+        assert!(first.named && second.named);
+        assert!(first.shared_with.is_empty() && second.shared_with.is_empty());
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn of_three_messages_at_once_two_share_a_result() {
+    on_all(hello, async |stage| {
+        let session = start(stage.options()).await;
+        let (first, second, third) =
+            tokio::join!(session.send("first"), session.send("second"), session.send("third"));
+        let (first, second, third) = (first.unwrap(), second.unwrap(), third.unwrap());
+        let (second_id, third_id) = (second.message_id().clone(), third.message_id().clone());
+        let first = in_time(first.finish()).await.unwrap();
+        let second = in_time(second.finish()).await.unwrap();
+        let third = in_time(third.finish()).await.unwrap();
+        assert!(first.shared_with.is_empty());
+        assert_ne!(first.result.uuid, second.result.uuid);
+        assert_eq!(second.result.uuid, third.result.uuid);
+        assert_eq!((second.text.as_str(), third.text.as_str()), ("Hello.", "Hello."));
+        assert_eq!((second.shared_with, third.shared_with), (vec![third_id], vec![second_id]));
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_message_that_comes_while_a_tool_runs_joins_its_turn() {
+    on_both(waiting, async |stage| {
+        let (session, running) = with_a_tool_that_runs(&stage).await;
+        let joining = queue(&session, "and hurry").await;
+        let (first, second) = (running.message_id().clone(), joining.message_id().clone());
+        std::fs::write(stage.project().join("go"), "").unwrap();
+        let running = in_time(running.finish()).await.unwrap();
+        let joining = in_time(joining.finish()).await.unwrap();
+        assert_eq!(running.result.uuid, joining.result.uuid);
+        assert_eq!((running.shared_with, joining.shared_with), (vec![second], vec![first]));
+        assert_eq!(running.text, "Done.");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_message_that_waits_is_taken_up_after_an_interrupt() {
+    let script = || {
+        Script::new().when("second", [Reply::text("Two.")]).otherwise([Reply::text(
+            "A long answer.",
+        )
+        .deltas_of(3)
+        .hold()])
+    };
+    on_both(script, async |stage| {
+        let session = start(stage.options().include_partial_messages(true)).await;
+        let mut first = session.send("first").await.unwrap();
+        while !is_piece(&in_time(first.next()).await.unwrap().unwrap()) {}
+        let second = queue(&session, "second").await;
+        let answer = session.interrupt().await.unwrap();
+        assert_eq!(answer.still_queued.as_slice(), [second.message_id().clone()]);
+        assert!(in_time(first.finish()).await.unwrap().result.is_error());
+        let second = in_time(second.finish()).await.unwrap();
+        assert_eq!(second.text, "Two.");
+        assert!(second.shared_with.is_empty());
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_message_that_waits_can_be_withdrawn() {
+    on_both(waiting, async |stage| {
+        let (session, running) = with_a_tool_that_runs(&stage).await;
+        let mut withdrawn = queue(&session, "never mind").await;
+        assert!(withdrawn.cancel().await.unwrap());
+        assert!(!withdrawn.cancel().await.unwrap(), "it cannot be withdrawn twice");
+        let error = loop {
+            match in_time(withdrawn.next()).await.unwrap() {
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::TurnCancelled);
+        assert!(withdrawn.next().await.is_none());
+        std::fs::write(stage.project().join("go"), "").unwrap();
+        let outcome = in_time(running.finish()).await.unwrap();
+        assert!(outcome.shared_with.is_empty());
+        assert_eq!(outcome.text, "Done.");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_interrupt_of_all_drops_what_waits() {
+    let script = || {
+        Script::new()
+            .when("again", [Reply::text("yes")])
+            .otherwise([Reply::text("A long answer.").deltas_of(3).hold()])
+    };
+    on_both(script, async |stage| {
+        let session = start(stage.options().include_partial_messages(true)).await;
+        let mut first = session.send("first").await.unwrap();
+        while !is_piece(&in_time(first.next()).await.unwrap().unwrap()) {}
+        let second = queue(&session, "second").await;
+        session.interrupt_all().await.unwrap();
+        let error = in_time(second.finish()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TurnCancelled);
+        assert!(in_time(first.finish()).await.unwrap().result.is_error());
+        assert_eq!(turn(&session, "again").await.text, "yes");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn every_priority_is_accepted() {
+    on_both(hello, async |stage| {
+        let session = start(stage.options()).await;
+        for priority in [Priority::Now, Priority::Next, Priority::Later] {
+            let prompt = Prompt::from("hello").priority(priority);
+            let outcome = in_time(session.send(prompt).await.unwrap().finish()).await.unwrap();
+            assert_eq!(outcome.text, "Hello.");
+        }
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn priority_and_id_of_a_message_are_sent() {
+    run(async {
+        let (session, mut puppet) = puppet::running(Options::new()).await;
+        let id = "7d9f3c1e-0000-4000-8000-000000000001";
+        let prompt = Prompt::from("hello").priority(Priority::Later).with_id(id);
+        let sent = session.send(prompt).await.unwrap();
+        assert_eq!(sent.message_id().as_str(), id);
+        let line = puppet.hear().await;
+        assert_eq!((&line["uuid"], &line["priority"]), (&json!(id), &json!("later")));
+        assert_eq!(line["message"], json!({"role": "user", "content": "hello"}));
+        assert_eq!(line["parent_tool_use_id"], json!(null));
+    });
+}
+
+#[test]
+fn without_ids_on_the_wire_turns_end_in_the_order_of_sending_and_say_so() {
+    run(async {
+        let (session, mut puppet) = puppet::running(Options::new()).await;
+        let first = session.send("first").await.unwrap();
+        let second = session.send("second").await.unwrap();
+        puppet.hear().await;
+        puppet.hear().await;
+        for text in ["one", "two"] {
+            puppet.talk(text).await;
+            let line = json!({"type": "result", "subtype": "success", "is_error": false,
+                              "result": text, "session_id": "s"});
+            puppet.say(line).await;
+        }
+        let first = in_time(first.finish()).await.unwrap();
+        let second = in_time(second.finish()).await.unwrap();
+        assert_eq!(first.result.result.as_deref(), Some("one"));
+        assert_eq!(second.result.result.as_deref(), Some("two"));
+        assert!(!first.named && !second.named);
+    });
+}

@@ -1,0 +1,172 @@
+//! Readers that do not read.
+
+use std::future::Future as _;
+use std::task::{Context, Waker};
+
+use claude_agent_kit::{ErrorKind, Options, Permission};
+use claude_agent_testkit::sim::{Faults, Trouble};
+use tests_e2e::stage::Stage;
+
+use crate::play::{kind, start, touching, turn};
+use crate::puppet::{self, message};
+use crate::support::{hello, in_time, run};
+
+const KIB: usize = 1024;
+
+#[test]
+fn turns_go_on_while_a_stream_is_not_read_and_nothing_is_lost() {
+    run(async {
+        let faults = Faults::new().after("system/init", Trouble::Messages(2_000));
+        let stage = Stage::faulty(hello(), faults).await.unwrap();
+        let session = start(stage.options().backlog_limits(16 * KIB, 1 << 30)).await;
+        let mut slow = session.messages();
+        for _ in 0..3 {
+            turn(&session, "hello").await;
+        }
+        session.stop().await.unwrap();
+        let mut results = 0;
+        let mut all = 0;
+        while let Some(item) = in_time(slow.next()).await {
+            results += usize::from(kind(&item.unwrap()) == "result");
+            all += 1;
+        }
+        assert_eq!(results, 3);
+        assert!(all > 2_000, "{all}");
+    });
+}
+
+#[test]
+fn at_the_hard_limit_the_slow_reader_is_cut_off_and_the_others_go_on() {
+    run(async {
+        let options = Options::new().backlog_limits(16 * KIB, 64 * KIB);
+        let (session, mut puppet) = puppet::running(options).await;
+        let (mut slow, mut quick) = (session.messages(), session.messages());
+        let mut running = session.send("hello").await.unwrap();
+        let user = puppet.hear().await;
+        puppet.lifecycle(&user, "started").await;
+        assert_eq!(kind(&in_time(quick.next()).await.unwrap().unwrap()), "command_lifecycle");
+        let long = "x".repeat(KIB);
+        for number in 0..300 {
+            puppet.talk(&format!("{number} {long}")).await;
+            let item = in_time(quick.next()).await.unwrap().unwrap();
+            assert!(item.message().unwrap().raw_str().unwrap().contains(&format!("{number} x")));
+            while kind(&in_time(running.next()).await.unwrap().unwrap()) != "assistant" {}
+        }
+        let error = in_time(slow.next()).await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Lagged);
+        assert!(error.size() >= Some(60 * KIB as u64), "{:?}", error.size());
+        assert!(slow.next().await.is_none());
+        puppet.result(&user).await;
+        assert_eq!(in_time(running.finish()).await.unwrap().text.len(), 300 * KIB + 1_090);
+        assert_eq!(kind(&in_time(quick.next()).await.unwrap().unwrap()), "result");
+    });
+}
+
+#[test]
+fn when_nobody_waits_reading_pauses_and_goes_on_later() {
+    run(async {
+        let options = Options::new().backlog_limits(16 * KIB, 32 * KIB);
+        let (session, mut puppet) = puppet::running(options).await;
+        let mut messages = session.messages();
+        let talking = tokio::spawn(async move {
+            for number in 0..5_000 {
+                puppet.say(message(&format!("number {number}"))).await;
+            }
+            puppet
+        });
+        // Nobody reads, so the one who writes is held up by a pipe that is full, and is not done
+        // before somebody does.
+        for number in 0..5_000 {
+            if number == 0 {
+                tokio::task::yield_now().await;
+                assert!(!talking.is_finished());
+            }
+            let item = in_time(messages.next()).await.unwrap().unwrap();
+            let raw = item.message().unwrap().raw_str().unwrap().to_owned();
+            assert!(raw.contains(&format!("\"number {number}\"")), "{number}: {raw}");
+        }
+        let puppet = in_time(talking).await.unwrap();
+        drop(puppet);
+    });
+}
+
+#[test]
+fn an_operation_is_answered_behind_any_number_of_unread_messages() {
+    run(async {
+        let options = Options::new().backlog_limits(16 * KIB, 1 << 30);
+        let (session, mut puppet) = puppet::running(options).await;
+        let mut messages = session.messages();
+        let asking = session.clone();
+        let asked = tokio::spawn(async move { asking.interrupt().await });
+        let request = puppet.asked("interrupt").await;
+        for number in 0..10_000 {
+            puppet.talk(&number.to_string()).await;
+        }
+        puppet.answer(&request, serde_json::json!({"still_queued": []})).await;
+        in_time(asked).await.unwrap().unwrap();
+        for _ in 0..10_000 {
+            in_time(messages.next()).await.unwrap().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_turn_that_is_not_read_holds_up_no_callback() {
+    run(async {
+        let faults = Faults::new().after("system/init", Trouble::Messages(1_000));
+        let stage = Stage::faulty(touching(), faults).await.unwrap();
+        let options = stage
+            .options()
+            .backlog_limits(8 * KIB, 1 << 30)
+            .can_use_tool(|_, _| async { Permission::allow() });
+        let session = start(options).await;
+        let running = session.send("run it").await.unwrap();
+        crate::support::until("the tool ran", || stage.project().join("made").exists()).await;
+        assert!(in_time(running.finish()).await.unwrap().text.contains("Done."));
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_receive_that_is_cancelled_in_the_middle_of_a_line_loses_nothing() {
+    run(async {
+        let (session, mut puppet) = puppet::running(Options::new()).await;
+        let mut messages = session.messages();
+        for number in 0..200 {
+            let line = format!("{}\n", message(&number.to_string()));
+            let (start, end) = line.split_at(line.len() / 2);
+            puppet.write(start.as_bytes()).await;
+            {
+                let mut next = std::pin::pin!(messages.next());
+                let polled = next.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                assert!(polled.is_pending());
+            }
+            puppet.write(end.as_bytes()).await;
+            let item = in_time(messages.next()).await.unwrap().unwrap();
+            assert!(item.message().unwrap().raw_str().unwrap().contains(&format!("\"{number}\"")));
+        }
+        drop(session);
+    });
+}
+
+#[test]
+fn stderr_and_lines_that_are_no_messages_do_no_harm() {
+    run(async {
+        let faults = Faults::new()
+            .after("system/init", Trouble::Stderr(320 * KIB))
+            .after("system/init", Trouble::Bytes(b"this is no JSON\n".to_vec()))
+            .after("system/init", Trouble::Bytes(b"{\"type\":\"brand_new\"}\n".to_vec()))
+            .after("system/init", Trouble::LongLine(300 * KIB));
+        let stage = Stage::faulty(hello(), faults).await.unwrap();
+        let session = start(stage.options()).await;
+        let mut messages = session.messages();
+        assert_eq!(turn(&session, "hello").await.text, "Hello.");
+        session.stop().await.unwrap();
+        let mut kinds = Vec::new();
+        while let Some(item) = messages.next().await {
+            kinds.push(kind(&item.unwrap()));
+        }
+        assert!(kinds.iter().any(|kind| kind == "brand_new"), "{kinds:?}");
+        assert!(kinds.iter().any(|kind| kind == "warning"), "{kinds:?}");
+    });
+}

@@ -1,0 +1,199 @@
+//! Where other clients hang, lose messages or leak, on the simulated CLI.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use claude_agent_kit::hook::PreToolUse;
+use claude_agent_kit::{Body, Item, Options, Permission, Session, WarningCode};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_testkit::sim::{Faults, Sim, Trouble};
+use serde_json::json;
+use tests_e2e::stage::{Stage, in_memory};
+
+use crate::support::{SIM, on_all, real, run};
+
+fn faulty(faults: Faults) -> Options {
+    in_memory(Options::new(), move || Sim::new().faults(faults.clone()))
+}
+
+#[test]
+fn an_interrupt_is_answered_while_a_callback_sleeps() {
+    let script = || {
+        Script::new().when("run", [Reply::tool("Bash", json!({"command": "touch x"})), Reply::text("?")])
+    };
+    run(async {
+        for path in [SIM, real().path.to_str().unwrap()] {
+            let stage = Stage::sim_process(script(), path).await.unwrap();
+            let asked = Arc::new(tokio::sync::Notify::new());
+            let (tell, gone) = (asked.clone(), Arc::new(tokio::sync::Notify::new()));
+            let cancelled = gone.clone();
+            let options = stage.options().can_use_tool(move |_, context| {
+                let (tell, cancelled) = (tell.clone(), cancelled.clone());
+                async move {
+                    tell.notify_one();
+                    tokio::select! {
+                        () = tokio::time::sleep(Duration::from_secs(3600)) => {}
+                        () = context.cancel.cancelled() => cancelled.notify_one(),
+                    }
+                    Permission::allow()
+                }
+            });
+            let session = Session::start(options).await.unwrap();
+            let turn = session.send("run").await.unwrap();
+            asked.notified().await;
+            session.interrupt().await.unwrap();
+            gone.notified().await;
+            assert!(turn.finish().await.unwrap().result.is_error());
+            assert!(!stage.project().join("x").exists());
+            session.stop().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn three_thousand_pieces_reach_a_slow_reader() {
+    run(async {
+        let session =
+            Session::start(faulty(Faults::new().before("assistant", Trouble::Deltas(3_000))))
+                .await
+                .unwrap();
+        let mut messages = session.messages();
+        let turn = session.send("go").await.unwrap();
+        let mut pieces = 0;
+        while pieces < 3_000 {
+            let Item::Message(message) = messages.next().await.unwrap().unwrap() else { panic!() };
+            pieces += usize::from(matches!(message.body, Body::StreamEvent(_)));
+            tokio::task::yield_now().await;
+        }
+        turn.finish().await.unwrap();
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn ten_thousand_unread_messages_do_not_hold_up_an_operation() {
+    run(async {
+        let faults = Faults::new().before("assistant", Trouble::Messages(10_000));
+        let session = Session::start(faulty(faults)).await.unwrap();
+        let unread = session.messages();
+        let turn = session.send("go").await.unwrap();
+        session.interrupt().await.unwrap();
+        session.mcp_status().await.unwrap();
+        turn.finish().await.unwrap();
+        drop(unread);
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_thousand_operations_in_a_row_are_answered() {
+    run(async {
+        let session = Session::start(in_memory(Options::new(), Sim::new)).await.unwrap();
+        for round in 0..1_000 {
+            session.set_model(format!("m{round}")).await.unwrap();
+        }
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn complaints_garbage_and_unknown_types_disturb_nothing() {
+    run(async {
+        let faults = Faults::new()
+            .at_start(Trouble::Stderr(320 * 1024))
+            .before("assistant", Trouble::Bytes(b"no json\n{\"type\":\"brand_new\",\"x\":1}\n".to_vec()));
+        let lines = Arc::new(AtomicUsize::new(0));
+        let counter = lines.clone();
+        let options = faulty(faults).on_stderr(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        });
+        let session = Session::start(options).await.unwrap();
+        let mut messages = session.messages();
+        let turn = session.send("go").await.unwrap();
+        turn.finish().await.unwrap();
+        session.stop().await.unwrap();
+        let (mut malformed, mut unknown) = (0, 0);
+        while let Some(item) = messages.next().await {
+            match item.unwrap() {
+                Item::Warning(warning) => {
+                    malformed += usize::from(warning.code() == WarningCode::Malformed);
+                }
+                Item::Message(message) => {
+                    unknown += usize::from(message.body.kind() == Some("brand_new"));
+                }
+            }
+        }
+        assert_eq!((malformed, unknown), (1, 1));
+        assert!(lines.load(Ordering::Relaxed) > 4_000, "{lines:?}");
+    });
+}
+
+#[test]
+fn a_receive_that_is_cancelled_all_the_time_loses_nothing() {
+    run(async {
+        let faults = Faults::new().before("assistant", Trouble::Messages(2_000));
+        let session = Session::start(faulty(faults)).await.unwrap();
+        let mut messages = session.messages();
+        session.send("go").await.unwrap();
+        let mut answers = 0;
+        loop {
+            let item = tokio::select! {
+                biased;
+                item = messages.next() => item.unwrap().unwrap(),
+                () = tokio::task::yield_now() => continue,
+            };
+            let Item::Message(message) = item else { panic!("{item:?}") };
+            match message.body {
+                Body::Assistant(_) => answers += 1,
+                Body::Result(_) => break,
+                _ => {}
+            }
+        }
+        // The flood and the answer itself.
+        assert_eq!(answers, 2_001);
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn forty_tools_in_one_answer_are_asked_about_and_answered() {
+    let script = || {
+        let calls = (0..40).fold(Reply::new(), |reply, call| {
+            reply.and_tool("Bash", json!({"command": format!("touch made_{call}")}))
+        });
+        Script::new().when("forty", [calls, Reply::text("done")])
+    };
+    on_all(script, async |stage| {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = asked.clone();
+        let options = stage.options().on(PreToolUse, move |_, _| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            async { claude_agent_kit::hook::PreToolUseAnswer::deny("no") }
+        });
+        let session = Session::start(options).await.unwrap();
+        let outcome = session.send("forty").await.unwrap().finish().await.unwrap();
+        assert_eq!((outcome.text.as_str(), asked.load(Ordering::Relaxed)), ("done", 40));
+        assert_eq!(std::fs::read_dir(stage.project()).unwrap().count(), 0);
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn two_hundred_sessions_at_the_same_time_do_not_mix() {
+    run(async {
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..200 {
+            tasks.spawn(async move {
+                let session = Session::start(in_memory(Options::new(), Sim::new)).await.unwrap();
+                let prompt = format!("I am number {number}.");
+                let outcome = session.send(&*prompt).await.unwrap().finish().await.unwrap();
+                assert!(outcome.text.contains(&prompt), "{}", outcome.text);
+                session.stop().await.unwrap();
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap();
+        }
+    });
+}

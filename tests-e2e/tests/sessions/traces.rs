@@ -1,0 +1,111 @@
+//! What `tracing` is told: what happened and how long it took, never what was said.
+
+use std::fmt::{Debug, Write as _};
+use std::sync::{Arc, Mutex};
+
+use claude_agent_kit::hook::PreToolUse;
+use claude_agent_kit::{Permission, Session};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use serde_json::json;
+use tests_e2e::stage::Stage;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::support::in_time;
+
+/// Remembers everything that it is told.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<(Level, String)>>>);
+
+impl Notes {
+    fn note(&self, metadata: &Metadata<'_>, record: impl FnOnce(&mut Text)) {
+        // Other crates of this process trace too.
+        if metadata.target().starts_with("claude") {
+            let mut text = Text(format!("{} ", metadata.name()));
+            record(&mut text);
+            self.0.lock().unwrap().push((*metadata.level(), text.0));
+        }
+    }
+}
+
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0, "{field}={value:?} ").unwrap();
+    }
+}
+
+impl Subscriber for Notes {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        self.note(attributes.metadata(), |text| attributes.record(text));
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        self.note(event.metadata(), |text| event.record(text));
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+const MARKS: [&str; 4] = ["PROMPT-MARK", "ANSWER-MARK", "COMMAND-MARK", "SYSTEM-MARK"];
+
+fn script() -> Script {
+    Script::new().when(
+        MARKS[0],
+        [
+            Reply::tool("Bash", json!({"command": format!("echo {}", MARKS[2])})),
+            Reply::text(MARKS[1]),
+        ],
+    )
+}
+
+#[test]
+fn what_happens_is_traced_by_level_and_nothing_that_was_said() {
+    let notes = Notes::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // On one thread, so that the subscriber of the thread hears all of it.
+    tracing::subscriber::with_default(notes.clone(), || {
+        runtime.block_on(in_time(async {
+            let stage = Stage::in_memory(script()).await.unwrap();
+            let options = stage
+                .options()
+                .append_system_prompt(MARKS[3])
+                .on(PreToolUse, |_, _| async { Err::<(), _>("broken on purpose".into()) })
+                .can_use_tool(|_, _| async { Permission::allow() });
+            let session = Session::start(options).await.unwrap();
+            session.send(MARKS[0]).await.unwrap().finish().await.unwrap();
+            session.mcp_reconnect("nobody").await.unwrap_err();
+            session.stop().await.unwrap();
+        }));
+    });
+    let notes = notes.0.lock().unwrap();
+    let all = format!("{notes:?}");
+    for mark in MARKS {
+        assert!(!all.contains(mark), "{mark} in {all}");
+    }
+    let count = |level: Level, word: &str| {
+        notes.iter().filter(|(at, text)| *at == level && text.contains(word)).count()
+    };
+    assert_eq!(count(Level::DEBUG, "claude_run"), 1, "{all}");
+    // The hook and the permission.
+    assert_eq!(count(Level::DEBUG, "claude_callback"), 2, "{all}");
+    assert_eq!(count(Level::WARN, "CallbackFailed"), 1, "{all}");
+    assert_eq!(count(Level::ERROR, "mcp_reconnect"), 1, "{all}");
+    // The time of a turn is told when it ends.
+    assert_eq!(count(Level::DEBUG, "claude_turn"), 1, "{all}");
+    assert_eq!(count(Level::DEBUG, "the turn ended"), 1, "{all}");
+    assert!(count(Level::DEBUG, "claude_operation") >= 1, "{all}");
+}
