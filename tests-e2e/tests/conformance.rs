@@ -90,8 +90,19 @@ fn exists(test: &str) -> bool {
         other => panic!("no such place: {other}"),
     };
     let (file, name) = rest.split_once("::").unwrap();
-    let source = fs::read_to_string(root().join(folder).join(format!("{file}.rs")));
-    source.is_ok_and(|source| source.contains(&format!("fn {name}(")))
+    let file = root().join(folder).join(format!("{file}.rs"));
+    let source = fs::read_to_string(&file);
+    is_built(&file) && source.is_ok_and(|source| source.contains(&format!("fn {name}(")))
+}
+
+/// Whether a file belongs to the test program beside it. One that is not declared never runs.
+fn is_built(file: &Path) -> bool {
+    let name = file.file_stem().unwrap().to_string_lossy();
+    match fs::read_to_string(file.with_file_name("main.rs")) {
+        Ok(main) if name != "main" => main.contains(&format!("mod {name};")),
+        // It is the program itself, or a part of a library, which the compiler looks after.
+        _ => true,
+    }
 }
 
 fn text_of(path: &str) -> String {

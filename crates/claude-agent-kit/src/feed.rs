@@ -13,6 +13,9 @@ use crate::warning::Warning;
 /// How much a reader takes at a time: enough to make the lock cheap, little enough to count.
 const BATCH_BYTES: usize = 64 * 1024;
 
+/// How many warnings of the start are kept.
+const MOST_START_WARNINGS: usize = 64;
+
 /// How many malformed lines are remembered as told of.
 const MOST_REPORTED: usize = 64;
 
@@ -21,13 +24,17 @@ const MOST_REPORTED: usize = 64;
 pub(crate) enum Piece {
     Line(Bytes),
     Warning(Warning),
+    /// A line that is none of the protocol, and how many such came in a row.
+    Malformed(Warning, usize),
 }
 
 impl Piece {
     fn size(&self) -> usize {
         match self {
             Self::Line(line) => line.len(),
-            Self::Warning(warning) => warning.line().map_or(0, Bytes::len),
+            Self::Warning(warning) | Self::Malformed(warning, _) => {
+                warning.line().map_or(0, Bytes::len)
+            }
         }
     }
 }
@@ -37,6 +44,8 @@ impl Piece {
 pub(crate) struct Over {
     pub(crate) exit: Option<Exit>,
     pub(crate) error: Option<Error>,
+    /// Whether the host had ended the input and the end was good.
+    pub(crate) completed: bool,
 }
 
 /// The messages of a run, shared by the driver and the readers.
@@ -49,6 +58,8 @@ pub(crate) struct Feed {
 struct State {
     backlog: Backlog<Piece>,
     readers: HashMap<Subscriber, Waker>,
+    /// Warnings of the start that nobody has read yet.
+    start: Vec<Warning>,
     /// The driver, while it must not read.
     driver: Option<Waker>,
     somebody_waits: bool,
@@ -65,6 +76,7 @@ impl Feed {
         let state = State {
             backlog: Backlog::new(limits),
             readers: HashMap::new(),
+            start: Vec::new(),
             driver: None,
             somebody_waits: false,
             over: None,
@@ -75,8 +87,17 @@ impl Feed {
         Self { state: Mutex::new(state) }
     }
 
-    pub(crate) fn subscribe(&self) -> Subscriber {
-        self.lock().backlog.subscribe()
+    /// A reader of everything from now on, and what it gets before: the first also has the
+    /// warnings of the start.
+    pub(crate) fn subscribe(&self) -> (Subscriber, VecDeque<Piece>) {
+        let mut state = self.lock();
+        let first = state.start.drain(..).map(Piece::Warning).collect();
+        (state.backlog.subscribe(), first)
+    }
+
+    /// Keeps warnings of the start for the first reader, whenever it comes.
+    pub(crate) fn start_with(&self, warnings: impl IntoIterator<Item = Warning>) {
+        self.lock().start.extend(warnings.into_iter().take(MOST_START_WARNINGS));
     }
 
     /// A reader that gets nothing until it begins: the reader of a turn.

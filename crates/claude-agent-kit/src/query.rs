@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use claude_wire::id::SessionId;
 use claude_wire::message::ResultMessage;
 use claude_wire::session::Exit;
-use claude_wire::{Body, Malformed, Message};
+use claude_wire::{Body, Message};
 use futures_core::Stream;
 
 use crate::driver::{self, Handles, Task};
@@ -173,7 +173,15 @@ impl QueryStream {
                 Ok(Item::Message(message))
             }
             Some(Ok(Read::Warning(warning))) => Ok(Item::Warning(warning)),
-            Some(Ok(Read::Malformed(malformed))) => self.count_malformed(malformed),
+            Some(Ok(Read::Noise(warning, in_a_row))) => {
+                self.malformed = in_a_row;
+                self.complain(warning)
+            }
+            Some(Ok(Read::Malformed(malformed))) => {
+                self.malformed += 1;
+                let warning = self.reader.warn(malformed);
+                self.complain(warning)
+            }
             Some(Err(error)) => Err(self.fail(error)),
             None => {
                 self.done = true;
@@ -193,14 +201,14 @@ impl QueryStream {
         }
     }
 
-    fn count_malformed(&mut self, malformed: Malformed) -> Result<Item> {
-        self.malformed += 1;
+    /// Passes a malformed line on, unless there were too many.
+    fn complain(&mut self, warning: Warning) -> Result<Item> {
         // Once a result was seen nothing becomes an error.
         if self.malformed >= MOST_MALFORMED && !self.result_seen {
-            let error = too_many_malformed(self.malformed, malformed);
+            let error = too_many_malformed(self.malformed, &warning);
             return Err(self.fail(error));
         }
-        Ok(Item::Warning(self.reader.warn(malformed)))
+        Ok(Item::Warning(warning))
     }
 
     fn fail(&mut self, error: Error) -> Error {
@@ -282,14 +290,14 @@ impl Collected {
     }
 }
 
-fn too_many_malformed(count: usize, last: Malformed) -> Error {
+fn too_many_malformed(count: usize, last: &Warning) -> Error {
     Error::new(
         ErrorKind::TooManyDecodeErrors,
-        format!("{count} lines in a row were no messages; of the last: {}", last.reason),
+        format!("{count} lines in a row were no messages; the last: {last}"),
     )
     .remedy("see that the executable is the CLI and that nothing else writes to its stdout")
     .with(|facts| {
         facts.count = Some(count);
-        facts.line = Some(last.line);
+        facts.line = last.line().cloned();
     })
 }

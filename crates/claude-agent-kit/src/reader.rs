@@ -26,13 +26,22 @@ pub(crate) struct Reader {
 /// What a piece turned out to be.
 pub(crate) enum Read {
     Message(Message),
+    /// A line that is none of the protocol although it began like one.
     Malformed(Malformed),
+    /// One that did not, of so many in a row.
+    Noise(Warning, usize),
     Warning(Warning),
 }
 
 impl Reader {
     pub(crate) fn new(feed: Arc<Feed>, warnings: WarningSink, subscriber: Subscriber) -> Self {
         Self { feed, warnings, subscriber, taken: VecDeque::new() }
+    }
+
+    /// Puts these before everything else.
+    pub(crate) fn beginning_with(mut self, first: VecDeque<Piece>) -> Self {
+        self.taken = first;
+        self
     }
 
     /// The next piece; `None` when there are no more. An error is the last.
@@ -47,6 +56,9 @@ impl Reader {
                 }
                 Some(Piece::Warning(warning)) => {
                     return Poll::Ready(Some(Ok(Read::Warning(warning))));
+                }
+                Some(Piece::Malformed(warning, in_a_row)) => {
+                    return Poll::Ready(Some(Ok(Read::Noise(warning, in_a_row))));
                 }
                 None => {}
             }
@@ -65,7 +77,7 @@ impl Reader {
                 read.map(|read| match read {
                     Read::Message(message) => Item::Message(message),
                     Read::Malformed(malformed) => Item::Warning(self.warn(malformed)),
-                    Read::Warning(warning) => Item::Warning(warning),
+                    Read::Warning(warning) | Read::Noise(warning, _) => Item::Warning(warning),
                 })
             })
         })

@@ -12,7 +12,7 @@ impl DecodeError {
     /// By value, as `map_err` wants it.
     #[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` takes")]
     pub(crate) fn from_json(error: serde_json::Error) -> Self {
-        Self { reason: error.to_string() }
+        Self { reason: without_values(&error) }
     }
 
     pub(crate) fn new(reason: impl Into<String>) -> Self {
@@ -22,6 +22,15 @@ impl DecodeError {
     /// What did not fit, and where.
     pub fn reason(&self) -> &str {
         &self.reason
+    }
+}
+
+/// What an error says, without the text that did not fit: that is somebody's data.
+pub(crate) fn without_values(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match (text.find(" \""), text.rfind("\", expected")) {
+        (Some(from), Some(to)) if from < to => format!("{}{}", &text[..from], &text[to + 1..]),
+        _ => text,
     }
 }
 

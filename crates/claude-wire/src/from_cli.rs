@@ -7,6 +7,7 @@ use crate::control::{
     CliControlRequest, ControlCancel, ControlResponse, KeepAlive, TranscriptMirror,
 };
 use crate::envelope::Envelope;
+use crate::error::without_values;
 use crate::message::{Malformed, Message};
 use crate::repair;
 use crate::schema::isolate;
@@ -65,5 +66,5 @@ pub(crate) fn control<T: DeserializeOwned>(line: &Bytes) -> Result<T, Malformed>
     }
     let mended = repair::repaired(line);
     isolate(|| serde_json::from_slice(mended.as_deref().unwrap_or(line)))
-        .map_err(|error| Malformed::new(line.clone(), error.to_string()))
+        .map_err(|error| Malformed::new(line.clone(), without_values(&error)))
 }

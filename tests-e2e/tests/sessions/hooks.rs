@@ -245,7 +245,9 @@ fn two_hooks_run_at_the_same_time_and_delay_no_operation() {
             options = options.on(PreToolUse, move |_, _| {
                 let meeting = meeting.clone();
                 entered.add(name);
-                async move { drop(meeting.wait().await) }
+                async move {
+                    meeting.wait().await;
+                }
             });
         }
         let session = start(options).await;

@@ -23,4 +23,6 @@ mod puppet;
 mod queue;
 mod slow_readers;
 mod starting_points;
+mod stress;
+mod traces;
 mod turns;

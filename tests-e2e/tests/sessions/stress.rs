@@ -20,7 +20,8 @@ fn faulty(faults: Faults) -> Options {
 #[test]
 fn an_interrupt_is_answered_while_a_callback_sleeps() {
     let script = || {
-        Script::new().when("run", [Reply::tool("Bash", json!({"command": "touch x"})), Reply::text("?")])
+        Script::new()
+            .when("run", [Reply::tool("Bash", json!({"command": "touch x"})), Reply::text("?")])
     };
     run(async {
         for path in [SIM, real().path.to_str().unwrap()] {
@@ -100,9 +101,10 @@ fn a_thousand_operations_in_a_row_are_answered() {
 #[test]
 fn complaints_garbage_and_unknown_types_disturb_nothing() {
     run(async {
-        let faults = Faults::new()
-            .at_start(Trouble::Stderr(320 * 1024))
-            .before("assistant", Trouble::Bytes(b"no json\n{\"type\":\"brand_new\",\"x\":1}\n".to_vec()));
+        let faults = Faults::new().at_start(Trouble::Stderr(320 * 1024)).before(
+            "assistant",
+            Trouble::Bytes(b"no json\n{\"type\":\"brand_new\",\"x\":1}\n".to_vec()),
+        );
         let lines = Arc::new(AtomicUsize::new(0));
         let counter = lines.clone();
         let options = faulty(faults).on_stderr(move |_| {

@@ -76,6 +76,11 @@ fn refused(refusal: &Refusal, operation: &str) -> Told {
             format!("`{operation}` cannot be written as JSON: {reason}"),
             None,
         ),
+        Refusal::DuplicateMessage => (
+            ErrorKind::InvalidOptions,
+            format!("`{operation}`: a message with the same id is still being answered"),
+            Some("give each message an id of its own, or none"),
+        ),
         other => unsent(other, operation),
     }
 }

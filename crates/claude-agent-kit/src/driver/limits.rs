@@ -9,6 +9,8 @@ pub(super) fn session(options: &Options, prepared: &Prepared) -> SessionLimits {
     limits.initialize = prepared.initialize_timeout;
     limits.exit_grace = options.host.exit_grace;
     limits.unwritten_bytes = options.host.max_unwritten_bytes;
+    (limits.waiting_operations, limits.pending_operations) = options.host.operations;
+    (limits.running_callbacks, limits.waiting_callbacks) = options.host.callback_places;
     limits
 }
 

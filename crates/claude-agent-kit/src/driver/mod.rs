@@ -18,10 +18,11 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use claude_wire::session::{
-    Effect, End, Event, Exit, Failure, Machine, Notice, RunWarning, Settled, State, Waiter,
+    Effect, End, Event, Exit, Failure, Machine, Notice, Refusal, RunWarning, Settled, State, Waiter,
 };
-use claude_wire::{Frame, Framer};
+use claude_wire::{Frame, Framer, Message};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::Sleep;
 
@@ -268,6 +269,7 @@ impl Driver {
         while let Some(effect) = self.machine.next_effect() {
             match effect {
                 Effect::Deliver(line) => self.batch.push(Piece::Line(line)),
+                Effect::DeliverMalformed(line, in_a_row) => self.deliver_malformed(line, in_a_row),
                 Effect::DeliverResult(line) => {
                     self.turns.note_totals(&line);
                     self.batch.push(Piece::Line(line));
@@ -310,6 +312,18 @@ impl Driver {
         end
     }
 
+    fn deliver_malformed(&mut self, line: Bytes, in_a_row: usize) {
+        let piece = match Message::decode(line.clone()) {
+            Ok(_) => Piece::Line(line),
+            Err(malformed) => {
+                let warning = Warning::from(Notice::Malformed(malformed));
+                self.warnings.tell(&warning);
+                Piece::Malformed(warning, in_a_row)
+            }
+        };
+        self.batch.push(piece);
+    }
+
     fn hand_over(&mut self) {
         self.feed.push(&mut self.batch, self.machine.somebody_waits());
     }
@@ -350,6 +364,11 @@ impl Driver {
         let done = match settled {
             Settled::Answered(answer) => Ok(Done::Answered(answer)),
             Settled::Refused(refusal) => {
+                if let Some(turn) = &reply.turn
+                    && refusal != Refusal::DuplicateMessage
+                {
+                    self.turns.forget(turn);
+                }
                 self.complete_evidence();
                 let error = diagnose::refusal(&refusal, &reply.operation, &self.evidence);
                 tracing::error!(operation = reply.operation, kind = ?error.kind(), "failed");
@@ -412,7 +431,7 @@ impl Driver {
 
     /// The cause is published first, so that whoever is woken finds it.
     fn finish(&mut self, error: Option<Error>, completed: bool) {
-        self.feed.end(Over { exit: self.exit, error: error.clone() });
+        self.feed.end(Over { exit: self.exit, error: error.clone(), completed });
         self.turns.end_all(&self.feed);
         self.events.add(match error {
             Some(error) => SessionEvent::Failed(error),

@@ -14,7 +14,7 @@ use super::{Driver, Parts, StderrReader, WarningSink, limits};
 use crate::cli::{self, Chosen, CliVersion, VersionPolicy};
 use crate::diagnose::{self, Evidence};
 use crate::error::{Error, ErrorKind, Result};
-use crate::feed::{Feed, Piece};
+use crate::feed::Feed;
 use crate::mailbox::Mailbox;
 use crate::mask::Mask;
 use crate::options::{Options, Prepared, prepare};
@@ -45,7 +45,8 @@ pub(crate) struct Handles {
 impl Handles {
     /// A reader of everything from now on; the first misses nothing.
     pub(crate) fn reader(&self) -> Reader {
-        Reader::new(self.feed.clone(), self.warnings.clone(), self.feed.subscribe())
+        let (subscriber, first) = self.feed.subscribe();
+        Reader::new(self.feed.clone(), self.warnings.clone(), subscriber).beginning_with(first)
     }
 
     /// Lets the CLI end. Its driver does it; where that does not run any more, the keeper of its
@@ -88,7 +89,7 @@ pub(crate) async fn start(options: &Options, task: Task) -> Result<Handles> {
     for warning in &warnings {
         handles.warnings.tell(warning);
     }
-    handles.feed.push(&mut warnings.into_iter().map(Piece::Warning).collect(), false);
+    handles.feed.start_with(warnings);
     let driver = driver(options, &prepared, plan, reached, &handles, &runtime);
     let span = tracing::debug_span!("claude_run", pid = handles.pid);
     let began = Instant::now();

@@ -20,7 +20,8 @@ pub(super) struct Turns {
 
 impl Turns {
     pub(super) fn add(&mut self, slot: TurnSlot) {
-        self.open.insert(slot.id.clone(), slot);
+        // One that is open already stays: the machine refuses a second of the same id.
+        self.open.entry(slot.id.clone()).or_insert(slot);
     }
 
     pub(super) fn forget(&mut self, id: &MessageId) {

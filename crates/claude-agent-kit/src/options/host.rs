@@ -49,6 +49,12 @@ pub(crate) struct HostOptions {
     pub(crate) on_warning: Option<OnWarning>,
     pub(crate) on_stderr: Option<OnStderr>,
     pub(crate) max_unwritten_bytes: usize,
+    /// Operations: waiting for the handshake, waiting for their answers.
+    pub(crate) operations: (usize, usize),
+    /// None: 30 s, or 120 s for those that take long.
+    pub(crate) operation_timeout: Option<Duration>,
+    /// Hook and permission callbacks: running, waiting for a place.
+    pub(crate) callback_places: (usize, usize),
     pub(crate) backlog_soft_bytes: usize,
     pub(crate) backlog_hard_bytes: usize,
     /// What answers requests of the CLI.
@@ -78,6 +84,9 @@ impl Default for HostOptions {
             on_warning: None,
             on_stderr: None,
             max_unwritten_bytes: 16 * MIB,
+            operations: (16, 64),
+            operation_timeout: None,
+            callback_places: (256, 4096),
             backlog_soft_bytes: 16 * MIB,
             backlog_hard_bytes: 256 * MIB,
             callbacks: Registry::default(),
@@ -176,6 +185,25 @@ impl Options {
         self.change_host(|host| host.max_unwritten_bytes = bytes)
     }
 
+    /// How many operations may wait for the handshake, and how many for their answers; beyond that
+    /// they are refused. Default: 16 and 64.
+    pub fn operation_limits(self, waiting: usize, pending: usize) -> Self {
+        self.change_host(|host| host.operations = (waiting, pending))
+    }
+
+    /// How long an operation of a session may take, from its write. Default: 30 s, or 120 s for
+    /// those that connect to servers or write files. One call can have another limit:
+    /// [`Session::with_limit`](crate::Session::with_limit).
+    pub fn operation_timeout(self, limit: Duration) -> Self {
+        self.change_host(|host| host.operation_timeout = Some(limit))
+    }
+
+    /// How many hook and permission callbacks run at a time, and how many more may wait for a
+    /// place; beyond that they are refused, which blocks or denies. Default: 256 and 4,096.
+    pub fn callback_limits(self, running: usize, waiting: usize) -> Self {
+        self.change_host(|host| host.callback_places = (running, waiting))
+    }
+
     /// How many bytes of messages may wait for a slow reader: beyond `soft` the CLI is read only
     /// while somebody waits for it, beyond `hard` the slow reader is cut off. Default: 16 MiB and
     /// 256 MiB.
@@ -206,6 +234,9 @@ impl fmt::Debug for HostOptions {
             .field("on_warning", &self.on_warning.is_some())
             .field("on_stderr", &self.on_stderr.is_some())
             .field("max_unwritten_bytes", &self.max_unwritten_bytes)
+            .field("operations", &self.operations)
+            .field("operation_timeout", &self.operation_timeout)
+            .field("callback_places", &self.callback_places)
             .field("backlog_soft_bytes", &self.backlog_soft_bytes)
             .field("backlog_hard_bytes", &self.backlog_hard_bytes)
             .field("callbacks", &self.callbacks)

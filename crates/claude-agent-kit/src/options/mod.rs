@@ -194,11 +194,16 @@ mod tests {
             .on_warning(|_| {})
             .on_stderr(|_| {})
             .max_unwritten_bytes(2)
+            .operation_limits(5, 6)
+            .operation_timeout(second)
+            .callback_limits(7, 8)
             .backlog_limits(3, 4);
         let host = &options.host;
         assert_eq!(host.cli_path, Some(PathBuf::from("c")));
         assert!(host.print_mode && host.permissive_version_check && host.skip_version_check);
         assert_eq!((host.max_line_bytes, host.max_unwritten_bytes), (1, 2));
+        assert_eq!((host.operations, host.callback_places), ((5, 6), (7, 8)));
+        assert_eq!(host.operation_timeout, Some(second));
         assert_eq!((host.backlog_soft_bytes, host.backlog_hard_bytes), (3, 4));
         assert_eq!((host.initialize_timeout, host.idle_timeout), (Some(second), Some(second)));
         assert_eq!((host.exit_grace, host.background_ceiling), (second, Some(second)));

@@ -104,6 +104,13 @@ fn limits(host: &HostOptions) -> Vec<Problem> {
     if host.max_line_bytes == 0 {
         problems.push(Problem::new(&["max_line_bytes"], "no line would fit"));
     }
+    // The handshake takes one place.
+    if host.operations.1 == 0 {
+        problems.push(Problem::new(&["operation_limits"], "not even the handshake could be sent"));
+    }
+    if host.callback_places.0 == 0 {
+        problems.push(Problem::new(&["callback_limits"], "no callback could ever run"));
+    }
     if host.backlog_soft_bytes > host.backlog_hard_bytes {
         let reason = "the soft limit is above the hard one, so it would never be reached";
         problems.push(Problem::new(&["backlog_limits"], reason));

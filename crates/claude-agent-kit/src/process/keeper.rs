@@ -157,9 +157,12 @@ impl Household {
         let mut child = command(spec).spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err(io::Error::other("a child was started without its pipes"));
+            return Err(given_up(child, io::Error::other("a child was started without its pipes")));
         };
-        let watch = ExitWatch::new(&child, &self.wake)?;
+        let watch = match ExitWatch::new(&child, &self.wake) {
+            Ok(watch) => watch,
+            Err(error) => return Err(given_up(child, error)),
+        };
         let (exit, receiver) = watch::channel(None);
         let (id, pid) = (self.next_id, child.id());
         self.next_id += 1;
@@ -168,6 +171,14 @@ impl Household {
         let process = Process { handle: Arc::new(handle) };
         Ok(Started { process, stdin, stdout, stderr })
     }
+}
+
+/// Ends a child that cannot be kept, and leaves no zombie.
+fn given_up(mut child: Child, why: io::Error) -> io::Error {
+    // The only failure is that it has ended.
+    drop(child.kill());
+    drop(child.wait());
+    why
 }
 
 fn command(spec: &Spec) -> Command {

@@ -1,5 +1,6 @@
 //! What becomes of a session.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,7 +55,8 @@ struct State {
     session_id: Option<SessionId>,
     /// Why it failed, while the process is still being ended.
     failure: Option<Error>,
-    wakers: Vec<Waker>,
+    wakers: HashMap<u64, Waker>,
+    next_key: u64,
 }
 
 impl EventLog {
@@ -66,7 +68,8 @@ impl EventLog {
                 info: None,
                 session_id: None,
                 failure: None,
-                wakers: Vec::new(),
+                wakers: HashMap::new(),
+                next_key: 0,
             }),
         }
     }
@@ -79,7 +82,7 @@ impl EventLog {
         state.events.push(event);
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.into_values().for_each(Waker::wake);
     }
 
     pub(crate) fn run(&self, info: Bytes) {
@@ -93,11 +96,11 @@ impl EventLog {
         state.failure = Some(error);
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.into_values().for_each(Waker::wake);
     }
 
     /// Whether the handshake is done, or why it never will be.
-    pub(crate) fn poll_ready(&self, context: &mut Context<'_>) -> Poll<Option<Error>> {
+    fn poll_ready(&self, key: u64, context: &mut Context<'_>) -> Poll<Option<Error>> {
         let mut state = self.lock();
         if let Some(error) = &state.failure {
             return Poll::Ready(Some(error.clone()));
@@ -109,7 +112,7 @@ impl EventLog {
             }
             _ if state.info.is_some() => Poll::Ready(None),
             _ => {
-                state.wait(context);
+                state.wakers.insert(key, context.waker().clone());
                 Poll::Pending
             }
         }
@@ -136,7 +139,12 @@ impl EventLog {
     }
 
     /// The event at this place, when there is one; `None` after the last.
-    fn poll_at(&self, place: usize, context: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
+    fn poll_at(
+        &self,
+        place: usize,
+        key: u64,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<SessionEvent>> {
         let mut state = self.lock();
         if let Some(event) = state.events.get(place) {
             return Poll::Ready(Some(event.clone()));
@@ -144,7 +152,7 @@ impl EventLog {
         if state.events.last().is_some_and(SessionEvent::is_last) {
             return Poll::Ready(None);
         }
-        state.wait(context);
+        state.wakers.insert(key, context.waker().clone());
         Poll::Pending
     }
 
@@ -154,24 +162,21 @@ impl EventLog {
     }
 }
 
-impl State {
-    fn wait(&mut self, context: &Context<'_>) {
-        if !self.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
-            self.wakers.push(context.waker().clone());
-        }
-    }
-}
-
 /// The steps of a session from the current one on; ends after the last.
 pub struct Events {
     log: Arc<EventLog>,
     place: usize,
+    /// Where its waker is kept.
+    key: u64,
 }
 
 impl Events {
     pub(crate) fn new(log: Arc<EventLog>) -> Self {
-        let place = log.lock().events.len().saturating_sub(1);
-        Self { log, place }
+        let mut state = log.lock();
+        let (place, key) = (state.events.len().saturating_sub(1), state.next_key);
+        state.next_key += 1;
+        drop(state);
+        Self { log, place, key }
     }
 
     /// The next step; `None` after the last.
@@ -182,12 +187,23 @@ impl Events {
         std::future::poll_fn(|context| self.poll_event(context)).await
     }
 
+    /// Whether the handshake is done, or why it never will be.
+    pub(crate) fn poll_ready(&self, context: &mut Context<'_>) -> Poll<Option<Error>> {
+        self.log.poll_ready(self.key, context)
+    }
+
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
-        let polled = self.log.poll_at(self.place, context);
+        let polled = self.log.poll_at(self.place, self.key, context);
         if let Poll::Ready(Some(_)) = polled {
             self.place += 1;
         }
         polled
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.log.lock().wakers.remove(&self.key);
     }
 }
 

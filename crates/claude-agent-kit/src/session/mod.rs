@@ -79,7 +79,7 @@ impl Session {
         let handles = Box::pin(driver::start(&options, Task::Session)).await?;
         let shared = Arc::new(Shared { handles, resumes: Resumes::of(&options) });
         shutdown::register(&shared);
-        Ok(Self { shared, limit: None })
+        Ok(Self { shared, limit: options.host.operation_timeout })
     }
 
     /// Starts the CLI and waits for the handshake.
@@ -106,8 +106,8 @@ impl Session {
     /// # Cancel safety
     /// Dropping the future changes nothing.
     pub async fn ready(&self) -> Result<()> {
-        let log = &self.shared.handles.events;
-        match poll_fn(|context| log.poll_ready(context)).await {
+        let events = self.events();
+        match poll_fn(|context| events.poll_ready(context)).await {
             Some(error) => Err(error),
             None => Ok(()),
         }
@@ -115,8 +115,8 @@ impl Session {
 
     /// Sends a user message, and gives its turn.
     ///
-    /// Waits while more than `max_unwritten_bytes` wait to be written, and for nothing else: the
-    /// message itself waits for the handshake if that is not done.
+    /// Waits for the handshake if that is not done, and while more than `max_unwritten_bytes` wait
+    /// to be written; not for the turn to begin.
     ///
     /// # Errors
     /// When the session is over, its input was ended, or the prompt is empty.
@@ -248,8 +248,8 @@ impl Session {
     pub(crate) fn over_error(&self, operation: &str) -> Error {
         match self.shared.handles.feed.error() {
             Some(error) => error.in_operation(operation),
-            None => match self.shared.handles.events.last() {
-                Some(SessionEvent::Completed(_)) => input_ended(operation),
+            None => match self.shared.handles.feed.over() {
+                Some(over) if over.completed => input_ended(operation),
                 _ => stopped(operation),
             },
         }

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::error::without_values;
 use crate::id::SessionId;
 use crate::repair;
 use crate::schema::{Undecodable, isolate};
@@ -124,7 +125,7 @@ impl Message {
                 Err(Malformed { line: raw, reason: undecodable.reason })
             }
             Ok(body) => Ok(Self { body, raw, repaired: mended.is_some() }),
-            Err(error) => Err(Malformed { line: raw, reason: error.to_string() }),
+            Err(error) => Err(Malformed { line: raw, reason: without_values(&error) }),
         }
     }
 

@@ -117,7 +117,7 @@ where
         Err(error) => Ok(undecodable(Box::new(Undecodable {
             kind: tag_of(raw, tag),
             raw: Json::from(raw.to_owned()),
-            reason: error.to_string(),
+            reason: crate::error::without_values(&error),
         }))),
     }
 }

@@ -14,6 +14,9 @@ use super::outbox::Outbox;
 use crate::control::CliControlRequest;
 use crate::id::RequestId;
 
+/// What the CLI is told when too many requests are open.
+const OVERLOAD: &str = "the host has too much to answer";
+
 #[derive(Debug)]
 pub(super) struct Callbacks {
     last_key: u64,
@@ -90,7 +93,7 @@ impl Callbacks {
         let request_id = request.request_id.clone();
         let lane = lane(&mut self.decisions, &mut self.mcp, &rule);
         if lane.is_full() {
-            out.answer(&request_id, rule.refusal("the host has too much to answer"));
+            out.answer(&request_id, rule.refusal(OVERLOAD));
             return out.warn(Notice::CallbackRefused { what: rule.what() });
         }
         self.last_key += 1;
@@ -173,10 +176,16 @@ impl Callbacks {
 
     fn timed_out(&mut self, key: CallKey, now: Duration, out: &mut Outbox) {
         let Some(call) = self.calls.get(&key) else { return };
-        let limit = call.limit.unwrap_or_default();
-        out.answer(&call.request_id, call.rule.answer("the host's callback took too long"));
-        let (what, refused) = (call.rule.what(), call.rule.refuses());
-        out.warn(Notice::CallbackTimedOut { what, limit, refused });
+        let what = call.rule.what();
+        if let Stage::Waiting(..) = call.stage {
+            // Nobody was asked, because too many were: that approves nothing.
+            out.answer(&call.request_id, call.rule.refusal(OVERLOAD));
+            out.warn(Notice::CallbackRefused { what });
+        } else {
+            out.answer(&call.request_id, call.rule.answer("the host's callback took too long"));
+            let (limit, refused) = (call.limit.unwrap_or_default(), call.rule.refuses());
+            out.warn(Notice::CallbackTimedOut { what, limit, refused });
+        }
         self.open.remove(&call.request_id);
         self.close(key, now, out);
     }

@@ -16,6 +16,9 @@ impl Machine {
             return self.out.settle(waiter, Settled::Refused(refusal));
         }
         if self.run.is_none() {
+            if self.turns.is_open(&message.id) {
+                return self.out.settle(waiter, Settled::Refused(Refusal::DuplicateMessage));
+            }
             self.turns.open(message.id.clone());
         }
         let waits = self.handshake.is_pending() || !self.queue.is_empty();

@@ -242,6 +242,8 @@ pub enum Effect {
     Deliver(Bytes),
     /// The same, for the result of a turn.
     DeliverResult(Bytes),
+    /// The same, for a line that is none of the protocol, and how many such came in a row.
+    DeliverMalformed(Bytes, usize),
     /// A warning for whoever reads messages.
     Warn(Notice),
     /// The state of the session changed.
@@ -358,6 +360,8 @@ pub enum Refusal {
     CheckpointingNotEnabled,
     /// The request could not be written as JSON.
     Unencodable(String),
+    /// A message with this id is still being answered.
+    DuplicateMessage,
 }
 
 /// What the host should know but need not act on.

@@ -66,6 +66,9 @@ fn go_on() -> Json {
 
 /// The form of a hook's answer with which the CLI does not do what the hook was asked about.
 pub(super) fn block(event: &str, reason: &str) -> Json {
+    if event == "PreModelSwitch" {
+        return deny_model_switch(reason);
+    }
     let reason = Some(reason.to_owned());
     let specific = match event {
         "PreToolUse" => PreToolUseOutput {
@@ -88,6 +91,15 @@ pub(super) fn block(event: &str, reason: &str) -> Json {
         }
     };
     encoded(&HookOutput { specific: Some(specific), ..HookOutput::default() })
+}
+
+/// This event is answered like a tool that is about to run, under its own name.
+fn deny_model_switch(reason: &str) -> Json {
+    let reason = Json::from(reason);
+    let text = format!(
+        r#"{{"hookSpecificOutput":{{"hookEventName":"PreModelSwitch","permissionDecision":"deny","permissionDecisionReason":{reason}}}}}"#
+    );
+    Json::from_text(text).unwrap_or_default()
 }
 
 fn deny(reason: &str) -> Json {

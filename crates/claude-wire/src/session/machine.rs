@@ -43,6 +43,8 @@ pub struct Machine {
     pub(super) evidence: Evidence,
     /// The end of the output, if it is half a line.
     pub(super) half_line: Option<Bytes>,
+    /// How many lines in a row were none of the protocol.
+    malformed: usize,
     /// How the process ended and what later calls are told, once all is over.
     pub(super) over: Option<(Exit, Refusal)>,
 }
@@ -71,6 +73,7 @@ impl Machine {
             write_failed: None,
             evidence: Evidence::default(),
             half_line: None,
+            malformed: 0,
             over: None,
             plan,
         };
@@ -141,6 +144,8 @@ impl Machine {
                 || !self.operations.is_empty()
                 || !self.queue.is_empty()
                 || self.stop.is_under_way()
+                || self.evidence.input_ended
+                || self.callbacks.next_deadline().is_some()
                 || self.callbacks.open_requests() > 0
                 || (has_callbacks && turn_open))
     }
@@ -154,6 +159,7 @@ impl Machine {
     fn line(&mut self, line: Bytes, now: Duration) {
         self.output(&line, now);
         let Ok(envelope) = Envelope::read(&line) else { return self.troubled_line(line, now) };
+        self.malformed = 0;
         if !matches!(&*envelope.kind, "assistant" | "stream_event" | "user" | "tool_progress") {
             return self.act(&envelope, &line, now);
         }
@@ -195,11 +201,15 @@ impl Machine {
         let mended = repair::repaired(&line);
         let envelope = mended.as_deref().and_then(|mended| Envelope::read(mended).ok());
         if let Some(envelope) = envelope {
+            self.malformed = 0;
             return self.act(&envelope, &line, now);
         }
         self.evidence.other_line(&line);
+        self.malformed += 1;
         let step = self.run_step(&RunEvent::OtherOutput, now);
-        self.deliver(line);
+        if !matches!(self.stop.why, Some(Why::Failed(_))) {
+            self.out.push(Effect::DeliverMalformed(line, self.malformed));
+        }
         if let Some(step) = step {
             self.follow(step, now);
         }
@@ -207,6 +217,7 @@ impl Machine {
 
     fn oversized(&mut self, line: &Oversized, now: Duration) {
         self.output(&line.tail, now);
+        self.malformed = 0;
         let envelope = Envelope::of_oversized(line);
         if self.run.is_some() && !self.has_its_result() && !self.stop.is_under_way() {
             return self.fail(Failure::LineTooLong(line.size), now);

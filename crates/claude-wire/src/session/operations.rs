@@ -76,13 +76,11 @@ impl Operations {
 
     /// Settles whoever waits for this answer. One that nobody waits for is dropped.
     pub(super) fn answered(&mut self, id: &RequestId, line: &Bytes, out: &mut Outbox) {
-        match self.pending.remove(id) {
-            Some(pending) => out.settle(pending.waiter, settled(line)),
-            None => {
-                let (request_id, late) = (id.clone(), self.was_asked(id));
-                out.push(Effect::Unclaimed { request_id, late });
-            }
+        if let Some(pending) = self.pending.remove(id) {
+            return out.settle(pending.waiter, settled(line));
         }
+        let (request_id, late) = (id.clone(), self.was_asked(id));
+        out.push(Effect::Unclaimed { request_id, late });
     }
 
     fn was_asked(&self, id: &RequestId) -> bool {

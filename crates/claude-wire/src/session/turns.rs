@@ -29,6 +29,10 @@ impl Turns {
         self.open.push_back(Turn { id, written: false, started: false });
     }
 
+    pub(super) fn is_open(&self, id: &MessageId) -> bool {
+        self.open.iter().any(|turn| turn.id == *id)
+    }
+
     pub(super) fn written(&mut self, id: &MessageId) {
         if let Some(turn) = self.open.iter_mut().find(|turn| turn.id == *id && !turn.written) {
             turn.written = true;

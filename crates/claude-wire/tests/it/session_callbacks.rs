@@ -223,7 +223,7 @@ fn a_callback_that_takes_too_long_is_answered_for_cancelled_and_aborted() {
     assert_eq!(effects[2], "cancel 1");
     assert_eq!(effects[3], format!("answer b {}", denied(late)));
     assert_eq!(effects[5], "cancel 2");
-    assert!(!play.machine.somebody_waits(), "both are answered");
+    assert!(play.machine.somebody_waits(), "the abort is due, whoever reads");
     // One heeds the cancel, and its answer comes too late.
     assert!(play.answers(1, "{}").is_empty());
     assert!(play.pass(999).is_empty());
@@ -231,6 +231,19 @@ fn a_callback_that_takes_too_long_is_answered_for_cancelled_and_aborted() {
     assert!(play.pass(100_000).is_empty());
     assert!(play.done(2, CallOutcome::Gone).is_empty());
     assert_eq!(play.machine.wake_at(), None);
+}
+
+#[test]
+fn a_hook_that_never_had_its_turn_is_refused_and_not_let_through() {
+    let mut plan = with_callbacks();
+    plan.limits.running_callbacks = 1;
+    let mut play = Play::ready(plan);
+    play.line(&permission("a"));
+    // It fails open, but only when it was asked.
+    assert!(play.line(&hook("b", "hook_0")).is_empty());
+    let effects = play.pass(60_000);
+    assert_eq!(effects[0], format!("answer b {}", denied("the host has too much to answer")));
+    assert!(effects[1].starts_with("warn CallbackRefused"), "{effects:?}");
 }
 
 #[test]

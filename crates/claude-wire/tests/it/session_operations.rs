@@ -218,8 +218,39 @@ fn a_message_that_is_longer_than_the_room_is_written_when_there_is_nothing_else(
     let mut play = narrow();
     let id = "x".repeat(500);
     assert_eq!(play.send(1, &id).len(), 2);
-    assert!(play.send(2, &id).is_empty());
+    assert!(play.send(2, &id.replace('x', "y")).is_empty());
     assert_eq!(play.happens(Event::Written(100_000)).len(), 2);
+}
+
+#[test]
+fn a_message_whose_id_is_still_being_answered_is_refused() {
+    let mut play = Play::session();
+    play.send(1, "a");
+    assert_eq!(play.send(2, "a"), ["2: refused DuplicateMessage"]);
+}
+
+#[test]
+fn an_answer_that_nobody_waits_for_is_told_apart_from_a_late_one() {
+    for (id, late) in [("req_1_00c0ffee", true), ("req_9_00c0ffee", false), ("other", false)] {
+        let mut plan = Plan::new(Run::Session);
+        plan.id_suffix = 0x00c0_ffee;
+        let mut machine = claude_wire::session::Machine::new(plan);
+        let text = |id: &str| {
+            format!(
+                r#"{{"type":"control_response","response":{{"subtype":"success","request_id":"{id}"}}}}"#
+            )
+        };
+        // The handshake is the first request; its second answer is late.
+        for id in ["req_1_00c0ffee", id] {
+            machine.handle(Event::Line(text(id).into()), Duration::ZERO);
+        }
+        let effects: Vec<_> = std::iter::from_fn(|| machine.next_effect()).collect();
+        let found = effects.iter().find_map(|effect| match effect {
+            claude_wire::session::Effect::Unclaimed { late, .. } => Some(*late),
+            _ => None,
+        });
+        assert_eq!(found, Some(late), "{id}");
+    }
 }
 
 #[test]

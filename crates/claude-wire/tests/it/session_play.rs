@@ -41,7 +41,11 @@ impl Play {
     }
 
     pub(crate) fn effects(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.machine.next_effect()).map(|effect| shown(&effect)).collect()
+        std::iter::from_fn(|| self.machine.next_effect())
+            // Only for a log, and told apart by a test of its own.
+            .filter(|effect| !matches!(effect, Effect::Unclaimed { .. }))
+            .map(|effect| shown(&effect))
+            .collect()
     }
 
     pub(crate) fn line(&mut self, line: &str) -> Vec<String> {
@@ -187,7 +191,7 @@ pub(crate) fn shown(effect: &Effect) -> String {
         Effect::CloseInput => "close input".to_owned(),
         Effect::Terminate => "terminate".to_owned(),
         Effect::Kill => "kill".to_owned(),
-        Effect::Deliver(line) | Effect::DeliverResult(line) => {
+        Effect::Deliver(line) | Effect::DeliverResult(line) | Effect::DeliverMalformed(line, _) => {
             format!("deliver {}", String::from_utf8_lossy(line))
         }
         Effect::Warn(notice) => format!("warn {notice:?}"),

@@ -540,7 +540,7 @@ impl World {
                 assert!(self.terminated && !self.exited);
                 assert!(!std::mem::replace(&mut self.killed, true));
             }
-            Effect::Deliver(_) | Effect::DeliverResult(_) => {
+            Effect::Deliver(_) | Effect::DeliverResult(_) | Effect::DeliverMalformed(..) => {
                 assert!(!self.failed, "delivered after a failure");
             }
             Effect::State(state) => self.check_new_state(state),

@@ -185,7 +185,9 @@ fn every_message_is_delivered_and_no_control_frame_is() {
             .effects
             .iter()
             .filter_map(|effect| match effect {
-                Effect::Deliver(line) | Effect::DeliverResult(line) => Some(&line[..]),
+                Effect::Deliver(line)
+                | Effect::DeliverResult(line)
+                | Effect::DeliverMalformed(line, _) => Some(&line[..]),
                 _ => None,
             })
             .collect();
