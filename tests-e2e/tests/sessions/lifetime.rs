@@ -100,10 +100,14 @@ fn pending_operations_fail_when_the_cli_ends_under_them() {
 #[test]
 fn a_crash_in_the_handshake_is_told_to_everybody_who_waits() {
     run(async {
-        let fake = Fake::new("read -r line; echo 'no licence' >&2; exit 7");
+        let fake = Fake::new(
+            "read -r line; until [ -e go ]; do sleep 0.01; done; echo 'no licence' >&2; exit 7",
+        );
         let session = Session::open(fake.options()).await.unwrap();
-        let (ready, asked, sent) = in_time(async {
-            tokio::join!(session.ready(), session.mcp_status(), session.send("x"))
+        // It ends when everybody waits.
+        let go = async { std::fs::write(fake.beside("go"), "").unwrap() };
+        let (ready, asked, sent, ()) = in_time(async {
+            tokio::join!(session.ready(), session.mcp_status(), session.send("x"), go)
         })
         .await;
         let error = ready.unwrap_err();

@@ -24,5 +24,4 @@ mod queue;
 mod slow_readers;
 mod starting_points;
 mod stress;
-mod traces;
 mod turns;

@@ -1,7 +1,13 @@
 //! What `tracing` is told: what happened and how long it took, never what was said.
+//!
+//! A process of its own: whether anybody listens is remembered for the whole process, and other
+//! tests have nobody who does.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the way to fail")]
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::{Permission, Session};
@@ -11,8 +17,6 @@ use tests_e2e::stage::Stage;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
-
-use crate::support::in_time;
 
 /// Remembers everything that it is told.
 #[derive(Clone, Default)]
@@ -66,7 +70,7 @@ fn script() -> Script {
     Script::new().when(
         MARKS[0],
         [
-            Reply::tool("Bash", json!({"command": format!("echo {}", MARKS[2])})),
+            Reply::tool("Bash", json!({"command": format!("touch {}", MARKS[2])})),
             Reply::text(MARKS[1]),
         ],
     )
@@ -78,18 +82,21 @@ fn what_happens_is_traced_by_level_and_nothing_that_was_said() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // On one thread, so that the subscriber of the thread hears all of it.
     tracing::subscriber::with_default(notes.clone(), || {
-        runtime.block_on(in_time(async {
-            let stage = Stage::in_memory(script()).await.unwrap();
-            let options = stage
-                .options()
-                .append_system_prompt(MARKS[3])
-                .on(PreToolUse, |_, _| async { Err::<(), _>("broken on purpose".into()) })
-                .can_use_tool(|_, _| async { Permission::allow() });
-            let session = Session::start(options).await.unwrap();
-            session.send(MARKS[0]).await.unwrap().finish().await.unwrap();
-            session.mcp_reconnect("nobody").await.unwrap_err();
-            session.stop().await.unwrap();
-        }));
+        runtime.block_on(async {
+            let play = async {
+                let stage = Stage::in_memory(script()).await.unwrap();
+                let options = stage
+                    .options()
+                    .append_system_prompt(MARKS[3])
+                    .on(PreToolUse, |_, _| async { Err::<(), _>("broken on purpose".into()) })
+                    .can_use_tool(|_, _| async { Permission::allow() });
+                let session = Session::start(options).await.unwrap();
+                session.send(MARKS[0]).await.unwrap().finish().await.unwrap();
+                session.mcp_reconnect("nobody").await.unwrap_err();
+                session.stop().await.unwrap();
+            };
+            tokio::time::timeout(Duration::from_secs(60), play).await.unwrap();
+        });
     });
     let notes = notes.0.lock().unwrap();
     let all = format!("{notes:?}");
