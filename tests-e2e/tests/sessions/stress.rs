@@ -101,10 +101,11 @@ fn a_thousand_operations_in_a_row_are_answered() {
 #[test]
 fn complaints_garbage_and_unknown_types_disturb_nothing() {
     run(async {
-        let faults = Faults::new().at_start(Trouble::Stderr(320 * 1024)).before(
-            "assistant",
-            Trouble::Bytes(b"no json\n{\"type\":\"brand_new\",\"x\":1}\n".to_vec()),
-        );
+        // More in a row than a query would take.
+        let garbage = [b"no json\n".repeat(6), b"{\"type\":\"brand_new\"}\n".to_vec()].concat();
+        let faults = Faults::new()
+            .at_start(Trouble::Stderr(320 * 1024))
+            .before("assistant", Trouble::Bytes(garbage));
         let lines = Arc::new(AtomicUsize::new(0));
         let counter = lines.clone();
         let options = faulty(faults).on_stderr(move |_| {
