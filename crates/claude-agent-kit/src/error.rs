@@ -158,7 +158,14 @@ impl Error {
         let mut facts = inner.facts.clone();
         facts.operation = Some(operation.to_owned());
         let (hint, remedy) = (inner.hint.clone(), inner.remedy.clone());
-        let inner = Inner { kind: ErrorKind::TransportClosed, message, hint, remedy, facts };
+        let kind = match self.kind() {
+            ErrorKind::InitializeTimeout
+            | ErrorKind::InitializeRejected
+            | ErrorKind::ExitedDuringInit
+            | ErrorKind::ConversationNotFound => ErrorKind::NotInitialized,
+            _ => ErrorKind::TransportClosed,
+        };
+        let inner = Inner { kind, message, hint, remedy, facts };
         Self { inner: Arc::new(inner) }
     }
 

@@ -226,9 +226,9 @@ async fn assert_system_prompts(stage: Stage, print_mode: bool) {
 
 #[test]
 fn both_system_prompts_reach_the_model() {
-    on_all(hello, async |stage| assert_system_prompts(stage, true).await);
-    // In the handshake the simulation takes only the second.
-    run(async { assert_system_prompts(Stage::real(hello(), real()).await.unwrap(), false).await });
+    for print_mode in [true, false] {
+        on_all(hello, async |stage| assert_system_prompts(stage, print_mode).await);
+    }
 }
 
 #[test]
@@ -270,9 +270,9 @@ fn an_answer_that_fits_the_schema_is_in_the_result() {
         let output = collected.result().unwrap().structured_output.clone().unwrap();
         assert_eq!(output.parse::<Value>().unwrap(), json!({"city": "Paris"}));
     };
-    on_all(script, async |stage| assert_structured(stage, true).await);
-    // The simulation takes no schema in the handshake.
-    run(async { assert_structured(Stage::real(script(), real()).await.unwrap(), false).await });
+    for print_mode in [true, false] {
+        on_all(script, async |stage| assert_structured(stage, print_mode).await);
+    }
 }
 
 #[test]

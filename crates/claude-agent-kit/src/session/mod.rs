@@ -140,7 +140,8 @@ impl Session {
         Ok(turn)
     }
 
-    /// All messages and warnings from now on; the first such stream also has what came before.
+    /// All messages and warnings from now on. The first such stream also has the warnings of the
+    /// start and, if no message was sent before it, everything that came since.
     pub fn messages(&self) -> Messages {
         Messages::new(self.shared.clone())
     }

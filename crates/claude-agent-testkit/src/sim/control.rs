@@ -189,6 +189,10 @@ impl Engine {
             }
             state.forward_subagent_text = request["forwardSubagentText"] == true;
             state.appended_prompt = request["appendSystemPrompt"].as_str().map(str::to_owned);
+            state.own_prompt = request["systemPrompt"]
+                .as_array()
+                .map(|parts| parts.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+            state.wants_schema = request["jsonSchema"].is_object();
             state.initialized = true;
         }
         self.watch_settings();

@@ -157,10 +157,14 @@ impl Engine {
     }
 
     fn system_prompt(&self, state: &State) -> Value {
-        let own = self.launch.system_prompt.as_deref().unwrap_or("You are a simulated agent.");
+        let given = self.launch.system_prompt.as_deref().unwrap_or("You are a simulated agent.");
+        let own = match &state.own_prompt {
+            Some(parts) => parts.iter().map(String::as_str).collect(),
+            None => vec![given],
+        };
         let appended = self.launch.append_system_prompt.as_deref();
-        let texts = [Some(own), appended, state.appended_prompt.as_deref()];
-        texts.into_iter().flatten().map(|text| json!({"type": "text", "text": text})).collect()
+        let more = [appended, state.appended_prompt.as_deref()].into_iter().flatten();
+        own.into_iter().chain(more).map(|text| json!({"type": "text", "text": text})).collect()
     }
 }
 

@@ -27,7 +27,11 @@ pub(super) struct State {
     /// Agents that the host brought along: name and definition.
     pub(super) agents: BTreeMap<String, Value>,
     pub(super) forward_subagent_text: bool,
+    /// The system prompt of the handshake, in its parts.
+    pub(super) own_prompt: Option<Vec<String>>,
     pub(super) appended_prompt: Option<String>,
+    /// Whether the handshake asked for an answer of some shape.
+    pub(super) wants_schema: bool,
     pub(super) conversation: Arc<Mutex<Conversation>>,
     pub(super) queue: VecDeque<Queued>,
     pub(super) turn: Option<Arc<TurnInfo>>,

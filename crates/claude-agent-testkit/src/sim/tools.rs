@@ -128,7 +128,7 @@ impl Engine {
         if self.launch.ask_host {
             names.extend(["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"]);
         }
-        if self.launch.json_schema.is_some() {
+        if self.launch.json_schema.is_some() || state.wants_schema {
             names.push("StructuredOutput");
         }
         let denied =
