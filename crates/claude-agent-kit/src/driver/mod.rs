@@ -10,11 +10,12 @@ mod limits;
 mod sink;
 mod start;
 mod stderr;
+mod timer;
 mod turns;
 
 use std::collections::HashMap;
 use std::future::{Future as _, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -24,7 +25,6 @@ use claude_wire::session::{
 };
 use claude_wire::{Frame, Framer, Message};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::time::Sleep;
 
 pub(crate) use sink::WarningSink;
 pub(crate) use start::{Handles, Task, start};
@@ -41,6 +41,7 @@ use crate::warning::Warning;
 use calls::Calls;
 use clock::Clock;
 use input::Input;
+use timer::Timer;
 use turns::Turns;
 
 /// What a driver is made of.
@@ -80,7 +81,7 @@ pub(crate) struct Driver {
     /// What was read and not handed over yet.
     batch: Vec<Piece>,
     clock: Clock,
-    timer: Option<Pin<Box<Sleep>>>,
+    timer: Timer,
     evidence: Evidence,
     strict_exit_status: bool,
     strict_failure: Option<Error>,
@@ -118,7 +119,7 @@ impl Driver {
             waiters: HashMap::new(),
             batch: Vec::new(),
             clock: Clock::start(),
-            timer: None,
+            timer: Timer::default(),
             evidence: parts.evidence,
             strict_exit_status: parts.strict_exit_status,
             strict_failure: None,
@@ -188,16 +189,8 @@ impl Driver {
     }
 
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let Some(due) = self.machine.wake_at() else {
-            self.timer = None;
-            return Poll::Pending;
-        };
-        let deadline = self.clock.instant(due);
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
-        if timer.deadline() != deadline {
-            timer.as_mut().reset(deadline);
-        }
-        timer.as_mut().poll(context)
+        let due = self.machine.wake_at().map(|due| self.clock.instant(due));
+        self.timer.poll(due, context)
     }
 
     fn hear(&mut self, happening: Happening) {

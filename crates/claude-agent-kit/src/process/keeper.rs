@@ -1,9 +1,11 @@
 //! The kept thread.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +22,8 @@ pub(super) struct Keeper {
 enum Order {
     Start { spec: Box<Spec>, patience: Patience, reply: oneshot::Sender<io::Result<Started>> },
     End { id: u64, patience: Patience },
+    SetAlarm { id: u64, at: Instant, waker: Waker },
+    DropAlarm { id: u64, at: Instant },
 }
 
 impl Keeper {
@@ -47,6 +51,17 @@ impl Keeper {
         answer.await.map_err(|_| io::Error::other("the thread that starts processes is gone"))?
     }
 
+    pub(super) fn set_alarm(&self, at: Instant, waker: Waker) -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.order(Order::SetAlarm { id, at, waker });
+        id
+    }
+
+    pub(super) fn drop_alarm(&self, id: u64, at: Instant) {
+        self.order(Order::DropAlarm { id, at });
+    }
+
     pub(super) fn end(&self, id: u64, patience: Patience) {
         self.order(Order::End { id, patience });
     }
@@ -65,6 +80,7 @@ struct Household {
     wake: Wake,
     children: HashMap<u64, Kept>,
     next_id: u64,
+    alarms: BTreeMap<(Instant, u64), Waker>,
 }
 
 struct Kept {
@@ -118,12 +134,13 @@ fn later(now: Instant, time: Duration) -> Instant {
 
 impl Household {
     fn new(inbox: mpsc::Receiver<Order>, wake: Wake) -> Self {
-        Self { inbox, wake, children: HashMap::new(), next_id: 0 }
+        Self { inbox, wake, children: HashMap::new(), next_id: 0, alarms: BTreeMap::new() }
     }
 
     fn keep(&mut self) {
         loop {
-            let deadline = self.children.values().filter_map(Kept::deadline).min();
+            let alarm = self.alarms.first_key_value().map(|((at, _), _)| *at);
+            let deadline = self.children.values().filter_map(Kept::deadline).chain(alarm).min();
             self.wake.wait(self.children.values().map(|kept| &kept.watch), deadline);
             loop {
                 match self.inbox.try_recv() {
@@ -135,6 +152,9 @@ impl Household {
             }
             self.children.retain(|_, kept| !kept.reap());
             let now = Instant::now();
+            while let Some(alarm) = self.alarms.first_entry().filter(|alarm| alarm.key().0 <= now) {
+                alarm.remove().wake();
+            }
             self.children.values_mut().for_each(|kept| kept.escalate(now));
         }
     }
@@ -145,6 +165,8 @@ impl Household {
                 // A caller that is gone drops what was started, and so ends it.
                 drop(reply.send(self.start(&spec, patience)));
             }
+            Order::SetAlarm { id, at, waker } => drop(self.alarms.insert((at, id), waker)),
+            Order::DropAlarm { id, at } => drop(self.alarms.remove(&(at, id))),
             Order::End { id, patience } => {
                 if let Some(kept) = self.children.get_mut(&id) {
                     kept.phase = kept.phase.hastened(patience, Instant::now());

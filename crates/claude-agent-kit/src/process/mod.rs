@@ -17,7 +17,8 @@ use std::io;
 use std::path::PathBuf;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::Waker;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -109,6 +110,39 @@ impl Process {
         match exit.wait_for(Option::is_some).await {
             Ok(status) => status.ok_or_else(lost),
             Err(_) => Err(lost()),
+        }
+    }
+}
+
+/// Wakes a task at some time, without a timer of its runtime.
+///
+/// A runtime that waits with a timer sets one in the kernel each time it goes to sleep, which
+/// costs more than the rest of a round trip; the kept thread sets it once.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    id: u64,
+    at: Instant,
+}
+
+impl Alarm {
+    /// Wakes the task at this time at the earliest.
+    pub(crate) fn set(at: Instant, waker: &Waker) -> io::Result<Self> {
+        let id = Keeper::get()?.set_alarm(at, waker.clone());
+        Ok(Self { id, at })
+    }
+
+    pub(crate) fn at(&self) -> Instant {
+        self.at
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        // One that has rung is kept no more.
+        if Instant::now() < self.at
+            && let Ok(keeper) = Keeper::get()
+        {
+            keeper.drop_alarm(self.id, self.at);
         }
     }
 }
