@@ -54,11 +54,26 @@ fn two_messages_at_once_have_a_result_each() {
 
 #[test]
 fn of_three_messages_at_once_two_share_a_result() {
-    on_all(hello, async |stage| {
+    // The first answer is held until the others wait, however slow the machine is.
+    let script = || {
+        let hello = || Reply::text("Hello.");
+        Script::new()
+            .when("first", [hello().hold()])
+            .when("second", [hello()])
+            .when("third", [hello()])
+    };
+    on_all(script, async |stage| {
         let session = start(stage.options()).await;
-        let (first, second, third) =
-            tokio::join!(session.send("first"), session.send("second"), session.send("third"));
-        let (first, second, third) = (first.unwrap(), second.unwrap(), third.unwrap());
+        let first = session.send("first").await.unwrap();
+        stage
+            .api()
+            .wait_for_request(|request| {
+                request.prompts().iter().any(|prompt| prompt.contains("first"))
+            })
+            .await;
+        let second = queue(&session, "second").await;
+        let third = queue(&session, "third").await;
+        stage.api().release_held();
         let (second_id, third_id) = (second.message_id().clone(), third.message_id().clone());
         let first = in_time(first.finish()).await.unwrap();
         let second = in_time(second.finish()).await.unwrap();

@@ -5,9 +5,10 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{Patience, Process, Spec, Started};
+use super::{Alarm, Patience, Process, Spec, Started};
 
 /// Far more than anything here takes.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -185,4 +186,24 @@ fn many_at_once_leave_no_descriptor_behind() {
     }
     // Other tests run beside this one, each with a few descriptors of its own.
     eventually("the descriptors are closed", || descriptors() < before + 60);
+}
+
+#[test]
+fn an_alarm_wakes_its_task_and_one_that_was_dropped_does_not() {
+    struct Bell(AtomicUsize);
+    impl std::task::Wake for Bell {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let bell = || std::sync::Arc::new(Bell(AtomicUsize::new(0)));
+    let (rung, dropped, late) = (bell(), bell(), bell());
+    let soon = Instant::now() + Duration::from_millis(50);
+    let alarm = Alarm::set(soon, &rung.clone().into()).unwrap();
+    drop(Alarm::set(soon, &dropped.clone().into()).unwrap());
+    let far = Alarm::set(Instant::now() + Duration::from_secs(3600), &late.clone().into()).unwrap();
+    eventually("it rings", || rung.0.load(Ordering::SeqCst) == 1);
+    assert!(Instant::now() >= alarm.at());
+    assert_eq!((dropped.0.load(Ordering::SeqCst), late.0.load(Ordering::SeqCst)), (0, 0));
+    drop(far);
 }
