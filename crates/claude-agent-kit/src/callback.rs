@@ -5,6 +5,7 @@ mod registry;
 mod tests;
 
 use std::fmt;
+use std::future::Future;
 
 use claude_wire::id::{CallbackId, RequestId, SessionId, ToolUseId};
 use tokio_util::sync::CancellationToken;
@@ -55,6 +56,11 @@ impl CancelToken {
 
     pub(crate) fn cancel(&self) {
         self.0.cancel();
+    }
+
+    /// What comes of `future`, which is dropped when the answer is no longer wanted.
+    pub(crate) async fn unless_cancelled<F: Future>(self, future: F) -> Option<F::Output> {
+        self.0.run_until_cancelled(future).await
     }
 
     /// Whether the answer is no longer wanted.

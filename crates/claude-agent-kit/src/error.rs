@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use claude_wire::Json;
 use claude_wire::id::{RequestId, SessionId};
 use claude_wire::launch::Problem;
 use claude_wire::session::Exit;
@@ -49,6 +50,8 @@ pub(crate) struct Facts {
     pub(crate) operation: Option<String>,
     pub(crate) request_id: Option<RequestId>,
     pub(crate) code: Option<String>,
+    pub(crate) server: Option<String>,
+    pub(crate) value: Option<Json>,
 }
 
 /// A result with this crate's error.
@@ -121,6 +124,14 @@ pub enum ErrorKind {
     CheckpointingNotEnabled,
     /// The CLI dropped a message before it became a turn.
     TurnCancelled,
+    /// An MCP server that was waited for cannot be connected.
+    McpServerFailed,
+    /// An MCP server that was waited for is not connected yet.
+    McpTimeout,
+    /// An answer was to be of a type, and the result has no value.
+    NoStructuredOutput,
+    /// An answer was to be of a type, and its value does not fit.
+    StructuredOutputMismatch,
 }
 
 impl Error {
@@ -275,6 +286,16 @@ impl Error {
     /// The request of that operation.
     pub fn request_id(&self) -> Option<&RequestId> {
         self.inner.facts.request_id.as_ref()
+    }
+
+    /// The MCP server that it is about.
+    pub fn server(&self) -> Option<&str> {
+        self.inner.facts.server.as_deref()
+    }
+
+    /// The value that does not fit, as it came.
+    pub fn value(&self) -> Option<&Json> {
+        self.inner.facts.value.as_ref()
     }
 
     /// The CLI's own code for it.

@@ -37,6 +37,7 @@ pub mod hook;
 mod item;
 mod mailbox;
 mod mask;
+pub mod mcp;
 mod options;
 pub mod permission;
 mod process;
@@ -47,8 +48,12 @@ mod random;
 mod reader;
 mod session;
 mod stderr;
+#[cfg(feature = "tools")]
+pub mod tool;
 pub mod transport;
 mod turn;
+#[cfg(feature = "tools")]
+mod typed;
 mod warning;
 
 pub use callback::{BoxError, CancelToken, Fallible, HookContext, PermissionContext};
@@ -65,8 +70,14 @@ pub use permission::{Permission, ToolRequest};
 pub use prompt::Prompt;
 pub use query::{Collected, QueryStream, query};
 pub use question::{Answers, Questions};
+#[cfg(feature = "tools")]
+pub use schemars;
 pub use session::{Events, Messages, Session, SessionEvent, shutdown_all};
+#[cfg(feature = "tools")]
+pub use tool::{Tool, ToolContext, ToolError, ToolResult, ToolServer};
 pub use turn::{Turn, TurnOutcome};
+#[cfg(feature = "tools")]
+pub use typed::query_as;
 pub use warning::{Warning, WarningCode};
 
 /// Compiles the examples of the README.

@@ -17,6 +17,8 @@ use claude_wire::{Json, Number};
 
 use super::{BoxError, CancelToken, Fallible, HookContext, PermissionContext};
 use crate::hook::{Asked, HookAnswer, HookEvent, HookOutput, HookPoint, Place, session_of};
+use crate::mailbox::Mailbox;
+use crate::mcp::Servers;
 use crate::permission::{self, Permission, ToolRequest};
 use crate::question::{self, Answers, Questions};
 
@@ -27,6 +29,9 @@ pub(crate) struct Registry {
     can_use_tool: Option<RunPermission>,
     ask_user: Option<RunPermission>,
     on_misfit: Option<OnMisfit>,
+    pub(crate) servers: Servers,
+    /// Messages for servers that are served at a time; none for the default.
+    pub(crate) running_mcp: Option<usize>,
     pub(crate) hook_timeout: Option<Duration>,
     pub(crate) permission_timeout: Option<Duration>,
     pub(crate) hooks_fail_closed: bool,
@@ -87,6 +92,8 @@ impl Default for Registry {
             can_use_tool: None,
             ask_user: None,
             on_misfit: None,
+            servers: Servers::default(),
+            running_mcp: None,
             hook_timeout: None,
             permission_timeout: None,
             hooks_fail_closed: false,
@@ -116,6 +123,12 @@ impl Registry {
     /// Gets told what was left out of the answers of raw hooks. It must not block.
     pub(crate) fn on_misfit(mut self, tell: impl Fn(Misfit) + Send + Sync + 'static) -> Self {
         self.on_misfit = Some(Arc::new(tell));
+        self
+    }
+
+    /// Gives each server the session that is reached through this mailbox.
+    pub(crate) fn connect_servers(mut self, mailbox: &Arc<Mailbox>) -> Self {
+        self.servers = self.servers.connect(mailbox);
         self
     }
 
@@ -153,6 +166,7 @@ impl Registry {
             CliRequest::CanUseTool(asked) => {
                 self.call_permission(*asked, line, request_id, session_id, cancel)
             }
+            CliRequest::McpMessage(asked) => self.servers.call(asked, session_id, cancel),
             _ => None,
         }
     }
@@ -299,6 +313,7 @@ impl fmt::Debug for Registry {
             .field("hooks", &self.hooks.len())
             .field("can_use_tool", &self.has_can_use_tool())
             .field("ask_user", &self.has_ask_user())
+            .field("servers", &self.servers)
             .field("hook_timeout", &self.hook_timeout)
             .field("permission_timeout", &self.permission_timeout)
             .field("hooks_fail_closed", &self.hooks_fail_closed)

@@ -52,6 +52,7 @@ impl Calls {
             let warning = Warning::new(WarningCode::HookFieldIgnored, message);
             warn(&their_feed, &their_warnings, warning);
         });
+        let registry = registry.connect_servers(&mailbox);
         Self { registry, runtime, mailbox, feed, warnings, running: HashMap::new() }
     }
 

@@ -196,9 +196,13 @@ fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Resu
         initialize.hooks = hooks.matchers;
     }
     plan.hooks = hooks.plans;
+    plan.mcp_servers = options.host.callbacks.servers.names().collect();
     plan.permissions = options.host.callbacks.has_permission();
     plan.permission_limit = hooks.permission_limit;
     plan.limits = limits::session(options, prepared);
+    if let Some(most) = options.host.callbacks.running_mcp {
+        plan.limits.running_mcp = most;
+    }
     plan.limits.cancel_grace = hooks.cancel_grace;
     plan.file_checkpointing = options.settings.file_checkpointing;
     plan.id_suffix = crate::random::suffix();

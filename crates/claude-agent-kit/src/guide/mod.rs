@@ -7,6 +7,8 @@
 //! | [Turns](turns) | what belongs to one message, and what it cost |
 //! | [Hooks](hooks) | callbacks that the CLI obeys; guards |
 //! | [Permissions](permissions) | which tools may run; questions to the user |
+//! | [Tools](tools) | Rust functions that the model calls |
+//! | [Typed answers](typed_answers) | answers as Rust types |
 //! | [Errors and warnings](errors) | all of them, and what to do |
 //! | [Processes](processes) | finding, versions, environment, stderr, platforms |
 //! | [Cancellation and shutdown](cancellation) | what may be dropped when; the end of a service |
@@ -29,6 +31,14 @@ pub mod hooks {}
 
 #[doc = include_str!("permissions.md")]
 pub mod permissions {}
+
+#[cfg(feature = "tools")]
+#[doc = include_str!("tools.md")]
+pub mod tools {}
+
+#[cfg(feature = "tools")]
+#[doc = include_str!("typed_answers.md")]
+pub mod typed_answers {}
 
 #[doc = include_str!("errors.md")]
 pub mod errors {}

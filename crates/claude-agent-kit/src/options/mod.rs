@@ -9,6 +9,7 @@ mod environment;
 mod host;
 mod model;
 mod prepare;
+mod servers;
 mod tools;
 
 use std::fmt;

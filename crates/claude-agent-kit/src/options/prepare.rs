@@ -54,6 +54,7 @@ fn prepare_in(
     surroundings: &Surroundings,
 ) -> Result<Prepared> {
     let mut problems = limits(&options.host);
+    problems.extend(options.host.callbacks.servers.problems(&options.settings));
     let form = form(options, prompt, surroundings.limits, &mut problems);
     let mut settings = options.settings.clone();
     settings.disallowed_tools.extend(extra_disallowed_tools(&options.host.callbacks));
@@ -114,6 +115,9 @@ fn limits(host: &HostOptions) -> Vec<Problem> {
     if host.backlog_soft_bytes > host.backlog_hard_bytes {
         let reason = "the soft limit is above the hard one, so it would never be reached";
         problems.push(Problem::new(&["backlog_limits"], reason));
+    }
+    if host.callbacks.running_mcp == Some(0) {
+        problems.push(Problem::new(&["max_running_mcp"], "no message would be served"));
     }
     problems
 }

@@ -1,6 +1,7 @@
 //! Live sessions: many turns, steered while they run.
 
 pub(crate) mod events;
+mod mcp;
 mod messages;
 mod operations;
 mod shutdown;
@@ -40,6 +41,8 @@ pub struct Session {
 pub(crate) struct Shared {
     pub(crate) handles: Handles,
     resumes: Resumes,
+    /// The MCP servers that the options name.
+    pub(crate) servers: Vec<String>,
 }
 
 /// What a session was to go on with.
@@ -77,7 +80,8 @@ impl Session {
     pub async fn open(options: impl Into<Options>) -> Result<Self> {
         let options = options.into();
         let handles = Box::pin(driver::start(&options, Task::Session)).await?;
-        let shared = Arc::new(Shared { handles, resumes: Resumes::of(&options) });
+        let (resumes, servers) = (Resumes::of(&options), mcp::servers_of(&options));
+        let shared = Arc::new(Shared { handles, resumes, servers });
         shutdown::register(&shared);
         Ok(Self { shared, limit: options.host.operation_timeout })
     }

@@ -13,6 +13,7 @@ use super::fail_rule::FailRule;
 use super::outbox::Outbox;
 use crate::control::CliControlRequest;
 use crate::id::RequestId;
+use crate::json::Json;
 
 /// What the CLI is told when too many requests are open.
 const OVERLOAD: &str = "the host has too much to answer";
@@ -134,6 +135,22 @@ impl Callbacks {
         if let Some(key) = self.open.remove(request) {
             self.close(key, now, out);
             self.run_next(out);
+        }
+    }
+
+    /// The CLI withdrew a JSON-RPC request of an in-process server. Its control request is closed
+    /// unanswered, as with a cancel of that itself.
+    pub(super) fn cancelled_mcp(
+        &mut self,
+        server: &str,
+        rpc_id: &Json,
+        now: Duration,
+        out: &mut Outbox,
+    ) {
+        let mut calls = self.open.iter().filter_map(|(id, key)| Some((id, self.calls.get(key)?)));
+        let asked = calls.find(|(_, call)| call.rule.is_for(server, rpc_id));
+        if let Some(request) = asked.map(|(id, _)| id.clone()) {
+            self.cancelled(&request, now, out);
         }
     }
 

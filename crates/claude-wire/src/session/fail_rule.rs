@@ -33,6 +33,11 @@ impl FailRule {
         }
     }
 
+    /// Whether it is for this JSON-RPC request of this server.
+    pub(super) fn is_for(&self, name: &str, rpc_id: &Json) -> bool {
+        matches!(self, Self::Mcp { server, id: Some(id) } if server == name && id == rpc_id)
+    }
+
     /// Whether the answer is a refusal.
     pub(super) fn refuses(&self) -> bool {
         match self {
@@ -111,6 +116,18 @@ pub(super) fn mcp_id(message: &Json) -> Option<Json> {
     let fields: Extra = message.parse().ok()?;
     fields.get("method")?;
     fields.get("id").cloned()
+}
+
+/// The id of the JSON-RPC request that a message withdraws, if it is one that does.
+pub(super) fn mcp_cancelled(message: &Json) -> Option<Json> {
+    // Most messages are none, and some are large.
+    if !message.as_str().contains("notifications/cancelled") {
+        return None;
+    }
+    let fields: Extra = message.parse().ok()?;
+    let method: String = fields.get("method")?.parse().ok()?;
+    let params: Extra = fields.get("params")?.parse().ok()?;
+    (method == "notifications/cancelled").then(|| params.get("requestId").cloned())?
 }
 
 pub(super) fn mcp_error(id: &Json, code: i32, message: &str) -> Json {

@@ -79,6 +79,10 @@ impl Machine {
                 if !self.plan.mcp_servers.contains(&message.server_name) {
                     return self.no_such_server(&id, message);
                 }
+                if let Some(rpc_id) = fail_rule::mcp_cancelled(&message.message) {
+                    let server = &message.server_name;
+                    self.callbacks.cancelled_mcp(server, &rpc_id, now, &mut self.out);
+                }
                 (rule, None)
             }
             CliRequest::Elicitation(_) => return self.decline(&id),

@@ -201,6 +201,44 @@ fn messages_for_servers_have_places_of_their_own() {
 }
 
 #[test]
+fn a_call_that_is_withdrawn_in_the_words_of_its_protocol_is_not_answered() {
+    let mut plan = with_callbacks();
+    plan.mcp_servers.extend(["calc".to_owned(), "other".to_owned()]);
+    plan.limits.running_mcp = 4;
+    let mut play = Play::ready(plan);
+    let message = |id: &str, server: &str, message: &str| {
+        let body =
+            format!(r#""subtype":"mcp_message","server_name":"{server}","message":{message}"#);
+        request(id, &body)
+    };
+    let call = |id: &str, server, rpc_id: &str| {
+        let call = format!(r#"{{"jsonrpc":"2.0","id":{rpc_id},"method":"tools/call"}}"#);
+        message(id, server, &call)
+    };
+    let withdraw = |id: &str, rpc_id: &str| {
+        let method = r#""method":"notifications/cancelled""#;
+        let withdraw = format!(r#"{{{method},"params":{{"requestId":{rpc_id}}}}}"#);
+        message(id, "calc", &withdraw)
+    };
+    assert_eq!(play.line(&call("a", "calc", "5")), ["run 1 for a"]);
+    assert_eq!(play.line(&call("b", "other", "5")), ["run 2 for b"]);
+    assert_eq!(play.line(&call("c", "calc", r#""5""#)), ["run 3 for c"]);
+    // The server gets the notification too, and its answer is the acknowledgement.
+    assert_eq!(play.line(&withdraw("n", "5")), ["cancel 1", "run 4 for n"]);
+    assert!(play.answers(1, r#"{"mcp_response":{}}"#).is_empty());
+    assert_eq!(play.answers(4, "{}"), ["answer n {}"]);
+    // A second time, and a call that nobody made.
+    assert_eq!(play.line(&withdraw("m", "5")), ["run 5 for m"]);
+    assert_eq!(play.answers(2, "{}"), ["answer b {}"]);
+    // One that waits is never run.
+    assert_eq!(play.line(&call("d", "calc", "6")), ["run 6 for d"]);
+    assert_eq!(play.line(&call("e", "calc", "7")), ["run 7 for e"]);
+    assert!(play.line(&call("f", "calc", "8")).is_empty());
+    assert!(play.line(&withdraw("o", "8")).is_empty());
+    assert_eq!(play.answers(3, "{}"), ["answer c {}", "run 9 for o"]);
+}
+
+#[test]
 fn questions_of_servers_are_declined() {
     let body = r#""subtype":"elicitation","mcp_server_name":"s","message":"?""#;
     let effects = ready().line(&request("a", body));

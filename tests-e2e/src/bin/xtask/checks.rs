@@ -32,6 +32,8 @@ const STEPS: &[Step] = &[
     ("example", &["run", "--quiet", "--example", "observe"], None),
     ("example", &["run", "--quiet", "--example", "guard"], None),
     ("example", &["run", "--quiet", "--example", "steer"], None),
+    ("example", &["run", "--quiet", "--example", "calculator"], None),
+    ("example", &["run", "--quiet", "--example", "structured"], None),
 ];
 
 /// Installs what the tests need and runs every step; the first that fails ends it.

@@ -1,0 +1,318 @@
+//! Servers that were written with the official Rust MCP SDK.
+//!
+//! Such a server runs in a task of its own for each session. What the CLI sends is put into its
+//! transport in order; what it sends is the answer to a message that waits, or a message of its own.
+//! The SDK answers nothing when a handler panics, goes on with one that is cancelled, and waits for
+//! those that run when it is to end: so every handler runs under a guard.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use claude_wire::Json;
+use rmcp::model::{ErrorData, JsonRpcMessage, ProtocolVersion};
+use rmcp::service::{
+    NotificationContext, RequestContext, RxJsonRpcMessage, Service, ServiceExt as _, ServiceRole,
+    TxJsonRpcMessage,
+};
+use rmcp::transport::Transport;
+use rmcp::{RoleServer, ServerHandler};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::message::{INVALID_REQUEST, Kind};
+use super::{Connection, Incoming, McpClient, McpContext, Reply, Server, Serving};
+
+type Start = Arc<dyn Fn(Bridge, CancellationToken) + Send + Sync>;
+
+/// An MCP server that was written with the official Rust MCP SDK (`rmcp`), its macros included.
+///
+/// It is given as a function that makes one, because options serve many sessions and each has a
+/// server of its own. The SDK's types are part of this API, so it follows that SDK's versions and
+/// not ours. The SDK writes messages to `tracing`, arguments included, at the levels `debug` and
+/// `info`; turn its targets down if that must not be.
+#[derive(Clone)]
+#[must_use = "a server does nothing until options have it"]
+pub struct RmcpServer {
+    name: String,
+    limit: Option<Duration>,
+    start: Start,
+}
+
+impl RmcpServer {
+    /// A server of this name; `make` makes the handler of a session.
+    pub fn new<H, F>(name: impl Into<String>, make: F) -> Self
+    where
+        H: ServerHandler,
+        F: Fn() -> H + Send + Sync + 'static,
+    {
+        let make = Arc::new(make);
+        let start: Start = Arc::new(move |bridge, over| {
+            let make = make.clone();
+            drop(tokio::spawn(async move {
+                let failed = bridge.waiting.clone();
+                // The factory is the host's, and may panic.
+                if let Ok(handler) = catch_unwind(AssertUnwindSafe(|| make())) {
+                    let guarded = Guarded { handler, over: over.clone() };
+                    match guarded.serve_with_ct(bridge, over).await {
+                        Ok(service) => drop(service.waiting().await),
+                        Err(error) => tracing::debug!(%error, "the server did not start"),
+                    }
+                }
+                // Whoever still waits is told that nobody answers.
+                lock(&failed).close();
+            }));
+        });
+        Self { name: name.into(), limit: None, start }
+    }
+
+    /// How long a request may take; then it is answered with an error. Default: as long as it likes.
+    pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.limit = limit.into();
+        self
+    }
+}
+
+impl Server for RmcpServer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn limit(&self) -> Option<Duration> {
+        self.limit
+    }
+
+    fn problems(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn connect(&self, client: &McpClient) -> Arc<dyn Connection> {
+        Arc::new(Hosted {
+            start: self.start.clone(),
+            client: client.clone(),
+            running: Mutex::new(None),
+        })
+    }
+}
+
+impl fmt::Debug for RmcpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RmcpServer")
+            .field("name", &self.name)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The server of one session. It starts with its first message, when there is a runtime for sure.
+struct Hosted {
+    start: Start,
+    client: McpClient,
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    messages: mpsc::UnboundedSender<RxJsonRpcMessage<RoleServer>>,
+    waiting: Arc<Mutex<Waiting>>,
+    /// Ends the server and all its handlers with the session.
+    _over: DropGuard,
+}
+
+/// Requests of the CLI that wait for their answers, by the text of their ids.
+#[derive(Debug, Default)]
+struct Waiting {
+    answers: HashMap<String, oneshot::Sender<Json>>,
+    /// Whether the server has ended.
+    over: bool,
+}
+
+impl Waiting {
+    fn close(&mut self) {
+        self.over = true;
+        self.answers.clear();
+    }
+}
+
+impl Connection for Hosted {
+    fn serve(&self, message: Incoming, _: McpContext) -> Serving {
+        let parsed = match message.whole.parse::<RxJsonRpcMessage<RoleServer>>() {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                let reply = Reply::error(INVALID_REQUEST, error.to_string());
+                return Box::pin(async move { Ok(reply) });
+            }
+        };
+        let mut running = lock(&self.running);
+        // One that has ended, because it was spoken to in a wrong order say, is begun anew.
+        if running.as_ref().is_some_and(|running| lock(&running.waiting).over) {
+            *running = None;
+        }
+        let running = running.get_or_insert_with(|| self.begin());
+        let answer = match &message.kind {
+            Kind::Request { id, .. } => Some((id.to_string(), expect(&running.waiting, id))),
+            _ => None,
+        };
+        // There are no more than the machine lets through, so this is bounded.
+        let sent = running.messages.send(parsed).is_ok();
+        let (messages, waiting) = (running.messages.clone(), running.waiting.clone());
+        Box::pin(async move {
+            let Some((id, answer)) = answer else { return Ok(Reply::Nothing) };
+            let _gives_up = GivesUp { id, waiting, messages };
+            match answer.await {
+                Ok(answer) if sent => Ok(Reply::Whole(answer)),
+                _ => Err("the server has ended".to_owned()),
+            }
+        })
+    }
+}
+
+impl Hosted {
+    fn begin(&self) -> Running {
+        let (messages, received) = mpsc::unbounded_channel();
+        let waiting = Arc::<Mutex<Waiting>>::default();
+        let over = CancellationToken::new();
+        let bridge = Bridge { received, waiting: waiting.clone(), client: self.client.clone() };
+        (self.start)(bridge, over.clone());
+        Running { messages, waiting, _over: over.drop_guard() }
+    }
+}
+
+fn expect(waiting: &Mutex<Waiting>, id: &Json) -> oneshot::Receiver<Json> {
+    let (sender, receiver) = oneshot::channel();
+    let mut waiting = lock(waiting);
+    // After the end the sender is dropped, which tells the receiver.
+    if !waiting.over {
+        waiting.answers.insert(id.to_string(), sender);
+    }
+    receiver
+}
+
+/// Takes the place of a request back, and tells the server if the answer is no longer wanted.
+struct GivesUp {
+    id: String,
+    waiting: Arc<Mutex<Waiting>>,
+    messages: mpsc::UnboundedSender<RxJsonRpcMessage<RoleServer>>,
+}
+
+impl Drop for GivesUp {
+    fn drop(&mut self) {
+        // Still there: dropped before the answer came.
+        if lock(&self.waiting).answers.remove(&self.id).is_some() {
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{}}}}}"#,
+                self.id
+            );
+            let cancelled = Json::from_text(text).ok().and_then(|json| json.parse().ok());
+            if let Some(cancelled) = cancelled {
+                // A server that has ended has nothing to cancel.
+                drop(self.messages.send(cancelled));
+            }
+        }
+    }
+}
+
+/// The transport of a server.
+struct Bridge {
+    received: mpsc::UnboundedReceiver<RxJsonRpcMessage<RoleServer>>,
+    waiting: Arc<Mutex<Waiting>>,
+    client: McpClient,
+}
+
+impl Transport<RoleServer> for Bridge {
+    type Error = crate::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let id = match &item {
+            JsonRpcMessage::Response(response) => Json::of(&response.id).ok(),
+            JsonRpcMessage::Error(error) => error.id.as_ref().and_then(|id| Json::of(id).ok()),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        let message = Json::of(&item);
+        let answers = id.and_then(|id| lock(&self.waiting).answers.remove(&id.to_string()));
+        let is_own = matches!(item, JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_));
+        let client = self.client.clone();
+        async move {
+            let Ok(message) = message else { return Ok(()) };
+            match answers {
+                // Whoever has given up needs no answer.
+                Some(answers) => drop(answers.send(message)),
+                None if is_own => client.send_json(message).await?,
+                None => {}
+            }
+            Ok(())
+        }
+    }
+
+    fn receive(&mut self) -> impl Future<Output = Option<RxJsonRpcMessage<RoleServer>>> + Send {
+        self.received.recv()
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.received.close();
+        Ok(())
+    }
+}
+
+/// A handler that answers also when it panics, and is dropped when nobody wants its answer.
+struct Guarded<H> {
+    handler: H,
+    over: CancellationToken,
+}
+
+impl<H: ServerHandler> Service<RoleServer> for Guarded<H> {
+    async fn handle_request(
+        &self,
+        request: <RoleServer as ServiceRole>::PeerReq,
+        context: RequestContext<RoleServer>,
+    ) -> Result<<RoleServer as ServiceRole>::Resp, ErrorData> {
+        let cancelled = context.ct.clone();
+        let handled = caught(self.handler.handle_request(request, context));
+        let wanted = cancelled.run_until_cancelled(handled);
+        match self.over.run_until_cancelled(wanted).await.flatten() {
+            Some(Some(result)) => result,
+            Some(None) => Err(ErrorData::internal_error("the handler panicked", None)),
+            None => Err(ErrorData::internal_error("the request was cancelled", None)),
+        }
+    }
+
+    async fn handle_notification(
+        &self,
+        notification: <RoleServer as ServiceRole>::PeerNot,
+        context: NotificationContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let handled = caught(self.handler.handle_notification(notification, context));
+        self.over.run_until_cancelled(handled).await.flatten().unwrap_or(Ok(()))
+    }
+
+    fn get_info(&self) -> <RoleServer as ServiceRole>::Info {
+        Service::get_info(&self.handler)
+    }
+
+    fn supported_protocol_versions(&self) -> std::borrow::Cow<'static, [ProtocolVersion]> {
+        Service::supported_protocol_versions(&self.handler)
+    }
+}
+
+/// What comes of a future; none if it panics.
+async fn caught<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    std::future::poll_fn(move |context| {
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+            Ok(polled) => polled.map(Some),
+            Err(_) => std::task::Poll::Ready(None),
+        }
+    })
+    .await
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that panics happens under these locks.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

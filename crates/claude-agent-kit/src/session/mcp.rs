@@ -1,0 +1,128 @@
+//! Waiting for MCP servers.
+
+use std::time::Duration;
+
+use claude_wire::control::McpServerInfo;
+use claude_wire::message::McpServerStatus;
+use tokio::time::Instant;
+
+use super::Session;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::Options;
+
+/// How often the CLI is asked, at first and at most.
+const SOON: Duration = Duration::from_millis(20);
+const SELDOM: Duration = Duration::from_millis(500);
+
+impl Session {
+    /// Waits until every MCP server is connected, but those that are switched off, and gives them.
+    /// Those of the options are waited for until the CLI knows them; it may take a moment.
+    ///
+    /// The CLI connects to servers while it works on a first prompt already; without this, the
+    /// first turn may miss some of their tools.
+    ///
+    /// # Errors
+    /// - [`McpServerFailed`](ErrorKind::McpServerFailed) when one cannot be connected;
+    ///   [`Error::server`] names it.
+    /// - [`McpTimeout`](ErrorKind::McpTimeout) when one is still not connected after `limit`.
+    /// - Those of [`Self::request`].
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing.
+    pub async fn wait_for_mcp(&self, limit: Duration) -> Result<Vec<McpServerInfo>> {
+        self.wait_for_servers(&self.shared.servers, true, limit).await
+    }
+
+    /// The same for the servers of these names, each of which must be there.
+    ///
+    /// # Errors
+    /// Those of [`Self::wait_for_mcp`]. One that is switched off, and one that the CLI does not know
+    /// after `limit`, has failed.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing.
+    pub async fn wait_for_mcp_servers(
+        &self,
+        names: impl IntoIterator<Item = impl Into<String>>,
+        limit: Duration,
+    ) -> Result<Vec<McpServerInfo>> {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        self.wait_for_servers(&names, false, limit).await
+    }
+
+    async fn wait_for_servers(
+        &self,
+        names: &[String],
+        all: bool,
+        limit: Duration,
+    ) -> Result<Vec<McpServerInfo>> {
+        let deadline = Instant::now().checked_add(limit);
+        let mut pause = SOON;
+        loop {
+            let mut servers = self.mcp_status().await?.mcp_servers.into_vec();
+            servers.retain(|server| all || names.iter().any(|name| is(server, name)));
+            let pending = match pending(&servers, all)? {
+                Some(name) => Some(late(name, limit)),
+                None => names
+                    .iter()
+                    .find(|name| !servers.iter().any(|server| is(server, name)))
+                    .map(|name| failed(name, "the CLI does not know it")),
+            };
+            let Some(pending) = pending else {
+                servers.retain(|server| server.status == Some(McpServerStatus::Connected));
+                return Ok(servers);
+            };
+            if deadline.is_some_and(|deadline| Instant::now() + pause > deadline) {
+                return Err(pending);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(SELDOM);
+        }
+    }
+}
+
+/// The servers that the options name, in this process and outside.
+pub(super) fn servers_of(options: &Options) -> Vec<String> {
+    let outside = options.settings.mcp_servers.iter().map(|(name, _)| name.to_owned());
+    options.host.callbacks.servers.names().chain(outside).collect()
+}
+
+/// One that is still to be connected, if any is; an error if one will not be.
+fn pending(servers: &[McpServerInfo], all: bool) -> Result<Option<String>> {
+    let mut pending = None;
+    for server in servers {
+        let name = server.name.clone().unwrap_or_default();
+        match &server.status {
+            Some(McpServerStatus::Connected) => {}
+            Some(McpServerStatus::Disabled) if all => {}
+            Some(McpServerStatus::Disabled) => return Err(failed(&name, "it is switched off")),
+            Some(McpServerStatus::NeedsAuth) => return Err(failed(&name, "it wants a login")),
+            Some(McpServerStatus::Failed) => {
+                return Err(failed(&name, server.error.as_deref().unwrap_or("it failed")));
+            }
+            _ => pending = Some(name),
+        }
+    }
+    Ok(pending)
+}
+
+fn is(server: &McpServerInfo, name: &str) -> bool {
+    server.name.as_deref() == Some(name)
+}
+
+fn failed(name: &str, reason: &str) -> Error {
+    let message = format!("the MCP server {name:?} is not connected: {reason}");
+    Error::new(ErrorKind::McpServerFailed, message)
+        .remedy("see its configuration, or do without it")
+        .with(|facts| facts.server = Some(name.to_owned()))
+}
+
+fn late(name: String, limit: Duration) -> Error {
+    let message = format!("the MCP server {name:?} is still not connected after {limit:?}");
+    Error::new(ErrorKind::McpTimeout, message).remedy("wait longer, or do without it").with(
+        |facts| {
+            facts.server = Some(name);
+            facts.limit = Some(limit);
+        },
+    )
+}

@@ -1,0 +1,211 @@
+//! One tool: its name, its function, and hints about it.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use claude_wire::{Extra, Json};
+use schemars::JsonSchema;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
+
+use super::{ToolContext, ToolError, ToolOutput, ToolResult, is_object, read, schema};
+use crate::mcp::is_name;
+
+type Run = Arc<
+    dyn Fn(Json, ToolContext) -> Pin<Box<dyn Future<Output = ToolResult> + Send>> + Send + Sync,
+>;
+
+/// A function that the model can call.
+///
+/// The hints are hints: the CLI may ask less, or do more at a time, because of them. It checks
+/// nothing.
+#[derive(Clone)]
+#[must_use = "a tool does nothing until a server has it"]
+pub struct Tool {
+    pub(super) name: String,
+    description: String,
+    input: Json,
+    output: Option<Json>,
+    annotations: Extra,
+    meta: Extra,
+    run: Run,
+}
+
+/// The arguments of a tool that needs none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[non_exhaustive]
+pub struct NoArguments {}
+
+impl<'de> Deserialize<'de> for NoArguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(IgnoredAny).map(|_| Self {})
+    }
+}
+
+impl Tool {
+    /// A tool with this name, this description for the model, and this function.
+    pub fn new<A, F, R, O>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        function: F,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(A) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+        O: ToolOutput,
+    {
+        Self::with_context(name, description, move |arguments, _| function(arguments))
+    }
+
+    /// The same for a function that is also given the context of the call.
+    pub fn with_context<A, F, R, O>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        function: F,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(A, ToolContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+        O: ToolOutput,
+    {
+        let function = Arc::new(function);
+        let run: Run = Arc::new(move |arguments, context| {
+            let function = function.clone();
+            Box::pin(async move {
+                let arguments = match read::<A>(&arguments) {
+                    Ok(arguments) => arguments,
+                    Err(unfit) => return invalid(&unfit.to_string()).into(),
+                };
+                match function(arguments, context).await {
+                    Ok(output) => output.into_result().unwrap_or_else(Into::into),
+                    Err(error) => error.into(),
+                }
+            })
+        });
+        Self {
+            name: name.into(),
+            description: description.into(),
+            input: schema::<A>(),
+            output: None,
+            annotations: Extra::default(),
+            meta: Extra::default(),
+            run,
+        }
+    }
+
+    /// The tool changes nothing. The CLI then makes several calls at the same time.
+    pub fn read_only(self) -> Self {
+        self.annotate("readOnlyHint", true)
+    }
+
+    /// Whether the tool may destroy something, and not only add to it.
+    pub fn destructive(self, destructive: bool) -> Self {
+        self.annotate("destructiveHint", destructive)
+    }
+
+    /// A second call with the same arguments changes nothing more.
+    pub fn idempotent(self) -> Self {
+        self.annotate("idempotentHint", true)
+    }
+
+    /// Whether the tool reaches out to an open world, such as the web.
+    pub fn open_world(self, open: bool) -> Self {
+        self.annotate("openWorldHint", open)
+    }
+
+    /// A title for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.annotations.set("title", title.into().as_str());
+        self
+    }
+
+    /// What its structured content looks like.
+    pub fn returns<T: JsonSchema>(mut self) -> Self {
+        self.output = Some(schema::<T>());
+        self
+    }
+
+    /// Words by which the model finds the tool when the CLI does not load all tools at once.
+    pub fn search_hint(mut self, hint: impl Into<String>) -> Self {
+        self.meta.set("anthropic/searchHint", hint.into().as_str());
+        self
+    }
+
+    /// The tool is always loaded, and never has to be searched for.
+    pub fn always_load(mut self) -> Self {
+        self.meta.set("anthropic/alwaysLoad", true_or_false(true));
+        self
+    }
+
+    /// How long a result may be, in characters, before the CLI keeps it from the model.
+    pub fn max_result_size(mut self, characters: u64) -> Self {
+        let characters = Json::of(&characters).unwrap_or_default();
+        self.meta.set("anthropic/maxResultSizeChars", characters);
+        self
+    }
+
+    fn annotate(mut self, name: &str, hint: bool) -> Self {
+        self.annotations.set(name, true_or_false(hint));
+        self
+    }
+
+    pub(super) fn call(
+        &self,
+        arguments: Json,
+        context: ToolContext,
+    ) -> Pin<Box<dyn Future<Output = ToolResult> + Send>> {
+        (self.run)(arguments, context)
+    }
+
+    /// What the CLI is told of it.
+    pub(super) fn listed(&self) -> Json {
+        let mut listed = Extra::default();
+        listed.set("name", self.name.as_str());
+        listed.set("description", self.description.as_str());
+        listed.set("inputSchema", self.input.clone());
+        if let Some(output) = &self.output {
+            listed.set("outputSchema", output.clone());
+        }
+        if !self.annotations.is_empty() {
+            listed.set("annotations", &self.annotations);
+        }
+        if !self.meta.is_empty() {
+            listed.set("_meta", &self.meta);
+        }
+        Json::from(&listed)
+    }
+
+    pub(super) fn problems(&self) -> Vec<String> {
+        let name = &self.name;
+        let mut problems = Vec::new();
+        if !is_name(name) {
+            problems.push(format!(
+                "{name:?} is no name of a tool; names have 1 to 64 letters, digits, `_` and `-`"
+            ));
+        }
+        if !is_object(&self.input) {
+            problems.push(format!("the argument of {name:?} is no object; use a struct"));
+        }
+        if self.output.as_ref().is_some_and(|output| !is_object(output)) {
+            problems.push(format!("{name:?} returns no object; use a struct"));
+        }
+        problems
+    }
+}
+
+fn invalid(reason: &str) -> ToolError {
+    ToolError::new(format!("Invalid arguments: {reason}"))
+}
+
+fn true_or_false(value: bool) -> Json {
+    Json::of(&value).unwrap_or_default()
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,113 @@
+//! A tool server at work: the methods of MCP that tools need.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use claude_wire::id::ToolUseId;
+use claude_wire::{Extra, Json};
+
+use super::{ToolContext, ToolServer};
+use crate::mcp::{
+    Connection, INVALID_PARAMS, Incoming, Kind, METHOD_NOT_FOUND, McpClient, McpContext, Reply,
+    Server, Serving,
+};
+
+/// The versions of MCP that are spoken. What of them tools need is the same in all.
+const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+impl Server for ToolServer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn limit(&self) -> Option<Duration> {
+        self.limit
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (index, tool) in self.tools.iter().enumerate() {
+            problems.extend(tool.problems());
+            if self.tools.iter().take(index).any(|other| other.name == tool.name) {
+                problems.push(format!("there are two tools named {:?}", tool.name));
+            }
+        }
+        problems
+    }
+
+    fn connect(&self, _: &McpClient) -> Arc<dyn Connection> {
+        Arc::new(self.clone())
+    }
+}
+
+impl Connection for ToolServer {
+    fn serve(&self, message: Incoming, context: McpContext) -> Serving {
+        let Kind::Request { method, params, .. } = message.kind else {
+            return said(Reply::Nothing);
+        };
+        match method.as_str() {
+            "initialize" => said(Reply::Result(self.greeting(&params))),
+            "ping" => said(Reply::Result(Json::from(&Extra::default()))),
+            "tools/list" => said(Reply::Result(self.list())),
+            "tools/call" => self.call(&params, context),
+            _ => said(Reply::error(METHOD_NOT_FOUND, format!("there is no method {method}"))),
+        }
+    }
+}
+
+impl ToolServer {
+    fn greeting(&self, params: &Json) -> Json {
+        let params: Extra = params.parse().unwrap_or_default();
+        let asked = text(&params, "protocolVersion");
+        let spoken = asked.filter(|version| VERSIONS.contains(&version.as_str()));
+        let mut info = Extra::default();
+        info.set("name", self.name.as_str());
+        info.set("version", self.version.as_str());
+        let mut capabilities = Extra::default();
+        capabilities.set("tools", &Extra::default());
+        let mut greeting = Extra::default();
+        greeting.set("protocolVersion", spoken.as_deref().unwrap_or(VERSIONS[0]));
+        greeting.set("capabilities", &capabilities);
+        greeting.set("serverInfo", &info);
+        if let Some(instructions) = &self.instructions {
+            greeting.set("instructions", instructions.as_str());
+        }
+        Json::from(&greeting)
+    }
+
+    fn list(&self) -> Json {
+        let tools: Vec<Json> = self.tools.iter().map(super::Tool::listed).collect();
+        let mut list = Extra::default();
+        list.set("tools", Json::of(&tools).unwrap_or_default());
+        Json::from(&list)
+    }
+
+    fn call(&self, params: &Json, context: McpContext) -> Serving {
+        let params: Extra = params.parse().unwrap_or_default();
+        let name = text(&params, "name").unwrap_or_default();
+        let Some(tool) = self.tools.iter().find(|tool| tool.name == name).cloned() else {
+            return said(Reply::error(INVALID_PARAMS, format!("Unknown tool: {name}")));
+        };
+        let meta: Extra =
+            params.get("_meta").and_then(|meta| meta.parse().ok()).unwrap_or_default();
+        let McpContext { session_id, cancel, client } = context;
+        let context = ToolContext {
+            session_id,
+            tool_use_id: text(&meta, "claudecode/toolUseId").map(ToolUseId::from),
+            cancel,
+            client,
+            progress_token: meta.get("progressToken").cloned(),
+        };
+        let none = || Json::from(&Extra::default());
+        let arguments = params.get("arguments").cloned().unwrap_or_else(none);
+        Box::pin(async move { Ok(Reply::Result(tool.call(arguments, context).await.encode())) })
+    }
+}
+
+fn said(reply: Reply) -> Serving {
+    Box::pin(async move { Ok(reply) })
+}
+
+fn text(fields: &Extra, name: &str) -> Option<String> {
+    fields.get(name)?.parse().ok()
+}

@@ -1,0 +1,52 @@
+//! An answer as a Rust type: the schema comes from the type, and the CLI holds the model to it.
+
+#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
+
+mod embedded;
+
+use claude_agent_kit::schemars::{self, JsonSchema};
+use claude_agent_kit::{ErrorKind, query_as};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use serde::Deserialize;
+use serde_json::json;
+
+/// A plan. The model reads these comments.
+#[derive(Deserialize, JsonSchema)]
+struct Plan {
+    /// What it is for, in a few words.
+    goal: String,
+    /// What to do, in order.
+    steps: Vec<Step>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Step {
+    what: String,
+    minutes: u32,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let options = embedded::options(script).cwd(folder.path());
+    match query_as::<Plan>("Plan the release.", options).await {
+        Ok(plan) => {
+            println!("goal: {}", plan.goal);
+            for step in &plan.steps {
+                println!("- {} ({} min)", step.what, step.minutes);
+            }
+        }
+        Err(error) if error.kind() == ErrorKind::StructuredOutputMismatch => {
+            println!("it does not fit: {:?}", error.value());
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+fn script() -> Script {
+    let steps =
+        json!([{"what": "Write the notes", "minutes": 20}, {"what": "Tag it", "minutes": 5}]);
+    let plan = json!({"goal": "Version 2", "steps": steps});
+    Script::new().when("Plan", [Reply::tool("StructuredOutput", plan), Reply::text("Planned.")])
+}

@@ -1,0 +1,83 @@
+//! Answers as Rust types.
+
+use claude_agent_kit::schemars::{self, JsonSchema};
+use claude_agent_kit::{ErrorKind, query_as};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::play::start;
+use crate::support::{hello, in_time, on_all};
+
+#[derive(Debug, Deserialize, JsonSchema, PartialEq)]
+struct Place {
+    city: String,
+}
+
+/// What the schema of [`Place`] allows and its reader does not.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Picky {
+    #[serde(deserialize_with = "never")]
+    #[expect(dead_code, reason = "it is never read")]
+    city: String,
+}
+
+fn never<'de, D: serde::Deserializer<'de>>(reader: D) -> Result<String, D::Error> {
+    String::deserialize(reader)?;
+    Err(serde::de::Error::custom("no city is good enough"))
+}
+
+#[derive(Debug, Deserialize, JsonSchema, PartialEq)]
+enum Size {
+    Small,
+    Large,
+}
+
+fn answering(value: Value) -> impl Fn() -> Script {
+    move || {
+        Script::new()
+            .otherwise([Reply::tool("StructuredOutput", value.clone()), Reply::text("Done.")])
+    }
+}
+
+#[test]
+fn an_answer_comes_as_its_type_from_a_query_and_from_a_turn() {
+    on_all(answering(json!({"city": "Paris"})), async |stage| {
+        let place: Place = in_time(query_as("where?", stage.options())).await.unwrap();
+        assert_eq!(place, Place { city: "Paris".to_owned() });
+        let session = start(stage.options().answer_as::<Place>()).await;
+        let turn = session.send("where?").await.unwrap();
+        assert_eq!(in_time(turn.finish_as::<Place>()).await.unwrap(), place);
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_answer_that_is_no_object_comes_as_its_type() {
+    on_all(answering(json!({"value": "Large"})), async |stage| {
+        let size: Size = in_time(query_as("how large?", stage.options())).await.unwrap();
+        assert_eq!(size, Size::Large);
+    });
+}
+
+#[test]
+fn an_answer_that_does_not_fit_is_an_error_that_has_it() {
+    on_all(answering(json!({"city": "Paris"})), async |stage| {
+        let error = in_time(query_as::<Picky>("where?", stage.options())).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StructuredOutputMismatch);
+        let value: Value = error.value().unwrap().parse().unwrap();
+        assert_eq!(value, json!({"city": "Paris"}));
+        assert!(error.to_string().contains("`city`"), "{error}");
+        assert!(error.hint().unwrap().contains("good enough"));
+        assert!(!format!("{error} {error:?}").contains("Paris"));
+    });
+}
+
+#[test]
+fn success_without_an_answer_is_an_error_that_says_so() {
+    on_all(hello, async |stage| {
+        let error = in_time(query_as::<Place>("where?", stage.options())).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoStructuredOutput, "{error}");
+        assert!(error.value().is_none() && error.output().is_some());
+    });
+}

@@ -1,0 +1,367 @@
+//! MCP messages, line by line, on a CLI whose every line the test writes.
+
+use std::time::Duration;
+
+use claude_agent_kit::mcp::RawServer;
+use claude_agent_kit::tool::NoArguments;
+use claude_agent_kit::{ErrorKind, Json, Options, Session, Tool, ToolServer, WarningCode};
+use serde_json::{Value, json};
+
+use crate::calc::{Pair, calc};
+use crate::play::Notes;
+use crate::puppet::{Puppet, open, running};
+use crate::support::{in_time, noting, run, until};
+
+/// Sends a message to a server.
+pub(crate) async fn post(puppet: &mut Puppet, id: &str, server: &str, message: Value) {
+    let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
+    puppet.ask(id, request).await;
+}
+
+/// A call of a tool of `calc`.
+pub(crate) fn call(id: impl Into<Value>, tool: &str, arguments: impl Into<Value>) -> Value {
+    let params = json!({"name": tool, "arguments": arguments.into()});
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": "tools/call", "params": params})
+}
+
+/// The next answer of the host, and the control request that it is for.
+pub(crate) async fn answer(puppet: &mut Puppet) -> (String, Value) {
+    let line = puppet.hear().await;
+    let response = &line["response"];
+    assert_eq!(response["subtype"], "success", "{line}");
+    let id = response["request_id"].as_str().unwrap().to_owned();
+    (id, response["response"]["mcp_response"].clone())
+}
+
+/// Sends a message and gives the answer.
+async fn ask(puppet: &mut Puppet, message: Value) -> Value {
+    post(puppet, "m", "calc", message).await;
+    let (id, answer) = answer(puppet).await;
+    assert_eq!(id, "m");
+    answer
+}
+
+async fn with(server: ToolServer) -> (Session, Puppet) {
+    running(Options::new().tool_server(server)).await
+}
+
+#[test]
+fn messages_before_the_handshake_are_served() {
+    run(async {
+        let server = calc().version("2.0").instructions("Add with it.");
+        let (session, mut puppet) = open(Options::new().tool_server(server)).await;
+        let handshake = puppet.asked("initialize").await;
+        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let greeting = ask(&mut puppet, hello).await;
+        assert_eq!(greeting["id"], 0);
+        let result = &greeting["result"];
+        assert_eq!(result["protocolVersion"], "2025-06-18");
+        assert_eq!(result["serverInfo"], json!({"name": "calc", "version": "2.0"}));
+        assert_eq!(result["instructions"], "Add with it.");
+        // Another control request: what came with the handshake is not served twice.
+        let list = json!({"jsonrpc": "2.0", "id": "one", "method": "tools/list"});
+        post(&mut puppet, "n", "calc", list).await;
+        let (_, list) = answer(&mut puppet).await;
+        assert_eq!(list["id"], "one");
+        assert_eq!(list["result"]["tools"][0]["name"], "add");
+        let schema = &list["result"]["tools"][0]["inputSchema"];
+        assert_eq!(schema["required"], json!(["a", "b"]));
+        assert_eq!(schema["properties"]["a"]["description"], "The first.");
+        puppet.answer(&handshake, json!({})).await;
+        in_time(session.ready()).await.unwrap();
+    });
+}
+
+#[test]
+fn an_unknown_version_of_the_protocol_is_answered_with_a_known_one() {
+    run(async {
+        let (_session, mut puppet) = with(calc()).await;
+        let params = json!({"protocolVersion": "2099-01-01"});
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        assert_eq!(ask(&mut puppet, hello).await["result"]["protocolVersion"], "2025-11-25");
+    });
+}
+
+#[test]
+fn hints_stand_in_the_list_of_tools() {
+    run(async {
+        let tool = Tool::new("look", "Looks", |_: NoArguments| async { Ok(()) })
+            .read_only()
+            .destructive(false)
+            .idempotent()
+            .open_world(true)
+            .title("Look")
+            .search_hint("see")
+            .always_load()
+            .max_result_size(5);
+        let (_session, mut puppet) = with(ToolServer::new("calc").with(tool)).await;
+        let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+        let list = ask(&mut puppet, list).await;
+        let tool = &list["result"]["tools"][0];
+        let annotations = json!({"readOnlyHint": true, "destructiveHint": false,
+            "idempotentHint": true, "openWorldHint": true, "title": "Look"});
+        assert_eq!(tool["annotations"], annotations);
+        let meta = json!({"anthropic/searchHint": "see", "anthropic/alwaysLoad": true,
+            "anthropic/maxResultSizeChars": 5});
+        assert_eq!(tool["_meta"], meta);
+        assert_eq!(tool["inputSchema"]["type"], "object");
+    });
+}
+
+#[test]
+fn bad_messages_are_answered_with_errors_and_ids_come_back_unchanged() {
+    run(async {
+        let (options, noted) = noting(Options::new().tool_server(calc()));
+        let (_session, mut puppet) = running(options).await;
+        for (message, id, code) in [
+            (call("x", "nothing", json!({})), json!("x"), json!(-32602)),
+            (json!({"id": 1.5, "method": "resources/list"}), json!(1.5), json!(-32601)),
+            (json!({"id": 7, "method": "tools/call"}), json!(7), json!(-32602)),
+            (json!({"id": 8}), json!(8), json!(-32600)),
+            (json!("text"), json!(null), json!(-32600)),
+        ] {
+            let answer = ask(&mut puppet, message.clone()).await;
+            assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &code), "{message}");
+        }
+        let ping =
+            ask(&mut puppet, json!({"id": 9_007_199_254_740_993_u64, "method": "ping"})).await;
+        assert_eq!(ping["id"], 9_007_199_254_740_993_u64);
+        assert_eq!(ping["result"], json!({}));
+        for message in [
+            json!({"method": "notifications/initialized"}),
+            json!({"method": "notifications/cancelled", "params": {"requestId": 99}}),
+            json!({"id": 5, "result": {}}),
+        ] {
+            let answer = ask(&mut puppet, message).await;
+            assert_eq!(answer, json!({"jsonrpc": "2.0", "result": {}}));
+        }
+        assert!(noted.lock().unwrap().is_empty());
+        post(&mut puppet, "u", "nobody", call(3, "add", json!({}))).await;
+        let (id, answer) = answer(&mut puppet).await;
+        assert_eq!((id.as_str(), &answer["error"]["code"]), ("u", &json!(-32601)));
+        assert_eq!(answer["id"], 3);
+    });
+}
+
+#[test]
+fn wrong_arguments_are_answered_with_the_field_and_the_reason() {
+    #[derive(serde::Deserialize, claude_agent_kit::schemars::JsonSchema)]
+    #[schemars(crate = "claude_agent_kit::schemars")]
+    struct Nested {
+        pairs: Vec<Pair>,
+    }
+    run(async {
+        let server =
+            calc().tool("count", "Counts", |nested: Nested| async move { Ok(nested.pairs.len()) });
+        let (_session, mut puppet) = with(server).await;
+        for (tool, arguments, expected) in [
+            ("add", json!({"a": 1, "b": 2}), "3"),
+            ("add", json!({}), "Invalid arguments: missing field `a`"),
+            ("add", json!(null), "Invalid arguments: invalid type: null"),
+            ("add", json!([1]), "Invalid arguments: invalid length 1"),
+            ("add", json!({"a": 1.5, "b": 2}), "Invalid arguments: `a`: invalid type: floating"),
+            ("count", json!({"pairs": [{"a": 1, "b": 2}]}), "1"),
+            (
+                "count",
+                json!({"pairs": [{"a": 1, "b": 2}, {"a": 1, "b": []}]}),
+                "Invalid arguments: `pairs[1].b`: invalid type: sequence",
+            ),
+            ("count", json!({"pairs": [{"a": 1}]}), "Invalid arguments: `pairs[0]`: missing field"),
+        ] {
+            let answer = ask(&mut puppet, call(1, tool, arguments.clone())).await;
+            let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+            assert!(text.starts_with(expected), "{arguments}: {answer}");
+            assert_eq!(answer["result"]["isError"], text.starts_with("Invalid"), "{answer}");
+        }
+        // No arguments are none.
+        let none = json!({"id": 1, "method": "tools/call", "params": {"name": "add"}});
+        let text = ask(&mut puppet, none).await["result"]["content"][0]["text"].to_string();
+        assert!(text.contains("missing field `a`"), "{text}");
+    });
+}
+
+/// A server whose tool never ends, and what is noted of it.
+fn endless() -> (ToolServer, Notes<&'static str>) {
+    struct Dropped(Notes<&'static str>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.add("dropped");
+        }
+    }
+    let notes = Notes::new();
+    let noted = notes.clone();
+    let server = calc().tool("wait", "Waits", move |_: NoArguments| {
+        let dropped = Dropped(noted.clone());
+        noted.add("called");
+        async move {
+            std::future::pending::<()>().await;
+            drop(dropped);
+            Ok(())
+        }
+    });
+    (server, notes)
+}
+
+#[test]
+fn a_cancelled_call_is_dropped_at_once_and_never_answered() {
+    run(async {
+        let (server, notes) = endless();
+        let (options, noted) = noting(Options::new().tool_server(server));
+        // No grace ends it: it is dropped as soon as it is cancelled.
+        let (_session, mut puppet) = running(options.cancel_grace(Duration::from_secs(3600))).await;
+        post(&mut puppet, "first", "calc", call("a", "wait", json!({}))).await;
+        post(&mut puppet, "second", "calc", call(2, "wait", json!({}))).await;
+        until("both are called", || notes.len() == 2).await;
+        // The id of another kind, and of another server, is another call.
+        for (server, id) in [("calc", json!(1)), ("calc", json!("2")), ("other", json!(2))] {
+            let params = json!({"requestId": id});
+            let message = json!({"method": "notifications/cancelled", "params": params});
+            post(&mut puppet, "ack", server, message).await;
+            assert_eq!(answer(&mut puppet).await.0, "ack");
+        }
+        assert_eq!(notes.len(), 2);
+        let params = json!({"requestId": 2, "reason": "AbortError"});
+        let message =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+        post(&mut puppet, "ack", "calc", message).await;
+        assert_eq!(answer(&mut puppet).await.0, "ack");
+        until("the second is dropped", || notes.len() == 3).await;
+        puppet.say(json!({"type": "control_cancel_request", "request_id": "first"})).await;
+        until("the first is dropped", || notes.len() == 4).await;
+        // The next answer is that of the next call: there was none in between.
+        assert_eq!(ask(&mut puppet, call(3, "add", json!({"a": 1, "b": 1}))).await["id"], 3);
+        assert!(!noted.lock().unwrap().contains(&WarningCode::CallbackFailed));
+    });
+}
+
+#[test]
+fn after_a_stop_nothing_is_answered_and_nothing_runs() {
+    run(async {
+        let (server, notes) = endless();
+        let (session, mut puppet) = with(server).await;
+        post(&mut puppet, "wait", "calc", call(1, "wait", json!({}))).await;
+        until("it is called", || notes.len() == 1).await;
+        let stopping = tokio::spawn(async move { session.stop().await });
+        until("it is dropped", || notes.len() == 2).await;
+        post(&mut puppet, "late", "calc", call(2, "add", json!({"a": 1, "b": 1}))).await;
+        while let Some(line) = puppet.next().await {
+            assert_ne!(line["type"], "control_response", "{line}");
+        }
+        puppet.exit(claude_agent_kit::transport::Exit::Code(0));
+        in_time(stopping).await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn what_a_raw_server_says_is_passed_on_but_for_the_id() {
+    let server = RawServer::new("calc", |message: Json, _| async move {
+        let message: Value = message.parse()?;
+        Ok(match message["method"].as_str() {
+            Some("own") => {
+                let error = json!({"code": -32050, "message": "no", "data": {"x": 1}});
+                json!({"id": "wrong", "error": error}).into()
+            }
+            Some("nothing") => json!({"id": 1}).into(),
+            Some("text") => json!("text").into(),
+            Some("panic") => panic!("on purpose"),
+            Some("fail") => return Err("it is broken".into()),
+            _ => json!({"result": message["params"]}).into(),
+        })
+    });
+    run(async {
+        let (_session, mut puppet) = running(Options::new().raw_mcp_server(server)).await;
+        let own = ask(&mut puppet, json!({"id": 4, "method": "own"})).await;
+        let error = json!({"code": -32050, "message": "no", "data": {"x": 1}});
+        assert_eq!(own, json!({"id": 4, "jsonrpc": "2.0", "error": error}));
+        let echo = ask(&mut puppet, json!({"id": "e", "method": "echo", "params": [1]})).await;
+        assert_eq!(echo, json!({"id": "e", "jsonrpc": "2.0", "result": [1]}));
+        for method in ["nothing", "text", "panic", "fail"] {
+            let answer = ask(&mut puppet, json!({"id": 5, "method": method})).await;
+            assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(5), &json!(-32603)));
+        }
+        for notification in ["fail", "panic", "echo"] {
+            let answer = ask(&mut puppet, json!({"method": notification})).await;
+            assert_eq!(answer, json!({"jsonrpc": "2.0", "result": {}}), "{notification}");
+        }
+    });
+}
+
+#[test]
+fn more_messages_than_may_wait_are_answered_with_an_error_and_a_warning() {
+    run(async {
+        let (server, notes) = endless();
+        let (options, noted) = noting(Options::new().tool_server(server).max_running_mcp(1));
+        let (_session, mut puppet) = running(options).await;
+        for id in 0..102 {
+            post(&mut puppet, &id.to_string(), "calc", call(id, "wait", json!({}))).await;
+        }
+        let (id, refused) = answer(&mut puppet).await;
+        assert_eq!((id.as_str(), &refused["id"]), ("101", &json!(101)));
+        assert_eq!(refused["error"]["code"], -32603);
+        until("it is told", || *noted.lock().unwrap() == [WarningCode::CallbackRefused]).await;
+        assert_eq!(notes.len(), 1);
+    });
+}
+
+#[test]
+fn notifications_of_a_server_go_out_in_order() {
+    run(async {
+        let server = calc().tool_with_context("tell", "Tells", |_: NoArguments, ctx| async move {
+            ctx.progress(0.5, None, None).await?;
+            ctx.client.tools_changed().await?;
+            Ok(())
+        });
+        let (_session, mut puppet) = with(server).await;
+        let meta = json!({"progressToken": "t"});
+        let params = json!({"name": "tell", "_meta": meta});
+        post(&mut puppet, "m", "calc", json!({"id": 1, "method": "tools/call", "params": params}))
+            .await;
+        let told = puppet.asked("mcp_message").await;
+        assert_eq!(told["request"]["server_name"], "calc");
+        let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress",
+            "params": {"progressToken": "t", "progress": 0.5}});
+        assert_eq!(told["request"]["message"], progress);
+        puppet.answer(&told, json!({})).await;
+        let told = puppet.asked("mcp_message").await;
+        let method = &told["request"]["message"]["method"];
+        assert_eq!(method, "notifications/tools/list_changed");
+        puppet.refuse(&told, "not now").await;
+        // The tool passed the refusal on.
+        let (_, answer) = answer(&mut puppet).await;
+        assert_eq!(answer["result"]["isError"], true);
+    });
+}
+
+#[test]
+fn servers_that_cannot_be_served_are_refused_all_at_once() {
+    run(async {
+        let nothing = |_: NoArguments| async { Ok(()) };
+        let twice = ToolServer::new("twice").tool("a", "", nothing).tool("a", "", nothing);
+        let options = Options::new()
+            .tool_server(ToolServer::new("has space"))
+            .tool_server(twice)
+            .tool_server(ToolServer::new("same"))
+            .raw_mcp_server(RawServer::new("same", |message, _| async { Ok(message) }))
+            .mcp_server("outside", Json::from_text("{}").unwrap())
+            .tool_server(ToolServer::new("outside"))
+            .tool_server(ToolServer::new("list").tool("l", "", |_: Vec<i64>| async { Ok(()) }))
+            .tool_server(ToolServer::new("long").tool("x".repeat(65), "", nothing))
+            .max_running_mcp(0);
+        let error = Session::open(options).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+        let text = error.to_string();
+        for expected in [
+            "\"has space\" is no name of a server",
+            "two tools named \"a\"",
+            "two servers named \"same\"",
+            "two servers named \"outside\"",
+            "the argument of \"l\" is no object",
+            "is no name of a tool",
+            "max_running_mcp",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        assert_eq!(error.problems().len(), 7);
+    });
+}

@@ -1,0 +1,60 @@
+//! The tools of these tests, and what the model saw of them.
+
+use claude_agent_kit::schemars::{self, JsonSchema};
+use claude_agent_kit::{Options, ToolServer};
+use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tests_e2e::stage::Stage;
+
+/// Two numbers.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Pair {
+    /// The first.
+    pub(crate) a: i64,
+    pub(crate) b: i64,
+}
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema, PartialEq)]
+pub(crate) struct Sum {
+    pub(crate) sum: i64,
+}
+
+/// A server with one tool that adds.
+pub(crate) fn calc() -> ToolServer {
+    ToolServer::new("calc")
+        .tool("add", "Adds two numbers", |pair: Pair| async move { Ok(pair.a + pair.b) })
+}
+
+/// Options with this server, whose tools need no permission.
+pub(crate) fn with(stage: &Stage, server: ToolServer) -> Options {
+    stage.options().tool_server(server).allowed_tools(["mcp__calc"])
+}
+
+/// A model that makes these calls in one answer, and then is done.
+pub(crate) fn calling(calls: &[(&str, Value)]) -> Script {
+    let call = |reply: Reply, (tool, input): &(&str, Value)| reply.and_tool(*tool, input.clone());
+    Script::new().otherwise([calls.iter().fold(Reply::new(), call), Reply::text("Done.")])
+}
+
+/// The results that the model was given last.
+pub(crate) fn results(stage: &Stage) -> Vec<Value> {
+    let requests = stage.api().requests();
+    let results = requests.iter().rev().map(ApiRequest::tool_results);
+    results.into_iter().find(|results| !results.is_empty()).unwrap_or_default()
+}
+
+/// The same as texts, in which order they came.
+pub(crate) fn texts(stage: &Stage) -> Vec<String> {
+    results(stage).iter().map(|result| text_of(&result["content"])).collect()
+}
+
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,246 @@
+//! What becomes of calls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use claude_agent_kit::tool::NoArguments;
+use claude_agent_kit::{Tool, ToolContext, ToolError, ToolResult, ToolServer, WarningCode};
+use serde_json::json;
+use tokio::sync::{Barrier, Semaphore};
+
+use crate::calc::{Pair, Sum, calc, calling, results, texts, with};
+use crate::play::{Notes, one_turn, start, turn};
+use crate::support::{LIMIT, in_time, noting, on_all, until};
+
+#[test]
+fn two_servers_serve_the_same_turn() {
+    let script = || {
+        calling(&[
+            ("mcp__calc__add", json!({"a": 2, "b": 3})),
+            ("mcp__words__hail", json!({"whom": "Ada"})),
+        ])
+    };
+    on_all(script, async |stage| {
+        #[derive(serde::Deserialize, claude_agent_kit::schemars::JsonSchema)]
+        #[schemars(crate = "claude_agent_kit::schemars")]
+        struct Hail {
+            whom: String,
+        }
+        async fn hail(args: Hail) -> Result<String, ToolError> {
+            Ok(format!("Hail {}!", args.whom))
+        }
+        let words = ToolServer::new("words").tool("hail", "Hails somebody", hail);
+        let options = with(&stage, calc()).tool_server(words);
+        one_turn(options.allowed_tools(["mcp__calc", "mcp__words"])).await;
+        assert_eq!(texts(&stage), ["5", "Hail Ada!"]);
+    });
+}
+
+#[test]
+fn read_only_calls_run_at_the_same_time() {
+    let look = ("mcp__calc__look", json!({}));
+    let script = move || calling(&[look.clone(), look.clone(), look.clone(), look.clone()]);
+    on_all(script, async |stage| {
+        // Opens only if all four are there.
+        let barrier = Arc::new(Barrier::new(4));
+        let look = Tool::new("look", "Looks", move |_: NoArguments| {
+            let barrier = barrier.clone();
+            async move {
+                barrier.wait().await;
+                Ok("seen")
+            }
+        });
+        one_turn(with(&stage, calc().with(look.read_only()))).await;
+        assert_eq!(texts(&stage), ["seen"; 4]);
+    });
+}
+
+#[test]
+fn a_slow_call_holds_up_no_other() {
+    let script = || {
+        calling(&[
+            ("mcp__calc__slow", json!({})),
+            ("mcp__calc__quick", json!({})),
+            ("mcp__calc__quick", json!({})),
+        ])
+    };
+    on_all(script, async |stage| {
+        let (order, quick) = (Notes::new(), Arc::new(Semaphore::new(0)));
+        let (notes, quick_done) = (order.clone(), quick.clone());
+        let slow = Tool::new("slow", "Is slow", move |_: NoArguments| {
+            let (notes, quick) = (notes.clone(), quick_done.clone());
+            async move {
+                quick.acquire_many(2).await.unwrap().forget();
+                notes.add("slow");
+                Ok("slow")
+            }
+        });
+        let notes = order.clone();
+        let quick = Tool::new("quick", "Is quick", move |_: NoArguments| {
+            notes.add("quick");
+            let quick = quick.clone();
+            async move {
+                quick.add_permits(1);
+                Ok("quick")
+            }
+        });
+        let server = calc().with(slow.read_only()).with(quick.read_only());
+        let one = tokio::time::timeout(LIMIT, one_turn(with(&stage, server)));
+        one.await.expect("the quick ones were held up");
+        assert_eq!(order.all().last(), Some(&"slow"));
+        let mut texts = texts(&stage);
+        texts.sort_unstable();
+        assert_eq!(texts, ["quick", "quick", "slow"]);
+    });
+}
+
+#[test]
+fn failures_panics_and_wrong_arguments_are_told_to_the_model() {
+    let script = || {
+        calling(&[
+            ("mcp__calc__fail", json!({})),
+            ("mcp__calc__panic", json!({})),
+            ("mcp__calc__add", json!({"a": 1, "b": "two"})),
+            ("mcp__calc__add", json!({"a": 1})),
+            ("mcp__calc__strange", json!({})),
+            ("mcp__calc__add", json!({"a": 1, "b": 2})),
+        ])
+    };
+    on_all(script, async |stage| {
+        let server = calc()
+            .tool("fail", "Fails", |_: NoArguments| async { Ok("x".parse::<i64>()?) })
+            .tool("panic", "Panics", |_: NoArguments| async { Ok("x".parse::<i64>().unwrap()) })
+            .tool("strange", "Cannot be written", |_: NoArguments| async {
+                Ok(std::collections::HashMap::from([((1, 2), 3)]))
+            });
+        let (options, noted) = noting(with(&stage, server));
+        let outcome = one_turn(options).await;
+        assert_eq!(outcome.text, "Done.");
+        let texts = texts(&stage);
+        assert_eq!(texts.len(), 6);
+        for (text, expected) in texts.iter().zip([
+            "invalid digit found in string",
+            "the host's callback failed: it panicked",
+            "`b`: invalid type: string",
+            "missing field `b`",
+            "cannot be written as JSON",
+            "3",
+        ]) {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        let errors: Vec<bool> =
+            results(&stage).iter().map(|result| result["is_error"] == true).collect();
+        assert_eq!(errors, [true, true, true, true, true, false]);
+        assert_eq!(*noted.lock().unwrap(), [WarningCode::CallbackFailed]);
+    });
+}
+
+#[test]
+fn images_and_structured_content_reach_the_model() {
+    const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let script =
+        || calling(&[("mcp__calc__draw", json!({})), ("mcp__calc__sum", json!({"a": 4, "b": 5}))]);
+    on_all(script, async |stage| {
+        let sum =
+            Tool::new("sum", "Adds", |pair: Pair| async move { Ok(Sum { sum: pair.a + pair.b }) });
+        let server =
+            calc().with(sum.returns::<Sum>()).tool("draw", "Draws", |_: NoArguments| async {
+                Ok(ToolResult::new().text("A pixel:").image("image/png", PIXEL))
+            });
+        one_turn(with(&stage, server)).await;
+        let results = results(&stage);
+        assert!(results[0].to_string().contains("image/png"), "{}", results[0]);
+        assert!(results[0].to_string().contains("A pixel:"), "{}", results[0]);
+        assert!(texts(&stage)[1].contains(r#"{"sum":9}"#), "{}", results[1]);
+    });
+}
+
+/// Notes that it was dropped.
+struct Dropped(Notes<&'static str>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.add("dropped");
+    }
+}
+
+#[test]
+fn an_interrupt_drops_the_call_and_fires_its_token() {
+    let script = || calling(&[("mcp__calc__wait", json!({}))]);
+    on_all(script, async |stage| {
+        let notes = Notes::new();
+        let noted = notes.clone();
+        let server = calc().tool_with_context("wait", "Waits", move |_: NoArguments, ctx| {
+            let notes = noted.clone();
+            async move {
+                let dropped = Dropped(notes.clone());
+                notes.add("called");
+                drop(tokio::spawn(async move {
+                    ctx.cancel.cancelled().await;
+                    notes.add("fired");
+                }));
+                std::future::pending::<()>().await;
+                drop(dropped);
+                Ok(())
+            }
+        });
+        let (options, noted) = noting(with(&stage, server));
+        let session = start(options).await;
+        let turn = session.send("wait").await.unwrap();
+        until("it is called", || notes.len() > 0).await;
+        in_time(session.interrupt()).await.unwrap();
+        // However the CLI ends it: with a result of an error, or by dropping the message.
+        drop(in_time(turn.finish()).await);
+        until("both are noted", || notes.len() == 3).await;
+        assert!(notes.all().contains(&"fired") && notes.all().contains(&"dropped"));
+        // It did not fail; nobody wanted it any more.
+        assert!(noted.lock().unwrap().is_empty());
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn progress_arrives_and_the_context_names_the_call() {
+    let script = || calling(&[("mcp__calc__count", json!({}))]);
+    on_all(script, async |stage| {
+        let called = Notes::new();
+        let notes = called.clone();
+        let count = move |_: NoArguments, ctx: ToolContext| {
+            let notes = notes.clone();
+            async move {
+                for step in 1..=3 {
+                    ctx.progress(f64::from(step), Some(3.0), Some("counting")).await?;
+                }
+                ctx.client.log("info", "counted").await?;
+                let pong = ctx.client.request("ping", None).await?;
+                notes.add((ctx.tool_use_id, ctx.session_id, pong.to_string()));
+                Ok(3)
+            }
+        };
+        let server = calc().tool_with_context("count", "Counts", count);
+        one_turn(with(&stage, server)).await;
+        assert_eq!(texts(&stage), ["3"]);
+        let (tool_use_id, session_id, pong) = called.all().remove(0);
+        assert!(tool_use_id.is_some() && session_id.is_some());
+        assert!(pong.contains(r#""result":{}"#), "{pong}");
+    });
+}
+
+#[test]
+fn a_call_that_takes_too_long_is_answered_for_it() {
+    let script = || calling(&[("mcp__calc__wait", json!({}))]);
+    on_all(script, async |stage| {
+        let server = calc().timeout(Duration::from_millis(50)).tool(
+            "wait",
+            "Waits",
+            |_: NoArguments| async {
+                std::future::pending::<()>().await;
+                Ok(())
+            },
+        );
+        let session = start(with(&stage, server)).await;
+        assert_eq!(turn(&session, "wait").await.text, "Done.");
+        assert!(texts(&stage)[0].contains("it took longer than 50ms"), "{:?}", texts(&stage));
+        session.stop().await.unwrap();
+    });
+}

@@ -1,0 +1,23 @@
+//! Tools of this process and typed answers, on the simulated and on the real CLI.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::similar_names,
+    dead_code,
+    reason = "in a test a panic is the way to fail; not all tests need all of what they share"
+)]
+
+#[path = "../sessions/play.rs"]
+mod play;
+#[path = "../sessions/puppet.rs"]
+mod puppet;
+#[path = "../kit/support.rs"]
+mod support;
+
+mod answers;
+mod bridge;
+mod calc;
+mod calls;
+mod many;
+mod servers;
