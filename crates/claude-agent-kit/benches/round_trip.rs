@@ -164,6 +164,8 @@ fn cli(role: &str) -> Outcome<()> {
     )?;
     let Some(prompt) = input.next() else { return Ok(()) };
     prompt?;
+    // As the real CLI does before it asks anything.
+    writeln!(output, r#"{{"type":"system","subtype":"init","session_id":"s"}}"#)?;
     let mut trips = Vec::with_capacity(TRIPS);
     let mut line = String::new();
     for trip in 0..TRIPS {
