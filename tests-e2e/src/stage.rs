@@ -3,14 +3,13 @@
 //! The same script is the model of all three, and none of them sees anything of this machine.
 
 pub mod processes;
+#[path = "../../crates/claude-agent-kit/src/guide/simulated.rs"]
+mod simulated;
 
 use std::collections::BTreeMap;
-use std::future::ready;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use claude_agent_kit::transport::{ChildFuture, Connection, InMemory, Launch};
 use claude_agent_kit::{EnvironmentPolicy, Options};
 use claude_agent_testkit::mock_api::{MockApi, Script};
 use claude_agent_testkit::sim::{Faults, Sim};
@@ -146,22 +145,5 @@ impl Stage {
 
 /// Options that run each CLI as a simulation made by `sim`.
 pub fn in_memory(options: Options, sim: impl Fn() -> Sim + Send + Sync + 'static) -> Options {
-    options.transport(InMemory::new(move |launch| ready(Ok(connect(sim(), &launch)))))
-}
-
-fn connect(sim: Sim, launch: &Launch) -> Connection {
-    let variables = launch.variables().iter();
-    let mut sim = sim
-        .args(launch.arguments())
-        .envs(variables.map(|(name, value)| (name.as_str(), value.expose())));
-    if let Some(directory) = launch.directory() {
-        sim = sim.cwd(directory);
-    }
-    let (input, output, errors, handle) = sim.start().into_parts();
-    let handle = Arc::new(handle);
-    let (waited_for, terminated, killed) = (handle.clone(), handle.clone(), handle);
-    let child = ChildFuture::new(async move { waited_for.wait().await.into() })
-        .on_terminate(move || terminated.terminate())
-        .on_kill(move || killed.kill());
-    Connection::new(input, output, child).errors(errors)
+    simulated::reaching(options, sim)
 }

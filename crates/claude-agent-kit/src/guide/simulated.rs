@@ -1,4 +1,5 @@
-// Included by the examples of the guide, so that they run on the simulated CLI: no network, no key.
+// How a simulated CLI is reached: no network, no key. Included by the examples of the guide, by the
+// example programs and by the end-to-end tests.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -9,10 +10,14 @@ use claude_agent_testkit::mock_api::Script;
 use claude_agent_testkit::sim::Sim;
 
 /// Options for a simulated CLI whose model follows the script.
-pub fn options(script: impl Fn() -> Script + Send + Sync + 'static) -> Options {
-    Options::new().transport(InMemory::new(move |launch| {
-        ready(Ok(connect(Sim::new().script(script()), &launch)))
-    }))
+#[allow(dead_code, reason = "not everybody who includes this needs only a script")]
+pub(crate) fn options(script: impl Fn() -> Script + Send + Sync + 'static) -> Options {
+    reaching(Options::new(), move || Sim::new().script(script()))
+}
+
+/// The options, with a simulated CLI made by `sim` for each run.
+pub(crate) fn reaching(options: Options, sim: impl Fn() -> Sim + Send + Sync + 'static) -> Options {
+    options.transport(InMemory::new(move |launch| ready(Ok(connect(sim(), &launch)))))
 }
 
 fn connect(sim: Sim, launch: &Launch) -> Connection {

@@ -357,7 +357,10 @@ async fn a_client_that_reads_slowly_gets_everything() {
         &["--include-partial-messages", "--allowedTools", "Read"],
     );
     client.say("hi", "a").await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    // On this one thread the simulation runs whenever the client does not, until its pipes are full.
+    for _ in 0..10_000 {
+        tokio::task::yield_now().await;
+    }
     assert_eq!(client.result().await["result"], "Done.");
     let deltas = client.seen.iter().filter(|line| line["event"]["delta"]["text"] == "x").count();
     assert_eq!(deltas, 2_000);
