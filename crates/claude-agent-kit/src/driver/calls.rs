@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use claude_wire::control::CliControlRequest;
+use claude_wire::control::{CliControlRequest, CliRequest};
 use claude_wire::id::SessionId;
 use claude_wire::session::{CallKey, CallOutcome, Event};
 use tokio::runtime::Handle;
@@ -63,7 +63,7 @@ impl Calls {
         line: Bytes,
         session_id: Option<SessionId>,
     ) {
-        let what = request.request.kind().unwrap_or("request").to_owned();
+        let what = name_of(&request.request);
         let report = Report { key, what, mailbox: self.mailbox.clone(), done: false };
         let cancel = CancelToken::new();
         let call = Call { request, line, session_id, cancel: cancel.clone() };
@@ -161,7 +161,7 @@ impl Future for CallTask {
 
 impl CallTask {
     fn warn_blocked(&self, held: Duration) {
-        let what = self.report.as_ref().map_or("", |report| report.what.as_str());
+        let what = self.report.as_ref().map_or("", |report| report.what);
         let warning = Warning::new(
             WarningCode::CallbackBlocked,
             format!(
@@ -186,6 +186,16 @@ fn block(function: Box<dyn FnOnce() -> CallResult + Send>, report: Report) {
     });
 }
 
+/// The kind of a request that is answered by callbacks.
+fn name_of(request: &CliRequest) -> &'static str {
+    match request {
+        CliRequest::HookCallback(_) => "hook_callback",
+        CliRequest::CanUseTool(_) => "can_use_tool",
+        CliRequest::McpMessage(_) => "mcp_message",
+        _ => "request",
+    }
+}
+
 fn outcome(result: CallResult) -> CallOutcome {
     match result {
         Ok(answer) => CallOutcome::Answer(answer),
@@ -196,7 +206,7 @@ fn outcome(result: CallResult) -> CallOutcome {
 /// Tells the machine how a callback ended, once; also when its task is dropped.
 struct Report {
     key: CallKey,
-    what: String,
+    what: &'static str,
     mailbox: Arc<Mailbox>,
     done: bool,
 }
