@@ -87,12 +87,13 @@ impl Calls {
         report: Report,
     ) -> AbortHandle {
         let span = tracing::debug_span!("claude_callback", what = report.what);
+        let began = (!span.is_disabled()).then(Instant::now);
         let task = CallTask {
             future,
             report: Some(report),
             feed: self.feed.clone(),
             warnings: self.warnings.clone(),
-            began: Instant::now(),
+            began,
         };
         self.runtime.spawn(task.instrument(span)).abort_handle()
     }
@@ -132,7 +133,8 @@ pub(crate) struct CallTask {
     report: Option<Report>,
     feed: Arc<Feed>,
     warnings: WarningSink,
-    began: Instant,
+    /// When it was started, if anybody wants to know.
+    began: Option<Instant>,
 }
 
 impl Future for CallTask {
@@ -151,7 +153,9 @@ impl Future for CallTask {
             Ok(Poll::Ready(result)) => outcome(result),
             Err(_) => CallOutcome::Failed("it panicked".to_owned()),
         };
-        tracing::debug!(took = ?task.began.elapsed(), "the callback ended");
+        if let Some(began) = task.began {
+            tracing::debug!(took = ?began.elapsed(), "the callback ended");
+        }
         if let Some(report) = task.report.take() {
             report.finish(outcome);
         }
