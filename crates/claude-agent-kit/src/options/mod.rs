@@ -6,11 +6,14 @@
 mod callbacks;
 mod conversation;
 mod environment;
+mod extensions;
 mod host;
 mod model;
 mod prepare;
 mod servers;
+mod settings_file;
 mod tools;
+mod user;
 
 use std::fmt;
 
@@ -18,6 +21,7 @@ use claude_wire::launch::Settings;
 
 pub use conversation::Conversation;
 pub use host::Background;
+pub use user::OsUser;
 
 pub(crate) use callbacks::extra_disallowed_tools;
 pub(crate) use host::{HostOptions, OnStderr, OnWarning};

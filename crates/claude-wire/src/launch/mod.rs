@@ -20,10 +20,10 @@ mod settings;
 mod thinking;
 
 pub use check::{Problem, Problems};
-pub use environment::{ENTRYPOINT, EnvironmentPolicy, NEVER_INHERITED};
-pub use initialize::initialize;
 pub use cli_settings::{CliSettings, PermissionSettings};
+pub use environment::{ENTRYPOINT, EnvironmentPolicy, NEVER_INHERITED};
 pub use extensions::{Agents, Plugin, PluginDelivery, Skills};
+pub use initialize::initialize;
 pub use limits::Limits;
 pub use merge::merge;
 pub use sandbox::{

@@ -8,7 +8,8 @@ use crate::control::PermissionMode;
 use crate::id::{MessageId, SessionId};
 use crate::json::Json;
 use crate::launch::{
-    Agents, CliSettings, Effort, EnvironmentPolicy, Plugin, PluginDelivery, Sandbox, Skills, Thinking,
+    Agents, CliSettings, Effort, EnvironmentPolicy, Plugin, PluginDelivery, Sandbox, Skills,
+    Thinking,
 };
 
 /// A value that is never printed.
