@@ -62,10 +62,14 @@ fn known() -> std::sync::MutexGuard<'static, HashMap<Identity, Probe>> {
 }
 
 fn ask(program: &Program, limit: Duration) -> Probe {
-    let mut child = match start(program, || thread::sleep(BUSY_PAUSE)) {
-        Ok(child) => child,
-        Err(error) => return Probe::Failed(format!("it could not be started ({error})")),
-    };
+    match start(program, || thread::sleep(BUSY_PAUSE)) {
+        Ok(child) => printed(child, limit),
+        Err(error) => Probe::Failed(format!("it could not be started ({error})")),
+    }
+}
+
+/// What a child prints that ends soon. One that does not is ended.
+pub(crate) fn printed(mut child: Child, limit: Duration) -> Probe {
     let printed = read(&mut child, limit);
     // It has said all it will be heard to say.
     let killed = printed.is_none() && child.kill().is_ok();

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use crate::error::{ErrorKind, Result};
 use crate::warning::{Warning, WarningCode};
 
+pub(crate) use check::printed;
 pub(crate) use program::{Program, Runtime};
 pub use version::CliVersion;
-
-use version::Probe;
+pub(crate) use version::Probe;
 
 /// The oldest CLI whose one-way form is understood.
 pub const MINIMUM_FOR_PRINT_MODE: CliVersion = CliVersion::new(1, 0, 0);

@@ -413,9 +413,10 @@ mod tests {
         assert_eq!(told(&prepared), [(WarningCode::OptionIgnored, expected)]);
         let memory =
             crate::transport::InMemory::new(|_| async { Err(std::io::Error::other("none")) });
-        let prepared = good(&Options::new().cli_path("claude").transport(memory));
-        let expected = vec!["cli_path", "transport"];
-        assert_eq!(told(&prepared), [(WarningCode::OptionIgnored, expected)]);
+        let prepared = good(&Options::new().cli_path("claude").executable("bun").transport(memory));
+        let expected = ["cli_path", "executable"]
+            .map(|option| (WarningCode::OptionIgnored, vec![option, "transport"]));
+        assert_eq!(told(&prepared), expected);
         assert!(told(&good(&Options::new().model("m"))).is_empty());
     }
 
@@ -438,6 +439,7 @@ mod tests {
         check(bypass(), true, &["permission_mode"]);
         check(bypass(), false, &[]);
         check(Options::new().permission_mode(PermissionMode::Plan), true, &[]);
+        check(Options::new().permission_prompts("none"), true, &["permission_prompts"]);
         check(Options::new().allowed_tools(["Bash(git log:*)"]), true, &[]);
         check(Options::new().allowed_tools(["Bash(git log:*)", "Read"]), true, &["allowed_tools"]);
         check(Options::new().allowed_tools(["Bash(*)"]), true, &["allowed_tools"]);

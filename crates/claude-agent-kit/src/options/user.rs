@@ -1,7 +1,9 @@
 //! Whom the CLI runs as.
 
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::cli::{self, Probe};
 use crate::error::{Error, ErrorKind, Result};
 use crate::process::UserIds;
 
@@ -59,15 +61,19 @@ async fn number(name: &str, which: &str) -> Result<u32> {
     if name.is_empty() || name.starts_with('-') || name.contains('\0') {
         return Err(unknown("that is no name".to_owned()));
     }
-    let mut id = tokio::process::Command::new("id");
-    id.args([which, "--", name]).kill_on_drop(true);
-    let output = match tokio::time::timeout(LIMIT, id.output()).await {
-        Ok(Ok(output)) => output,
-        Ok(Err(error)) => return Err(unknown(format!("`id` could not be started: {error}"))),
-        Err(_) => return Err(unknown(format!("`id` said nothing for {} s", LIMIT.as_secs()))),
-    };
-    let said = String::from_utf8_lossy(&output.stdout).trim().parse();
-    said.map_err(|_| unknown("says `id`".to_owned()))
+    let mut id = Command::new("id");
+    id.args([which, "--", name]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let asked = tokio::task::spawn_blocking(move || match id.spawn() {
+        Ok(child) => cli::printed(child, LIMIT),
+        Err(error) => Probe::Failed(format!("it could not be started: {error}")),
+    });
+    match asked.await {
+        Ok(Probe::Printed(text)) => {
+            text.trim().parse().map_err(|_| unknown(format!("`id`: {text}")))
+        }
+        Ok(Probe::Failed(reason)) => Err(unknown(format!("`id`: {reason}"))),
+        Err(error) => Err(Error::new(ErrorKind::RuntimeGone, error.to_string())),
+    }
 }
 
 #[cfg(test)]
@@ -84,7 +90,7 @@ mod tests {
         for name in ["no-such-user-here", "", "-u", "a\0b"] {
             let error = OsUser::from(name).ids().await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);
-            assert!(error.hint().is_some(), "{error}");
+            assert!(error.to_string().contains("there is no user"), "{error}");
         }
     }
 }

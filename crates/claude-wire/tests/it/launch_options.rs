@@ -161,7 +161,9 @@ fn whole_agent() -> AgentDefinition {
 fn agents_stand_in_the_handshake_with_every_field() {
     check(
         |s| s.agents.set("reviewer", whole_agent()),
-        &expect![[r#"{"agents":{"reviewer":{"description":"Reviews","prompt":"You review.","tools":["Read"],"disallowedTools":["Bash"],"model":"haiku","mcpServers":["shared",{"own":{"command":"x"}}],"criticalSystemReminder_EXPERIMENTAL":"Be kind.","skills":["style"],"initialPrompt":"Begin.","maxTurns":3,"autoCompactWindow":100000,"background":true,"omitClaudeMd":true,"memory":"project","effort":"high","permissionMode":"plan","observer":"watcher","observerMessage":"Watch.","later":"field"}}}"#]],
+        &expect![[
+            r#"{"agents":{"reviewer":{"description":"Reviews","prompt":"You review.","tools":["Read"],"disallowedTools":["Bash"],"model":"haiku","mcpServers":["shared",{"own":{"command":"x"}}],"criticalSystemReminder_EXPERIMENTAL":"Be kind.","skills":["style"],"initialPrompt":"Begin.","maxTurns":3,"autoCompactWindow":100000,"background":true,"omitClaudeMd":true,"memory":"project","effort":"high","permissionMode":"plan","observer":"watcher","observerMessage":"Watch.","later":"field"}}}"#
+        ]],
     );
     let text = Json::of(&whole_agent()).unwrap();
     assert_eq!(text.parse::<AgentDefinition>().unwrap(), whole_agent());
@@ -204,7 +206,9 @@ fn skills_are_rules_and_a_list_of_the_handshake() {
 
 #[test]
 fn names_of_skills_that_would_be_other_rules_are_refused() {
-    for name in ["", " a", "a ", "a(b", "a)", "a,b", "a\nb", "*", "a:*", "a *", "/a", r"a\\b", r"a\"] {
+    for name in
+        ["", " a", "a ", "a(b", "a)", "a,b", "a\nb", "*", "a:*", "a *", "/a", r"a\\b", r"a\"]
+    {
         let problems =
             problems(|s| s.skills = Some(Skills::Only(vec![name.into()])), &Form::Session);
         assert_eq!(named(&problems), ["skills"], "{name:?}");
@@ -306,9 +310,8 @@ fn logs_and_hook_events_have_their_flags() {
 
 #[test]
 fn typed_settings_are_written_as_the_cli_reads_them() {
-    let permissions = PermissionSettings::default()
-        .deny(["Read(./.env)"])
-        .default_mode(PermissionMode::Plan);
+    let permissions =
+        PermissionSettings::default().deny(["Read(./.env)"]).default_mode(PermissionMode::Plan);
     let typed = CliSettings::default()
         .output_style("Explanatory")
         .effort_level(Effort::Low)
@@ -317,7 +320,9 @@ fn typed_settings_are_written_as_the_cli_reads_them() {
         .set("spinnerTipsEnabled", json("false"));
     check(
         |s| s.settings = Some(typed.into()),
-        &expect![[r#"--settings={"effortLevel":"low","outputStyle":"Explanatory","permissions":{"deny":["Read(./.env)"],"defaultMode":"plan"},"cleanupPeriodDays":3,"spinnerTipsEnabled":false}"#]],
+        &expect![[
+            r#"--settings={"effortLevel":"low","outputStyle":"Explanatory","permissions":{"deny":["Read(./.env)"],"defaultMode":"plan"},"cleanupPeriodDays":3,"spinnerTipsEnabled":false}"#
+        ]],
     );
 }
 
@@ -364,7 +369,9 @@ fn a_sandbox_goes_on_top_of_the_settings_key_by_key() {
     on_top(
         r#"{"enabled":true,"bwrapPath":"/b","network":{"allowedDomains":["a"],"allowLocalBinding":true}}"#,
         r#"{"allowUnsandboxedCommands":false,"network":{"allowedDomains":["b"]}}"#,
-        &expect![[r#"--settings={"model":"m","sandbox":{"allowUnsandboxedCommands":false,"bwrapPath":"/b","enabled":true,"failIfUnavailable":true,"network":{"allowLocalBinding":true,"allowedDomains":["b"]}}}"#]],
+        &expect![[
+            r#"--settings={"model":"m","sandbox":{"allowUnsandboxedCommands":false,"bwrapPath":"/b","enabled":true,"failIfUnavailable":true,"network":{"allowLocalBinding":true,"allowedDomains":["b"]}}}"#
+        ]],
     );
 }
 
@@ -373,7 +380,9 @@ fn what_two_sandboxes_deny_adds_up() {
     on_top(
         r#"{"filesystem":{"denyRead":["/a","/b"],"allowWrite":["/w"]},"network":{"deniedDomains":["x"]},"credentials":{"files":[{"path":"k","mode":"deny"}]}}"#,
         r#"{"filesystem":{"denyRead":["/b","/c"]},"network":{"deniedDomains":["y"]},"credentials":{"files":[{"path":"l","mode":"mask"}]}}"#,
-        &expect![[r#"--settings={"model":"m","sandbox":{"credentials":{"files":[{"mode":"deny","path":"k"},{"mode":"mask","path":"l"}]},"filesystem":{"allowWrite":["/w"],"denyRead":["/a","/b","/c"]},"network":{"deniedDomains":["x","y"]}}}"#]],
+        &expect![[
+            r#"--settings={"model":"m","sandbox":{"credentials":{"files":[{"mode":"deny","path":"k"},{"mode":"mask","path":"l"}]},"filesystem":{"allowWrite":["/w"],"denyRead":["/a","/b","/c"]},"network":{"deniedDomains":["x","y"]}}}"#
+        ]],
     );
 }
 
@@ -382,7 +391,9 @@ fn what_would_undo_a_restriction_of_the_new_sandbox_is_dropped() {
     on_top(
         r#"{"filesystem":{"disabled":true},"network":{"httpProxyPort":1,"socksProxyPort":2,"tlsTerminate":{"caCertPath":"c"}},"ripgrep":{"command":"rg","args":["-x"]}}"#,
         r#"{"filesystem":{"denyRead":["/a"]},"network":{"allowedDomains":["b"],"tlsTerminate":{"caKeyPath":"k"}},"ripgrep":{"command":"other"}}"#,
-        &expect![[r#"--settings={"model":"m","sandbox":{"filesystem":{"denyRead":["/a"]},"network":{"allowedDomains":["b"],"tlsTerminate":{"caKeyPath":"k"}},"ripgrep":{"command":"other"}}}"#]],
+        &expect![[
+            r#"--settings={"model":"m","sandbox":{"filesystem":{"denyRead":["/a"]},"network":{"allowedDomains":["b"],"tlsTerminate":{"caKeyPath":"k"}},"ripgrep":{"command":"other"}}}"#
+        ]],
     );
 }
 
