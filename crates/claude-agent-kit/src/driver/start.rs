@@ -78,7 +78,7 @@ pub(crate) async fn start(options: &Options, task: Task) -> Result<Handles> {
     );
     // A transport of the host's own sees to that itself.
     if let (Some(user), None) = (&options.host.user, &options.host.transport) {
-        launch = launch.as_user(user.ids().await?);
+        launch = launch.run_by(user.ids().await?);
     }
     let reached = reach(options, launch).await?;
     warnings.extend(reached.warnings.iter().cloned());

@@ -107,7 +107,7 @@ impl Options {
     /// let options = Options::new().sandbox(Sandbox::default().enabled(true).network(network));
     /// ```
     pub fn sandbox(self, sandbox: Sandbox) -> Self {
-        self.change_settings(|settings| settings.sandbox = Some(sandbox))
+        self.change_settings(|settings| settings.sandbox = Some(Box::new(sandbox)))
     }
 
     /// Settings that restrict whatever the user's say, as [`CliSettings`](crate::CliSettings) or

@@ -238,7 +238,7 @@ mod tests {
         let new = Options::new;
         check(new().project_config_root("/r"), |s| s.project_config_root = Some("/r".into()));
         check(new().settings(CliSettings::default()), |s| s.settings = Some(object().into()));
-        check(new().sandbox(Sandbox::default()), |s| s.sandbox = Some(Sandbox::default()));
+        check(new().sandbox(Sandbox::default()), |s| s.sandbox = Some(Sandbox::default().into()));
         check(new().managed_settings(CliSettings::default()), |s| {
             s.managed_settings = Some(object().into());
         });

@@ -57,7 +57,7 @@ mod tests {
 
     fn settings(file: &str, directory: &Path) -> Settings {
         let mut settings = Settings::default();
-        settings.sandbox = Some(Sandbox::default().enabled(true));
+        settings.sandbox = Some(Sandbox::default().enabled(true).into());
         settings.settings = Some(SettingsSource::File(file.into()));
         settings.cwd = Some(directory.to_owned());
         settings

@@ -59,7 +59,7 @@ impl Launch {
         Self { command, directory, die_with_parent, user: None, patience }
     }
 
-    pub(crate) fn as_user(mut self, user: UserIds) -> Self {
+    pub(crate) fn run_by(mut self, user: UserIds) -> Self {
         self.user = Some(user);
         self
     }

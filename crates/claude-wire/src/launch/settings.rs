@@ -141,7 +141,7 @@ pub struct Settings {
     /// More settings of the CLI's own kind: JSON, or the path of a file.
     pub settings: Option<SettingsSource>,
     /// The sandbox, on top of those.
-    pub sandbox: Option<Sandbox>,
+    pub sandbox: Option<Box<Sandbox>>,
     /// Settings that restrict whatever the user's say.
     pub managed_settings: Option<ManagedSettings>,
     /// Which settings files are read: `user`, `project`, `local`. None at all if the list is empty.

@@ -338,15 +338,15 @@ fn managed_settings_have_their_flag() {
 #[test]
 fn a_sandbox_that_is_enabled_must_be_there_unless_told_otherwise() {
     check(
-        |s| s.sandbox = Some(Sandbox::default().enabled(true)),
+        |s| s.sandbox = Some(Sandbox::default().enabled(true).into()),
         &expect![[r#"--settings={"sandbox":{"enabled":true,"failIfUnavailable":true}}"#]],
     );
     check(
-        |s| s.sandbox = Some(Sandbox::default().enabled(true).fail_if_unavailable(false)),
+        |s| s.sandbox = Some(Sandbox::default().enabled(true).fail_if_unavailable(false).into()),
         &expect![[r#"--settings={"sandbox":{"enabled":true,"failIfUnavailable":false}}"#]],
     );
     check(
-        |s| s.sandbox = Some(Sandbox::default().excluded_commands(["git"])),
+        |s| s.sandbox = Some(Sandbox::default().excluded_commands(["git"]).into()),
         &expect![[r#"--settings={"sandbox":{"excludedCommands":["git"]}}"#]],
     );
 }
@@ -358,7 +358,7 @@ fn on_top(before: &str, sandbox: &str, expected: &Expect) {
     check(
         |s| {
             s.settings = Some(given.into());
-            s.sandbox = Some(sandbox);
+            s.sandbox = Some(sandbox.into());
         },
         expected,
     );
@@ -407,7 +407,7 @@ fn new_contradictions_name_both_sides_and_come_together() {
             s.resume_drops_turn = Some("u".into());
             s.system_prompt = Some("mine".into());
             s.exclude_dynamic_sections = Some(true);
-            s.sandbox = Some(Sandbox::default());
+            s.sandbox = Some(Sandbox::default().into());
             s.settings = Some(SettingsSource::File("s.json".into()));
         },
         &Form::Session,

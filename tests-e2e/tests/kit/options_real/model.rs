@@ -12,7 +12,7 @@ fn betas(seen: &Seen) -> String {
 }
 
 #[test]
-fn thinking_effort_and_betas_reach_the_api() {
+fn thinking_reaches_the_api() {
     play([
         Row::new(
             "thinking disabled",
@@ -52,6 +52,12 @@ fn thinking_effort_and_betas_reach_the_api() {
                 assert_eq!(seen.request().body["thinking"]["budget_tokens"], 3000);
             },
         ),
+    ]);
+}
+
+#[test]
+fn effort_betas_and_budgets_reach_the_api() {
+    play([
         Row::new(
             "effort",
             |_, options| options.effort(Effort::Low).model("claude-opus-4-6"),
@@ -126,7 +132,7 @@ fn models_budgets_and_streams_reach_the_cli() {
 }
 
 #[test]
-fn prompts_reach_the_model_as_they_were_said() {
+fn system_prompts_reach_the_model_in_every_form() {
     play([
         Row::new(
             "system_prompt in parts, system_prompt_snapshot",
@@ -167,6 +173,12 @@ fn prompts_reach_the_model_as_they_were_said() {
                 assert!(seen.body().contains(&project), "it stands in a message");
             },
         ),
+    ]);
+}
+
+#[test]
+fn instructions_and_prompts_reach_the_model_as_they_were_said() {
+    play([
         Row::new(
             "plan_mode_instructions",
             |_, options| options.permission_mode("plan").plan_mode_instructions("The plan marker."),

@@ -66,6 +66,12 @@ fn settings_of_the_clis_own_kind_are_obeyed() {
             },
         )
         .script(bash),
+    ]);
+}
+
+#[test]
+fn managed_settings_and_another_root_are_obeyed() {
+    play([
         Row::new(
             "managed_settings",
             |_, options| {
