@@ -71,7 +71,7 @@ pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
 pub use diagnose::login_missing;
 pub use error::{Error, ErrorKind, Result};
 pub use item::Item;
-pub use options::{Background, Conversation, Options, OsUser};
+pub use options::{Background, Conversation, Explanation, Layers, Options, OsUser, Source};
 pub use permission::{Permission, ToolRequest};
 pub use prompt::Prompt;
 pub use query::{Collected, QueryStream, query};

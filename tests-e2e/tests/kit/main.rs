@@ -12,6 +12,7 @@ mod support;
 mod decoding;
 mod drops;
 mod happy_path;
+mod isolation;
 mod leaks;
 mod options_real;
 mod real_cli;

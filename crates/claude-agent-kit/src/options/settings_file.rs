@@ -32,7 +32,8 @@ pub(super) fn by_value_beside_a_sandbox(settings: &mut Settings, problems: &mut 
     }
 }
 
-fn read(path: &Path) -> io::Result<Json> {
+/// The settings in a file.
+pub(super) fn read(path: &Path) -> io::Result<Json> {
     // Opening a pipe would wait for somebody to write.
     if !path.metadata()?.is_file() {
         return Err(io::Error::other("it is no file"));
