@@ -10,9 +10,11 @@
 mod support;
 
 mod decoding;
+mod doctor;
 mod drops;
 mod happy_path;
 mod isolation;
+mod layers;
 mod leaks;
 mod options_real;
 mod real_cli;

@@ -15,8 +15,7 @@ mod toml;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,9 +25,7 @@ use self::node::{Entry, Node, Position, Value, Wrong};
 pub(crate) use self::table::{Rule, TABLE};
 use super::{Options, Origins, Source, prepare};
 use crate::error::{Error, ErrorKind, Result};
-
-/// More than any configuration has.
-const MOST_BYTES: u64 = 1024 * 1024;
+use crate::small_file;
 
 /// How many mistakes are told of.
 const MOST_TOLD: usize = 100;
@@ -337,16 +334,7 @@ fn language(path: &Path) -> std::result::Result<Parse, &'static str> {
 }
 
 fn read(path: &Path) -> io::Result<String> {
-    // Opening a pipe would wait for somebody to write.
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(io::Error::other("it has more than 1 MiB"));
-    }
-    String::from_utf8(bytes).map_err(|error| {
+    String::from_utf8(small_file::read(path)?).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(&error.as_bytes()[..good]).into_owned();
         let Position { line, column } = Position::of(&text, good);

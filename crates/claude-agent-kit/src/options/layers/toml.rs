@@ -15,6 +15,8 @@ pub(super) fn parse(text: &str) -> Result<Node, Vec<Wrong>> {
         .iter()
         .map(|error| Wrong::new(start(error.span()), format!("no TOML: {}", error.message())))
         .collect();
+    // In the order of the text.
+    wrong.sort_by_key(|wrong| wrong.at);
     if wrong.is_empty() {
         let value = Value::Table(entries(table.get_ref(), &mut wrong));
         if wrong.is_empty() {
