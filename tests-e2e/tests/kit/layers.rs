@@ -83,7 +83,7 @@ prompt = "p"
 
 const VARIABLES: [(&str, &str); 7] = [
     ("CLAUDE_MODEL", "variable"),
-    ("CLAUDE_FALLBACK_MODEL", "variable"),
+    ("CLAUDE_FALLBACK_MODEL", "variable-2"),
     ("CLAUDE_MAX_TURNS", "2"),
     ("CLAUDE_BETAS", "variable"),
     ("CLAUDE_ADD_DIRS", "/variable:/both"),
@@ -99,7 +99,7 @@ fn the_builder_beats_the_environment_and_that_beats_the_file() {
         let layers = Options::layered().file_text("agent.toml", FILE).variables(VARIABLES);
         let seen = start(&fake, layers.under(builder).unwrap()).await;
         assert_eq!(seen.flag("model"), ["builder"]);
-        assert_eq!(seen.flag("fallback-model"), ["variable"]);
+        assert_eq!(seen.flag("fallback-model"), ["variable-2"]);
         assert_eq!(seen.flag("max-turns"), ["2"]);
         assert_eq!(seen.flag("permission-mode"), ["plan"]);
         // The builder takes back what the file says, though it says only the default.
