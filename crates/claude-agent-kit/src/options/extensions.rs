@@ -64,8 +64,8 @@ impl Options {
 
     /// The skills that the model may use without asking: a list of names, or [`Skills::All`]. It is
     /// told of no others than those of a list (rules `Skill` or `Skill(name)` in `--allowedTools`,
-    /// and the list in the handshake; print mode takes no list). Default: those that the CLI finds,
-    /// with asking.
+    /// and the list in the handshake; print mode takes no list). Default: all that the CLI finds, and
+    /// it decides which of them are asked about.
     pub fn skills(self, skills: impl Into<Skills>) -> Self {
         self.change_settings("skills", |settings| settings.skills = Some(skills.into()))
     }

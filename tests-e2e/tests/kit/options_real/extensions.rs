@@ -120,6 +120,7 @@ fn skills_are_allowed_and_limited_to_those_named() {
             |seen| {
                 seen.went_well();
                 assert!(lists(&seen.init()["skills"], "unwanted"), "{}", seen.init());
+                // It runs; so harmless a skill would run without the option too.
                 let results = seen.stage.api().requests().last().unwrap().tool_results();
                 assert!(results[0]["is_error"] != true, "{results:?}");
             },
