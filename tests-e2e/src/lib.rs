@@ -6,6 +6,7 @@
 //! - [`drift`]: how a new recording differs in shape from the stored one.
 //! - [`corpus`]: where recordings are stored.
 //! - [`decoded`]: whether every line of a recording decodes.
+//! - [`outside`]: an MCP server outside the host.
 //! - [`stage`]: where the SDK is tried.
 //! - [`compare`]: whether two CLIs said the same.
 
@@ -13,6 +14,7 @@ pub mod compare;
 pub mod corpus;
 pub mod decoded;
 pub mod drift;
+pub mod outside;
 pub mod real_cli;
 pub mod scenario;
 pub mod scrub;

@@ -20,4 +20,5 @@ mod bridge;
 mod calc;
 mod calls;
 mod many;
+mod outside;
 mod servers;
