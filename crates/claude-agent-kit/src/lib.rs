@@ -30,6 +30,7 @@ mod callback;
 mod cli;
 mod diagnose;
 mod driver;
+pub mod elicitation;
 mod error;
 mod feed;
 pub mod guide;

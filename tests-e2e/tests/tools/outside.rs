@@ -93,7 +93,9 @@ fn a_server_that_is_always_loaded_need_not_be_searched_for() {
 fn a_tool_that_is_always_denied_is_not_offered() {
     on_real(hello(), async |stage| {
         let server = HttpServer::start().await.unwrap();
-        let http = RemoteServer::http(server.http()).tool_policy("echo", ToolPolicy::AlwaysDeny);
+        let http = RemoteServer::http(server.http())
+            .always_load(true)
+            .tool_policy("echo", ToolPolicy::AlwaysDeny);
         let session = start(stage.options()).await;
         let servers = McpServers::new().with("out", http);
         in_time(session.mcp_set_servers(servers)).await.unwrap();

@@ -210,6 +210,9 @@ fn print_mode(found: &mut Found, settings: &Settings, needs: &Needs) {
     if needs.hooks {
         found.add(&["print_mode", "hooks"], ONE_WAY);
     }
+    if needs.user_callback {
+        found.add(&["print_mode", "on_elicitation or on_user_dialog"], ONE_WAY);
+    }
     if !needs.servers.is_empty() {
         found.add(&["print_mode", "in-process servers"], ONE_WAY);
     }
