@@ -19,6 +19,7 @@ mod answers;
 mod bridge;
 mod calc;
 mod calls;
+mod elicitation;
 mod many;
 mod outside;
 mod servers;

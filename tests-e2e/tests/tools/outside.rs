@@ -14,7 +14,7 @@ use crate::play::{on_both, start, turn};
 use crate::support::{LIMIT, hello, in_time, real, run};
 
 /// The server of these tests as a program.
-const OUTSIDE: &str = env!("CARGO_BIN_EXE_outside");
+pub(crate) const OUTSIDE: &str = env!("CARGO_BIN_EXE_outside");
 
 fn echoing() -> Script {
     calling(&[("mcp__out__echo", json!({"text": "hello"}))])

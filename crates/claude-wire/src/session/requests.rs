@@ -188,7 +188,8 @@ impl Machine {
 
     /// As the official SDKs do without a handler: another client of the session may show it.
     fn leave_dialog(&mut self, kind: &str) {
-        let (what, reason) = (format!("dialog {kind}"), "nobody here shows dialogs".to_owned());
+        let what = format!("dialog {kind}");
+        let reason = "nothing; another client of the session may show it".to_owned();
         self.out.warn(Notice::UnansweredRequest { what, reason });
     }
 
