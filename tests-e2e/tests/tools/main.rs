@@ -19,6 +19,7 @@ mod answers;
 mod bridge;
 mod calc;
 mod calls;
+mod changing;
 mod elicitation;
 mod many;
 mod outside;
