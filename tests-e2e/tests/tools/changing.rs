@@ -6,7 +6,7 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tests_e2e::stage::Stage;
 
-use crate::calc::{calc, texts, with};
+use crate::calc::{calc, results, texts, with};
 use crate::play::{on_both, start, turn};
 use crate::puppet::running;
 use crate::support::{in_time, run, until};
@@ -19,6 +19,7 @@ fn named(name: &'static str) -> Tool {
 fn script() -> Script {
     Script::new()
         .when("pick", [Reply::tool("mcp__calc__apple", json!({})), Reply::text("Picked.")])
+        .when("look", [Reply::tool("mcp__calc__pear", json!({})), Reply::text("Looked.")])
         .otherwise([Reply::text("Hello.")])
 }
 
@@ -45,7 +46,7 @@ fn offered(stage: &Stage) -> Vec<String> {
 }
 
 #[test]
-fn the_next_question_to_the_model_has_the_new_tools_and_not_the_old() {
+fn new_tools_are_offered_and_called_and_old_ones_no_more() {
     on_both(script, async |stage| {
         let (server, tools) = ToolServer::new("calc").with(named("pear")).changeable();
         let session = start(with(&stage, server)).await;
@@ -59,14 +60,15 @@ fn the_next_question_to_the_model_has_the_new_tools_and_not_the_old() {
         assert!(in_time(tools.remove("pear")).await.unwrap());
         assert!(!in_time(tools.remove("pear")).await.unwrap());
         known(&session, &["apple"]).await;
-        turn(&session, "hello").await;
-        assert_eq!(offered(&stage), ["apple"]);
+        // The real CLI goes on offering it, but nobody can call it any more.
+        turn(&session, "look for it").await;
+        assert_eq!(results(&stage).last().unwrap()["is_error"], true);
+        assert!(texts(&stage).last().unwrap().contains("No such tool"), "{:?}", texts(&stage));
         in_time(tools.replace([named("plum"), named("fig")])).await.unwrap();
         known(&session, &["plum", "fig"]).await;
         turn(&session, "hello").await;
-        let mut now = offered(&stage);
-        now.sort_unstable();
-        assert_eq!(now, ["fig", "plum"]);
+        let now = offered(&stage);
+        assert!(["fig", "plum"].iter().all(|name| now.iter().any(|n| n == name)), "{now:?}");
         session.stop().await.unwrap();
         // Nobody is left to be told.
         in_time(tools.add(named("apple"))).await.unwrap();

@@ -14,7 +14,8 @@ use crate::mcp::McpClient;
 /// same server.
 ///
 /// Each change tells the CLI of every session that has the server, and is over when all know of it.
-/// They ask for the tools soon after. A call that runs goes on when its tool is removed.
+/// They ask for the tools soon after. A call that runs goes on when its tool is removed. The CLI
+/// may still offer a removed tool to the model, as it did in earlier turns; a call of it fails.
 ///
 /// ```
 /// use claude_agent_kit::tool::NoArguments;
