@@ -23,4 +23,5 @@ mod changing;
 mod elicitation;
 mod many;
 mod outside;
+mod rmcp_server;
 mod servers;
