@@ -4,10 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use claude_agent_kit::{MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
-use tests_e2e::scenario::SCENARIOS;
+use tests_e2e::places::{exists, root};
 
 /// The families of the specification and how many requirements each has.
 const FAMILIES: &[(&str, u32)] = &[
@@ -30,10 +29,6 @@ const FAMILIES: &[(&str, u32)] = &[
     ("DOC", 4),
     ("TST", 5),
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
-}
 
 /// What stands in the last column, by id.
 fn rows() -> BTreeMap<String, Vec<String>> {
@@ -74,34 +69,6 @@ fn every_named_test_exists() {
                 ),
             }
         }
-    }
-}
-
-fn exists(test: &str) -> bool {
-    let (place, rest) = test.split_once('/').unwrap();
-    if place == "real" {
-        return SCENARIOS.iter().any(|scenario| scenario.name == rest);
-    }
-    let folder = match place {
-        "wire" => "crates/claude-wire/tests/it",
-        "testkit" => "crates/claude-agent-testkit/tests/it",
-        "kit" => "crates/claude-agent-kit/src",
-        "e2e" => "tests-e2e/tests",
-        other => panic!("no such place: {other}"),
-    };
-    let (file, name) = rest.split_once("::").unwrap();
-    let file = root().join(folder).join(format!("{file}.rs"));
-    let source = fs::read_to_string(&file);
-    is_built(&file) && source.is_ok_and(|source| source.contains(&format!("fn {name}(")))
-}
-
-/// Whether a file belongs to the test program beside it. One that is not declared never runs.
-fn is_built(file: &Path) -> bool {
-    let name = file.file_stem().unwrap().to_string_lossy();
-    match fs::read_to_string(file.with_file_name("main.rs")) {
-        Ok(main) if name != "main" => main.contains(&format!("mod {name};")),
-        // It is the program itself, or a part of a library, which the compiler looks after.
-        _ => true,
     }
 }
 
