@@ -1,6 +1,29 @@
 //! The flags in the help text of the CLI.
 
+use std::process::{Command, Stdio};
+
 use super::Names;
+use crate::real_cli::{InstallError, InstalledCli, World};
+
+/// The flags that a CLI tells of.
+///
+/// # Errors
+///
+/// When it does not say its help text.
+pub fn of(cli: &InstalledCli) -> Result<Names, InstallError> {
+    let unusable = |error| InstallError::Cache(cli.path.clone(), error);
+    let world = World::new().map_err(unusable)?;
+    let output = Command::new(&cli.path)
+        .arg("--help")
+        .env_clear()
+        // Nobody listens there, and nothing of what the help needs comes from there.
+        .envs(world.variables("http://127.0.0.1:9"))
+        .current_dir(world.project())
+        .stdin(Stdio::null())
+        .output()
+        .map_err(unusable)?;
+    names(&String::from_utf8_lossy(&output.stdout)).map_err(InstallError::Unusable)
+}
 
 /// The flags by their long names; those with several by the first.
 ///
@@ -10,7 +33,9 @@ use super::Names;
 pub fn names(help: &str) -> Result<Names, String> {
     let flags = help.lines().filter_map(|line| line.strip_prefix("  "));
     let flags = flags.filter(|line| line.starts_with('-')).filter_map(|line| {
-        line.split([' ', ',']).find(|word| word.starts_with("--")).map(|flag| format!("flag {flag}"))
+        line.split([' ', ','])
+            .find(|word| word.starts_with("--"))
+            .map(|flag| format!("flag {flag}"))
     });
     let names: Names = flags.collect();
     if names.is_empty() { Err("the help text names no flag".to_owned()) } else { Ok(names) }

@@ -3,12 +3,12 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use super::{Names, Source, flags, python, typescript};
 use crate::real_cli::{
-    self, InstallError, World, cache,
+    self, InstallError, cache,
     npm::{self, Pin},
 };
 
@@ -42,7 +42,7 @@ pub fn names(source: Source) -> Result<Names, InstallError> {
             }
             python::names(&sources)
         }
-        Source::Cli => flags::names(&help()?),
+        Source::Cli => return flags::of(&real_cli::install()?),
     };
     found.map_err(InstallError::Unusable)
 }
@@ -78,22 +78,6 @@ fn install_python() -> Result<PathBuf, InstallError> {
         npm::run(unpack.current_dir(staging), "python3", &wanted)
     })
     .map(|home| home.join(format!("claude_agent_sdk-{version}")))
-}
-
-fn help() -> Result<String, InstallError> {
-    let cli = real_cli::install()?;
-    let unusable = |error| InstallError::Cache(cli.path.clone(), error);
-    let world = World::new().map_err(unusable)?;
-    let output = Command::new(&cli.path)
-        .arg("--help")
-        .env_clear()
-        // Nobody listens there, and nothing of what the help needs comes from there.
-        .envs(world.variables("http://127.0.0.1:9"))
-        .current_dir(world.project())
-        .stdin(Stdio::null())
-        .output()
-        .map_err(unusable)?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn read(path: &Path) -> Result<String, InstallError> {

@@ -85,7 +85,8 @@ fn is_name(text: &str) -> bool {
 fn cases(parser: &str) -> Vec<String> {
     let (mut found, mut kind) = (Vec::new(), "");
     for line in parser.lines() {
-        let Some(name) = line.trim().strip_prefix("case \"").and_then(|rest| rest.strip_suffix("\":"))
+        let Some(name) =
+            line.trim().strip_prefix("case \"").and_then(|rest| rest.strip_suffix("\":"))
         else {
             continue;
         };

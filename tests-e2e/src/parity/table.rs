@@ -49,7 +49,8 @@ pub fn complaints(table: &str, facts: &Facts, is_test: &dyn Fn(&str) -> bool) ->
     for (source, names) in &facts.official {
         let told: Names = rows.iter().flat_map(|row| row.lines_of(*source)).collect();
         let column = source.column();
-        let missing = names.difference(&told).map(|name| format!("no row tells of {column} `{name}`"));
+        let missing =
+            names.difference(&told).map(|name| format!("no row tells of {column} `{name}`"));
         complaints.extend(missing);
         let unknown = told.difference(names).map(|name| format!("{column} has no `{name}`"));
         complaints.extend(unknown);
@@ -99,7 +100,8 @@ impl Row {
 
     fn check(&self, facts: &Facts, is_test: &dyn Fn(&str) -> bool, complaints: &mut Vec<String>) {
         let name = self.names.first().map_or("?", |(_, name)| name.as_str());
-        let mut complain = |what: String| complaints.push(format!("{}: `{name}` {what}", self.heading));
+        let mut complain =
+            |what: String| complaints.push(format!("{}: `{name}` {what}", self.heading));
         match (&self.reason, self.rust.as_slice()) {
             (None, []) => complain("has neither a Rust name nor a reason".to_owned()),
             (Some(_), [_, ..]) => complain("is here and left out".to_owned()),

@@ -15,8 +15,12 @@ use super::Names;
 pub fn names(declarations: &str) -> Result<Names, String> {
     let text = without_comments(declarations);
     let types = Declarations::read(&text);
-    let mut names: Names =
-        types.0.values().filter(|found| found.exported).map(|found| line("export", found.name)).collect();
+    let mut names: Names = types
+        .0
+        .values()
+        .filter(|found| found.exported)
+        .map(|found| line("export", found.name))
+        .collect();
     names.extend(members(types.get("Options")?.body).iter().map(|(name, _)| line("option", name)));
     names.extend(members(types.get("Query")?.body).iter().map(|(name, _)| line("method", name)));
     for class in ["WarmQuery", "SpareProcess"] {
@@ -68,11 +72,7 @@ impl<'a> Declarations<'a> {
     }
 
     /// The `type` and `subtype` of everything in a union.
-    fn tags(
-        &self,
-        union: &str,
-        found: &mut dyn FnMut(&str, Option<&str>),
-    ) -> Result<(), String> {
+    fn tags(&self, union: &str, found: &mut dyn FnMut(&str, Option<&str>)) -> Result<(), String> {
         let body = self.get(union)?.body;
         if !body.trim_start().starts_with('{') {
             for part in body.trim().trim_end_matches(';').split('|') {

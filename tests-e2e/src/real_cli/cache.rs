@@ -31,8 +31,10 @@ pub(crate) fn once(
         .map_err(|error| InstallError::Cache(lock_path, error.into()))?;
     if !home.exists() {
         // Beside the place and renamed: a half-done installation is never seen as a whole one.
-        let staging =
-            tempfile::Builder::new().prefix("installing-").tempdir_in(&cache).map_err(at(&cache))?;
+        let staging = tempfile::Builder::new()
+            .prefix("installing-")
+            .tempdir_in(&cache)
+            .map_err(at(&cache))?;
         fill(staging.path())?;
         fs::rename(staging.keep(), &home).map_err(at(&home))?;
     }

@@ -1,16 +1,12 @@
 //! What works there as it does on the newest.
 
 use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
-use claude_agent_kit::{
-    Conversation, MINIMUM_VERSION, Permission, PermissionMode, Session, query,
-};
+use claude_agent_kit::{Conversation, MINIMUM_VERSION, Permission, PermissionMode, Session, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 
 use crate::calc::{calc, calling, texts, with};
-use crate::play::{
-    Notes, bash, calls, command_of, is_made, model_was_told, one_turn, start, turn,
-};
+use crate::play::{Notes, bash, calls, command_of, is_made, model_was_told, one_turn, start, turn};
 use crate::support::{ask, codes, hello, in_time, until};
 use crate::{minimum, on_minimum};
 
