@@ -7,6 +7,7 @@ use std::fs;
 
 use claude_agent_kit::{MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
 use tests_e2e::places::{exists, root};
+use tests_e2e::public_api::CRATES;
 
 /// The families of the specification and how many requirements each has.
 const FAMILIES: &[(&str, u32)] = &[
@@ -130,6 +131,17 @@ fn the_guide_tells_of_every_error_and_every_warning() {
                 "the guide does not tell what to do about {name}::{variant}"
             );
         }
+    }
+}
+
+#[test]
+fn the_test_command_compares_the_public_api() {
+    assert!(text_of("tests-e2e/src/bin/xtask/checks.rs").contains("api::is_as_listed()"));
+    for name in CRATES {
+        let listing = text_of(&format!("docs/api/{name}.txt"));
+        let start = format!("{}::", name.replace('-', "_"));
+        assert!(listing.lines().count() > 100 && listing.lines().is_sorted(), "{name}");
+        assert!(listing.lines().all(|line| line.starts_with(&start)), "{name}");
     }
 }
 

@@ -28,7 +28,12 @@ pub fn load(source: Source) -> io::Result<Names> {
 ///
 /// When they cannot be written.
 pub fn store(source: Source, names: &Names) -> io::Result<()> {
-    fs::write(path(source), names.iter().map(|name| format!("{name}\n")).collect::<String>())
+    fs::write(path(source), text_of(names))
+}
+
+/// A line for each name.
+pub fn text_of(names: &Names) -> String {
+    names.iter().flat_map(|name| [name.as_str(), "\n"]).collect()
 }
 
 /// What came (`+`) and what went (`-`), a line for each.

@@ -126,7 +126,6 @@ fn members(body: &str) -> Vec<(&str, &str)> {
     for (at, c) in body.char_indices() {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
             (None, '\'' | '"' | '`') => quote = Some(c),
             (None, '{' | '(' | '[') => {
                 depth += 1;

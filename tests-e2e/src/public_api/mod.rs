@@ -21,23 +21,22 @@ pub fn path(name: &str) -> PathBuf {
     places::root().join("docs/api").join(format!("{name}.txt"))
 }
 
-/// The paths of everything in the stored listings.
+/// Everything in the stored listings, by each end of its path: `kit::Options::model` is also
+/// `Options::model` and `model`.
 ///
 /// # Errors
 ///
 /// When a listing cannot be read.
-pub fn stored_paths() -> io::Result<BTreeSet<String>> {
-    let mut paths = BTreeSet::new();
+pub fn stored_names() -> io::Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
     for name in CRATES {
         let listing = fs::read_to_string(path(name))?;
-        paths.extend(
-            listing
-                .lines()
-                .filter_map(|line| line.split_once(": "))
-                .map(|(path, _)| path.to_owned()),
-        );
+        for (path, _) in listing.lines().filter_map(|line| line.split_once(": ")) {
+            names.insert(path.to_owned());
+            names.extend(path.match_indices("::").map(|(at, _)| path[at + 2..].to_owned()));
+        }
     }
-    Ok(paths)
+    Ok(names)
 }
 
 /// One line per public item of a crate, from its documentation as JSON: the path, a colon and what
@@ -126,7 +125,9 @@ impl<'a> Listing<'a> {
                 let generics = generics(&inner["generics"]);
                 let fields = self.fields(path, inner);
                 self.add(path, &format!("{open}pub {kind}{generics}{fields}{implemented}"));
-                array(&inner["variants"]).iter().for_each(|variant| self.variant(variant, path));
+                for variant in array(&inner["variants"]) {
+                    self.variant(variant, path);
+                }
                 self.methods(path, inner);
             }
             "trait" => {
@@ -134,7 +135,9 @@ impl<'a> Listing<'a> {
                 let bounds = bounds(&inner["bounds"]);
                 let bounds = if bounds.is_empty() { bounds } else { format!(": {bounds}") };
                 self.add(path, &format!("pub trait{generics}{bounds}"));
-                array(&inner["items"]).iter().for_each(|item| self.member(item, path, ""));
+                for item in array(&inner["items"]) {
+                    self.member(item, path, "");
+                }
             }
             _ => self.member(id, path.rsplit_once("::").map_or("", |(parent, _)| parent), "pub "),
         }

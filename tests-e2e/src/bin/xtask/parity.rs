@@ -12,7 +12,9 @@ pub(crate) fn store() -> Outcome {
         let found = official::names(source)?;
         let drift = stored::drift(&stored::load(source).unwrap_or_default(), &found);
         println!("{} {}: {} names", source.column(), official::version(source), found.len());
-        drift.iter().for_each(|line| println!("{line}"));
+        for line in drift {
+            println!("{line}");
+        }
         stored::store(source, &found)?;
     }
     Ok(ExitCode::SUCCESS)
