@@ -146,6 +146,22 @@ fn the_test_command_compares_the_public_api() {
 }
 
 #[test]
+fn the_guide_tells_of_every_option() {
+    let guide = text_of("crates/claude-agent-kit/src/guide/options.md");
+    let mut count = 0;
+    for entry in fs::read_dir(root().join("crates/claude-agent-kit/src/options")).unwrap() {
+        let file = fs::read_to_string(entry.unwrap().path()).unwrap();
+        for line in file.lines().filter_map(|line| line.strip_prefix("    pub fn ")) {
+            let name = line.split(['(', '<']).next().unwrap();
+            let setter = name != "new";
+            assert!(!setter || guide.contains(&format!("`{name}`")), "{name} is not told of");
+            count += usize::from(setter);
+        }
+    }
+    assert!(count > 90, "{count}");
+}
+
+#[test]
 fn every_example_is_told_of_and_run_by_the_test_command() {
     let (readme, steps) = (text_of("README.md"), text_of("tests-e2e/src/bin/xtask/checks.rs"));
     let mut count = 0;

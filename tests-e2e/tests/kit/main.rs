@@ -13,6 +13,7 @@ mod decoding;
 mod drops;
 mod happy_path;
 mod leaks;
+mod options_real;
 mod real_cli;
 mod secrets;
 mod startup;

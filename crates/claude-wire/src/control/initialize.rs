@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::AgentDefinition;
 use crate::id::CallbackId;
 use crate::json::{Extra, Json, List, Nullable, Number};
 
@@ -12,7 +13,7 @@ wire_struct! {
         /// Hook callbacks by event.
         hooks: Option<BTreeMap<String, Vec<HookMatcher>>>,
         /// Subagents by name.
-        agents: Option<Json>,
+        agents: Option<BTreeMap<String, AgentDefinition>>,
         /// The servers inside the host.
         sdk_mcp_servers: List<String> as "sdkMcpServers",
         /// Their settings.
@@ -25,14 +26,14 @@ wire_struct! {
         system_prompt: List<String> as "systemPrompt",
         /// What is added to the system prompt.
         append_system_prompt: Option<String> as "appendSystemPrompt",
-        /// A system prompt kept from before.
-        system_prompt_snapshot: Option<Json> as "systemPromptSnapshot",
+        /// Whether the system prompt is recorded once and sent as it was from then on.
+        system_prompt_snapshot: Option<bool> as "systemPromptSnapshot",
         /// Whether the changing parts of the system prompt are left out.
         exclude_dynamic_sections: Option<bool> as "excludeDynamicSections",
         /// What the model is told in plan mode.
         plan_mode_instructions: Option<String> as "planModeInstructions",
         /// Other names for tools.
-        tool_aliases: Option<Json> as "toolAliases",
+        tool_aliases: Option<BTreeMap<String, String>> as "toolAliases",
         /// The session's title.
         title: Option<String>,
         /// The skills.
@@ -48,7 +49,7 @@ wire_struct! {
         /// Whether an interrupt spares background tasks.
         per_task_stop_affordance: Option<bool> as "perTaskStopAffordance",
         /// The plugins.
-        plugins: Option<Json>,
+        plugins: List<Json>,
     }
 }
 

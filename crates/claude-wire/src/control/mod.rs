@@ -1,5 +1,6 @@
 //! The control protocol: requests in both directions and their answers, one file per conversation.
 
+mod agent;
 mod frame;
 mod hook_input;
 mod hook_output;
@@ -8,6 +9,7 @@ mod mcp;
 mod operation;
 mod permission;
 
+pub use agent::*;
 pub use frame::*;
 pub use hook_input::*;
 pub use hook_output::*;

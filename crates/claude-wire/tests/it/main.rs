@@ -15,6 +15,7 @@ mod corpus;
 mod envelope;
 mod framing;
 mod launch;
+mod launch_options;
 mod partial;
 mod purity;
 mod recording;
