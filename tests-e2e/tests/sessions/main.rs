@@ -13,10 +13,13 @@ mod support;
 
 mod alone;
 mod control;
+mod every_hook;
+mod every_operation;
 mod failing_hooks;
 mod hooks;
 mod lifetime;
 mod limits;
+mod operations;
 mod permissions;
 mod play;
 mod puppet;

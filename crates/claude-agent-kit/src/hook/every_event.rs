@@ -194,7 +194,7 @@ events! {
         CwdChangedAnswer::new().watch_paths(["a", "b"])
         => r#"{"hookSpecificOutput":{"hookEventName":"CwdChanged","watchPaths":["a","b"]}}"#
     FileChanged ["file_path event"]
-        FileChangedAnswer::new().watch_paths([String::new(); 0])
+        FileChangedAnswer::new().watch_paths(Vec::<String>::new())
         => r#"{"hookSpecificOutput":{"hookEventName":"FileChanged","watchPaths":[]}}"#
     DirectoryAdded ["directory source"]
         DirectoryAddedAnswer::new()
