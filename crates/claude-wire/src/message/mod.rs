@@ -3,6 +3,7 @@
 mod assistant;
 mod notice;
 mod partial;
+mod report;
 mod result;
 mod stream_event;
 mod system;
@@ -23,6 +24,7 @@ use crate::schema::{Undecodable, isolate};
 pub use assistant::*;
 pub use notice::*;
 pub use partial::{Accumulator, BlockPlace, Update};
+pub use report::*;
 pub use result::*;
 pub use stream_event::*;
 pub use system::*;

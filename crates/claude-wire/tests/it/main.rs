@@ -16,6 +16,7 @@ mod envelope;
 mod framing;
 mod launch;
 mod partial;
+mod published;
 mod purity;
 mod recording;
 mod run_end;
