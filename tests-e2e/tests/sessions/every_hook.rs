@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use claude_agent_kit::hook::{
     ConfigChange, CwdChanged, DirectoryAdded, Elicitation, ElicitationAnswer, ElicitationResult,
     FileChanged, HookEvent as _, InstructionsLoaded, MessageDisplay, Notification,
-    PermissionDenied, PermissionRequest, PostCompact, PostModelSwitch, PostToolBatch, PostToolUse,
-    PostToolUseFailure, PreCompact, PreModelSwitch, PreToolUse, SessionEnd, SessionStart,
-    SessionStartAnswer, Setup, Stop, StopFailure, SubagentStart, SubagentStop, TaskCompleted,
-    TaskCreated, TeammateIdle, UserPromptExpansion, UserPromptSubmit, WorktreeCreate,
+    PermissionDenied, PermissionRequest, PostCompact, PostModelSwitch, PostToolBatch,
+    PostToolBatchAnswer, PostToolUse, PostToolUseFailure, PreCompact, PreModelSwitch,
+    PreModelSwitchAnswer, PreToolUse, SessionEnd, SessionStart, SessionStartAnswer, Setup, Stop,
+    StopFailure, SubagentStart, SubagentStop, TaskCompleted, TaskCreated, TeammateIdle,
+    UserPromptExpansion, UserPromptExpansionAnswer, UserPromptSubmit, WorktreeCreate,
     WorktreeCreateAnswer, WorktreeRemove,
 };
 use claude_agent_kit::{Options, PermissionMode};
@@ -17,7 +18,7 @@ use claude_wire::control::HookInput;
 use serde_json::json;
 use tests_e2e::stage::Stage;
 
-use crate::play::{Notes, bash, start, turn};
+use crate::play::{Notes, bash, model_was_told, start, turn};
 use crate::support::{hello, in_time, real, run, until};
 
 /// Registers a hook for each of these events, which writes down that it was asked.
@@ -238,5 +239,52 @@ fn typed_hooks_are_asked_about_thirty_of_the_published_events() {
             HookInput::KNOWN.iter().copied().filter(|event| !seen.contains(event)).collect();
         println!("{} events were seen: {seen:?}", seen.len());
         assert_eq!(unseen, ["Setup", "TeammateIdle", "CwdChanged"], "seen: {seen:?}");
+    });
+}
+
+/// How many requests the model got.
+fn requests(stage: &Stage) -> usize {
+    stage.api().requests().len()
+}
+
+#[test]
+fn the_real_cli_obeys_answers_about_models_commands_and_batches() {
+    run(async {
+        let stage = Stage::real(hello(), real()).await.unwrap();
+        stage.api().set_script(script(&stage));
+        write(&stage, ".claude/commands/greet.md", "Greet $ARGUMENTS.\n");
+        let options = stage
+            .options()
+            .allowed_tools(["Bash"])
+            .on(PreModelSwitch, |_, _| async { PreModelSwitchAnswer::deny("it stays") })
+            .on(UserPromptExpansion, |_, _| async {
+                UserPromptExpansionAnswer::block("no greetings")
+            })
+            .on(PostToolBatch, |batch, _| async move {
+                let failed = batch.tool_calls.iter().any(|call| {
+                    call.tool_input.as_ref().is_some_and(|input| input.as_str().contains("exit 3"))
+                });
+                if failed {
+                    PostToolBatchAnswer::block("that will do")
+                } else {
+                    PostToolBatchAnswer::new().additional_context("the batch was fine")
+                }
+            });
+        let session = start(options).await;
+        turn(&session, "now succeed").await;
+        assert!(model_was_told(&stage, "the batch was fine"));
+        let model = || stage.api().requests().last().unwrap().model().to_owned();
+        let before = model();
+        let switched = session.set_model("claude-haiku-5-5").await;
+        assert_eq!(switched.unwrap_err().code(), Some("blocked_by_hook"));
+        turn(&session, "hello").await;
+        assert_eq!(model(), before, "the model was not changed");
+        let count = requests(&stage);
+        turn(&session, "/greet everybody").await;
+        assert_eq!(requests(&stage), count, "the command did not reach the model");
+        let outcome = turn(&session, "now fail").await;
+        assert_eq!(outcome.result.terminal_reason.unwrap().as_str(), "hook_stopped");
+        assert_eq!(requests(&stage), count + 1, "the turn ended after the tool");
+        session.stop().await.unwrap();
     });
 }

@@ -35,19 +35,25 @@ open_union! {
     }
 }
 
-/// The union, and that each of its members is one.
+/// The union, and that each of its members is one. The large ones are behind a box.
 macro_rules! host_requests {
-    ($( $(#[$meta:meta])* $name:ident = $subtype:literal, )+) => {
+    (
+        $( $(#[$large_meta:meta])* box $large:ident = $large_subtype:literal, )+
+        $( $(#[$meta:meta])* $name:ident = $subtype:literal, )+
+    ) => {
         open_union! {
             /// What the host asks the CLI.
             pub enum HostRequest by "subtype" {
-                /// The handshake.
-                Initialize(Box<Initialize>) = "initialize",
-                /// Call a tool of an MCP server, without the model.
-                McpCall(Box<McpCall>) = "mcp_call",
+                $( $(#[$large_meta])* $large(Box<$large>) = $large_subtype, )+
                 $( $(#[$meta])* $name($name) = $subtype, )+
             }
         }
+
+        $( impl From<$large> for HostRequest {
+            fn from(request: $large) -> Self {
+                Self::$large(Box::new(request))
+            }
+        } )+
 
         $( impl From<$name> for HostRequest {
             fn from(request: $name) -> Self {
@@ -57,19 +63,17 @@ macro_rules! host_requests {
     };
 }
 
-impl From<Initialize> for HostRequest {
-    fn from(request: Initialize) -> Self {
-        Self::Initialize(Box::new(request))
-    }
-}
-
-impl From<McpCall> for HostRequest {
-    fn from(request: McpCall) -> Self {
-        Self::McpCall(Box::new(request))
-    }
-}
-
 host_requests! {
+    /// The handshake.
+    box Initialize = "initialize",
+    /// Call a tool of an MCP server, without the model.
+    box McpCall = "mcp_call",
+    /// Read a resource of an MCP server.
+    box McpReadResource = "mcp_read_resource",
+    /// Read a file where the CLI is.
+    box ReadFile = "read_file",
+    /// Give the session another title.
+    box RenameSession = "rename_session",
     /// End the turn that runs.
     Interrupt = "interrupt",
     /// Change the permission mode.
@@ -90,8 +94,6 @@ host_requests! {
     McpSetServers = "mcp_set_servers",
     /// A message of a server inside the host.
     McpMessage = "mcp_message",
-    /// Read a resource of an MCP server.
-    McpReadResource = "mcp_read_resource",
     /// What fills the context?
     GetContextUsage = "get_context_usage",
     /// What was used, and what is left?
@@ -104,8 +106,6 @@ host_requests! {
     GetBinaryVersion = "get_binary_version",
     /// Put files back to where they were.
     RewindFiles = "rewind_files",
-    /// Read a file where the CLI is.
-    ReadFile = "read_file",
     /// Which files are called like this?
     FileSuggestions = "file_suggestions",
     /// Take a file as read by the model.
@@ -136,8 +136,6 @@ host_requests! {
     ReloadSkills = "reload_skills",
     /// Read the output styles anew.
     ReloadOutputStyles = "reload_output_styles",
-    /// Give the session another title.
-    RenameSession = "rename_session",
     /// Give the session another colour.
     SetColor = "set_color",
     /// Say whether anybody looks at pieces of answers as they come.
