@@ -56,6 +56,37 @@ impl Outcomes {
             }
         }
     }
+
+    /// All of the first so many were done, all after them refused.
+    fn check(&self, done: usize) {
+        println!("{}", self.told);
+        assert_eq!(self.done.len(), done, "{}", self.told);
+        let refused: Vec<_> = self.refused.iter().map(|(name, _)| *name).collect();
+        assert_eq!(
+            refused,
+            [
+                "mcp_reconnect",
+                "mcp_read_resource",
+                "mcp_call",
+                "read_file",
+                "register_repo_root",
+                "get_task_output",
+                "update_settings",
+                "set_color"
+            ],
+            "{}",
+            self.told
+        );
+        for (name, kind) in &self.refused {
+            let unknown = if *name == "set_color" {
+                ErrorKind::Unsupported
+            } else {
+                ErrorKind::ControlRejected
+            };
+            assert_eq!(*kind, unknown, "{name}");
+        }
+        assert!(self.told.contains("version"), "which CLI does not know it is told");
+    }
 }
 
 /// Asks for each of these, in time.
@@ -66,8 +97,7 @@ macro_rules! ask {
 }
 
 fn call() -> McpCall {
-    let mut call = McpCall::default();
-    call.tool = "mcp__ext__add".to_owned();
+    let mut call = McpCall::from("mcp__ext__add");
     call.arguments = Some(json!({}).into());
     call
 }
@@ -122,33 +152,7 @@ fn every_operation_is_answered_or_refused_by_the_real_cli() {
             read_file("nothing.txt") register_repo_root("/nowhere") get_task_output("nothing")
             update_settings(SettingsFile::User, json!({"model": "x"})) set_color("blue")
         }
-        println!("{}", outcomes.told);
-        assert_eq!(outcomes.done.len(), done, "{}", outcomes.told);
-        let refused: Vec<_> = outcomes.refused.iter().map(|(name, _)| *name).collect();
-        assert_eq!(
-            refused,
-            [
-                "mcp_reconnect",
-                "mcp_read_resource",
-                "mcp_call",
-                "read_file",
-                "register_repo_root",
-                "get_task_output",
-                "update_settings",
-                "set_color"
-            ],
-            "{}",
-            outcomes.told
-        );
-        for (name, kind) in outcomes.refused {
-            let unknown = if name == "set_color" {
-                ErrorKind::Unsupported
-            } else {
-                ErrorKind::ControlRejected
-            };
-            assert_eq!(kind, unknown, "{name}");
-        }
-        assert!(outcomes.told.contains("version"), "which CLI does not know it is told");
+        outcomes.check(done);
         // It still works.
         assert_eq!(turn(&session, "hello again").await.text, "Hello.");
         session.stop().await.unwrap();

@@ -70,8 +70,7 @@ macro_rules! operations {
 }
 
 fn call() -> McpCall {
-    let mut call = McpCall::default();
-    call.tool = "mcp__ext__add".to_owned();
+    let mut call = McpCall::from("mcp__ext__add");
     call.arguments = Some(json!({"a": 2}).into());
     call.timeout_ms = Some(1000_u64.into());
     call.check_permissions = Some(true);

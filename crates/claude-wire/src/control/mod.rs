@@ -38,8 +38,8 @@ open_union! {
 /// The union, and that each of its members is one. The large ones are behind a box.
 macro_rules! host_requests {
     (
-        $( $(#[$large_meta:meta])* box $large:ident = $large_subtype:literal, )+
-        $( $(#[$meta:meta])* $name:ident = $subtype:literal, )+
+        large { $( $(#[$large_meta:meta])* $large:ident = $large_subtype:literal, )+ }
+        small { $( $(#[$meta:meta])* $name:ident = $subtype:literal, )+ }
     ) => {
         open_union! {
             /// What the host asks the CLI.
@@ -64,82 +64,86 @@ macro_rules! host_requests {
 }
 
 host_requests! {
-    /// The handshake.
-    box Initialize = "initialize",
-    /// Call a tool of an MCP server, without the model.
-    box McpCall = "mcp_call",
-    /// Read a resource of an MCP server.
-    box McpReadResource = "mcp_read_resource",
-    /// Read a file where the CLI is.
-    box ReadFile = "read_file",
-    /// Give the session another title.
-    box RenameSession = "rename_session",
-    /// End the turn that runs.
-    Interrupt = "interrupt",
-    /// Change the permission mode.
-    SetPermissionMode = "set_permission_mode",
-    /// Change who decides about the tools of one MCP server.
-    SetMcpPermissionModeOverride = "set_mcp_permission_mode_override",
-    /// Change the model.
-    SetModel = "set_model",
-    /// Change how much the model thinks.
-    SetMaxThinkingTokens = "set_max_thinking_tokens",
-    /// Which MCP servers are there?
-    McpStatus = "mcp_status",
-    /// Connect an MCP server again.
-    McpReconnect = "mcp_reconnect",
-    /// Switch an MCP server on or off.
-    McpToggle = "mcp_toggle",
-    /// Replace the MCP servers.
-    McpSetServers = "mcp_set_servers",
-    /// A message of a server inside the host.
-    McpMessage = "mcp_message",
-    /// What fills the context?
-    GetContextUsage = "get_context_usage",
-    /// What was used, and what is left?
-    GetUsage = "get_usage",
-    /// What did the session cost, for people?
-    GetSessionCost = "get_session_cost",
-    /// Which models are there?
-    ListModels = "list_models",
-    /// Which version is it?
-    GetBinaryVersion = "get_binary_version",
-    /// Put files back to where they were.
-    RewindFiles = "rewind_files",
-    /// Which files are called like this?
-    FileSuggestions = "file_suggestions",
-    /// Take a file as read by the model.
-    SeedReadState = "seed_read_state",
-    /// Make another directory part of the session.
-    RegisterRepoRoot = "register_repo_root",
-    /// End a background task.
-    StopTask = "stop_task",
-    /// Let what runs go on in the background.
-    BackgroundTasks = "background_tasks",
-    /// What did a background task print?
-    GetTaskOutput = "get_task_output",
-    /// Withdraw a message that waits.
-    CancelAsyncMessage = "cancel_async_message",
-    /// Change settings of this session.
-    ApplyFlagSettings = "apply_flag_settings",
-    /// Change settings in a file.
-    UpdateSettings = "update_settings",
-    /// Which settings are in force?
-    GetSettings = "get_settings",
-    /// Which hooks are there in settings?
-    GetHooksListing = "get_hooks_listing",
-    /// Which rules about permissions are in force?
-    ListPermissionRules = "list_permission_rules",
-    /// Read the plugins anew.
-    ReloadPlugins = "reload_plugins",
-    /// Read the skills anew.
-    ReloadSkills = "reload_skills",
-    /// Read the output styles anew.
-    ReloadOutputStyles = "reload_output_styles",
-    /// Give the session another colour.
-    SetColor = "set_color",
-    /// Say whether anybody looks at pieces of answers as they come.
-    SetHasSubscribers = "set_has_subscribers",
+    large {
+        /// The handshake.
+        Initialize = "initialize",
+        /// Call a tool of an MCP server, without the model.
+        McpCall = "mcp_call",
+        /// Read a resource of an MCP server.
+        McpReadResource = "mcp_read_resource",
+        /// Read a file where the CLI is.
+        ReadFile = "read_file",
+        /// Give the session another title.
+        RenameSession = "rename_session",
+    }
+    small {
+        /// End the turn that runs.
+        Interrupt = "interrupt",
+        /// Change the permission mode.
+        SetPermissionMode = "set_permission_mode",
+        /// Change who decides about the tools of one MCP server.
+        SetMcpPermissionModeOverride = "set_mcp_permission_mode_override",
+        /// Change the model.
+        SetModel = "set_model",
+        /// Change how much the model thinks.
+        SetMaxThinkingTokens = "set_max_thinking_tokens",
+        /// Which MCP servers are there?
+        McpStatus = "mcp_status",
+        /// Connect an MCP server again.
+        McpReconnect = "mcp_reconnect",
+        /// Switch an MCP server on or off.
+        McpToggle = "mcp_toggle",
+        /// Replace the MCP servers.
+        McpSetServers = "mcp_set_servers",
+        /// A message of a server inside the host.
+        McpMessage = "mcp_message",
+        /// What fills the context?
+        GetContextUsage = "get_context_usage",
+        /// What was used, and what is left?
+        GetUsage = "get_usage",
+        /// What did the session cost, for people?
+        GetSessionCost = "get_session_cost",
+        /// Which models are there?
+        ListModels = "list_models",
+        /// Which version is it?
+        GetBinaryVersion = "get_binary_version",
+        /// Put files back to where they were.
+        RewindFiles = "rewind_files",
+        /// Which files are called like this?
+        FileSuggestions = "file_suggestions",
+        /// Take a file as read by the model.
+        SeedReadState = "seed_read_state",
+        /// Make another directory part of the session.
+        RegisterRepoRoot = "register_repo_root",
+        /// End a background task.
+        StopTask = "stop_task",
+        /// Let what runs go on in the background.
+        BackgroundTasks = "background_tasks",
+        /// What did a background task print?
+        GetTaskOutput = "get_task_output",
+        /// Withdraw a message that waits.
+        CancelAsyncMessage = "cancel_async_message",
+        /// Change settings of this session.
+        ApplyFlagSettings = "apply_flag_settings",
+        /// Change settings in a file.
+        UpdateSettings = "update_settings",
+        /// Which settings are in force?
+        GetSettings = "get_settings",
+        /// Which hooks are there in settings?
+        GetHooksListing = "get_hooks_listing",
+        /// Which rules about permissions are in force?
+        ListPermissionRules = "list_permission_rules",
+        /// Read the plugins anew.
+        ReloadPlugins = "reload_plugins",
+        /// Read the skills anew.
+        ReloadSkills = "reload_skills",
+        /// Read the output styles anew.
+        ReloadOutputStyles = "reload_output_styles",
+        /// Give the session another colour.
+        SetColor = "set_color",
+        /// Say whether anybody looks at pieces of answers as they come.
+        SetHasSubscribers = "set_has_subscribers",
+    }
 }
 
 wire_struct! {

@@ -212,6 +212,8 @@ request! {
     }
 }
 
+request_by!(McpCall.tool);
+
 wire_struct! {
     /// What a tool of an MCP server gave.
     #[derive(Default)]
