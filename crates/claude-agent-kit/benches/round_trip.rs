@@ -1,4 +1,4 @@
-//! What a hook and a permission cost, timed at the CLI's end, beside a bare blocking loop that
+//! What a hook, a permission and a tool of this process cost, timed at the CLI's end, beside a bare blocking loop that
 //! answers a fixed line; and what an idle session costs in memory.
 //!
 //! `cargo bench -p claude-agent-kit --bench round_trip`. The benchmark is its own CLI: started with
@@ -16,7 +16,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use claude_agent_kit::hook::PreToolUse;
-use claude_agent_kit::{EnvironmentPolicy, Options, Permission, Session, query};
+use claude_agent_kit::schemars::{self, JsonSchema};
+use claude_agent_kit::{EnvironmentPolicy, Options, Permission, Session, ToolServer, query};
+use serde::Deserialize;
 
 /// Round trips of one round.
 const TRIPS: usize = 2_000;
@@ -52,7 +54,7 @@ fn main() -> Outcome<()> {
 
 fn compare(name: &str) -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    for role in ["hook", "permission"] {
+    for role in ["hook", "permission", "tool"] {
         let (mut floor, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             floor.push(bare(role)?);
@@ -82,7 +84,13 @@ fn bare(role: &str) -> Outcome<f64> {
     let mut input = child.stdin.take().ok_or("no stdin")?;
     let output = child.stdout.take().ok_or("no stdout")?;
     input.write_all(b"{\"request_id\":\"i\"}\n{}\n")?;
-    let answer = if role == "hook" { "{}" } else { r#"{"behavior":"allow","updatedInput":{}}"# };
+    let answer = match role {
+        "hook" => "{}",
+        "permission" => r#"{"behavior":"allow","updatedInput":{}}"#,
+        _ => {
+            r#"{"mcp_response":{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"5"}]}}}"#
+        }
+    };
     let mut measured = None;
     for line in BufReader::new(output).lines() {
         let line = line?;
@@ -101,12 +109,22 @@ fn bare(role: &str) -> Outcome<f64> {
     measured.ok_or_else(|| "no result".into())
 }
 
+/// What the tool is given.
+#[derive(Deserialize, JsonSchema)]
+struct Pair {
+    a: i64,
+    b: i64,
+}
+
 async fn with_sdk(role: &str) -> Outcome<f64> {
     let options = options(role)?;
-    let options = if role == "hook" {
-        options.on(PreToolUse, |_, _| async {})
-    } else {
-        options.can_use_tool(|_, _| async { Permission::allow() })
+    let options = match role {
+        "hook" => options.on(PreToolUse, |_, _| async {}),
+        "permission" => options.can_use_tool(|_, _| async { Permission::allow() }),
+        _ => {
+            let add = |pair: Pair| async move { Ok((pair.a + pair.b).to_string()) };
+            options.tool_server(ToolServer::new("calc").tool("add", "Adds two numbers", add))
+        }
     };
     let result = query("go", options).await?.final_result().await?.ok_or("no result")?;
     Ok(result.result.as_deref().ok_or("no figure")?.parse()?)
@@ -191,16 +209,19 @@ fn cli(role: &str) -> Outcome<()> {
 }
 
 fn write_request(line: &mut String, role: &str, trip: usize) -> Outcome<()> {
-    if role == "hook" {
-        writeln!(
+    match role {
+        "hook" => writeln!(
             line,
             r#"{{"type":"control_request","request_id":"cli_{trip}","request":{{"subtype":"hook_callback","callback_id":"hook_0","input":{{"session_id":"s","transcript_path":"/t","cwd":"/w","permission_mode":"default","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{{"command":"ls"}},"tool_use_id":"toolu_{trip}"}},"tool_use_id":"toolu_{trip}"}}}}"#
-        )?;
-    } else {
-        writeln!(
+        )?,
+        "permission" => writeln!(
             line,
             r#"{{"type":"control_request","request_id":"cli_{trip}","request":{{"subtype":"can_use_tool","tool_name":"Bash","display_name":"Bash","input":{{"command":"ls"}},"permission_suggestions":[],"tool_use_id":"toolu_{trip}"}}}}"#
-        )?;
+        )?,
+        _ => writeln!(
+            line,
+            r#"{{"type":"control_request","request_id":"cli_{trip}","request":{{"subtype":"mcp_message","server_name":"calc","message":{{"method":"tools/call","params":{{"name":"add","arguments":{{"a":2,"b":3}},"_meta":{{"claudecode/toolUseId":"toolu_{trip}","progressToken":{trip}}}}},"jsonrpc":"2.0","id":2}}}}}}"#
+        )?,
     }
     Ok(())
 }

@@ -113,7 +113,10 @@ impl Mailbox {
         if let Some(note) = state.notes.pop_front() {
             return Poll::Ready(note);
         }
-        state.driver = Some(context.waker().clone());
+        match &mut state.driver {
+            Some(driver) => driver.clone_from(context.waker()),
+            driver @ None => *driver = Some(context.waker().clone()),
+        }
         Poll::Pending
     }
 

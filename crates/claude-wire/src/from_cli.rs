@@ -61,7 +61,8 @@ impl FromCli {
 /// Decodes a control frame; on a second try with broken characters mended and a body that does not
 /// fit isolated.
 pub(crate) fn control<T: DeserializeOwned>(line: &Bytes) -> Result<T, Malformed> {
-    if let Ok(frame) = serde_json::from_slice(line) {
+    // UTF-8 is checked once for the whole line: given bytes, serde_json checks each string.
+    if let Ok(Ok(frame)) = std::str::from_utf8(line).map(serde_json::from_str) {
         return Ok(frame);
     }
     let mended = repair::repaired(line);

@@ -9,6 +9,9 @@ use crate::error::DecodeError;
 use crate::from_cli::control;
 use crate::message::{Malformed, UserMessage};
 
+/// Answers are hardly ever longer.
+const USUAL_LINE: usize = 256;
+
 /// One line of the host.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -33,11 +36,12 @@ impl FromHost {
     pub fn encode(&self) -> Result<Bytes, DecodeError> {
         // JSON text holds no raw line break: a string escapes it, and opaque payloads that came
         // from elsewhere have theirs removed.
-        let mut line = serde_json::to_vec(self).map_err(DecodeError::from_json)?;
-        for byte in &mut line {
-            if matches!(byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
+        let mut line = Vec::with_capacity(USUAL_LINE);
+        serde_json::to_writer(&mut line, self).map_err(DecodeError::from_json)?;
+        let mut from = 0;
+        while let Some(found) = memchr::memchr2(b'\n', b'\r', &line[from..]) {
+            line[from + found] = b' ';
+            from += found + 1;
         }
         line.push(b'\n');
         Ok(line.into())

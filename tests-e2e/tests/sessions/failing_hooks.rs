@@ -1,5 +1,6 @@
 //! Hooks that fail, block, never end, or are no longer wanted.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use claude_agent_kit::hook::{
@@ -9,6 +10,7 @@ use claude_agent_kit::{BoxError, Options, Warning, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Faults, Point, Trouble};
 use tests_e2e::stage::Stage;
+use tokio::sync::{Semaphore, SemaphorePermit as Permit};
 
 use crate::play::{
     Notes, bash, calls, command_of, find, in_memory, is_made, model_was_told, on_both, one_turn,
@@ -74,6 +76,35 @@ fn one_option_makes_every_hook_a_guard() {
             let options = stage.options().hooks_fail_closed(true).hook_timeout(SOON);
             one_turn(failing(options, PreToolUse)).await;
             blocked_but_fine(&stage);
+        },
+    );
+}
+
+#[test]
+fn a_hook_that_overload_keeps_from_being_asked_blocks_the_tool() {
+    on_both(
+        || bash(&["touch made"]),
+        async |stage| {
+            let gate = Arc::new(Semaphore::new(0));
+            let (mut options, warnings) = noting(stage.options().allowed_tools(["Bash"]));
+            // One runs, one waits, and for the other two there is no place.
+            options = options.callback_limits(1, 1);
+            for _ in 0..4 {
+                let gate = gate.clone();
+                options = options.on(PreToolUse, move |_, _| {
+                    let gate = gate.clone();
+                    async move { gate.acquire().await.map(Permit::forget).map_err(Into::into) }
+                });
+            }
+            let session = start(options).await;
+            let running = session.send("run it").await.unwrap();
+            let refused = || warnings.lock().unwrap().len();
+            until("two are refused", || refused() == 2).await;
+            gate.add_permits(2);
+            assert_eq!(in_time(running.finish()).await.unwrap().text, "Done.");
+            assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackRefused; 2]);
+            assert!(!is_made(&stage, "made"), "nobody was asked, and it ran");
+            session.stop().await.unwrap();
         },
     );
 }

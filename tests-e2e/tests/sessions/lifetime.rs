@@ -1,5 +1,6 @@
 //! How sessions begin and end.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -67,6 +68,41 @@ fn when_the_cli_is_killed_everybody_is_told_at_once_and_nothing_is_lost() {
             assert!(messages.next().await.is_none());
             assert_eq!(session.stop().await.unwrap_err().kind(), ErrorKind::ProcessFailed);
             until("it is reaped", || !exists(pid)).await;
+        }
+    });
+}
+
+#[test]
+fn closing_leaves_a_complete_transcript_on_disk() {
+    /// Every transcript below a directory, as one text.
+    fn transcripts(directory: &Path) -> String {
+        let mut text = String::new();
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                text.push_str(&transcripts(&path));
+            } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+                text.push_str(&std::fs::read_to_string(path).unwrap());
+            }
+        }
+        text
+    }
+    let script =
+        || Script::new().when("one", [Reply::text("first")]).when("two", [Reply::text("second")]);
+    run(async {
+        let stage = Stage::real(script(), real()).await.unwrap();
+        let session = start(stage.options()).await;
+        turn(&session, "one please").await;
+        // Stopped the moment the result is there.
+        let running = session.send("two please").await.unwrap();
+        in_time(running.finish()).await.unwrap();
+        in_time(session.stop()).await.unwrap();
+        let kept = transcripts(stage.root());
+        for said in ["one please", "first", "two please", "second"] {
+            assert!(kept.contains(said), "{said} is missing in {kept}");
+        }
+        for line in kept.lines() {
+            assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "cut off: {line}");
         }
     });
 }

@@ -1,5 +1,6 @@
 //! Who answers which request of the CLI.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
@@ -184,7 +185,7 @@ impl Registry {
         // The first hooks may be asked before the session is known otherwise.
         let session_id = session_id.or_else(|| session_of(&line));
         let context = HookContext { session_id, request_id, tool_use_id, callback_id, cancel };
-        let event = hook.place.event.to_string();
+        let event = hook.place.event.clone();
         let outcome = Outcome { event, on_misfit: self.on_misfit.clone() };
         Some((hook.run)(Asked { input, line }, context, outcome))
     }
@@ -333,7 +334,7 @@ impl fmt::Debug for Running {
 
 /// What becomes of what a hook returned.
 struct Outcome {
-    event: String,
+    event: Cow<'static, str>,
     on_misfit: Option<OnMisfit>,
 }
 
@@ -342,7 +343,7 @@ impl Outcome {
         let output = answer.into_output().map_err(|error| told(&error))?;
         let encoded = output.encode(&self.event)?;
         if !encoded.dropped.is_empty() {
-            let misfit = Misfit { event: self.event, fields: encoded.dropped };
+            let misfit = Misfit { event: self.event.into_owned(), fields: encoded.dropped };
             tracing::warn!(event = misfit.event, fields = ?misfit.fields, "do not fit the event");
             if let Some(tell) = &self.on_misfit {
                 tell(misfit);
@@ -372,8 +373,10 @@ fn hook_id(index: usize) -> CallbackId {
 }
 
 fn index_of(id: &CallbackId) -> Option<usize> {
-    let index = id.as_str().strip_prefix("hook_")?.parse().ok()?;
-    (hook_id(index) == *id).then_some(index)
+    let digits = id.as_str().strip_prefix("hook_")?;
+    // Only as it was given out: no sign and no zeros in front.
+    let plain = digits == "0" || digits.starts_with(|first: char| matches!(first, '1'..='9'));
+    if plain { digits.parse().ok() } else { None }
 }
 
 /// The limit that is sent to the CLI, in seconds: always longer than ours, because the CLI refuses

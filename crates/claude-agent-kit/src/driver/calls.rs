@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use claude_wire::control::CliControlRequest;
+use claude_wire::control::{CliControlRequest, CliRequest};
 use claude_wire::id::SessionId;
 use claude_wire::session::{CallKey, CallOutcome, Event};
 use tokio::runtime::Handle;
@@ -63,7 +63,7 @@ impl Calls {
         line: Bytes,
         session_id: Option<SessionId>,
     ) {
-        let what = request.request.kind().unwrap_or("request").to_owned();
+        let what = name_of(&request.request);
         let report = Report { key, what, mailbox: self.mailbox.clone(), done: false };
         let cancel = CancelToken::new();
         let call = Call { request, line, session_id, cancel: cancel.clone() };
@@ -87,12 +87,13 @@ impl Calls {
         report: Report,
     ) -> AbortHandle {
         let span = tracing::debug_span!("claude_callback", what = report.what);
+        let began = (!span.is_disabled()).then(Instant::now);
         let task = CallTask {
             future,
             report: Some(report),
             feed: self.feed.clone(),
             warnings: self.warnings.clone(),
-            began: Instant::now(),
+            began,
         };
         self.runtime.spawn(task.instrument(span)).abort_handle()
     }
@@ -132,7 +133,8 @@ pub(crate) struct CallTask {
     report: Option<Report>,
     feed: Arc<Feed>,
     warnings: WarningSink,
-    began: Instant,
+    /// When it was started, if anybody wants to know.
+    began: Option<Instant>,
 }
 
 impl Future for CallTask {
@@ -151,7 +153,9 @@ impl Future for CallTask {
             Ok(Poll::Ready(result)) => outcome(result),
             Err(_) => CallOutcome::Failed("it panicked".to_owned()),
         };
-        tracing::debug!(took = ?task.began.elapsed(), "the callback ended");
+        if let Some(began) = task.began {
+            tracing::debug!(took = ?began.elapsed(), "the callback ended");
+        }
         if let Some(report) = task.report.take() {
             report.finish(outcome);
         }
@@ -161,7 +165,7 @@ impl Future for CallTask {
 
 impl CallTask {
     fn warn_blocked(&self, held: Duration) {
-        let what = self.report.as_ref().map_or("", |report| report.what.as_str());
+        let what = self.report.as_ref().map_or("", |report| report.what);
         let warning = Warning::new(
             WarningCode::CallbackBlocked,
             format!(
@@ -186,6 +190,16 @@ fn block(function: Box<dyn FnOnce() -> CallResult + Send>, report: Report) {
     });
 }
 
+/// The kind of a request that is answered by callbacks.
+fn name_of(request: &CliRequest) -> &'static str {
+    match request {
+        CliRequest::HookCallback(_) => "hook_callback",
+        CliRequest::CanUseTool(_) => "can_use_tool",
+        CliRequest::McpMessage(_) => "mcp_message",
+        _ => "request",
+    }
+}
+
 fn outcome(result: CallResult) -> CallOutcome {
     match result {
         Ok(answer) => CallOutcome::Answer(answer),
@@ -196,7 +210,7 @@ fn outcome(result: CallResult) -> CallOutcome {
 /// Tells the machine how a callback ended, once; also when its task is dropped.
 struct Report {
     key: CallKey,
-    what: String,
+    what: &'static str,
     mailbox: Arc<Mailbox>,
     done: bool,
 }

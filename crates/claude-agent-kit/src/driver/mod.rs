@@ -259,7 +259,9 @@ impl Driver {
     /// Does what the machine says, until it has nothing more to say.
     fn act(&mut self) -> Option<End> {
         let mut end = None;
+        let mut effects = 0_usize;
         while let Some(effect) = self.machine.next_effect() {
+            effects += 1;
             match effect {
                 Effect::Deliver(line) => self.batch.push(Piece::Line(line)),
                 Effect::DeliverMalformed(line, in_a_row) => self.deliver_malformed(line, in_a_row),
@@ -298,9 +300,11 @@ impl Driver {
                 _ => {}
             }
         }
-        self.hand_over();
-        if let Some(id) = &self.machine.evidence().session_id {
-            self.events.name(id);
+        if effects > 0 {
+            self.hand_over();
+            if let Some(id) = &self.machine.evidence().session_id {
+                self.events.name(id);
+            }
         }
         end
     }
@@ -318,7 +322,9 @@ impl Driver {
     }
 
     fn hand_over(&mut self) {
-        self.feed.push(&mut self.batch, self.machine.somebody_waits());
+        if !self.batch.is_empty() {
+            self.feed.push(&mut self.batch, self.machine.somebody_waits());
+        }
     }
 
     fn change_state(&mut self, state: State) {

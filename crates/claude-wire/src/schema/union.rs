@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
@@ -79,14 +79,14 @@ pub(crate) fn unknown<'de, A: MapAccess<'de>>(
     Ok(Unknown { kind: kind.into_string(), fields, tag })
 }
 
-/// Reads a union whose tag did not come first: the entries are held as raw text until it is found.
+/// Reads a union whose tag did not come first: the entries before it are held as raw text.
 pub(crate) fn late_tag<'de, T, A: MapAccess<'de>>(
     union: &'static str,
     tag: &'static str,
     optional: bool,
     first: Option<Key<'de>>,
     map: A,
-    from_tagged: fn(Key<'de>, Buffered<'de>) -> Result<T, serde_json::Error>,
+    from_tagged: fn(Key<'de>, Buffered<'de, A>) -> Result<T, A::Error>,
 ) -> Result<T, A::Error> {
     let (value, rest) = Buffered::collect(first, map, tag)?;
     let kind = match value {
@@ -95,7 +95,7 @@ pub(crate) fn late_tag<'de, T, A: MapAccess<'de>>(
         None if optional => Key::none(),
         None => return Err(A::Error::custom(format_args!("{union} without `{tag}`"))),
     };
-    from_tagged(kind, rest).map_err(A::Error::custom)
+    from_tagged(kind, rest)
 }
 
 /// Decodes a union where it stands. When isolating, what does not fit becomes `undecodable`.
@@ -135,7 +135,9 @@ fn tag_of(raw: &RawValue, tag: &str) -> Option<String> {
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let first = map.next_key()?;
-            Buffered::collect(first, map, self.0).map(|(value, _)| value)
+            let (value, mut rest) = Buffered::collect(first, map, self.0)?;
+            while rest.next_entry::<Key<'de>, IgnoredAny>()?.is_some() {}
+            Ok(value)
         }
     }
 

@@ -16,7 +16,7 @@ use super::query::QueryRun;
 use super::queue::Queue;
 use super::stop::{Stop, Why};
 use super::turns::Turns;
-use super::{Exit, RunEvent};
+use super::{Exit, RunEvent, requests};
 use crate::envelope::Envelope;
 use crate::frame::Oversized;
 use crate::id::RequestId;
@@ -158,6 +158,10 @@ impl Machine {
     /// A whole line. Most are only passed on, so that comes first and costs nearly nothing.
     fn line(&mut self, line: Bytes, now: Duration) {
         self.output(&line, now);
+        if let Some(request) = requests::read_at_once(&line) {
+            self.malformed = 0;
+            return self.plain_request(request, &line, now);
+        }
         let Ok(envelope) = Envelope::read(&line) else { return self.troubled_line(line, now) };
         self.malformed = 0;
         if !matches!(&*envelope.kind, "assistant" | "stream_event" | "user" | "tool_progress") {

@@ -1,9 +1,11 @@
 //! What the CLI asks the host.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::RunEvent;
 use super::callbacks::Asked;
 use super::event::{HookPlan, Notice};
 use super::fail_rule::{self, FailRule};
@@ -16,7 +18,34 @@ use crate::json::{Extra, Json};
 use crate::message::Malformed;
 use crate::schema::Undecodable;
 
+/// The request of a line that is one by its first bytes and has nothing that needs a closer look:
+/// somebody waits for the answer, so it is read once and not twice.
+pub(super) fn read_at_once(line: &[u8]) -> Option<Box<CliControlRequest>> {
+    if !line.starts_with(br#"{"type":"control_request","#) {
+        return None;
+    }
+    let request: CliControlRequest = serde_json::from_str(std::str::from_utf8(line).ok()?).ok()?;
+    request.extra.is_empty().then(|| Box::new(request))
+}
+
 impl Machine {
+    /// A request that [`read_at_once`] has read.
+    pub(super) fn plain_request(
+        &mut self,
+        request: Box<CliControlRequest>,
+        line: &Bytes,
+        now: Duration,
+    ) {
+        let envelope = Envelope { kind: Cow::Borrowed("control_request"), ..Envelope::default() };
+        let step = self.run_step(&RunEvent::Line(&envelope), now);
+        if self.takes_requests() && self.handshake.is_new(&request.request_id) {
+            self.asked(request, line, now);
+        }
+        if let Some(step) = step {
+            self.follow(step, now);
+        }
+    }
+
     pub(super) fn control_request(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
         let Some(request_id) = envelope.request_id.as_deref().map(RequestId::from) else {
             let reason = "a control request without `request_id`";
