@@ -29,6 +29,7 @@
 mod callback;
 mod cli;
 mod diagnose;
+mod drift;
 mod driver;
 mod error;
 mod feed;
