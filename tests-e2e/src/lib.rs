@@ -6,6 +6,7 @@
 //! - [`drift`]: how a new recording differs in shape from the stored one.
 //! - [`corpus`]: where recordings are stored.
 //! - [`decoded`]: whether every line of a recording decodes.
+//! - [`outside`]: an MCP server outside the host.
 //! - [`stage`]: where the SDK is tried.
 //! - [`compare`]: whether two CLIs said the same.
 //! - [`parity`]: whether everything that the official SDKs publish is accounted for.
@@ -16,6 +17,7 @@ pub mod compare;
 pub mod corpus;
 pub mod decoded;
 pub mod drift;
+pub mod outside;
 pub mod parity;
 pub mod places;
 pub mod public_api;

@@ -36,6 +36,7 @@ const STEPS: &[Step] = &[
     ("example", &["run", "--quiet", "--example", "guard"], None),
     ("example", &["run", "--quiet", "--example", "steer"], None),
     ("example", &["run", "--quiet", "--example", "calculator"], None),
+    ("example", &["run", "--quiet", "--features", "rmcp", "--example", "rmcp_server"], None),
     ("example", &["run", "--quiet", "--example", "structured"], None),
 ];
 

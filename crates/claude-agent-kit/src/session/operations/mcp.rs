@@ -20,7 +20,21 @@ operations! {
     /// Switches an MCP server on or off.
     fn mcp_toggle(server: impl Into<String>, enabled: bool) { McpToggle::new(server, enabled) }
 
-    /// Replaces the MCP servers that were set this way before; a map of names to configurations.
+    /// Replaces the MCP servers that were set this way before: [`McpServers`](crate::mcp::McpServers),
+    /// or JSON with configurations by name.
+    ///
+    /// ```no_run
+    /// use claude_agent_kit::mcp::{McpServers, RemoteServer, StdioServer};
+    ///
+    /// # async fn example(session: claude_agent_kit::Session) -> claude_agent_kit::Result<()> {
+    /// let servers = McpServers::new()
+    ///     .with("files", StdioServer::new("files-server"))
+    ///     .with("tracker", RemoteServer::http("https://tracker.example/mcp"));
+    /// let answer = session.mcp_set_servers(servers).await?;
+    /// println!("{:?} are new", answer.added);
+    /// # Ok(())
+    /// # }
+    /// ```
     fn mcp_set_servers(servers: impl Into<Json>) -> McpSetServersAnswer {
         McpSetServers::new(servers)
     }
