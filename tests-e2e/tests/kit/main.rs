@@ -10,6 +10,7 @@
 mod support;
 
 mod decoding;
+mod dependencies;
 mod drops;
 mod happy_path;
 mod leaks;
