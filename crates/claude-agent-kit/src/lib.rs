@@ -29,6 +29,7 @@
 mod callback;
 mod cli;
 mod diagnose;
+mod drift;
 mod driver;
 pub mod elicitation;
 mod error;
@@ -59,14 +60,20 @@ mod warning;
 
 pub use callback::{BoxError, CancelToken, Fallible, HookContext, PermissionContext};
 pub use claude_wire as wire;
-pub use claude_wire::control::PermissionMode;
-pub use claude_wire::launch::{EnvironmentPolicy, Problem, SettingsSource, SystemPrompt, ToolSet};
+pub use claude_wire::control::{AgentDefinition, AgentMemory, PermissionMode};
+pub use claude_wire::launch::{
+    CliSettings, CredentialMode, Effort, EnvironmentPolicy, ManagedSettings, PermissionPrompts,
+    PermissionSettings, Plugin, PluginDelivery, PreviewFormat, Problem, SYSTEM_PROMPT_BOUNDARY,
+    Sandbox, SandboxCredential, SandboxCredentials, SandboxFilesystem, SandboxNetwork,
+    SandboxRipgrep, SandboxTls, SettingsSource, Skills, SystemPrompt, Thinking, ThinkingDisplay,
+    ToolSet,
+};
 pub use claude_wire::{Body, Json, Message};
 pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
 pub use diagnose::login_missing;
 pub use error::{Error, ErrorKind, Result};
 pub use item::Item;
-pub use options::{Background, Conversation, Options};
+pub use options::{Background, Conversation, Options, OsUser};
 pub use permission::{Permission, ToolRequest};
 pub use prompt::Prompt;
 pub use query::{Collected, QueryStream, query};

@@ -67,14 +67,20 @@ impl Prompt {
     }
 
     /// The line that says it to the CLI. Its id is what the turn is followed by; the session is
-    /// empty until the CLI has named it.
+    /// empty until the CLI has named it; `verbatim` if nothing in it is for the CLI.
     ///
     /// # Errors
     /// When a block cannot be written as JSON.
-    pub(crate) fn line(&self, id: &MessageId, session: Option<&SessionId>) -> Result<Bytes> {
+    pub(crate) fn line(
+        &self,
+        id: &MessageId,
+        session: Option<&SessionId>,
+        verbatim: bool,
+    ) -> Result<Bytes> {
         let mut message = UserMessage::prompt(self.content.clone());
         message.uuid = Some(id.clone());
         message.priority.clone_from(&self.priority);
+        message.client_composed = verbatim.then_some(true);
         message.session_id = Some(session.cloned().unwrap_or_else(|| SessionId::from("")));
         FromHost::User(Box::new(message)).encode().map_err(|error| {
             Error::new(
@@ -133,7 +139,7 @@ mod tests {
 
     fn line(prompt: impl Into<Prompt>, session: Option<&str>) -> String {
         let session = session.map(SessionId::from);
-        let line = prompt.into().line(&MessageId::from("u-1"), session.as_ref()).unwrap();
+        let line = prompt.into().line(&MessageId::from("u-1"), session.as_ref(), false).unwrap();
         String::from_utf8(line.to_vec()).unwrap()
     }
 
@@ -148,6 +154,13 @@ mod tests {
             )
         );
         assert!(line("Hi", Some("s-1")).contains(r#""session_id":"s-1""#));
+    }
+
+    #[test]
+    fn a_prompt_that_is_to_stay_as_it_is_says_so() {
+        let id = MessageId::from("u-1");
+        let line = Prompt::from("/help").line(&id, None, true).unwrap();
+        assert!(String::from_utf8_lossy(&line).contains(r#""client_composed":true"#));
     }
 
     #[test]

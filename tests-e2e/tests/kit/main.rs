@@ -14,6 +14,7 @@ mod dependencies;
 mod drops;
 mod happy_path;
 mod leaks;
+mod options_real;
 mod real_cli;
 mod secrets;
 mod startup;

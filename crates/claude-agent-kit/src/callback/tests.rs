@@ -31,7 +31,7 @@ fn hooks_get_their_ids_in_the_order_of_registration() {
     let plans: Vec<_> = plan
         .plans
         .iter()
-        .map(|(id, plan)| (id.as_str(), plan.event.as_str(), plan.limit, plan.fail_closed))
+        .map(|(id, plan)| (id.as_str(), &*plan.event, plan.limit, plan.fail_closed))
         .collect();
     let millis = Duration::from_millis;
     assert_eq!(

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use super::program::Program;
 use super::version::Probe;
 
 /// How long `--version` may take.
@@ -25,26 +25,26 @@ static KNOWN: LazyLock<Mutex<HashMap<Identity, Probe>>> = LazyLock::new(Mutex::d
 
 #[derive(PartialEq, Eq, Hash)]
 struct Identity {
-    path: PathBuf,
+    program: Program,
     size: u64,
     modified: Option<SystemTime>,
 }
 
 impl Identity {
-    fn of(path: &Path) -> Option<Self> {
-        let file = path.metadata().ok()?;
-        Some(Self { path: path.to_owned(), size: file.len(), modified: file.modified().ok() })
+    fn of(program: &Program) -> Option<Self> {
+        let file = program.path().metadata().ok()?;
+        Some(Self { program: program.clone(), size: file.len(), modified: file.modified().ok() })
     }
 }
 
 /// Asks for the version, or remembers it. Blocks for up to five seconds.
-pub(crate) fn probe(path: &Path) -> Probe {
-    let Some(identity) = Identity::of(path) else { return ask(path, LIMIT) };
+pub(crate) fn probe(program: &Program) -> Probe {
+    let Some(identity) = Identity::of(program) else { return ask(program, LIMIT) };
     if let Some(probe) = known().get(&identity) {
         return probe.clone();
     }
     // Not under the lock: another executable can be asked meanwhile.
-    let probe = ask(path, LIMIT);
+    let probe = ask(program, LIMIT);
     // A failure may be over the next time.
     if let Probe::Printed(_) = probe {
         known().insert(identity, probe.clone());
@@ -53,19 +53,23 @@ pub(crate) fn probe(path: &Path) -> Probe {
 }
 
 /// What was found out about this file before. Starts nothing.
-pub(crate) fn remembered(path: &Path) -> Option<Probe> {
-    known().get(&Identity::of(path)?).cloned()
+pub(crate) fn remembered(program: &Program) -> Option<Probe> {
+    known().get(&Identity::of(program)?).cloned()
 }
 
 fn known() -> std::sync::MutexGuard<'static, HashMap<Identity, Probe>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn ask(path: &Path, limit: Duration) -> Probe {
-    let mut child = match start(path, || thread::sleep(BUSY_PAUSE)) {
-        Ok(child) => child,
-        Err(error) => return Probe::Failed(format!("it could not be started ({error})")),
-    };
+fn ask(program: &Program, limit: Duration) -> Probe {
+    match start(program, || thread::sleep(BUSY_PAUSE)) {
+        Ok(child) => printed(child, limit),
+        Err(error) => Probe::Failed(format!("it could not be started ({error})")),
+    }
+}
+
+/// What a child prints that ends soon. One that does not is ended.
+pub(crate) fn printed(mut child: Child, limit: Duration) -> Probe {
     let printed = read(&mut child, limit);
     // It has said all it will be heard to say.
     let killed = printed.is_none() && child.kill().is_ok();
@@ -86,8 +90,9 @@ fn ask(path: &Path, limit: Duration) -> Probe {
     }
 }
 
-fn start(path: &Path, mut pause: impl FnMut()) -> io::Result<Child> {
-    let mut command = Command::new(path);
+fn start(program: &Program, mut pause: impl FnMut()) -> io::Result<Child> {
+    let mut command = Command::new(program.executable());
+    command.args(program.arguments_before());
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     // A file that is being written cannot be started: an installer at work, or a process just forked
     // elsewhere in this one, which holds it open for a moment.
@@ -124,11 +129,11 @@ mod tests {
 
     use super::*;
 
-    fn script(folder: &tempfile::TempDir, text: &str) -> PathBuf {
+    fn script(folder: &tempfile::TempDir, text: &str) -> Program {
         let path = folder.path().join("claude");
         fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path
+        path.into()
     }
 
     #[test]
@@ -160,7 +165,7 @@ mod tests {
     fn a_file_that_is_being_written_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let path = script(&folder, "echo 1.2.3");
-        let mut writing = Some(fs::OpenOptions::new().append(true).open(&path).unwrap());
+        let mut writing = Some(fs::OpenOptions::new().append(true).open(path.path()).unwrap());
         let mut pauses = 0;
         let child = start(&path, || {
             pauses += 1;
@@ -183,7 +188,7 @@ mod tests {
         assert!(reason.contains("printed nothing within"), "{reason}");
         let failing = script(&folder, "exit 7");
         assert!(told(ask(&failing, LIMIT)).contains('7'));
-        let missing = folder.path().join("missing");
+        let missing = Program::from(folder.path().join("missing"));
         assert!(told(probe(&missing)).contains("could not be started"));
     }
 

@@ -87,7 +87,7 @@ fn named(path: &Path, by: &str, windows: bool) -> Result<PathBuf> {
         "is a directory"
     } else if windows && is_batch_file(&path) {
         BATCH
-    } else if !is_executable(&path) {
+    } else if !is_script(&path) && !is_executable(&path) {
         "is not executable"
     } else {
         return Ok(path);
@@ -135,14 +135,20 @@ fn is_batch_file(path: &Path) -> bool {
     })
 }
 
+/// Whether it is no program but a script of JavaScript, which something else runs.
+pub(super) fn is_script(path: &Path) -> bool {
+    let ending = path.extension().unwrap_or_default();
+    ["js", "mjs", "ts", "tsx", "jsx"].iter().any(|script| ending.eq_ignore_ascii_case(script))
+}
+
 #[cfg(unix)]
-fn is_executable(path: &Path) -> bool {
+pub(super) fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(not(unix))]
-fn is_executable(path: &Path) -> bool {
+pub(super) fn is_executable(path: &Path) -> bool {
     path.is_file()
 }
 

@@ -2,6 +2,7 @@
 
 mod check;
 mod find;
+mod program;
 mod version;
 
 use std::path::{Path, PathBuf};
@@ -9,9 +10,10 @@ use std::path::{Path, PathBuf};
 use crate::error::{ErrorKind, Result};
 use crate::warning::{Warning, WarningCode};
 
+pub(crate) use check::printed;
+pub(crate) use program::{Program, Runtime};
 pub use version::CliVersion;
-
-use version::Probe;
+pub(crate) use version::Probe;
 
 /// The oldest CLI whose one-way form is understood.
 pub const MINIMUM_FOR_PRINT_MODE: CliVersion = CliVersion::new(1, 0, 0);
@@ -30,10 +32,10 @@ pub(crate) struct VersionPolicy {
     pub(crate) skip: bool,
 }
 
-/// An executable to start.
+/// A CLI to start.
 #[derive(Debug)]
 pub(crate) struct Chosen {
-    pub(crate) path: PathBuf,
+    pub(crate) program: Program,
     /// If it was asked for and could be made out.
     pub(crate) version: Option<CliVersion>,
     pub(crate) warnings: Vec<Warning>,
@@ -45,38 +47,48 @@ pub(crate) struct Chosen {
 /// [`ErrorKind::CliNotFound`]; and of the version
 /// [`UnsupportedCliVersion`](ErrorKind::UnsupportedCliVersion) always, the others only in print
 /// mode, where no handshake would tell.
-pub(crate) fn choose(path: Option<PathBuf>, policy: VersionPolicy) -> Result<Chosen> {
-    let path = find::find(&find::Places::of_this_process(path))?;
+pub(crate) fn choose(
+    path: Option<PathBuf>,
+    runtime: &Runtime,
+    policy: VersionPolicy,
+) -> Result<Chosen> {
+    let program = find_program(path, runtime)?;
     if policy.skip {
-        return Ok(Chosen { path, version: None, warnings: Vec::new() });
+        return Ok(Chosen { program, version: None, warnings: Vec::new() });
     }
-    let probe = check::probe(&path);
-    policy.judge(path, &probe)
+    let probe = check::probe(&program);
+    policy.judge(program, &probe)
+}
+
+fn find_program(path: Option<PathBuf>, runtime: &Runtime) -> Result<Program> {
+    let places = find::Places::of_this_process(path);
+    Program::of(find::find(&places)?, runtime, &places)
 }
 
 /// What [`choose`] gives, if that takes no more than looking at files: starts no process, so that
 /// it can be called where blocking is not allowed.
 pub(crate) fn choose_if_known(
     path: Option<PathBuf>,
+    runtime: &Runtime,
     policy: VersionPolicy,
 ) -> Option<Result<Chosen>> {
-    let path = match find::find(&find::Places::of_this_process(path)) {
-        Ok(path) => path,
+    let program = match find_program(path, runtime) {
+        Ok(program) => program,
         Err(error) => return Some(Err(error)),
     };
     if policy.skip {
-        return Some(Ok(Chosen { path, version: None, warnings: Vec::new() }));
+        return Some(Ok(Chosen { program, version: None, warnings: Vec::new() }));
     }
-    let probe = check::remembered(&path)?;
-    Some(policy.judge(path, &probe))
+    let probe = check::remembered(&program)?;
+    Some(policy.judge(program, &probe))
 }
 
 impl VersionPolicy {
-    fn judge(self, path: PathBuf, probe: &Probe) -> Result<Chosen> {
+    fn judge(self, program: Program, probe: &Probe) -> Result<Chosen> {
         let minimum = if self.print_mode { MINIMUM_FOR_PRINT_MODE } else { MINIMUM_VERSION };
         let error = match version::judge(probe, minimum) {
             Ok(version) => {
-                return Ok(Chosen { path, version: Some(version), warnings: Vec::new() });
+                return Ok(Chosen { program, version: Some(version), warnings: Vec::new() });
             }
             Err(error) => error,
         };
@@ -90,7 +102,7 @@ impl VersionPolicy {
         }
         // The handshake will tell, or the host has said that it does not mind.
         let warning = Warning::new(code, error.to_string());
-        Ok(Chosen { path, version: None, warnings: vec![warning] })
+        Ok(Chosen { program, version: None, warnings: vec![warning] })
     }
 }
 
@@ -114,9 +126,9 @@ impl Cli {
     /// [`UnknownCliVersion`](crate::ErrorKind::UnknownCliVersion) or
     /// [`VersionDetection`](crate::ErrorKind::VersionDetection) when it will not do.
     pub fn find(path: Option<PathBuf>) -> Result<Self> {
-        let path = find::find(&find::Places::of_this_process(path))?;
-        let version = version::judge(&check::probe(&path), MINIMUM_FOR_PRINT_MODE)?;
-        Ok(Self { path, version })
+        let program = find_program(path, &Runtime::default())?;
+        let version = version::judge(&check::probe(&program), MINIMUM_FOR_PRINT_MODE)?;
+        Ok(Self { path: program.path().to_owned(), version })
     }
 
     /// The executable.
@@ -138,6 +150,14 @@ mod tests {
 
     use super::*;
     use crate::ErrorKind;
+
+    fn choose(path: Option<PathBuf>, policy: VersionPolicy) -> Result<Chosen> {
+        super::choose(path, &Runtime::default(), policy)
+    }
+
+    fn choose_if_known(path: Option<PathBuf>, policy: VersionPolicy) -> Option<Result<Chosen>> {
+        super::choose_if_known(path, &Runtime::default(), policy)
+    }
 
     #[test]
     fn a_text_file_an_old_one_and_a_strange_one_are_refused_each_in_its_way() {
@@ -252,7 +272,7 @@ mod tests {
         let path = printing(&folder, "claude", "echo 2.9.9");
         let skip = VersionPolicy { skip: true, ..SESSION };
         let chosen = choose(Some(path.clone()), skip).unwrap();
-        assert_eq!((chosen.path, chosen.version), (path.clone(), None));
+        assert_eq!((chosen.program, chosen.version), (path.clone().into(), None));
         assert!(choose_if_known(Some(path.clone()), skip).unwrap().is_ok());
         assert_eq!(times_asked(&path), 0);
         assert!(choose_if_known(Some(path.clone()), SESSION).is_none());

@@ -70,12 +70,16 @@ pub(crate) async fn start(options: &Options, task: Task) -> Result<Handles> {
     let mut prepared = prepare(options, prompt)?;
     let plan = plan(options, &prepared, prompt)?;
     let mut warnings = std::mem::take(&mut prepared.warnings);
-    let launch = Launch::new(
+    let mut launch = Launch::new(
         prepared.command.clone(),
         options.settings.cwd.clone(),
         options.host.die_with_parent,
         patience(options, &prepared),
     );
+    // A transport of the host's own sees to that itself.
+    if let (Some(user), None) = (&options.host.user, &options.host.transport) {
+        launch = launch.run_by(user.ids().await?);
+    }
     let reached = reach(options, launch).await?;
     warnings.extend(reached.warnings.iter().cloned());
     let handles = Handles {
@@ -156,35 +160,40 @@ async fn reach(options: &Options, launch: Launch) -> Result<Reached> {
         return Ok(Reached { connection, version: None, path: None, warnings: Vec::new() });
     }
     let chosen = choose(options).await?;
-    let connection = Local::new(chosen.path.clone())
+    let Chosen { program, version, warnings } = chosen;
+    let path = program.path().to_owned();
+    let connection = Local::new(program)
         .connect(launch)
         .await
-        .map_err(|error| diagnose::spawn_failed(&error, &chosen.path, directory.as_deref()))?;
-    let (version, path, warnings) = (chosen.version, Some(chosen.path), chosen.warnings);
+        .map_err(|error| diagnose::spawn_failed(&error, &path, directory.as_deref()))?;
+    let path = Some(path);
     Ok(Reached { connection, version, path, warnings })
 }
 
 /// Finds the executable. Only the first time does that take a thread that may block.
 async fn choose(options: &Options) -> Result<Chosen> {
     let path = options.host.cli_path.clone();
+    let runtime = options.host.runtime.clone();
     let policy = VersionPolicy {
         print_mode: options.host.print_mode,
         permissive: options.host.permissive_version_check,
         skip: options.host.skip_version_check,
     };
-    match cli::choose_if_known(path.clone(), policy) {
-        Some(chosen) => chosen,
-        None => match tokio::task::spawn_blocking(move || cli::choose(path, policy)).await {
-            Ok(chosen) => chosen,
-            Err(error) => Err(Error::new(ErrorKind::RuntimeGone, error.to_string())),
-        },
+    if let Some(chosen) = cli::choose_if_known(path.clone(), &runtime, policy) {
+        return chosen;
+    }
+    match tokio::task::spawn_blocking(move || cli::choose(path, &runtime, policy)).await {
+        Ok(chosen) => chosen,
+        Err(error) => Err(Error::new(ErrorKind::RuntimeGone, error.to_string())),
     }
 }
 
 fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Result<Plan> {
     let run = match prompt {
         Some(prompt) => {
-            let prompt = if options.host.print_mode { None } else { Some(outgoing(prompt)?) };
+            let verbatim = options.settings.verbatim_prompts;
+            let told = !options.host.print_mode;
+            let prompt = told.then(|| outgoing(prompt, verbatim)).transpose()?;
             Run::Query { prompt, end: limits::run_end(options, prepared) }
         }
         None => Run::Session,
@@ -215,9 +224,9 @@ fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Resu
     Ok(plan)
 }
 
-fn outgoing(prompt: &Prompt) -> Result<Outgoing> {
+fn outgoing(prompt: &Prompt, verbatim: bool) -> Result<Outgoing> {
     let id = prompt.id().cloned().unwrap_or_else(|| MessageId::from(crate::random::uuid()));
-    let line = prompt.line(&id, None)?;
+    let line = prompt.line(&id, None, verbatim)?;
     Ok(Outgoing::new(id, line))
 }
 

@@ -5,6 +5,7 @@
 //! | [Queries](queries) | one question; success, resuming, partial text |
 //! | [Sessions](sessions) | many turns; operations, messages, events |
 //! | [Turns](turns) | what belongs to one message, and what it cost |
+//! | [Options](options) | every option, and how the CLI is told |
 //! | [Hooks](hooks) | callbacks that the CLI obeys; guards |
 //! | [Permissions](permissions) | which tools may run; questions to the user |
 //! | [Tools](tools) | Rust functions that the model calls |
@@ -25,6 +26,9 @@ pub mod sessions {}
 
 #[doc = include_str!("turns.md")]
 pub mod turns {}
+
+#[doc = include_str!("options.md")]
+pub mod options {}
 
 #[doc = include_str!("hooks.md")]
 pub mod hooks {}

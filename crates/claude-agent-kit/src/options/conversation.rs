@@ -1,6 +1,7 @@
 //! Options about which conversation it is.
 
 use claude_wire::id::{MessageId, SessionId};
+use claude_wire::launch::Secret;
 
 use super::Options;
 
@@ -34,6 +35,7 @@ impl Options {
     pub fn conversation(self, conversation: Conversation) -> Self {
         self.change_settings(|settings| {
             settings.continue_latest = conversation == Conversation::Latest;
+            settings.resume_drops_turn = None;
             settings.fork_session =
                 matches!(conversation, Conversation::Fork(_) | Conversation::ForkAt(..));
             (settings.session_id, settings.resume, settings.resume_at) = match conversation {
@@ -58,6 +60,13 @@ impl Options {
         self.change_settings(|settings| settings.resume_at = Some(message.into()))
     }
 
+    /// The prompt of the turn that [`resume_at`](Self::resume_at) leaves out. If it leaves out
+    /// something else the CLI refuses to go on, so that nothing is lost by mistake
+    /// (`--resume-drops-turn`). Default: whatever comes after that message is left out.
+    pub fn resume_drops_turn(self, prompt: impl Into<MessageId>) -> Self {
+        self.change_settings(|settings| settings.resume_drops_turn = Some(prompt.into()))
+    }
+
     /// Whether to go on with the latest session of the directory (`--continue`).
     /// [`resume`](Self::resume) beats it, with a warning. Default: no.
     pub fn continue_latest(self, latest: bool) -> Self {
@@ -73,6 +82,18 @@ impl Options {
     /// The id of the new session, a UUID (`--session-id`). Default: the CLI makes one.
     pub fn session_id(self, session: impl Into<SessionId>) -> Self {
         self.change_settings(|settings| settings.session_id = Some(session.into()))
+    }
+
+    /// The title of the new session. Travels in the handshake. Not in print mode. Default: the CLI
+    /// makes one.
+    pub fn title(self, title: impl Into<String>) -> Self {
+        self.change_settings(|settings| settings.title = Some(Secret::from(title)))
+    }
+
+    /// Whether the session is kept on disk, so that it can be resumed (`--no-session-persistence`
+    /// if not). Default: yes.
+    pub fn persist_session(self, persist: bool) -> Self {
+        self.change_settings(|settings| settings.persist_session = Some(persist))
     }
 
     /// Whether to use the one-way form for old CLIs: the prompt on the command line, no handshake,
@@ -94,6 +115,7 @@ mod tests {
             Options::new()
                 .resume("r")
                 .resume_at("m")
+                .resume_drops_turn("d")
                 .continue_latest(true)
                 .fork_session(true)
                 .session_id("s")

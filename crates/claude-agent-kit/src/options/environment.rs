@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use claude_wire::launch::{EnvironmentPolicy, Secret, SettingsSource};
+use claude_wire::launch::{EnvironmentPolicy, ManagedSettings, Sandbox, Secret, SettingsSource};
 
 use super::{Options, strings};
 
@@ -12,6 +12,13 @@ impl Options {
     pub fn cwd(self, directory: impl Into<PathBuf>) -> Self {
         let directory = Some(directory.into()).filter(|path| !path.as_os_str().is_empty());
         self.change_settings(|settings| settings.cwd = directory)
+    }
+
+    /// The directory whose project settings, MCP servers and agents are used in place of the working
+    /// directory's: a checkout that is trusted where the other is not (`--project-config-root`).
+    /// Default: the working directory.
+    pub fn project_config_root(self, directory: impl Into<PathBuf>) -> Self {
+        self.change_settings(|settings| settings.project_config_root = Some(directory.into()))
     }
 
     /// Adds a directory, beside the working directory, that tools may use (`--add-dir`). Default:
@@ -56,7 +63,7 @@ impl Options {
     /// ```
     /// use claude_agent_kit::Options;
     ///
-    /// let options = Options::new().extra_arg("effort", Some("high")).extra_arg("debug", None);
+    /// let options = Options::new().extra_arg("autocompact", Some("200k")).extra_arg("brief", None);
     /// ```
     pub fn extra_arg(self, flag: impl Into<String>, value: Option<&str>) -> Self {
         self.extra_args([(flag, value)])
@@ -75,10 +82,63 @@ impl Options {
         })
     }
 
-    /// More settings of the CLI's own kind, as JSON or as the path of a file; they win over those
-    /// of the user (`--settings`). Default: none.
+    /// More settings of the CLI's own kind, as [`CliSettings`](crate::CliSettings), as JSON or as
+    /// the path of a file; they win over those of the user (`--settings`). Default: none.
+    ///
+    /// ```
+    /// use claude_agent_kit::{CliSettings, Options};
+    ///
+    /// let options = Options::new().settings(CliSettings::default().output_style("Explanatory"));
+    /// ```
     pub fn settings(self, settings: impl Into<SettingsSource>) -> Self {
         self.change_settings(|all| all.settings = Some(settings.into()))
+    }
+
+    /// The sandbox in which commands run. It goes on top of the one in
+    /// [`settings`](Self::settings), key by key; what is denied adds up. A sandbox that is enabled
+    /// and not to be had keeps the CLI from starting, unless it is told otherwise. Where `settings`
+    /// is a file, that is read at the start and travels by value (`--settings`). Default: what the
+    /// user's settings say.
+    ///
+    /// ```
+    /// use claude_agent_kit::{Options, Sandbox, SandboxNetwork};
+    ///
+    /// let network = SandboxNetwork::default().allowed_domains(["example.com"]);
+    /// let options = Options::new().sandbox(Sandbox::default().enabled(true).network(network));
+    /// ```
+    pub fn sandbox(self, sandbox: Sandbox) -> Self {
+        self.change_settings(|settings| settings.sandbox = Some(Box::new(sandbox)))
+    }
+
+    /// Settings that restrict whatever the user's say, as [`CliSettings`](crate::CliSettings) or
+    /// JSON. The CLI takes from them only what restricts; policies of the machine win over them
+    /// (`--managed-settings`). Default: none.
+    pub fn managed_settings(self, settings: impl Into<ManagedSettings>) -> Self {
+        self.change_settings(|all| all.managed_settings = Some(settings.into()))
+    }
+
+    /// The name of the application, which the CLI adds to its user agent (an environment variable
+    /// for the CLI). Default: none.
+    pub fn client_app(self, name: impl Into<String>) -> Self {
+        self.change_settings(|settings| settings.client_app = Some(name.into()))
+    }
+
+    /// Whether the beginning and the end of every hook comes as messages (`--include-hook-events`).
+    /// Default: no, only those of the start of a session.
+    pub fn include_hook_events(self, include: bool) -> Self {
+        self.change_settings(|settings| settings.include_hook_events = include)
+    }
+
+    /// Whether the CLI writes a log for finding faults, where it keeps its own files (`--debug`).
+    /// Default: no.
+    pub fn debug(self, debug: bool) -> Self {
+        self.change_settings(|settings| settings.debug = debug)
+    }
+
+    /// The file to which the CLI writes that log; [`debug`](Self::debug) need not be said then
+    /// (`--debug-file`). Default: none.
+    pub fn debug_file(self, file: impl Into<PathBuf>) -> Self {
+        self.change_settings(|settings| settings.debug_file = Some(file.into()))
     }
 
     /// Which settings files the CLI reads: `user`, `project`, `local`; an empty list is none of

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use claude_wire::launch::Needs;
 
-use super::Options;
+use super::{Options, OsUser, strings};
 use crate::callback::Registry;
+use crate::cli::Runtime;
 use crate::transport::Transport;
 use crate::warning::Warning;
 
@@ -32,6 +33,10 @@ pub(crate) type OnStderr = Arc<dyn Fn(&str) + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct HostOptions {
     pub(crate) cli_path: Option<PathBuf>,
+    /// What runs it, if it is a script.
+    pub(crate) runtime: Runtime,
+    /// Whom it runs as; who this is, if nobody is named.
+    pub(crate) user: Option<OsUser>,
     pub(crate) transport: Option<Arc<dyn Transport>>,
     pub(crate) print_mode: bool,
     pub(crate) permissive_version_check: bool,
@@ -69,6 +74,8 @@ impl Default for HostOptions {
     fn default() -> Self {
         Self {
             cli_path: None,
+            runtime: Runtime::default(),
+            user: None,
             transport: None,
             print_mode: false,
             permissive_version_check: false,
@@ -100,6 +107,25 @@ impl Options {
     /// Default: `CLAUDE_CLI_PATH`, then `claude` on `PATH`, then where installers put it.
     pub fn cli_path(self, path: impl Into<PathBuf>) -> Self {
         self.change_host(|host| host.cli_path = Some(path.into()))
+    }
+
+    /// What runs the CLI where [`cli_path`](Self::cli_path) names a script (`.js`, `.mjs`, `.ts`,
+    /// `.tsx`, `.jsx`): a path, or a name on `PATH` such as `bun`. Default: `node`.
+    pub fn executable(self, program: impl Into<PathBuf>) -> Self {
+        self.change_host(|host| host.runtime.executable = Some(program.into()))
+    }
+
+    /// What that program is told before the script. Default: nothing.
+    pub fn executable_args(self, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.change_host(|host| host.runtime.arguments = strings(arguments))
+    }
+
+    /// Whom the CLI runs as: a name, or [`OsUser::Ids`]. This process must be allowed to become
+    /// that user. Its own variables stay: `HOME` is for [`env`](Self::env) to set. Default: who
+    /// this process runs as.
+    #[cfg(unix)]
+    pub fn user(self, user: impl Into<OsUser>) -> Self {
+        self.change_host(|host| host.user = Some(user.into()))
     }
 
     /// How the CLI is reached. No executable is looked for then and no version checked. Default: a
@@ -219,6 +245,8 @@ impl fmt::Debug for HostOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HostOptions")
             .field("cli_path", &self.cli_path)
+            .field("runtime", &self.runtime)
+            .field("user", &self.user)
             .field("transport", &self.transport.is_some())
             .field("print_mode", &self.print_mode)
             .field("permissive_version_check", &self.permissive_version_check)

@@ -6,11 +6,14 @@
 mod callbacks;
 mod conversation;
 mod environment;
+mod extensions;
 mod host;
 mod model;
 mod prepare;
 mod servers;
+mod settings_file;
 mod tools;
+mod user;
 
 use std::fmt;
 
@@ -18,6 +21,7 @@ use claude_wire::launch::Settings;
 
 pub use conversation::Conversation;
 pub use host::Background;
+pub use user::OsUser;
 
 pub(crate) use callbacks::extra_disallowed_tools;
 pub(crate) use host::{HostOptions, OnStderr, OnWarning};
@@ -99,8 +103,11 @@ mod tests {
     use std::time::Duration;
 
     use claude_wire::Json;
-    use claude_wire::control::PermissionMode;
-    use claude_wire::launch::{EnvironmentPolicy, SettingsSource, SystemPrompt, ToolSet};
+    use claude_wire::control::{AgentDefinition, PermissionMode};
+    use claude_wire::launch::{
+        CliSettings, Effort, EnvironmentPolicy, PermissionPrompts, Plugin, PluginDelivery,
+        PreviewFormat, Sandbox, SettingsSource, Skills, SystemPrompt, Thinking, ToolSet,
+    };
 
     use super::*;
 
@@ -177,10 +184,77 @@ mod tests {
     }
 
     #[test]
+    fn every_setter_about_thinking_and_prompts_sets_its_field() {
+        let new = Options::new;
+        check(new().task_budget(9), |s| s.task_budget = Some(9));
+        check(new().thinking(Thinking::adaptive()), |s| s.thinking = Some(Thinking::adaptive()));
+        check(new().max_thinking_tokens(0), |s| s.max_thinking_tokens = Some(0));
+        check(new().effort("max"), |s| s.effort = Some(Effort::Max));
+        check(new().exclude_dynamic_sections(true), |s| s.exclude_dynamic_sections = Some(true));
+        check(new().system_prompt_snapshot(false), |s| s.system_prompt_snapshot = Some(false));
+        check(new().plan_mode_instructions("p"), |s| {
+            s.plan_mode_instructions = Some("p".into());
+        });
+        check(new().verbatim_prompts(true), |s| s.verbatim_prompts = true);
+        check(new().prompt_suggestions(true), |s| s.prompt_suggestions = Some(true));
+        check(new().resume_drops_turn("u"), |s| s.resume_drops_turn = Some("u".into()));
+        check(new().title("t"), |s| s.title = Some("t".into()));
+        check(new().persist_session(false), |s| s.persist_session = Some(false));
+    }
+
+    #[test]
+    fn every_setter_of_what_is_added_to_the_cli_sets_its_field() {
+        let new = Options::new;
+        let agent = || AgentDefinition::new("d", "p");
+        check(new().agent("a"), |s| s.agent = Some("a".into()));
+        check(new().define_agent("x", agent()).agents([("a", agent())]), |s| {
+            s.agents.set("a", agent());
+        });
+        check(new().agents([("a", agent())]).define_agent("b", agent()), |s| {
+            s.agents = [("a", agent()), ("b", agent())].into_iter().collect();
+        });
+        check(new().forward_subagent_text(true), |s| s.forward_subagent_text = Some(true));
+        check(new().agent_progress_summaries(true), |s| s.agent_progress_summaries = Some(true));
+        check(new().per_task_stop_affordance(true), |s| s.per_task_stop_affordance = Some(true));
+        check(new().skills(Skills::All), |s| s.skills = Some(Skills::All));
+        check(new().skills(["k"]), |s| s.skills = Some(Skills::Only(vec!["k".into()])));
+        check(new().plugin("/p").plugins([Plugin::new("/q").without_mcp()]), |s| {
+            s.plugins = vec![Plugin::new("/p"), Plugin::new("/q").without_mcp()];
+        });
+        check(new().plugin_delivery(PluginDelivery::Handshake), |s| {
+            s.plugin_delivery = PluginDelivery::Handshake;
+        });
+        check(new().tool_aliases([("Run", "Bash")]), |s| {
+            s.tool_aliases = [("Run".into(), "Bash".into())].into();
+        });
+        check(new().question_preview("html"), |s| s.question_preview = Some(PreviewFormat::Html));
+        check(new().permission_prompts("none"), |s| {
+            s.permission_prompts = Some(PermissionPrompts::Nobody);
+        });
+    }
+
+    #[test]
+    fn every_setter_about_settings_and_logs_sets_its_field() {
+        let new = Options::new;
+        check(new().project_config_root("/r"), |s| s.project_config_root = Some("/r".into()));
+        check(new().settings(CliSettings::default()), |s| s.settings = Some(object().into()));
+        check(new().sandbox(Sandbox::default()), |s| s.sandbox = Some(Sandbox::default().into()));
+        check(new().managed_settings(CliSettings::default()), |s| {
+            s.managed_settings = Some(object().into());
+        });
+        check(new().client_app("c"), |s| s.client_app = Some("c".into()));
+        check(new().include_hook_events(true), |s| s.include_hook_events = true);
+        check(new().debug(true), |s| s.debug = true);
+        check(new().debug_file("f"), |s| s.debug_file = Some("f".into()));
+    }
+
+    #[test]
     fn every_setter_of_what_stays_here_sets_its_field() {
         let second = Duration::from_secs(1);
         let options = Options::new()
             .cli_path("c")
+            .executable("bun")
+            .executable_args(["--smol"])
             .print_mode(true)
             .permissive_version_check(true)
             .skip_version_check(true)
@@ -201,6 +275,8 @@ mod tests {
             .backlog_limits(3, 4);
         let host = &options.host;
         assert_eq!(host.cli_path, Some(PathBuf::from("c")));
+        assert_eq!(host.runtime.executable, Some(PathBuf::from("bun")));
+        assert_eq!(host.runtime.arguments, ["--smol"]);
         assert!(host.print_mode && host.permissive_version_check && host.skip_version_check);
         assert_eq!((host.max_line_bytes, host.max_unwritten_bytes), (1, 2));
         assert_eq!((host.operations, host.callback_places), ((5, 6), (7, 8)));
@@ -213,6 +289,15 @@ mod tests {
         assert!(host.on_warning.is_some() && host.on_stderr.is_some());
         // Taken back.
         assert_eq!(options.idle_timeout(None).host.idle_timeout, None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_user_is_a_name_or_two_numbers() {
+        let named = Options::new().user("somebody");
+        assert_eq!(named.host.user, Some(OsUser::Name("somebody".to_owned())));
+        let ids = OsUser::Ids { user: 1, group: 2 };
+        assert_eq!(Options::new().user(ids.clone()).host.user, Some(ids));
     }
 
     #[test]

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use claude_wire::content::Content;
 use claude_wire::control::{Initialize, PermissionMode};
-use claude_wire::launch::{self, CommandLine, Form, Limits, Problem, command_line};
+use claude_wire::launch::{
+    self, CommandLine, Form, Limits, PermissionPrompts, Problem, command_line,
+};
 
+use super::settings_file::by_value_beside_a_sandbox;
 use super::{HostOptions, Options, extra_disallowed_tools};
 use crate::error::{Error, ErrorKind, Result};
 use crate::prompt::Prompt;
@@ -57,6 +60,7 @@ fn prepare_in(
     problems.extend(options.host.callbacks.servers.problems(&options.settings));
     let form = form(options, prompt, surroundings.limits, &mut problems);
     let mut settings = options.settings.clone();
+    by_value_beside_a_sandbox(&mut settings, &mut problems);
     settings.disallowed_tools.extend(extra_disallowed_tools(&options.host.callbacks));
     let command = match command_line(&settings, &form, &options.host.needs) {
         // A prompt that was found too long already is not told of twice.
@@ -68,8 +72,7 @@ fn prepare_in(
         problems.extend(more);
         invalid(problems)
     })?;
-    let beaten = options.host.transport.is_some() && options.host.cli_path.is_some();
-    let beaten = beaten.then_some(("cli_path", "transport"));
+    let beaten = beaten_by_transport(&options.host);
     let mut warnings: Vec<Warning> =
         command.ignored.iter().copied().chain(beaten).map(ignored).collect();
     warnings.extend(shadowed(options));
@@ -91,12 +94,24 @@ fn prepare_in(
     Ok(Prepared {
         initialize: (form == Form::Session)
             .then(|| Box::new(launch::initialize(&options.settings))),
-        secrets: launch::secrets(&options.settings),
+        secrets: launch::secrets(&settings),
         command,
         warnings,
         initialize_timeout,
         background_ceiling: (!background_ceiling.is_zero()).then_some(background_ceiling),
     })
+}
+
+/// What a transport of the host's own does not ask for.
+fn beaten_by_transport(host: &HostOptions) -> Vec<(&'static str, &'static str)> {
+    if host.transport.is_none() {
+        return Vec::new();
+    }
+    let runtime = host.runtime.executable.is_some() || !host.runtime.arguments.is_empty();
+    [("cli_path", host.cli_path.is_some()), ("executable", runtime), ("user", host.user.is_some())]
+        .into_iter()
+        .filter_map(|(option, given)| given.then_some((option, "transport")))
+        .collect()
 }
 
 /// Limits with which nothing could work.
@@ -241,6 +256,10 @@ fn shadowed(options: &Options) -> Vec<Warning> {
     if settings.permission_mode == Some(PermissionMode::BypassPermissions) {
         let message = "`permission_mode` lets everything run, so `can_use_tool` is never asked";
         warnings.push(warning("permission_mode", message.to_owned()));
+    }
+    if settings.permission_prompts == Some(PermissionPrompts::Nobody) {
+        let message = "with `permission_prompts` nobody is asked, `can_use_tool` neither";
+        warnings.push(warning("permission_prompts", message.to_owned()));
     }
     let bare: Vec<&str> = settings
         .allowed_tools
@@ -398,9 +417,10 @@ mod tests {
         assert_eq!(told(&prepared), [(WarningCode::OptionIgnored, expected)]);
         let memory =
             crate::transport::InMemory::new(|_| async { Err(std::io::Error::other("none")) });
-        let prepared = good(&Options::new().cli_path("claude").transport(memory));
-        let expected = vec!["cli_path", "transport"];
-        assert_eq!(told(&prepared), [(WarningCode::OptionIgnored, expected)]);
+        let prepared = good(&Options::new().cli_path("claude").executable("bun").transport(memory));
+        let expected = ["cli_path", "executable"]
+            .map(|option| (WarningCode::OptionIgnored, vec![option, "transport"]));
+        assert_eq!(told(&prepared), expected);
         assert!(told(&good(&Options::new().model("m"))).is_empty());
     }
 
@@ -423,6 +443,7 @@ mod tests {
         check(bypass(), true, &["permission_mode"]);
         check(bypass(), false, &[]);
         check(Options::new().permission_mode(PermissionMode::Plan), true, &[]);
+        check(Options::new().permission_prompts("none"), true, &["permission_prompts"]);
         check(Options::new().allowed_tools(["Bash(git log:*)"]), true, &[]);
         check(Options::new().allowed_tools(["Bash(git log:*)", "Read"]), true, &["allowed_tools"]);
         check(Options::new().allowed_tools(["Bash(*)"]), true, &["allowed_tools"]);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use claude_wire::Json;
 use claude_wire::control::PermissionMode;
-use claude_wire::launch::ToolSet;
+use claude_wire::launch::{PermissionPrompts, PreviewFormat, ToolSet};
 
 use super::{Options, strings};
 
@@ -29,6 +29,22 @@ impl Options {
     /// the user's settings.
     pub fn disallowed_tools(self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.change_settings(|settings| settings.disallowed_tools = strings(tools))
+    }
+
+    /// Other names under which the model may call tools, each with the tool that is meant. An alias
+    /// of an alias is not followed. Travel in the handshake. Not in print mode. Default: none.
+    pub fn tool_aliases(
+        self,
+        aliases: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
+    ) -> Self {
+        let aliases = aliases.into_iter().map(|(name, tool)| (name.into(), tool.into()));
+        self.change_settings(|settings| settings.tool_aliases = aliases.collect())
+    }
+
+    /// In what format the model shows previews with the questions that it asks the user (an
+    /// environment variable for the CLI). Default: no previews.
+    pub fn question_preview(self, format: impl Into<PreviewFormat>) -> Self {
+        self.change_settings(|settings| settings.question_preview = Some(format.into()))
     }
 
     /// Adds an external MCP server (`--mcp-config`): a [`StdioServer`](crate::mcp::StdioServer), a
@@ -86,6 +102,13 @@ impl Options {
     /// so what is not allowed is denied.
     pub fn permission_prompt_tool(self, tool: impl Into<String>) -> Self {
         self.change_settings(|settings| settings.permission_prompt_tool = Some(tool.into()))
+    }
+
+    /// Who is asked about tools that nothing else decides about. With
+    /// [`PermissionPrompts::Nobody`] they do not run, and a permission callback is never asked
+    /// (`--permission-prompts`). Default: the host.
+    pub fn permission_prompts(self, who: impl Into<PermissionPrompts>) -> Self {
+        self.change_settings(|settings| settings.permission_prompts = Some(who.into()))
     }
 
     /// Whether files are kept so that they can be put back to where they were at a message

@@ -221,6 +221,10 @@ fn command(spec: &Spec) -> Command {
         // A group of its own: a Ctrl-C on the host's terminal is the host's business, and a signal
         // to the group reaches what the CLI started in it.
         command.process_group(0);
+        if let Some(ids) = spec.user {
+            // A process that may do so also lets go of the other groups of this one.
+            command.gid(ids.group).uid(ids.user);
+        }
     }
     #[cfg(target_os = "linux")]
     if spec.die_with_parent {

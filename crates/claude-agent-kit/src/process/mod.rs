@@ -28,13 +28,22 @@ use keeper::Keeper;
 #[derive(Clone)]
 pub(crate) struct Spec {
     pub(crate) program: PathBuf,
-    pub(crate) arguments: Vec<String>,
+    pub(crate) arguments: Vec<OsString>,
     /// The whole environment; nothing is inherited beside it.
     pub(crate) environment: BTreeMap<OsString, OsString>,
     /// The working directory; the host's own if there is none.
     pub(crate) directory: Option<PathBuf>,
+    /// Whom it runs as; who this is, if nobody is named.
+    pub(crate) user: Option<UserIds>,
     /// Whether the kernel ends the process when the host dies.
     pub(crate) die_with_parent: bool,
+}
+
+/// A user of the system and its group, by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UserIds {
+    pub(crate) user: u32,
+    pub(crate) group: u32,
 }
 
 /// How a process is ended that does not end by itself.

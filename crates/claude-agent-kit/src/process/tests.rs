@@ -19,7 +19,8 @@ const AT_ONCE: Patience =
 fn shell(script: &str) -> Spec {
     Spec {
         program: "/bin/sh".into(),
-        arguments: vec!["-c".to_owned(), script.to_owned()],
+        arguments: vec!["-c".into(), script.into()],
+        user: None,
         environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
         directory: None,
         die_with_parent: true,

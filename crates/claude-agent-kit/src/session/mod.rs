@@ -43,6 +43,7 @@ pub(crate) struct Shared {
     resumes: Resumes,
     /// The MCP servers that the options name.
     pub(crate) servers: Vec<String>,
+    verbatim_prompts: bool,
 }
 
 /// What a session was to go on with.
@@ -81,7 +82,8 @@ impl Session {
         let options = options.into();
         let handles = Box::pin(driver::start(&options, Task::Session)).await?;
         let (resumes, servers) = (Resumes::of(&options), mcp::servers_of(&options));
-        let shared = Arc::new(Shared { handles, resumes, servers });
+        let verbatim_prompts = options.settings.verbatim_prompts;
+        let shared = Arc::new(Shared { handles, resumes, servers, verbatim_prompts });
         shutdown::register(&shared);
         Ok(Self { shared, limit: options.host.operation_timeout })
     }
@@ -134,7 +136,7 @@ impl Session {
                 .remedy("say something"));
         }
         let id = prompt.id().cloned().unwrap_or_else(|| MessageId::from(crate::random::uuid()));
-        let line = prompt.line(&id, None)?;
+        let line = prompt.line(&id, None, self.shared.verbatim_prompts)?;
         let slot = TurnSlot::new(id.clone(), self.shared.handles.feed.subscribe_turn());
         // Made first, so that its reader is let go if the message cannot be sent.
         let turn = Turn::new(self.clone(), &slot);

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::future::Future;
 use std::io;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::ExitStatus;
 use std::task::{Context, Poll};
@@ -13,17 +12,18 @@ use std::time::Duration;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::{Child, Connecting, Connection, Exit, Launch, Running, Transport};
+use crate::cli::Program;
 use crate::process::{Patience, Process, Spec, Started};
 
 /// Starts an executable.
 #[derive(Clone, Debug)]
 pub(crate) struct Local {
-    program: PathBuf,
+    program: Program,
 }
 
 impl Local {
-    pub(crate) fn new(program: PathBuf) -> Self {
-        Self { program }
+    pub(crate) fn new(program: impl Into<Program>) -> Self {
+        Self { program: program.into() }
     }
 }
 
@@ -35,10 +35,13 @@ impl Local {
         arguments: Vec<String>,
         environment: BTreeMap<OsString, OsString>,
     ) -> io::Result<Connection> {
+        let before = self.program.arguments_before();
+        let arguments = before.chain(arguments.into_iter().map(OsString::from)).collect();
         let spec = Spec {
-            program: self.program.clone(),
+            program: self.program.executable().to_owned(),
             arguments,
             environment,
+            user: launch.user,
             directory: launch.directory,
             die_with_parent: launch.die_with_parent,
         };

@@ -22,7 +22,7 @@ pub use wrapped::Wrapped;
 
 pub(crate) use local::{Local, LocalChild};
 
-use crate::process::{Patience, Process};
+use crate::process::{Patience, Process, UserIds};
 
 /// A future that a [`Transport`] gives.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Connection>> + Send + 'a>>;
@@ -42,6 +42,8 @@ pub struct Launch {
     command: CommandLine,
     directory: Option<PathBuf>,
     die_with_parent: bool,
+    /// Whom it runs as; who this is, if nobody is named.
+    user: Option<UserIds>,
     patience: Patience,
 }
 
@@ -54,7 +56,12 @@ impl Launch {
     ) -> Self {
         // No name is no directory.
         let directory = directory.filter(|path| !path.as_os_str().is_empty());
-        Self { command, directory, die_with_parent, patience }
+        Self { command, directory, die_with_parent, user: None, patience }
+    }
+
+    pub(crate) fn run_by(mut self, user: UserIds) -> Self {
+        self.user = Some(user);
+        self
     }
 
     /// The arguments, without the program.

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::AgentDefinition;
+use crate::control::PermissionMode;
 use crate::id::CallbackId;
 use crate::json::{Extra, Json, List, Nullable, Number};
+use crate::message::SessionState;
 
 wire_struct! {
     /// The handshake: what the host registers and asks for.
@@ -12,7 +15,7 @@ wire_struct! {
         /// Hook callbacks by event.
         hooks: Option<BTreeMap<String, Vec<HookMatcher>>>,
         /// Subagents by name.
-        agents: Option<Json>,
+        agents: Option<BTreeMap<String, AgentDefinition>>,
         /// The servers inside the host.
         sdk_mcp_servers: List<String> as "sdkMcpServers",
         /// Their settings.
@@ -25,14 +28,14 @@ wire_struct! {
         system_prompt: List<String> as "systemPrompt",
         /// What is added to the system prompt.
         append_system_prompt: Option<String> as "appendSystemPrompt",
-        /// A system prompt kept from before.
-        system_prompt_snapshot: Option<Json> as "systemPromptSnapshot",
+        /// Whether the system prompt is recorded once and sent as it was from then on.
+        system_prompt_snapshot: Option<bool> as "systemPromptSnapshot",
         /// Whether the changing parts of the system prompt are left out.
         exclude_dynamic_sections: Option<bool> as "excludeDynamicSections",
         /// What the model is told in plan mode.
         plan_mode_instructions: Option<String> as "planModeInstructions",
         /// Other names for tools.
-        tool_aliases: Option<Json> as "toolAliases",
+        tool_aliases: Option<BTreeMap<String, String>> as "toolAliases",
         /// The session's title.
         title: Option<String>,
         /// The skills.
@@ -48,7 +51,7 @@ wire_struct! {
         /// Whether an interrupt spares background tasks.
         per_task_stop_affordance: Option<bool> as "perTaskStopAffordance",
         /// The plugins.
-        plugins: Option<Json>,
+        plugins: List<Json>,
     }
 }
 
@@ -113,6 +116,12 @@ wire_struct! {
         claude_code_version: Option<String>,
         /// The CLI's process.
         pid: Option<Number>,
+        /// What this CLI can do beyond older ones, as far as it says so at the start.
+        capabilities: List<String>,
+        /// The permission mode.
+        current_permission_mode: Option<PermissionMode>,
+        /// What the session is doing.
+        session_state: Option<SessionState>,
         /// Whether the hooks were taken.
         hooks_applied: Option<bool>,
         /// Whether `onFailure` is known.
@@ -180,6 +189,8 @@ wire_struct! {
         supports_fast_mode: Option<bool> as "supportsFastMode",
         /// Whether it can decide about permissions.
         supports_auto_mode: Option<bool> as "supportsAutoMode",
+        /// Whether it can be kept from thinking.
+        supports_thinking_off: Option<bool> as "supportsThinkingOff",
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
+use super::extensions::{PluginDelivery, Skills};
+use super::sandbox::settings_with_sandbox;
 use super::settings::{Secret, Settings, SettingsSource, SystemPrompt, ToolSet};
+use super::thinking::Mode;
 use super::{Form, Needs};
 use crate::json::{Extra, Json};
 
@@ -47,11 +50,26 @@ fn prompts(argv: &mut Argv, settings: &Settings, form: &Form) {
         let append = settings.append_system_prompt.as_ref();
         argv.option("--append-system-prompt", append.map(Secret::expose));
         argv.option("--json-schema", settings.output_schema.as_ref().map(Json::as_str));
+        printed(argv, settings);
     }
     if let Some(SystemPrompt::File(path)) = &settings.system_prompt {
         argv.path("--system-prompt-file", path);
     }
     argv.flag("--include-partial-messages", settings.include_partial_messages);
+    argv.flag("--include-hook-events", settings.include_hook_events);
+}
+
+/// What has a flag beside its place in the handshake.
+fn printed(argv: &mut Argv, settings: &Settings) {
+    let yes = |choice: Option<bool>| choice == Some(true);
+    let excludes = yes(settings.exclude_dynamic_sections);
+    argv.flag("--exclude-dynamic-system-prompt-sections", excludes);
+    let on_or_off = |on| if on { "on" } else { "off" };
+    argv.option("--system-prompt-snapshot", settings.system_prompt_snapshot.map(on_or_off));
+    argv.option("--agents", settings.agents.json().as_ref().map(Json::as_str));
+    argv.flag("--forward-subagent-text", yes(settings.forward_subagent_text));
+    let suggestions = settings.prompt_suggestions.map(|suggest| suggest.to_string());
+    argv.option("--prompt-suggestions", suggestions.as_deref());
 }
 
 fn tools(argv: &mut Argv, settings: &Settings) {
@@ -60,7 +78,9 @@ fn tools(argv: &mut Argv, settings: &Settings) {
         Some(ToolSet::Only(names)) => argv.value("--tools", &names.join(",")),
         None => {}
     }
-    argv.list("--allowedTools", &settings.allowed_tools);
+    let skills = settings.skills.iter().flat_map(Skills::rules);
+    let allowed: Vec<String> = settings.allowed_tools.iter().cloned().chain(skills).collect();
+    argv.list("--allowedTools", &allowed);
     argv.list("--disallowedTools", &settings.disallowed_tools);
 }
 
@@ -71,6 +91,8 @@ fn permissions(argv: &mut Argv, settings: &Settings, needs: &Needs) {
         argv.value("--permission-prompt-tool", "stdio");
     }
     argv.option("--permission-prompt-tool", settings.permission_prompt_tool.as_deref());
+    let prompts = settings.permission_prompts.as_ref();
+    argv.option("--permission-prompts", prompts.map(AsRef::as_ref));
 }
 
 fn model(argv: &mut Argv, settings: &Settings) {
@@ -79,7 +101,27 @@ fn model(argv: &mut Argv, settings: &Settings) {
     argv.option("--max-turns", settings.max_turns.map(|turns| turns.to_string()).as_deref());
     let budget = settings.max_budget_usd.map(|dollars| dollars.to_string());
     argv.option("--max-budget-usd", budget.as_deref());
+    let tokens = settings.task_budget.map(|tokens| tokens.to_string());
+    argv.option("--task-budget", tokens.as_deref());
+    thinking(argv, settings);
+    argv.option("--effort", settings.effort.as_ref().map(AsRef::as_ref));
     argv.list("--betas", &settings.betas);
+    argv.option("--agent", settings.agent.as_deref());
+}
+
+fn thinking(argv: &mut Argv, settings: &Settings) {
+    let most = settings.max_thinking_tokens.map(|tokens| match tokens {
+        0 => Mode::Disabled,
+        tokens => Mode::Budget(tokens),
+    });
+    match settings.thinking.as_ref().map(|thinking| thinking.mode).or(most) {
+        Some(Mode::Adaptive) => argv.value("--thinking", "adaptive"),
+        Some(Mode::Disabled) => argv.value("--thinking", "disabled"),
+        Some(Mode::Budget(tokens)) => argv.value("--max-thinking-tokens", &tokens.to_string()),
+        None => {}
+    }
+    let display = settings.thinking.as_ref().and_then(|thinking| thinking.display.as_ref());
+    argv.option("--thinking-display", display.map(AsRef::as_ref));
 }
 
 fn session(argv: &mut Argv, settings: &Settings) {
@@ -88,19 +130,27 @@ fn session(argv: &mut Argv, settings: &Settings) {
         None => argv.flag("--continue", settings.continue_latest),
     }
     argv.option("--resume-session-at", settings.resume_at.as_ref().map(AsRef::as_ref));
+    let dropped = settings.resume_drops_turn.as_ref();
+    argv.option("--resume-drops-turn", dropped.map(AsRef::as_ref));
     argv.flag("--fork-session", settings.fork_session);
     argv.option("--session-id", settings.session_id.as_ref().map(AsRef::as_ref));
+    argv.flag("--no-session-persistence", settings.persist_session == Some(false));
 }
 
 fn surroundings(argv: &mut Argv, settings: &Settings, needs: &Needs) {
     for directory in &settings.add_dirs {
         argv.path("--add-dir", directory);
     }
-    match &settings.settings {
+    if let Some(root) = &settings.project_config_root {
+        argv.path("--project-config-root", root);
+    }
+    match settings_with_sandbox(settings) {
         Some(SettingsSource::Value(value)) => argv.value("--settings", value.as_str()),
-        Some(SettingsSource::File(path)) => argv.path("--settings", path),
+        Some(SettingsSource::File(path)) => argv.path("--settings", &path),
         None => {}
     }
+    let managed = settings.managed_settings.as_ref();
+    argv.option("--managed-settings", managed.map(|settings| settings.as_json().as_str()));
     if let Some(sources) = &settings.setting_sources {
         argv.value("--setting-sources", &sources.join(","));
     }
@@ -111,6 +161,26 @@ fn surroundings(argv: &mut Argv, settings: &Settings, needs: &Needs) {
         argv.value("--mcp-config", servers.as_str());
     }
     argv.flag("--strict-mcp-config", settings.strict_mcp_config);
+    plugins(argv, settings);
+    match &settings.debug_file {
+        Some(file) => argv.path("--debug-file", file),
+        None => argv.flag("--debug", settings.debug),
+    }
+}
+
+fn plugins(argv: &mut Argv, settings: &Settings) {
+    match settings.plugin_delivery {
+        PluginDelivery::Handshake => {
+            argv.flag("--await-initialize", !settings.plugins.is_empty());
+        }
+        PluginDelivery::Arguments => {
+            for plugin in &settings.plugins {
+                let without = plugin.skip_mcp_discovery;
+                let flag = if without { "--plugin-dir-no-mcp" } else { "--plugin-dir" };
+                argv.path(flag, &plugin.path);
+            }
+        }
+    }
 }
 
 /// The servers that are given by value, those inside the host among them.

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use super::settings::{Settings, SettingsSource, SystemPrompt};
-use super::{Form, Needs};
+use super::extensions::Skills;
+use super::settings::{SYSTEM_PROMPT_BOUNDARY, Settings, SettingsSource, SystemPrompt};
+use super::thinking::Mode;
+use super::{Form, Needs, contradictions, print_mode};
 use crate::json::Json;
 
 /// Something that is wrong with the settings.
@@ -77,46 +79,14 @@ impl std::error::Error for Problems {}
 
 pub(super) fn check(settings: &Settings, form: &Form, needs: &Needs) -> Result<(), Problems> {
     let mut found = Found::default();
-    contradictions(&mut found, settings, needs);
+    contradictions::check(&mut found, settings, needs);
     values(&mut found, settings);
+    extensions(&mut found, settings);
     objects(&mut found, settings);
     if let Form::Print { prompt } = form {
-        print_mode(&mut found, settings, needs);
-        in_arguments(&mut found, settings, prompt);
+        print_mode::check(&mut found, settings, needs, prompt);
     }
     if found.0.is_empty() { Ok(()) } else { Err(Problems(found.0)) }
-}
-
-/// Settings that another one beats.
-pub(super) fn ignored(settings: &Settings) -> Vec<(&'static str, &'static str)> {
-    let beaten = settings.resume.is_some() && settings.continue_latest;
-    beaten.then_some(("continue_latest", "resume")).into_iter().collect()
-}
-
-fn contradictions(found: &mut Found, settings: &Settings, needs: &Needs) {
-    let resumes = settings.resume.is_some() || settings.continue_latest;
-    if needs.permission_callback && settings.permission_prompt_tool.is_some() {
-        found.add(
-            &["can_use_tool", "permission_prompt_tool"],
-            "only one of them can answer permission requests; leave one out",
-        );
-    }
-    if settings.fork_session && !resumes {
-        found
-            .add(&["fork_session"], "there is nothing to fork; give `resume` or `continue_latest`");
-    }
-    if settings.session_id.is_some() && resumes && !settings.fork_session {
-        found.add(
-            &["session_id", "resume"],
-            "a session that goes on keeps its id; fork it, or leave `session_id` out",
-        );
-    }
-    if settings.resume_at.is_some() && settings.resume.is_none() {
-        found.add(&["resume_at"], "a message belongs to a session; give `resume` too");
-    }
-    if settings.model.is_some() && settings.model == settings.fallback_model {
-        found.add(&["model", "fallback_model"], "falling back to the same model changes nothing");
-    }
 }
 
 fn values(found: &mut Found, settings: &Settings) {
@@ -124,6 +94,8 @@ fn values(found: &mut Found, settings: &Settings) {
         ("model", &settings.model),
         ("fallback_model", &settings.fallback_model),
         ("permission_prompt_tool", &settings.permission_prompt_tool),
+        ("agent", &settings.agent),
+        ("client_app", &settings.client_app),
     ] {
         if let Some(value) = value {
             found.text(name, value);
@@ -135,6 +107,25 @@ fn values(found: &mut Found, settings: &Settings) {
     if settings.max_turns == Some(0) {
         found.add(&["max_turns"], "at least one turn is needed");
     }
+    if settings.task_budget == Some(0) {
+        found.add(&["task_budget"], "at least one token is needed");
+    }
+    thinking(found, settings);
+    pairs(found, settings);
+    lists(found, settings);
+}
+
+fn thinking(found: &mut Found, settings: &Settings) {
+    let Some(thinking) = &settings.thinking else { return };
+    if thinking.mode == Mode::Budget(0) {
+        found.add(&["thinking"], "a budget of no tokens is none; say `Thinking::disabled`");
+    }
+    if thinking.mode == Mode::Disabled && thinking.display.is_some() {
+        found.add(&["thinking"], "there is nothing to display where thinking is disabled");
+    }
+}
+
+fn pairs(found: &mut Found, settings: &Settings) {
     for (name, value) in &settings.env {
         if name.is_empty() || name.contains(['=', '\0']) {
             let shown = name.split(['=', '\0']).next().unwrap_or_default();
@@ -154,7 +145,59 @@ fn values(found: &mut Found, settings: &Settings) {
             found.add(&["extra_args"], format!("the value of {shown} holds a NUL character"));
         }
     }
-    lists(found, settings);
+}
+
+fn extensions(found: &mut Found, settings: &Settings) {
+    for (name, agent) in settings.agents.iter() {
+        if name.trim().is_empty() {
+            found.add(&["agents"], "an agent has no name");
+        }
+        for (what, text) in [("description", &agent.description), ("prompt", &agent.prompt)] {
+            if text.trim().is_empty() {
+                found.add(&["agents"], format!("the agent {name:?} has no {what}"));
+            }
+        }
+    }
+    if let Some(Skills::Only(names)) = &settings.skills {
+        for name in names {
+            if let Some(why) = not_a_skill(name) {
+                found.add(&["skills"], format!("{name:?} is no name of a skill: {why}"));
+            }
+        }
+    }
+    for plugin in &settings.plugins {
+        if plugin.path.as_os_str().is_empty() {
+            found.add(&["plugins"], "a plugin has no directory");
+        }
+    }
+    for (name, tool) in &settings.tool_aliases {
+        if name.trim().is_empty() || tool.trim().is_empty() {
+            found.add(&["tool_aliases"], "a name is empty");
+        }
+    }
+    if let Some(SystemPrompt::Parts(parts)) = &settings.system_prompt {
+        let boundaries = parts.iter().filter(|part| *part == SYSTEM_PROMPT_BOUNDARY).count();
+        if boundaries > 1 {
+            found.add(&["system_prompt"], format!("it has {boundaries} boundaries, not one"));
+        }
+    }
+}
+
+/// Why this cannot name a skill: it becomes part of a rule, in which these mean something else.
+fn not_a_skill(name: &str) -> Option<&'static str> {
+    if name.is_empty() || name.trim() != name {
+        Some("it is empty, or begins or ends with a blank")
+    } else if name.contains(['(', ')', ',']) || name.contains(char::is_control) {
+        Some("it holds a parenthesis, a comma or a control character")
+    } else if name == "*" || name.ends_with(":*") || name.ends_with(" *") {
+        Some("it is a pattern; `Skills::All` allows all of them")
+    } else if name.starts_with('/') {
+        Some("it begins with a slash; leave that out")
+    } else if name.contains(r"\\") || name.ends_with('\\') {
+        Some("it holds a backslash that would escape something")
+    } else {
+        None
+    }
 }
 
 fn lists(found: &mut Found, settings: &Settings) {
@@ -169,17 +212,6 @@ fn lists(found: &mut Found, settings: &Settings) {
                 found.add(&[name], "an entry is empty");
             }
         }
-    }
-}
-
-/// What stands on the command line in print mode and in the handshake otherwise.
-fn in_arguments(found: &mut Found, settings: &Settings, prompt: &str) {
-    found.text("prompt", prompt);
-    if let Some(SystemPrompt::Text(text)) = &settings.system_prompt {
-        found.text("system_prompt", text);
-    }
-    if let Some(text) = &settings.append_system_prompt {
-        found.text("append_system_prompt", text.expose());
     }
 }
 
@@ -200,38 +232,20 @@ fn objects(found: &mut Found, settings: &Settings) {
     {
         found.add(&["settings"], format!("the value {NONE}"));
     }
-}
-
-/// What only the control protocol can carry.
-fn print_mode(found: &mut Found, settings: &Settings, needs: &Needs) {
-    if needs.permission_callback {
-        found.add(&["print_mode", "can_use_tool"], ONE_WAY);
-    }
-    if needs.hooks {
-        found.add(&["print_mode", "hooks"], ONE_WAY);
-    }
-    if needs.user_callback {
-        found.add(&["print_mode", "on_elicitation or on_user_dialog"], ONE_WAY);
-    }
-    if !needs.servers.is_empty() {
-        found.add(&["print_mode", "in-process servers"], ONE_WAY);
-    }
-    if settings.file_checkpointing {
-        found.add(&["print_mode", "file_checkpointing"], ONE_WAY);
+    if settings.managed_settings.as_ref().is_some_and(|managed| !object(managed.as_json())) {
+        found.add(&["managed_settings"], format!("the value {NONE}"));
     }
 }
-
-const ONE_WAY: &str = "print mode is one-way, the CLI cannot ask the host; leave one out";
 
 #[derive(Default)]
-struct Found(Vec<Problem>);
+pub(super) struct Found(Vec<Problem>);
 
 impl Found {
-    fn add(&mut self, options: &[&'static str], reason: impl Into<String>) {
+    pub(super) fn add(&mut self, options: &[&'static str], reason: impl Into<String>) {
         self.0.push(Problem::new(options, reason));
     }
 
-    fn text(&mut self, option: &'static str, value: &str) {
+    pub(super) fn text(&mut self, option: &'static str, value: &str) {
         if value.contains('\0') {
             self.add(&[option], "the value holds a NUL character, which no argument can");
         }

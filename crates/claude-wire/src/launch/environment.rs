@@ -17,6 +17,7 @@ pub const NEVER_INHERITED: &[&str] = &[
     "CLAUDE_CODE_RESUME_INTERRUPTED_TURN",
     "CLAUDE_CODE_RESUME_REASON",
     "CLAUDE_EFFORT",
+    "CLAUDE_CODE_QUESTION_PREVIEW_FORMAT",
 ];
 
 /// What of the host's environment the CLI inherits. Variables given by the settings come on top.
@@ -60,6 +61,12 @@ pub(super) fn set(settings: &Settings) -> Vec<(String, Secret)> {
     unless_given("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1");
     if settings.file_checkpointing {
         unless_given("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true");
+    }
+    if let Some(format) = &settings.question_preview {
+        unless_given("CLAUDE_CODE_QUESTION_PREVIEW_FORMAT", format.as_str());
+    }
+    if let Some(app) = &settings.client_app {
+        unless_given("CLAUDE_AGENT_SDK_CLIENT_APP", app);
     }
     if let Some(cwd) = settings.cwd.as_ref().filter(|cwd| cwd.is_absolute()) {
         unless_given("PWD", &cwd.to_string_lossy());

@@ -1,20 +1,58 @@
 //! What the handshake carries of the settings.
 
+use super::extensions::{Plugin, PluginDelivery, Skills};
 use super::settings::{Secret, Settings, SystemPrompt};
 use crate::control::Initialize;
+use crate::json::{Json, List};
 
-/// The handshake of a session with these settings. Hooks, agents and whatever else lives in the
-/// host's process are for the host to add.
+/// The handshake of a session with these settings. Hooks and whatever else lives in the host's
+/// process are for the host to add.
 ///
 /// Prompts and schemas stand here and not on the command line: they can be large, and everybody on
 /// the machine can read the command line. A file with a system prompt is named there.
 pub fn initialize(settings: &Settings) -> Initialize {
-    let mut initialize = Initialize::default();
-    if let Some(SystemPrompt::Text(text)) = &settings.system_prompt {
-        initialize.system_prompt = vec![text.clone()].into();
+    let text = |secret: &Option<Secret>| secret.as_ref().map(|text| text.expose().to_owned());
+    let aliases = &settings.tool_aliases;
+    Initialize {
+        system_prompt: system_prompt(settings),
+        append_system_prompt: text(&settings.append_system_prompt),
+        exclude_dynamic_sections: settings.exclude_dynamic_sections,
+        system_prompt_snapshot: settings.system_prompt_snapshot,
+        plan_mode_instructions: text(&settings.plan_mode_instructions),
+        json_schema: settings.output_schema.clone(),
+        title: text(&settings.title),
+        agents: settings.agents.told(),
+        forward_subagent_text: settings.forward_subagent_text,
+        agent_progress_summaries: settings.agent_progress_summaries,
+        per_task_stop_affordance: settings.per_task_stop_affordance,
+        prompt_suggestions: settings.prompt_suggestions,
+        tool_aliases: (!aliases.is_empty()).then(|| aliases.clone()),
+        skills: skills(settings),
+        plugins: plugins(settings),
+        ..Initialize::default()
     }
-    let append = settings.append_system_prompt.as_ref();
-    initialize.append_system_prompt = append.map(|text| Secret::expose(text).to_owned());
-    initialize.json_schema.clone_from(&settings.output_schema);
-    initialize
+}
+
+fn system_prompt(settings: &Settings) -> List<String> {
+    match &settings.system_prompt {
+        Some(SystemPrompt::Text(text)) => vec![text.clone()].into(),
+        Some(SystemPrompt::Parts(parts)) => parts.clone().into(),
+        Some(SystemPrompt::File(_) | SystemPrompt::ClaudeCode) | None => List::absent(),
+    }
+}
+
+fn skills(settings: &Settings) -> List<String> {
+    match &settings.skills {
+        Some(Skills::Only(names)) => names.clone().into(),
+        Some(Skills::All) | None => List::absent(),
+    }
+}
+
+fn plugins(settings: &Settings) -> List<Json> {
+    match settings.plugin_delivery {
+        PluginDelivery::Handshake if !settings.plugins.is_empty() => {
+            settings.plugins.iter().map(Plugin::json).collect()
+        }
+        PluginDelivery::Handshake | PluginDelivery::Arguments => List::absent(),
+    }
 }

@@ -6,18 +6,36 @@
 
 mod argv;
 mod check;
+mod cli_settings;
+mod contradictions;
 mod environment;
+mod extensions;
 mod initialize;
 mod limits;
+mod merge;
+mod print_mode;
+mod sandbox;
 mod secrets;
 mod settings;
+mod thinking;
 
 pub use check::{Problem, Problems};
+pub use cli_settings::{CliSettings, PermissionSettings};
 pub use environment::{ENTRYPOINT, EnvironmentPolicy, NEVER_INHERITED};
+pub use extensions::{Agents, Plugin, PluginDelivery, Skills};
 pub use initialize::initialize;
 pub use limits::Limits;
+pub use merge::merge;
+pub use sandbox::{
+    CredentialMode, Sandbox, SandboxCredential, SandboxCredentials, SandboxFilesystem,
+    SandboxNetwork, SandboxRipgrep, SandboxTls,
+};
 pub use secrets::secrets;
-pub use settings::{McpServers, Secret, Settings, SettingsSource, SystemPrompt, ToolSet};
+pub use settings::{
+    ManagedSettings, McpServers, PermissionPrompts, PreviewFormat, SYSTEM_PROMPT_BOUNDARY, Secret,
+    Settings, SettingsSource, SystemPrompt, ToolSet,
+};
+pub use thinking::{Effort, Thinking, ThinkingDisplay};
 
 /// How the CLI is spoken to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,7 +112,7 @@ pub fn command_line(
         set: environment::set(settings),
         remove: environment::removed(settings),
         inherit: settings.environment.clone(),
-        ignored: check::ignored(settings),
+        ignored: contradictions::ignored(settings),
     };
     Ok(command)
 }

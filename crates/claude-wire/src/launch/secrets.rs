@@ -18,6 +18,12 @@ pub fn secrets(settings: &Settings) -> Vec<String> {
     if let Some(SettingsSource::Value(value)) = &settings.settings {
         read(value, &mut found);
     }
+    if let Some(managed) = &settings.managed_settings {
+        read(managed.as_json(), &mut found);
+    }
+    for server in settings.agents.iter().flat_map(|(_, agent)| agent.mcp_servers.iter()) {
+        read(server, &mut found);
+    }
     found
 }
 

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use crate::control::PermissionMode;
 use crate::id::{MessageId, SessionId};
 use crate::json::Json;
-use crate::launch::EnvironmentPolicy;
+use crate::launch::{
+    Agents, CliSettings, Effort, EnvironmentPolicy, Plugin, PluginDelivery, Sandbox, Skills,
+    Thinking,
+};
 
 /// A value that is never printed.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -44,16 +47,55 @@ pub struct Settings {
     pub max_turns: Option<u32>,
     /// The dollars that a run may cost.
     pub max_budget_usd: Option<f64>,
+    /// The tokens that the model is told it may use for its task.
+    pub task_budget: Option<u64>,
+    /// Whether the model thinks before it answers.
+    pub thinking: Option<Thinking>,
+    /// How many tokens it may think; zero is not at all. `thinking` beats it.
+    pub max_thinking_tokens: Option<u32>,
+    /// How much effort it makes.
+    pub effort: Option<Effort>,
     /// The system prompt.
     pub system_prompt: Option<SystemPrompt>,
     /// What is added to the system prompt. Not printed, like the prompt itself.
     pub append_system_prompt: Option<Secret>,
+    /// Whether what changes from machine to machine stands in the first message and not in the
+    /// CLI's own system prompt.
+    pub exclude_dynamic_sections: Option<bool>,
+    /// Whether the system prompt is recorded once and sent as it was from then on.
+    pub system_prompt_snapshot: Option<bool>,
+    /// What the model is told in plan mode.
+    pub plan_mode_instructions: Option<Secret>,
+    /// Whether the CLI takes nothing in a prompt for a command or a mention.
+    pub verbatim_prompts: bool,
+    /// Whether the CLI suggests the next prompt after each turn.
+    pub prompt_suggestions: Option<bool>,
+    /// The agent of the main conversation.
+    pub agent: Option<String>,
+    /// Agents that the model can give tasks to.
+    pub agents: Agents,
+    /// Whether what agents say and think is passed on.
+    pub forward_subagent_text: Option<bool>,
+    /// Whether it is summed up from time to time what agents do.
+    pub agent_progress_summaries: Option<bool>,
+    /// Whether an interrupt leaves background tasks alone.
+    pub per_task_stop_affordance: Option<bool>,
+    /// The skills that the model may use without asking.
+    pub skills: Option<Skills>,
+    /// Plugins.
+    pub plugins: Vec<Plugin>,
+    /// How the CLI is told of them.
+    pub plugin_delivery: PluginDelivery,
     /// Tools that run without being asked about.
     pub allowed_tools: Vec<String>,
     /// Tools that do not run.
     pub disallowed_tools: Vec<String>,
     /// The built-in tools that there are.
     pub tools: Option<ToolSet>,
+    /// Other names under which the model may call tools, and the tools.
+    pub tool_aliases: BTreeMap<String, String>,
+    /// In what format the model shows previews with its questions.
+    pub question_preview: Option<PreviewFormat>,
     /// External MCP servers by name, each in the shape of the CLI's configuration.
     pub mcp_servers: McpServers,
     /// Files with more of them.
@@ -66,18 +108,28 @@ pub struct Settings {
     pub allow_dangerously_skip_permissions: bool,
     /// The MCP tool that answers permission requests.
     pub permission_prompt_tool: Option<String>,
+    /// Who is asked about tools.
+    pub permission_prompts: Option<PermissionPrompts>,
     /// The session to go on with.
     pub resume: Option<SessionId>,
     /// The message of that session to go on from.
     pub resume_at: Option<MessageId>,
+    /// The prompt of the turn that going on from that message leaves out.
+    pub resume_drops_turn: Option<MessageId>,
     /// Whether to go on with the latest session of the directory.
     pub continue_latest: bool,
     /// Whether to go on in a copy.
     pub fork_session: bool,
     /// The id of the new session.
     pub session_id: Option<SessionId>,
+    /// The title of the new session. Not printed, like a prompt.
+    pub title: Option<Secret>,
+    /// Whether the session is kept so that it can be resumed; it is if nothing is said.
+    pub persist_session: Option<bool>,
     /// The working directory; the host's own if there is none.
     pub cwd: Option<PathBuf>,
+    /// The directory whose project settings are used in place of the working directory's.
+    pub project_config_root: Option<PathBuf>,
     /// More directories that tools may use.
     pub add_dirs: Vec<PathBuf>,
     /// What of the host's environment the CLI gets.
@@ -88,12 +140,24 @@ pub struct Settings {
     pub extra_args: Vec<(String, Option<Secret>)>,
     /// More settings of the CLI's own kind: JSON, or the path of a file.
     pub settings: Option<SettingsSource>,
+    /// The sandbox, on top of those.
+    pub sandbox: Option<Box<Sandbox>>,
+    /// Settings that restrict whatever the user's say.
+    pub managed_settings: Option<ManagedSettings>,
     /// Which settings files are read: `user`, `project`, `local`. None at all if the list is empty.
     pub setting_sources: Option<Vec<String>>,
     /// The API's betas.
     pub betas: Vec<String>,
     /// Whether pieces of answers are sent as they come.
     pub include_partial_messages: bool,
+    /// Whether the beginning and the end of every hook is told.
+    pub include_hook_events: bool,
+    /// Whether the CLI writes a log for finding faults.
+    pub debug: bool,
+    /// Where it writes that log.
+    pub debug_file: Option<PathBuf>,
+    /// The name of the application, for the API's logs.
+    pub client_app: Option<String>,
     /// The schema of the answer.
     pub output_schema: Option<Json>,
     /// Whether files can be put back to where they were.
@@ -108,8 +172,22 @@ pub enum SystemPrompt {
     Text(String),
     /// The text of this file.
     File(PathBuf),
+    /// These texts, one after the other. What stands before a [`SYSTEM_PROMPT_BOUNDARY`] is cached
+    /// across conversations, what follows it is not.
+    Parts(Vec<String>),
     /// The CLI's own, said out loud.
     ClaudeCode,
+}
+
+/// The part of a [`SystemPrompt::Parts`] that parts what is the same in every conversation from what
+/// is not. The model does not see it.
+pub const SYSTEM_PROMPT_BOUNDARY: &str = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__";
+
+impl SystemPrompt {
+    /// A text that is the same in every conversation, and one that is not.
+    pub fn cached(same: impl Into<String>, changing: impl Into<String>) -> Self {
+        Self::Parts(vec![same.into(), SYSTEM_PROMPT_BOUNDARY.to_owned(), changing.into()])
+    }
 }
 
 impl fmt::Debug for SystemPrompt {
@@ -118,6 +196,7 @@ impl fmt::Debug for SystemPrompt {
         match self {
             Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
             Self::File(path) => write!(f, "File({})", path.display()),
+            Self::Parts(parts) => write!(f, "Parts({})", parts.len()),
             Self::ClaudeCode => f.write_str("ClaudeCode"),
         }
     }
@@ -245,6 +324,12 @@ impl From<serde_json::Value> for SettingsSource {
     }
 }
 
+impl From<CliSettings> for SettingsSource {
+    fn from(settings: CliSettings) -> Self {
+        Self::Value(settings.into())
+    }
+}
+
 impl From<PathBuf> for SettingsSource {
     fn from(path: PathBuf) -> Self {
         Self::File(path)
@@ -254,5 +339,49 @@ impl From<PathBuf> for SettingsSource {
 impl From<&Path> for SettingsSource {
     fn from(path: &Path) -> Self {
         Self::File(path.to_owned())
+    }
+}
+
+/// Settings that restrict whatever the user's say.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ManagedSettings(Json);
+
+impl ManagedSettings {
+    /// As JSON.
+    pub fn as_json(&self) -> &Json {
+        &self.0
+    }
+}
+
+impl<T: Into<Json>> From<T> for ManagedSettings {
+    fn from(settings: T) -> Self {
+        Self(settings.into())
+    }
+}
+
+impl fmt::Debug for ManagedSettings {
+    /// Without what stands in them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+open_enum! {
+    /// Who is asked about tools that nothing else decides about.
+    pub enum PermissionPrompts {
+        /// The host, or the tool that answers for it.
+        Host = "host",
+        /// Nobody: they do not run.
+        Nobody = "none",
+    }
+}
+
+open_enum! {
+    /// In what format the model shows previews with its questions.
+    pub enum PreviewFormat {
+        /// Markdown.
+        Markdown = "markdown",
+        /// HTML.
+        Html = "html",
     }
 }

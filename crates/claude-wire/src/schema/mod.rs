@@ -11,6 +11,8 @@ mod structs;
 mod union;
 #[macro_use]
 mod strings;
+#[macro_use]
+mod setters;
 
 mod buffered;
 mod depth;

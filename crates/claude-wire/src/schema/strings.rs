@@ -26,12 +26,13 @@ impl<T: for<'a> From<&'a str>> Visitor<'_> for TextVisitor<T> {
     }
 }
 
-/// Declares a newtype over a string, so that one id is not taken for another.
+/// Declares a newtype over a string, so that one id is not taken for another. Ids go from hand to
+/// hand, so a copy shares the text.
 macro_rules! string_id {
     ($( $(#[$meta:meta])* $name:ident ),+ $(,)?) => {$(
         $(#[$meta])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(Box<str>);
+        pub struct $name(::std::sync::Arc<str>);
 
         impl $name {
             /// The id as it stands on the wire.

@@ -1,6 +1,7 @@
 //! What the machine is told, and what it wants done.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -96,7 +97,7 @@ impl Outgoing {
 #[non_exhaustive]
 pub struct HookPlan {
     /// The event that it is registered for.
-    pub event: String,
+    pub event: Arc<str>,
     /// How long it may take, from the read of the request.
     pub limit: Duration,
     /// Whether its failure blocks what it was asked about.
@@ -105,7 +106,7 @@ pub struct HookPlan {
 
 impl HookPlan {
     /// A hook for this event.
-    pub fn new(event: impl Into<String>, limit: Duration, fail_closed: bool) -> Self {
+    pub fn new(event: impl Into<Arc<str>>, limit: Duration, fail_closed: bool) -> Self {
         Self { event: event.into(), limit, fail_closed }
     }
 }

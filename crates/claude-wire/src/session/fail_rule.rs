@@ -1,5 +1,7 @@
 //! What the CLI is answered when nobody else answers it.
 
+use std::sync::Arc;
+
 use crate::control::{
     HookDecision, HookOutput, HookPermission, HookPermissionAnswer, HookPermissionDeny, McpAnswer,
     PermissionAnswer, PermissionDeny, PermissionRequestOutput, PreToolUseOutput,
@@ -10,7 +12,7 @@ use crate::json::{Extra, Json};
 #[derive(Clone, Debug)]
 pub(super) enum FailRule {
     Hook {
-        event: String,
+        event: Arc<str>,
         closed: bool,
     },
     Permission {

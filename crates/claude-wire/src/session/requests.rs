@@ -157,7 +157,7 @@ impl Machine {
     fn rule_without_a_hook(&self, event: &str) -> FailRule {
         let mut hooks = self.plan.hooks.values();
         let closed = !self.plan.hooks.is_empty() && hooks.all(|hook| hook.fail_closed);
-        FailRule::Hook { event: event.to_owned(), closed }
+        FailRule::Hook { event: event.into(), closed }
     }
 
     /// A request of a known kind that does not have its shape.

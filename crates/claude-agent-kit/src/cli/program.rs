@@ -1,0 +1,128 @@
+//! What is started: the CLI itself, or what runs a CLI that is a script.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::find::{Places, is_executable, is_script};
+use crate::error::{Error, ErrorKind, Result};
+
+/// What runs a CLI that is a script of JavaScript.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Runtime {
+    /// The program: a path, or a name on `PATH`. Node.js if there is none.
+    pub(crate) executable: Option<PathBuf>,
+    /// What it is told before the script.
+    pub(crate) arguments: Vec<String>,
+}
+
+/// A CLI that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Program {
+    path: PathBuf,
+    /// What runs it, and what that is told first; none if it runs by itself.
+    runtime: Option<(PathBuf, Vec<String>)>,
+}
+
+impl Program {
+    /// The CLI at `path`, and what runs it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::CliNotFound`], if it is a script and there is nothing that runs it.
+    pub(super) fn of(path: PathBuf, runtime: &Runtime, places: &Places) -> Result<Self> {
+        if !is_script(&path) {
+            return Ok(Self::from(path));
+        }
+        let name = runtime.executable.as_deref().unwrap_or(Path::new("node"));
+        let executable = find(name, places).ok_or_else(|| {
+            let message =
+                format!("{} is a script, and no {} was found", path.display(), name.display());
+            Error::new(ErrorKind::CliNotFound, message).remedy(
+                "name what runs it with `executable`, or name the native program with `cli_path`",
+            )
+        })?;
+        Ok(Self { path, runtime: Some((executable, runtime.arguments.clone())) })
+    }
+
+    /// The CLI itself.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is started.
+    pub(crate) fn executable(&self) -> &Path {
+        self.runtime.as_ref().map_or(&self.path, |(executable, _)| executable)
+    }
+
+    /// What stands before the arguments of the CLI.
+    pub(crate) fn arguments_before(&self) -> impl Iterator<Item = OsString> {
+        let script = self.runtime.iter().map(|_| self.path.clone().into_os_string());
+        let first = self.runtime.iter().flat_map(|(_, arguments)| arguments);
+        first.map(OsString::from).chain(script)
+    }
+}
+
+impl From<PathBuf> for Program {
+    fn from(path: PathBuf) -> Self {
+        Self { path, runtime: None }
+    }
+}
+
+/// A program by its path, or by its name on `PATH`.
+fn find(name: &Path, places: &Places) -> Option<PathBuf> {
+    if name.components().count() > 1 {
+        // Another working directory must not mean another program.
+        let path = std::path::absolute(name).ok()?;
+        return is_executable(&path).then_some(path);
+    }
+    let path = places.path.as_deref().unwrap_or_default();
+    let name = if places.windows { name.with_extension("exe") } else { name.to_owned() };
+    std::env::split_paths(path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(&name))
+        .find(|path| is_executable(path))
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn runtime(executable: Option<&str>) -> Runtime {
+        let executable = executable.map(PathBuf::from);
+        Runtime { executable, arguments: vec!["--max".to_owned()] }
+    }
+
+    #[test]
+    fn a_script_is_run_by_what_was_named_or_by_node() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["node", "bun"] {
+            let path = folder.path().join(name);
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let places = Places { path: Some(folder.path().into()), ..Places::default() };
+        let script = PathBuf::from("/x/cli.mjs");
+        for (named, expected) in [(None, "node"), (Some("bun"), "bun")] {
+            let program = Program::of(script.clone(), &runtime(named), &places).unwrap();
+            assert_eq!(program.executable(), folder.path().join(expected));
+            let before: Vec<OsString> = program.arguments_before().collect();
+            assert_eq!(before, ["--max", "/x/cli.mjs"]);
+            assert_eq!(program.path(), script);
+        }
+        let error = Program::of(script, &runtime(Some("deno")), &places).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CliNotFound);
+        assert!(error.to_string().contains("no deno was found"), "{error}");
+    }
+
+    #[test]
+    fn a_native_program_runs_by_itself() {
+        let native = PathBuf::from("/x/claude");
+        let program = Program::of(native.clone(), &runtime(Some("bun")), &Places::default());
+        let program = program.unwrap();
+        assert_eq!(program.executable(), native);
+        assert_eq!(program.arguments_before().count(), 0);
+    }
+}

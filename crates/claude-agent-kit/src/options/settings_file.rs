@@ -1,0 +1,105 @@
+//! Settings in a file on which a sandbox is to be put.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use claude_wire::Json;
+use claude_wire::launch::{Problem, Settings, SettingsSource};
+
+/// More than any settings file has, and than a command line holds.
+const MOST: u64 = 1024 * 1024;
+
+/// Puts what stands in the file in its place: the CLI takes a file or a value, not both.
+pub(super) fn by_value_beside_a_sandbox(settings: &mut Settings, problems: &mut Vec<Problem>) {
+    if settings.sandbox.is_none() {
+        return;
+    }
+    let Some(SettingsSource::File(path)) = &settings.settings else { return };
+    // The CLI would look for it there.
+    let path = settings.cwd.as_ref().map_or_else(|| path.clone(), |cwd| cwd.join(path));
+    match read(&path) {
+        Ok(value) => settings.settings = Some(SettingsSource::Value(value)),
+        Err(error) => {
+            let reason = format!(
+                "the file {} cannot be read to put the sandbox on top of it ({error})",
+                path.display()
+            );
+            problems.push(Problem::new(&["sandbox", "settings"], reason));
+            // Told once.
+            settings.settings = None;
+        }
+    }
+}
+
+fn read(path: &Path) -> io::Result<Json> {
+    // Opening a pipe would wait for somebody to write.
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    let mut text = String::new();
+    File::open(path)?.take(MOST + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST {
+        return Err(io::Error::other("it has more than 1 MiB"));
+    }
+    let json = Json::from_text(text).map_err(io::Error::other)?;
+    if !json.as_str().starts_with('{') {
+        return Err(io::Error::other("it holds no JSON object"));
+    }
+    Ok(json)
+}
+
+#[cfg(test)]
+mod tests {
+    use claude_wire::launch::Sandbox;
+
+    use super::*;
+
+    fn settings(file: &str, directory: &Path) -> Settings {
+        let mut settings = Settings::default();
+        settings.sandbox = Some(Sandbox::default().enabled(true).into());
+        settings.settings = Some(SettingsSource::File(file.into()));
+        settings.cwd = Some(directory.to_owned());
+        settings
+    }
+
+    #[test]
+    fn the_file_of_the_working_directory_travels_by_value() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = " {\"model\":\"m\"}\n";
+        std::fs::write(folder.path().join("s.json"), text).unwrap();
+        let mut settings = settings("s.json", folder.path());
+        let mut problems = Vec::new();
+        by_value_beside_a_sandbox(&mut settings, &mut problems);
+        assert_eq!(problems, []);
+        let Some(SettingsSource::Value(value)) = settings.settings else { panic!() };
+        assert_eq!(value.as_str(), text.trim());
+    }
+
+    #[test]
+    fn without_a_sandbox_the_file_stays_a_file() {
+        let mut settings = settings("missing.json", Path::new("/"));
+        settings.sandbox = None;
+        let before = settings.clone();
+        by_value_beside_a_sandbox(&mut settings, &mut Vec::new());
+        assert_eq!(settings, before);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_taken_is_told_of_with_both_options() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        };
+        write("list.json", "[]");
+        write("broken.json", "{");
+        write("huge.json", &format!("{{\"a\":\"{}\"}}", "x".repeat(2 * 1024 * 1024)));
+        for file in ["missing.json", "list.json", "broken.json", "huge.json", "."] {
+            let mut settings = settings(file, folder.path());
+            let mut problems = Vec::new();
+            by_value_beside_a_sandbox(&mut settings, &mut problems);
+            assert_eq!(problems.len(), 1, "{file}");
+            assert_eq!(problems[0].options, ["sandbox", "settings"]);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What the one-way form cannot do.
+
+use super::Needs;
+use super::check::Found;
+use super::extensions::{PluginDelivery, Skills};
+use super::settings::{Settings, SystemPrompt};
+
+const ONE_WAY: &str = "print mode is one-way, the CLI cannot ask the host; leave one out";
+const NO_HANDSHAKE: &str = "print mode has no handshake, which alone could tell it; leave one out";
+
+pub(super) fn check(found: &mut Found, settings: &Settings, needs: &Needs, prompt: &str) {
+    for (option, given) in [
+        ("can_use_tool", needs.permission_callback),
+        ("hooks", needs.hooks),
+        ("on_elicitation or on_user_dialog", needs.user_callback),
+        ("in-process servers", !needs.servers.is_empty()),
+        ("file_checkpointing", settings.file_checkpointing),
+        ("per_task_stop_affordance", settings.per_task_stop_affordance == Some(true)),
+    ] {
+        if given {
+            found.add(&["print_mode", option], ONE_WAY);
+        }
+    }
+    let parts = matches!(settings.system_prompt, Some(SystemPrompt::Parts(_)));
+    let by_handshake = settings.plugin_delivery == PluginDelivery::Handshake;
+    for (option, given) in [
+        ("system_prompt", parts),
+        ("plan_mode_instructions", settings.plan_mode_instructions.is_some()),
+        ("verbatim_prompts", settings.verbatim_prompts),
+        ("title", settings.title.is_some()),
+        ("agent_progress_summaries", settings.agent_progress_summaries == Some(true)),
+        ("tool_aliases", !settings.tool_aliases.is_empty()),
+        ("skills", matches!(settings.skills, Some(Skills::Only(_)))),
+        ("plugin_delivery", by_handshake && !settings.plugins.is_empty()),
+    ] {
+        if given {
+            found.add(&["print_mode", option], NO_HANDSHAKE);
+        }
+    }
+    in_arguments(found, settings, prompt);
+}
+
+/// What stands on the command line in print mode and in the handshake otherwise.
+fn in_arguments(found: &mut Found, settings: &Settings, prompt: &str) {
+    found.text("prompt", prompt);
+    if let Some(SystemPrompt::Text(text)) = &settings.system_prompt {
+        found.text("system_prompt", text);
+    }
+    if let Some(text) = &settings.append_system_prompt {
+        found.text("append_system_prompt", text.expose());
+    }
+}

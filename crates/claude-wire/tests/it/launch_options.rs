@@ -1,0 +1,531 @@
+//! Every option, and what becomes of it: arguments, variables, the handshake.
+
+use claude_wire::Json;
+use claude_wire::control::{AgentDefinition, AgentMemory, PermissionMode};
+use claude_wire::launch::{
+    CliSettings, Effort, Form, Needs, PermissionPrompts, PermissionSettings, Plugin,
+    PluginDelivery, PreviewFormat, Problems, SYSTEM_PROMPT_BOUNDARY, Sandbox, SandboxNetwork,
+    Settings, SettingsSource, Skills, SystemPrompt, Thinking, ThinkingDisplay, command_line,
+    initialize, secrets,
+};
+use expect_test::{Expect, expect};
+
+fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
+    let mut settings = Settings::default();
+    change(&mut settings);
+    settings
+}
+
+fn json(text: &str) -> Json {
+    Json::from_text(text).unwrap()
+}
+
+/// What a change of the settings adds to the arguments, the variables and the handshake of a
+/// session, one to a line.
+fn check(change: impl FnOnce(&mut Settings), expected: &Expect) {
+    let plain = command_line(&Settings::default(), &Form::Session, &Needs::default()).unwrap();
+    let settings = settings(change);
+    let command = command_line(&settings, &Form::Session, &Needs::default()).unwrap();
+    let mut told = command.arguments[plain.arguments.len()..].to_vec();
+    let variables = command.set.iter().filter(|variable| !plain.set.contains(variable));
+    told.extend(variables.map(|(name, value)| format!("{name}={}", value.expose())));
+    let handshake = Json::of(&initialize(&settings)).unwrap();
+    if handshake.as_str() != r#"{"subtype":"initialize"}"# {
+        told.push(handshake.as_str().replacen(r#""subtype":"initialize","#, "", 1));
+    }
+    expected.assert_eq(&told.join("\n"));
+}
+
+/// What a change of the settings adds to the arguments of print mode.
+fn check_printed(change: impl FnOnce(&mut Settings), expected: &Expect) {
+    let form = Form::Print { prompt: "p".to_owned() };
+    let command = command_line(&settings(change), &form, &Needs::default()).unwrap();
+    expected.assert_eq(&command.arguments[4..command.arguments.len() - 2].join("\n"));
+}
+
+fn problems(change: impl FnOnce(&mut Settings), form: &Form) -> Problems {
+    command_line(&settings(change), form, &Needs::default()).unwrap_err()
+}
+
+/// The options of every problem, each problem's joined.
+fn named(problems: &Problems) -> Vec<String> {
+    problems.iter().map(|problem| problem.options.join("+")).collect()
+}
+
+#[test]
+fn thinking_has_its_flags() {
+    check(|s| s.thinking = Some(Thinking::adaptive()), &expect!["--thinking=adaptive"]);
+    check(|s| s.thinking = Some(Thinking::disabled()), &expect!["--thinking=disabled"]);
+    check(
+        |s| s.thinking = Some(Thinking::budget(2048).display(ThinkingDisplay::Omitted)),
+        &expect![[r"
+            --max-thinking-tokens=2048
+            --thinking-display=omitted"]],
+    );
+}
+
+#[test]
+fn max_thinking_tokens_has_its_flag_and_zero_disables() {
+    check(|s| s.max_thinking_tokens = Some(1024), &expect!["--max-thinking-tokens=1024"]);
+    check(|s| s.max_thinking_tokens = Some(0), &expect!["--thinking=disabled"]);
+}
+
+#[test]
+fn effort_has_its_flag() {
+    check(|s| s.effort = Some(Effort::ExtraHigh), &expect!["--effort=xhigh"]);
+}
+
+#[test]
+fn task_budget_has_its_flag() {
+    check(|s| s.task_budget = Some(60_000), &expect!["--task-budget=60000"]);
+}
+
+#[test]
+fn a_system_prompt_in_parts_stands_in_the_handshake() {
+    check(
+        |s| s.system_prompt = Some(SystemPrompt::cached("same", "changing")),
+        &expect![[r#"{"systemPrompt":["same","__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__","changing"]}"#]],
+    );
+}
+
+#[test]
+fn exclude_dynamic_sections_and_the_snapshot_stand_in_the_handshake() {
+    check(
+        |s| s.exclude_dynamic_sections = Some(true),
+        &expect![[r#"{"excludeDynamicSections":true}"#]],
+    );
+    check(
+        |s| s.system_prompt_snapshot = Some(false),
+        &expect![[r#"{"systemPromptSnapshot":false}"#]],
+    );
+    check_printed(
+        |s| {
+            s.exclude_dynamic_sections = Some(true);
+            s.system_prompt_snapshot = Some(false);
+        },
+        &expect![[r"
+            --exclude-dynamic-system-prompt-sections
+            --system-prompt-snapshot=off"]],
+    );
+}
+
+#[test]
+fn plan_mode_instructions_stand_in_the_handshake() {
+    check(
+        |s| s.plan_mode_instructions = Some("Plan.".into()),
+        &expect![[r#"{"planModeInstructions":"Plan."}"#]],
+    );
+}
+
+#[test]
+fn prompt_suggestions_stand_in_the_handshake() {
+    check(|s| s.prompt_suggestions = Some(true), &expect![[r#"{"promptSuggestions":true}"#]]);
+    check_printed(|s| s.prompt_suggestions = Some(false), &expect!["--prompt-suggestions=false"]);
+}
+
+#[test]
+fn verbatim_prompts_are_no_matter_of_the_start() {
+    check(|s| s.verbatim_prompts = true, &expect![""]);
+}
+
+#[test]
+fn the_agent_has_its_flag() {
+    check(|s| s.agent = Some("reviewer".into()), &expect!["--agent=reviewer"]);
+}
+
+/// An agent of which everything is said.
+fn whole_agent() -> AgentDefinition {
+    let mut agent = AgentDefinition::new("Reviews", "You review.")
+        .tools(["Read"])
+        .disallowed_tools(["Bash"])
+        .model("haiku")
+        .session_mcp_server("shared")
+        .mcp_server("own", json(r#"{"command":"x"}"#))
+        .critical_system_reminder("Be kind.")
+        .skills(["style"])
+        .initial_prompt("Begin.")
+        .max_turns(3_u32)
+        .auto_compact_window(100_000_u64)
+        .background(true)
+        .omit_claude_md(true)
+        .memory(AgentMemory::Project)
+        .effort(Effort::High)
+        .permission_mode(PermissionMode::Plan)
+        .observer("watcher")
+        .observer_message("Watch.");
+    agent.extra.set("later", "field");
+    agent
+}
+
+#[test]
+fn agents_stand_in_the_handshake_with_every_field() {
+    check(
+        |s| s.agents.set("reviewer", whole_agent()),
+        &expect![[
+            r#"{"agents":{"reviewer":{"description":"Reviews","prompt":"You review.","tools":["Read"],"disallowedTools":["Bash"],"model":"haiku","mcpServers":["shared",{"own":{"command":"x"}}],"criticalSystemReminder_EXPERIMENTAL":"Be kind.","skills":["style"],"initialPrompt":"Begin.","maxTurns":3,"autoCompactWindow":100000,"background":true,"omitClaudeMd":true,"memory":"project","effort":"high","permissionMode":"plan","observer":"watcher","observerMessage":"Watch.","later":"field"}}}"#
+        ]],
+    );
+    let text = Json::of(&whole_agent()).unwrap();
+    assert_eq!(text.parse::<AgentDefinition>().unwrap(), whole_agent());
+    let agent = AgentDefinition::new("d", "p").effort_number(7);
+    check_printed(
+        |s| s.agents.set("a", agent),
+        &expect![[r#"--agents={"a":{"description":"d","prompt":"p","effort":7}}"#]],
+    );
+}
+
+#[test]
+fn what_is_told_of_agents_stands_in_the_handshake() {
+    check(|s| s.forward_subagent_text = Some(true), &expect![[r#"{"forwardSubagentText":true}"#]]);
+    check_printed(|s| s.forward_subagent_text = Some(true), &expect!["--forward-subagent-text"]);
+    check(
+        |s| s.agent_progress_summaries = Some(true),
+        &expect![[r#"{"agentProgressSummaries":true}"#]],
+    );
+    check(
+        |s| s.per_task_stop_affordance = Some(true),
+        &expect![[r#"{"perTaskStopAffordance":true}"#]],
+    );
+}
+
+#[test]
+fn skills_are_rules_and_a_list_of_the_handshake() {
+    check(|s| s.skills = Some(Skills::All), &expect!["--allowedTools=Skill"]);
+    check(
+        |s| {
+            s.allowed_tools = vec!["Read".into()];
+            s.skills = Some(["pdf", "team:docs"].into());
+        },
+        &expect![[r#"
+            --allowedTools=Read,Skill(pdf),Skill(team:docs)
+            {"skills":["pdf","team:docs"]}"#]],
+    );
+    // None at all.
+    check(|s| s.skills = Some(Skills::Only(vec![])), &expect![[r#"{"skills":[]}"#]]);
+}
+
+#[test]
+fn names_of_skills_that_would_be_other_rules_are_refused() {
+    for name in
+        ["", " a", "a ", "a(b", "a)", "a,b", "a\nb", "*", "a:*", "a *", "/a", r"a\\b", r"a\"]
+    {
+        let problems =
+            problems(|s| s.skills = Some(Skills::Only(vec![name.into()])), &Form::Session);
+        assert_eq!(named(&problems), ["skills"], "{name:?}");
+    }
+    for name in ["a", "a b", "plugin:skill", "a*b", r"a\b", "ä"] {
+        let settings = settings(|s| s.skills = Some(Skills::Only(vec![name.into()])));
+        assert!(command_line(&settings, &Form::Session, &Needs::default()).is_ok(), "{name:?}");
+    }
+}
+
+#[test]
+fn plugins_travel_on_the_command_line_or_in_the_handshake() {
+    let plugins = || vec![Plugin::new("/p/one"), Plugin::new("/p/two").without_mcp()];
+    check(
+        |s| s.plugins = plugins(),
+        &expect![[r"
+            --plugin-dir=/p/one
+            --plugin-dir-no-mcp=/p/two"]],
+    );
+    check(
+        |s| {
+            s.plugins = plugins();
+            s.plugin_delivery = PluginDelivery::Handshake;
+        },
+        &expect![[r#"
+            --await-initialize
+            {"plugins":[{"path":"/p/one","type":"local"},{"path":"/p/two","skipMcpDiscovery":true,"type":"local"}]}"#]],
+    );
+    // Nothing to wait for.
+    check(|s| s.plugin_delivery = PluginDelivery::Handshake, &expect![""]);
+}
+
+#[test]
+fn tool_aliases_stand_in_the_handshake() {
+    check(
+        |s| s.tool_aliases = [("Run".into(), "Bash".into())].into(),
+        &expect![[r#"{"toolAliases":{"Run":"Bash"}}"#]],
+    );
+}
+
+#[test]
+fn the_preview_of_questions_and_the_application_have_their_variables() {
+    check(
+        |s| s.question_preview = Some(PreviewFormat::Html),
+        &expect!["CLAUDE_CODE_QUESTION_PREVIEW_FORMAT=html"],
+    );
+    check(
+        |s| s.client_app = Some("my-app/1.0".into()),
+        &expect!["CLAUDE_AGENT_SDK_CLIENT_APP=my-app/1.0"],
+    );
+}
+
+#[test]
+fn permission_prompts_have_their_flag() {
+    check(
+        |s| s.permission_prompts = Some(PermissionPrompts::Nobody),
+        &expect!["--permission-prompts=none"],
+    );
+}
+
+#[test]
+fn what_is_said_of_the_conversation_has_its_flag_or_field() {
+    check(
+        |s| {
+            s.resume = Some("id".into());
+            s.resume_at = Some("m".into());
+            s.resume_drops_turn = Some("u".into());
+        },
+        &expect![[r"
+            --resume=id
+            --resume-session-at=m
+            --resume-drops-turn=u"]],
+    );
+    check(|s| s.title = Some("Mine".into()), &expect![[r#"{"title":"Mine"}"#]]);
+    check(|s| s.persist_session = Some(false), &expect!["--no-session-persistence"]);
+    check(|s| s.persist_session = Some(true), &expect![""]);
+}
+
+#[test]
+fn the_project_config_root_has_its_flag() {
+    check(
+        |s| s.project_config_root = Some("/trusted".into()),
+        &expect!["--project-config-root=/trusted"],
+    );
+}
+
+#[test]
+fn logs_and_hook_events_have_their_flags() {
+    check(|s| s.include_hook_events = true, &expect!["--include-hook-events"]);
+    check(|s| s.debug = true, &expect!["--debug"]);
+    check(
+        |s| {
+            s.debug = true;
+            s.debug_file = Some("/tmp/log".into());
+        },
+        &expect!["--debug-file=/tmp/log"],
+    );
+}
+
+#[test]
+fn typed_settings_are_written_as_the_cli_reads_them() {
+    let permissions =
+        PermissionSettings::default().deny(["Read(./.env)"]).default_mode(PermissionMode::Plan);
+    let typed = CliSettings::default()
+        .output_style("Explanatory")
+        .effort_level(Effort::Low)
+        .cleanup_period_days(3_u32)
+        .permissions(permissions)
+        .set("spinnerTipsEnabled", json("false"));
+    check(
+        |s| s.settings = Some(typed.into()),
+        &expect![[
+            r#"--settings={"effortLevel":"low","outputStyle":"Explanatory","permissions":{"deny":["Read(./.env)"],"defaultMode":"plan"},"cleanupPeriodDays":3,"spinnerTipsEnabled":false}"#
+        ]],
+    );
+}
+
+#[test]
+fn managed_settings_have_their_flag() {
+    let managed = CliSettings::default().disable_all_hooks(true);
+    check(
+        |s| s.managed_settings = Some(managed.into()),
+        &expect![[r#"--managed-settings={"disableAllHooks":true}"#]],
+    );
+}
+
+#[test]
+fn a_sandbox_that_is_enabled_must_be_there_unless_told_otherwise() {
+    check(
+        |s| s.sandbox = Some(Sandbox::default().enabled(true).into()),
+        &expect![[r#"--settings={"sandbox":{"enabled":true,"failIfUnavailable":true}}"#]],
+    );
+    check(
+        |s| s.sandbox = Some(Sandbox::default().enabled(true).fail_if_unavailable(false).into()),
+        &expect![[r#"--settings={"sandbox":{"enabled":true,"failIfUnavailable":false}}"#]],
+    );
+    check(
+        |s| s.sandbox = Some(Sandbox::default().excluded_commands(["git"]).into()),
+        &expect![[r#"--settings={"sandbox":{"excludedCommands":["git"]}}"#]],
+    );
+}
+
+/// The sandbox of the settings with another on top.
+fn on_top(before: &str, sandbox: &str, expected: &Expect) {
+    let sandbox = json(sandbox).parse::<Sandbox>().unwrap();
+    let given = json(&format!(r#"{{"model":"m","sandbox":{before}}}"#));
+    check(
+        |s| {
+            s.settings = Some(given.into());
+            s.sandbox = Some(sandbox.into());
+        },
+        expected,
+    );
+}
+
+#[test]
+fn a_sandbox_goes_on_top_of_the_settings_key_by_key() {
+    on_top(
+        r#"{"enabled":true,"bwrapPath":"/b","network":{"allowedDomains":["a"],"allowLocalBinding":true}}"#,
+        r#"{"allowUnsandboxedCommands":false,"network":{"allowedDomains":["b"]}}"#,
+        &expect![[
+            r#"--settings={"model":"m","sandbox":{"allowUnsandboxedCommands":false,"bwrapPath":"/b","enabled":true,"failIfUnavailable":true,"network":{"allowLocalBinding":true,"allowedDomains":["b"]}}}"#
+        ]],
+    );
+}
+
+#[test]
+fn what_two_sandboxes_deny_adds_up() {
+    on_top(
+        r#"{"filesystem":{"denyRead":["/a","/b"],"allowWrite":["/w"]},"network":{"deniedDomains":["x"]},"credentials":{"files":[{"path":"k","mode":"deny"}]}}"#,
+        r#"{"filesystem":{"denyRead":["/b","/c"]},"network":{"deniedDomains":["y"]},"credentials":{"files":[{"path":"l","mode":"mask"}]}}"#,
+        &expect![[
+            r#"--settings={"model":"m","sandbox":{"credentials":{"files":[{"mode":"deny","path":"k"},{"mode":"mask","path":"l"}]},"filesystem":{"allowWrite":["/w"],"denyRead":["/a","/b","/c"]},"network":{"deniedDomains":["x","y"]}}}"#
+        ]],
+    );
+}
+
+#[test]
+fn what_would_undo_a_restriction_of_the_new_sandbox_is_dropped() {
+    on_top(
+        r#"{"filesystem":{"disabled":true},"network":{"httpProxyPort":1,"socksProxyPort":2,"tlsTerminate":{"caCertPath":"c"}},"ripgrep":{"command":"rg","args":["-x"]}}"#,
+        r#"{"filesystem":{"denyRead":["/a"]},"network":{"allowedDomains":["b"],"tlsTerminate":{"caKeyPath":"k"}},"ripgrep":{"command":"other"}}"#,
+        &expect![[
+            r#"--settings={"model":"m","sandbox":{"filesystem":{"denyRead":["/a"]},"network":{"allowedDomains":["b"],"tlsTerminate":{"caKeyPath":"k"}},"ripgrep":{"command":"other"}}}"#
+        ]],
+    );
+}
+
+#[test]
+fn new_contradictions_name_both_sides_and_come_together() {
+    let problems = problems(
+        |s| {
+            s.model = Some("m".into());
+            s.fallback_model = Some("n, m".into());
+            s.resume = Some("id".into());
+            s.resume_drops_turn = Some("u".into());
+            s.system_prompt = Some("mine".into());
+            s.exclude_dynamic_sections = Some(true);
+            s.sandbox = Some(Sandbox::default().into());
+            s.settings = Some(SettingsSource::File("s.json".into()));
+        },
+        &Form::Session,
+    );
+    assert_eq!(
+        named(&problems),
+        [
+            "resume_drops_turn+resume_at",
+            "model+fallback_model",
+            "exclude_dynamic_sections+system_prompt",
+            "sandbox+settings",
+        ]
+    );
+}
+
+#[test]
+fn values_that_mean_nothing_are_refused_together() {
+    let parts = ["a", SYSTEM_PROMPT_BOUNDARY, "b", SYSTEM_PROMPT_BOUNDARY];
+    let problems = problems(
+        |s| {
+            s.task_budget = Some(0);
+            s.thinking = Some(Thinking::disabled().display("summarized"));
+            s.agent = Some("a\0b".into());
+            s.agents.set("empty", AgentDefinition::new(" ", ""));
+            s.plugins = vec![Plugin::new("")];
+            s.tool_aliases = [(String::new(), "Bash".into())].into();
+            s.system_prompt = Some(SystemPrompt::Parts(parts.map(str::to_owned).to_vec()));
+            s.managed_settings = Some(json("[]").into());
+        },
+        &Form::Session,
+    );
+    assert_eq!(
+        named(&problems),
+        [
+            "agent",
+            "task_budget",
+            "thinking",
+            "agents",
+            "agents",
+            "plugins",
+            "tool_aliases",
+            "system_prompt",
+            "managed_settings",
+        ]
+    );
+    let zero = self::problems(|s| s.thinking = Some(Thinking::budget(0)), &Form::Session);
+    assert_eq!(named(&zero), ["thinking"]);
+}
+
+#[test]
+fn print_mode_refuses_what_only_a_handshake_tells() {
+    let problems = problems(
+        |s| {
+            s.system_prompt = Some(SystemPrompt::cached("a", "b"));
+            s.plan_mode_instructions = Some("p".into());
+            s.verbatim_prompts = true;
+            s.title = Some("t".into());
+            s.agent_progress_summaries = Some(true);
+            s.per_task_stop_affordance = Some(true);
+            s.tool_aliases = [("Run".into(), "Bash".into())].into();
+            s.skills = Some(["pdf"].into());
+            s.plugins = vec![Plugin::new("/p")];
+            s.plugin_delivery = PluginDelivery::Handshake;
+        },
+        &Form::Print { prompt: "p".to_owned() },
+    );
+    assert_eq!(problems.iter().count(), 9);
+    assert!(problems.iter().all(|problem| problem.options[0] == "print_mode"), "{problems}");
+}
+
+#[test]
+fn what_another_option_beats_is_told() {
+    let settings = settings(|s| {
+        s.thinking = Some(Thinking::adaptive());
+        s.max_thinking_tokens = Some(7);
+        s.permission_prompts = Some(PermissionPrompts::Nobody);
+        s.permission_prompt_tool = Some("mcp__a__b".into());
+        s.skills = Some(Skills::All);
+        s.tools = Some(["Read"].into());
+    });
+    let command = command_line(&settings, &Form::Session, &Needs::default()).unwrap();
+    assert_eq!(
+        command.ignored,
+        [
+            ("max_thinking_tokens", "thinking"),
+            ("permission_prompt_tool", "permission_prompts"),
+            ("skills", "tools"),
+        ]
+    );
+    assert!(command.arguments.contains(&"--thinking=adaptive".to_owned()));
+}
+
+#[test]
+fn what_is_private_in_the_new_options_is_masked_and_not_printed() {
+    const MARK: &str = "s3cr3t";
+    let server = json(&format!(r#"{{"headers":{{"a":"{MARK}-a"}}}}"#));
+    let settings = settings(|s| {
+        s.agents.set("reviewer", AgentDefinition::new(MARK, MARK).mcp_server("own", server));
+        s.managed_settings = Some(json(&format!(r#"{{"env":{{"K":"{MARK}-b"}}}}"#)).into());
+        s.plan_mode_instructions = Some(MARK.into());
+        s.title = Some(MARK.into());
+        s.system_prompt = Some(SystemPrompt::cached(MARK, MARK));
+    });
+    let text = format!("{settings:?} {settings:#?}");
+    assert!(!text.contains(MARK), "{text}");
+    assert!(text.contains("reviewer"), "{text}");
+    let mut found = secrets(&settings);
+    found.sort_unstable();
+    assert_eq!(found, ["s3cr3t-a", "s3cr3t-b"]);
+}
+
+#[test]
+fn a_sandbox_keeps_every_field_that_is_published() {
+    let text = r#"{"enabled":true,"failIfUnavailable":true,"autoAllowBashIfSandboxed":true,"allowUnsandboxedCommands":false,"network":{"allowedDomains":["a"],"deniedDomains":["b"],"strictAllowlist":true,"allowManagedDomainsOnly":false,"allowUnixSockets":["/s"],"allowAllUnixSockets":false,"allowLocalBinding":true,"allowMachLookup":["m"],"httpProxyPort":1,"socksProxyPort":2,"tlsTerminate":{"caCertPath":"c","caKeyPath":"k"}},"filesystem":{"allowWrite":["/a"],"denyWrite":["/b"],"denyRead":["/c"],"allowRead":["/d"],"allowManagedReadPathsOnly":false,"disabled":false},"credentials":{"files":[{"path":"p","mode":"mask","extract":"x","onExtractNoMatch":"warn","decode":"jwt","maskClaims":["c"],"maskDuplicates":true,"injectHosts":["h"]}],"envVars":[{"name":"n","mode":"deny"}],"allowPlaintextInject":false,"awsPairs":[{"accessKeyIdVar":"a"}],"sigv4":{"streaming":"deny"}},"ignoreViolations":{"*":["/x"]},"enableWeakerNestedSandbox":false,"allowNestedUserNamespaces":false,"enableWeakerNetworkIsolation":false,"allowAppleEvents":false,"excludedCommands":["git"],"ripgrep":{"command":"rg","args":["-x"]},"bwrapPath":"/b","socatPath":"/s"}"#;
+    let sandbox: Sandbox = json(text).parse().unwrap();
+    assert!(sandbox.extra.is_empty() && sandbox.network.as_ref().unwrap().extra.is_empty());
+    assert_eq!(Json::of(&sandbox).unwrap().as_str(), text);
+    assert_eq!(sandbox.network.unwrap().http_proxy_port, Some(1));
+    let network = SandboxNetwork::default().set("later", "field");
+    assert_eq!(Json::of(&network).unwrap().as_str(), r#"{"later":"field"}"#);
+}

@@ -1,0 +1,139 @@
+//! Every option on the real CLI: it starts, it answers, and the option shows on the wire or in what
+//! reaches the API.
+
+mod conversation;
+mod extensions;
+mod model;
+mod surroundings;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use claude_agent_kit::{Collected, Options};
+use claude_agent_testkit::mock_api::{ApiRequest, Script};
+use serde_json::Value;
+use tests_e2e::stage::Stage;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::support::{ask, codes, hello, in_time, real};
+
+/// How many CLIs run at a time.
+const AT_A_TIME: usize = 3;
+
+/// An option, and how it shows.
+struct Row {
+    name: &'static str,
+    script: fn() -> Script,
+    prompt: &'static str,
+    options: fn(&Stage, Options) -> Options,
+    shows: fn(&Seen),
+}
+
+impl Row {
+    /// An option that shows when the model says hello.
+    fn new(name: &'static str, options: fn(&Stage, Options) -> Options, shows: fn(&Seen)) -> Self {
+        Self { name, script: hello, prompt: "hello", options, shows }
+    }
+
+    /// The model does something else.
+    fn script(self, script: fn() -> Script) -> Self {
+        Self { script, ..self }
+    }
+
+    /// It is asked something else.
+    fn prompt(self, prompt: &'static str) -> Self {
+        Self { prompt, ..self }
+    }
+
+    async fn play(self) {
+        let stage = Stage::real((self.script)(), real()).await.unwrap();
+        let options = (self.options)(&stage, stage.options());
+        let collected = ask(self.prompt, options).await;
+        (self.shows)(&Seen { stage, collected });
+    }
+}
+
+/// What came of a run.
+struct Seen {
+    stage: Stage,
+    collected: Collected,
+}
+
+impl Seen {
+    /// The run went well; the option need not show elsewhere.
+    fn went_well(&self) {
+        assert!(self.collected.error.is_none(), "{:?}", self.collected.error);
+        assert_eq!(codes(&self.collected), []);
+        for message in self.collected.messages() {
+            assert!(message.undecodable().is_none(), "{:?}", message.raw());
+        }
+        let result = self.collected.result().unwrap();
+        assert!(!result.is_error(), "{result:?}");
+    }
+
+    /// All messages as text.
+    fn messages(&self) -> String {
+        let lines = self.collected.messages().filter_map(|message| message.raw_str());
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The first message of the CLI about the session.
+    fn init(&self) -> Value {
+        let lines = self.collected.messages().filter_map(|message| message.raw_str());
+        let mut values = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
+        values.find(|value| value["subtype"] == "init").unwrap()
+    }
+
+    /// The first request of the main conversation.
+    fn request(&self) -> ApiRequest {
+        let requests = self.stage.api().requests();
+        requests.into_iter().find(ApiRequest::stream).unwrap()
+    }
+
+    /// That request's body as text.
+    fn body(&self) -> String {
+        self.request().body.to_string()
+    }
+}
+
+/// Whether a list of names, or of objects with names, has this one.
+fn lists(list: &Value, name: &str) -> bool {
+    let entries = list.as_array().unwrap_or_else(|| panic!("no list: {list}"));
+    entries.iter().any(|entry| entry == name || entry["name"] == name)
+}
+
+/// Writes a file below a directory that may not be there yet.
+fn write(directory: &Path, file: &str, text: &str) {
+    let path = directory.join(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// Plays all rows, some at a time, and tells of all that fail.
+fn play(rows: impl IntoIterator<Item = Row>) {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let failed = runtime.block_on(async {
+        let places = Arc::new(Semaphore::new(AT_A_TIME));
+        let mut names = std::collections::HashMap::new();
+        let mut tasks = JoinSet::new();
+        for row in rows {
+            let (name, places) = (row.name, places.clone());
+            let task = tasks.spawn(async move {
+                let _place = places.acquire_owned().await.unwrap();
+                in_time(row.play()).await;
+            });
+            names.insert(task.id(), name);
+        }
+        let mut failed = Vec::new();
+        while let Some(ended) = tasks.join_next_with_id().await {
+            if let Err(error) = ended {
+                failed.push(names[&error.id()]);
+            }
+        }
+        failed
+    });
+    assert_eq!(failed, Vec::<&str>::new(), "what was wrong with each is told above");
+}

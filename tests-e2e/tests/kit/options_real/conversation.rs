@@ -1,0 +1,93 @@
+//! Options about which conversation it is, and whether it is kept.
+
+use std::fs;
+use std::path::Path;
+
+use claude_agent_kit::{Item, Session};
+use claude_wire::message::Body;
+use tests_e2e::stage::Stage;
+
+use super::{Row, play};
+use crate::support::{ask, hello, real, run};
+
+/// What stands in all transcripts.
+fn transcripts(directory: &Path) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(directory).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            text += &transcripts(&path);
+        } else if path.extension().is_some_and(|ending| ending == "jsonl") {
+            text += &fs::read_to_string(path).unwrap();
+        }
+    }
+    text
+}
+
+fn kept(stage: &Stage) -> String {
+    transcripts(&stage.root().join("home/.claude/projects"))
+}
+
+#[test]
+fn a_session_is_kept_with_its_title_unless_told_otherwise() {
+    play([
+        Row::new(
+            "title, session_id",
+            |_, options| {
+                options
+                    .title("The marked title")
+                    .session_id("5e550000-0000-4000-8000-000000000001")
+                    .persist_session(true)
+            },
+            |seen| {
+                seen.went_well();
+                assert!(kept(&seen.stage).contains("The marked title"));
+                assert_eq!(seen.init()["session_id"], "5e550000-0000-4000-8000-000000000001");
+            },
+        ),
+        Row::new(
+            "persist_session",
+            |_, options| options.persist_session(false),
+            |seen| {
+                seen.went_well();
+                assert_eq!(kept(&seen.stage), "");
+            },
+        ),
+    ]);
+}
+
+#[test]
+fn a_turn_is_dropped_only_if_it_is_the_one_that_was_named() {
+    run(async {
+        let stage = Stage::real(hello(), real()).await.unwrap();
+        let session = Session::start(stage.options()).await.unwrap();
+        let mut turn = session.send("the first prompt").await.unwrap();
+        let mut answer = None;
+        while let Some(item) = turn.next().await {
+            if let Item::Message(message) = item.unwrap()
+                && let Body::Assistant(said) = &message.body
+            {
+                answer.clone_from(&said.uuid);
+            }
+        }
+        let answer = answer.unwrap();
+        let second = claude_agent_kit::Prompt::from("the second prompt");
+        let second = second.with_id("5e550000-0000-4000-8000-000000000002");
+        session.send(second).await.unwrap().finish().await.unwrap();
+        let id = session.session_id().unwrap();
+        session.stop().await.unwrap();
+        let going_on = || stage.options().resume(id.clone()).resume_at(answer.clone());
+
+        let wrong = going_on().resume_drops_turn("5e550000-0000-4000-8000-000000000009");
+        let refused = ask("hello", wrong).await;
+        let told = format!("{:?} {:?}", refused.error, refused.result());
+        assert!(told.contains("resume-drops-turn"), "{told}");
+
+        let right = going_on().resume_drops_turn("5e550000-0000-4000-8000-000000000002");
+        let collected = ask("the third prompt", right).await;
+        assert!(!collected.result().unwrap().is_error(), "{:?}", collected.result());
+        let prompts = stage.api().requests().last().unwrap().prompts().join(" ");
+        assert!(prompts.contains("the first") && prompts.contains("the third"), "{prompts}");
+        assert!(!prompts.contains("the second"), "{prompts}");
+    });
+}

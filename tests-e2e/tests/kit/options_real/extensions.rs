@@ -1,0 +1,225 @@
+//! Options about what is added to the CLI.
+
+use std::path::PathBuf;
+
+use claude_agent_kit::{
+    AgentDefinition, Answers, Options, Plugin, PluginDelivery, PreviewFormat, Session, Skills,
+};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use serde_json::json;
+use tests_e2e::stage::Stage;
+
+use super::{Row, Seen, lists, play, write};
+use crate::support::{hello, real, run};
+
+fn reviewer() -> AgentDefinition {
+    AgentDefinition::new("Finds the marked mistakes", "You are the marked reviewer.")
+        .tools(["Read"])
+        .model("claude-haiku-4-5")
+}
+
+fn skill(directory: &std::path::Path, name: &str) {
+    let text = format!("---\nname: {name}\ndescription: The {name} of tests\n---\nDo it.\n");
+    write(directory, &format!("skills/{name}/SKILL.md"), &text);
+}
+
+/// A plugin with a skill of its own.
+fn plugin(stage: &Stage, name: &str) -> PathBuf {
+    let directory = stage.root().join(name);
+    let manifest = json!({"name": name, "version": "1.0.0", "description": "For tests"});
+    write(&directory, ".claude-plugin/plugin.json", &manifest.to_string());
+    skill(&directory, "plugged");
+    directory
+}
+
+#[test]
+fn agents_are_told_of_and_speak_with_their_own_prompt() {
+    play([
+        Row::new(
+            "agents",
+            |_, options| options.agents([("reviewer", reviewer())]),
+            |seen| {
+                seen.went_well();
+                assert!(lists(&seen.init()["agents"], "reviewer"), "{}", seen.init());
+                assert!(seen.body().contains("Finds the marked mistakes"), "the model is told");
+            },
+        ),
+        Row::new(
+            "agents in print mode",
+            |_, options| options.agents([("reviewer", reviewer())]).print_mode(true),
+            |seen| {
+                seen.went_well();
+                assert!(lists(&seen.init()["agents"], "reviewer"), "{}", seen.init());
+            },
+        ),
+        Row::new(
+            "agent",
+            |_, options| options.define_agent("reviewer", reviewer()).agent("reviewer"),
+            |seen| {
+                seen.went_well();
+                let system = seen.request().system_text();
+                assert!(system.contains("You are the marked reviewer."), "{system}");
+            },
+        ),
+        Row::new(
+            "forward_subagent_text, agent_progress_summaries, per_task_stop_affordance",
+            |_, options| {
+                options
+                    .agents([("reviewer", reviewer())])
+                    .forward_subagent_text(true)
+                    .agent_progress_summaries(true)
+                    .per_task_stop_affordance(true)
+            },
+            |seen| {
+                seen.went_well();
+                assert!(seen.messages().contains("The words of the agent."));
+            },
+        )
+        .script(|| {
+            let task = json!({
+                "subagent_type": "reviewer",
+                "description": "Look",
+                "prompt": "look at it",
+                "run_in_background": false,
+            });
+            Script::new()
+                .when("look at it", [Reply::text("The words of the agent.")])
+                .otherwise([Reply::tool("Agent", task), Reply::text("Done.")])
+        }),
+    ]);
+}
+
+#[test]
+fn skills_are_allowed_and_limited_to_those_named() {
+    fn both(stage: &Stage) {
+        let project = stage.project().join(".claude");
+        skill(&project, "wanted");
+        skill(&project, "unwanted");
+    }
+    play([
+        Row::new(
+            "skills by name",
+            |stage, options| {
+                both(stage);
+                options.skills(["wanted"])
+            },
+            |seen| {
+                seen.went_well();
+                // The first message lists all that were found; the model is told of one.
+                assert!(lists(&seen.init()["skills"], "unwanted"), "{}", seen.init());
+                assert!(seen.body().contains("The wanted of tests"));
+                assert!(!seen.body().contains("The unwanted of tests"));
+            },
+        ),
+        Row::new(
+            "all skills",
+            |stage, options| {
+                both(stage);
+                options.skills(Skills::All)
+            },
+            |seen| {
+                seen.went_well();
+                assert!(lists(&seen.init()["skills"], "unwanted"), "{}", seen.init());
+                // It runs; so harmless a skill would run without the option too.
+                let results = seen.stage.api().requests().last().unwrap().tool_results();
+                assert!(results[0]["is_error"] != true, "{results:?}");
+            },
+        )
+        .script(|| {
+            let use_it = Reply::tool("Skill", json!({"skill": "wanted"}));
+            Script::new().when_attempts("hello", [use_it, Reply::text("Done.")])
+        }),
+    ]);
+}
+
+#[test]
+fn plugins_are_loaded_from_the_command_line_and_from_the_handshake() {
+    fn is_loaded(seen: &Seen) {
+        seen.went_well();
+        assert!(lists(&seen.init()["plugins"], "marked"), "{}", seen.init());
+        assert!(lists(&seen.init()["skills"], "marked:plugged"), "{}", seen.init());
+    }
+    play([
+        Row::new("plugins", |stage, options| options.plugin(plugin(stage, "marked")), is_loaded),
+        Row::new(
+            "plugins without MCP",
+            |stage, options| options.plugin(Plugin::new(plugin(stage, "marked")).without_mcp()),
+            is_loaded,
+        ),
+        Row::new(
+            "plugin_delivery",
+            |stage, options| {
+                options.plugin(plugin(stage, "marked")).plugin_delivery(PluginDelivery::Handshake)
+            },
+            is_loaded,
+        ),
+    ]);
+}
+
+#[test]
+fn the_handshake_tells_what_became_of_agents_and_plugins() {
+    run(async {
+        let stage = Stage::real(hello(), real()).await.unwrap();
+        let options: Options = stage
+            .options()
+            .agents([("reviewer", reviewer())])
+            .plugin(plugin(&stage, "marked"))
+            .plugin_delivery(PluginDelivery::Handshake);
+        let session = Session::start(options).await.unwrap();
+        let info = session.server_info().unwrap();
+        assert!(info.agents.iter().any(|agent| agent.name.as_deref() == Some("reviewer")));
+        assert_eq!(info.plugins_applied, Some(true));
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn tools_have_other_names_and_questions_previews() {
+    play([
+        Row::new(
+            "tool_aliases",
+            |_, options| options.tool_aliases([("Run", "Bash")]).allowed_tools(["Bash"]),
+            |seen| {
+                seen.went_well();
+                assert!(seen.stage.project().join("made").exists());
+            },
+        )
+        .script(|| {
+            let input = json!({"command": "touch made", "description": "Makes it"});
+            Script::new().otherwise([Reply::tool("Run", input), Reply::text("Done.")])
+        }),
+        Row::new(
+            "question_preview",
+            |_, options| {
+                options
+                    .question_preview(PreviewFormat::Html)
+                    .env("ENABLE_TOOL_SEARCH", "false")
+                    .ask_user(|_, _| async { Answers::new() })
+            },
+            |seen| {
+                seen.went_well();
+                let tools = seen.request().body["tools"].clone();
+                let tools = tools.as_array().unwrap();
+                let question = tools.iter().find(|tool| tool["name"] == "AskUserQuestion");
+                assert!(question.unwrap().to_string().contains("HTML"), "{question:?}");
+            },
+        ),
+        Row::new(
+            "tools, allowed_tools, disallowed_tools, strict_mcp_config",
+            |_, options| {
+                options
+                    .tools(["Read", "Bash"])
+                    .allowed_tools(["Read"])
+                    .disallowed_tools(["Bash"])
+                    .strict_mcp_config(true)
+            },
+            |seen| {
+                seen.went_well();
+                let tools = seen.request().tool_names();
+                assert!(tools.contains(&"Read".to_owned()), "{tools:?}");
+                assert!(!tools.contains(&"Bash".to_owned()), "{tools:?}");
+                assert!(!tools.contains(&"Write".to_owned()), "{tools:?}");
+            },
+        ),
+    ]);
+}

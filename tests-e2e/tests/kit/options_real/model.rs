@@ -1,0 +1,220 @@
+//! Options about the model and what it is told.
+
+use claude_agent_kit::{Effort, SystemPrompt, Thinking, ThinkingDisplay};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_wire::message::ResultSubtype;
+use serde_json::json;
+
+use super::{Row, Seen, play};
+
+fn betas(seen: &Seen) -> String {
+    seen.request().headers.get("anthropic-beta").unwrap_or_default().to_owned()
+}
+
+/// Whether the system prompt itself names a directory of this machine, that of the memory.
+fn names_a_directory(seen: &Seen) -> bool {
+    let root = seen.stage.root().to_string_lossy().into_owned();
+    seen.request().system_text().contains(&root)
+}
+
+#[test]
+fn thinking_reaches_the_api() {
+    play([
+        Row::new(
+            "thinking disabled",
+            |_, options| options.thinking(Thinking::disabled()).model("claude-opus-4-6"),
+            |seen| {
+                seen.went_well();
+                assert_ne!(seen.request().body["thinking"]["type"], "adaptive");
+                assert_ne!(seen.request().body["thinking"]["type"], "enabled");
+            },
+        ),
+        Row::new(
+            "thinking adaptive",
+            |_, options| {
+                let thinking = Thinking::adaptive().display(ThinkingDisplay::Summarized);
+                options.thinking(thinking).model("claude-opus-4-6")
+            },
+            |seen| {
+                seen.went_well();
+                let thinking = &seen.request().body["thinking"];
+                assert_eq!(thinking["type"], "adaptive", "{thinking}");
+                assert_eq!(thinking["display"], "summarized", "{thinking}");
+            },
+        ),
+        Row::new(
+            "thinking budget",
+            |_, options| options.thinking(Thinking::budget(2000)).model("claude-sonnet-4-5"),
+            |seen| {
+                seen.went_well();
+                assert_eq!(seen.request().body["thinking"]["budget_tokens"], 2000);
+            },
+        ),
+        Row::new(
+            "max_thinking_tokens",
+            |_, options| options.max_thinking_tokens(3000).model("claude-sonnet-4-5"),
+            |seen| {
+                seen.went_well();
+                assert_eq!(seen.request().body["thinking"]["budget_tokens"], 3000);
+            },
+        ),
+    ]);
+}
+
+#[test]
+fn effort_betas_and_budgets_reach_the_api() {
+    play([
+        Row::new(
+            "effort",
+            |_, options| options.effort(Effort::Low).model("claude-opus-4-6"),
+            |seen| {
+                seen.went_well();
+                assert_eq!(seen.request().body["output_config"]["effort"], "low");
+            },
+        ),
+        Row::new(
+            "betas",
+            |_, options| options.betas(["context-1m-2025-08-07"]).model("claude-sonnet-4-5"),
+            |seen| {
+                seen.went_well();
+                assert!(betas(seen).contains("context-1m-2025-08-07"), "{}", betas(seen));
+            },
+        ),
+        Row::new(
+            "task_budget",
+            |_, options| options.task_budget(64_000).model("claude-opus-4-6"),
+            |seen| {
+                seen.went_well();
+                assert!(betas(seen).contains("task-budgets"), "{}", betas(seen));
+                let config = &seen.request().body["output_config"];
+                assert_eq!(config["task_budget"]["total"], 64_000, "{config}");
+            },
+        ),
+    ]);
+}
+
+#[test]
+fn models_budgets_and_streams_reach_the_cli() {
+    play([
+        Row::new(
+            "model, fallback_model",
+            |_, options| options.model("claude-opus-4-6").fallback_model("claude-sonnet-4-5"),
+            |seen| {
+                seen.went_well();
+                assert_eq!(seen.request().model(), "claude-opus-4-6");
+            },
+        ),
+        Row::new(
+            "max_budget_usd",
+            |_, options| options.max_budget_usd(0.000_001).allowed_tools(["Bash"]),
+            |seen| {
+                let result = seen.collected.result().unwrap();
+                assert_eq!(result.subtype, Some(ResultSubtype::ErrorMaxBudgetUsd), "{result:?}");
+            },
+        )
+        .script(|| {
+            let input = json!({"command": "true", "description": "Does it"});
+            Script::new().otherwise([Reply::tool("Bash", input), Reply::text("Done.")])
+        }),
+        Row::new(
+            "include_partial_messages, output_schema, max_turns",
+            |_, options| {
+                options
+                    .include_partial_messages(true)
+                    .max_turns(5)
+                    .output_schema(json!({"type": "object", "properties": {}}))
+            },
+            |seen| {
+                seen.went_well();
+                assert!(seen.messages().contains("\"stream_event\""));
+                assert!(seen.request().tool_names().contains(&"StructuredOutput".to_owned()));
+            },
+        )
+        .script(|| {
+            let answer = Reply::tool("StructuredOutput", json!({}));
+            Script::new().otherwise([answer, Reply::text("Done.")])
+        }),
+    ]);
+}
+
+#[test]
+fn system_prompts_reach_the_model_in_every_form() {
+    play([
+        Row::new(
+            "system_prompt in parts, system_prompt_snapshot",
+            |_, options| {
+                let prompt = SystemPrompt::cached("The same marker.", "The changing marker.");
+                options.system_prompt(prompt).system_prompt_snapshot(false)
+            },
+            |seen| {
+                seen.went_well();
+                let system = seen.request().body["system"].to_string();
+                assert!(system.contains("The same marker."), "{system}");
+                assert!(system.contains("The changing marker."), "{system}");
+                assert!(!system.contains("BOUNDARY"), "{system}");
+            },
+        ),
+        Row::new(
+            "system_prompt as a file, append_system_prompt",
+            |stage, options| {
+                super::write(stage.root(), "prompt.txt", "The marker of the file.");
+                options
+                    .system_prompt(SystemPrompt::File(stage.root().join("prompt.txt")))
+                    .append_system_prompt("The other marker.")
+            },
+            |seen| {
+                seen.went_well();
+                let system = seen.request().system_text();
+                assert!(system.contains("The marker of the file."), "{system}");
+                assert!(system.contains("The other marker."), "{system}");
+            },
+        ),
+        Row::new(
+            "the CLI's own system prompt, for the next row to differ from",
+            |_, options| options.model("claude-sonnet-4-5"),
+            |seen| {
+                seen.went_well();
+                assert!(names_a_directory(seen), "{}", seen.request().system_text());
+            },
+        ),
+        Row::new(
+            "exclude_dynamic_sections",
+            |_, options| options.model("claude-sonnet-4-5").exclude_dynamic_sections(true),
+            |seen| {
+                seen.went_well();
+                assert!(!names_a_directory(seen), "{}", seen.request().system_text());
+                let root = seen.stage.root().to_string_lossy().into_owned();
+                assert!(seen.body().contains(&root), "it stands in a message");
+            },
+        ),
+    ]);
+}
+
+#[test]
+fn instructions_and_prompts_reach_the_model_as_they_were_said() {
+    play([
+        Row::new(
+            "plan_mode_instructions",
+            |_, options| options.permission_mode("plan").plan_mode_instructions("The plan marker."),
+            |seen| {
+                seen.went_well();
+                assert!(seen.body().contains("The plan marker."));
+            },
+        ),
+        Row::new(
+            "verbatim_prompts",
+            |_, options| options.verbatim_prompts(true),
+            |seen| {
+                seen.went_well();
+                let prompt = seen.request().last_prompt().unwrap();
+                assert!(prompt.contains("/cost of living"), "{prompt}");
+            },
+        )
+        .prompt("/cost of living"),
+        Row::new(
+            "prompt_suggestions",
+            |_, options| options.prompt_suggestions(true),
+            Seen::went_well,
+        ),
+    ]);
+}
