@@ -1,21 +1,31 @@
-//! See every hook event as it comes.
+//! See every hook event as it comes, but one: a hook for `WorktreeCreate` must make the worktree.
 
 #![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
 
 mod embedded;
 
-use claude_agent_kit::Session;
 use claude_agent_kit::hook::{
-    Notification, PermissionRequest, PostToolUse, PostToolUseFailure, PreCompact, PreToolUse, Stop,
-    SubagentStart, SubagentStop, UserPromptSubmit,
+    ConfigChange, CwdChanged, DirectoryAdded, Elicitation, ElicitationResult, FileChanged,
+    InstructionsLoaded, MessageDisplay, Notification, PermissionDenied, PermissionRequest,
+    PostCompact, PostModelSwitch, PostToolBatch, PostToolUse, PostToolUseFailure, PreCompact,
+    PreModelSwitch, PreToolUse, SessionEnd, SessionStart, Setup, Stop, StopFailure, SubagentStart,
+    SubagentStop, TaskCompleted, TaskCreated, TeammateIdle, UserPromptExpansion, UserPromptSubmit,
+    WorktreeRemove,
 };
+use claude_agent_kit::{Options, Session};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 
-#[tokio::main]
-async fn main() -> claude_agent_kit::Result<()> {
-    let options = embedded::options(script)
-        .allowed_tools(["Bash"])
+/// Prints the name of each of these events when it comes.
+macro_rules! print_names {
+    ($options:expr, $($event:ident),+ $(,)?) => {
+        $options$( .on($event, |_, _| async { println!("{}", stringify!($event)) }) )+
+    };
+}
+
+/// Those of which there is more to say.
+fn with_words(options: Options) -> Options {
+    options
         .on(UserPromptSubmit, |event, _| async move { println!("prompt: {:?}", event.prompt) })
         .on(PreToolUse, |event, _| async move {
             println!("before {}", event.tool_name.unwrap_or_default());
@@ -24,20 +34,45 @@ async fn main() -> claude_agent_kit::Result<()> {
             println!("after {}", event.tool_name.unwrap_or_default());
         })
         .on(PostToolUseFailure, |event, _| async move { println!("failed: {:?}", event.error) })
-        .on(PermissionRequest, |event, _| async move {
-            println!("permission for {}", event.tool_name.unwrap_or_default());
-        })
-        .on(
-            SubagentStart,
-            |event, _| async move { println!("agent {:?} begins", event.agent_type) },
-        )
-        .on(
-            SubagentStop,
-            |event, _| async move { println!("agent {:?} is done", event.agent_type) },
-        )
-        .on(Notification, |event, _| async move { println!("notice: {:?}", event.message) })
-        .on(PreCompact, |event, _| async move { println!("compacts: {:?}", event.trigger) })
-        .on(Stop, |_, _| async move { println!("the model is done") });
+        .on(Stop, |_, _| async move { println!("the model is done") })
+}
+
+fn all_events(options: Options) -> Options {
+    print_names!(
+        with_words(options),
+        PostToolBatch,
+        PermissionRequest,
+        PermissionDenied,
+        UserPromptExpansion,
+        StopFailure,
+        Notification,
+        MessageDisplay,
+        Elicitation,
+        ElicitationResult,
+        SessionStart,
+        SessionEnd,
+        Setup,
+        PreCompact,
+        PostCompact,
+        PreModelSwitch,
+        PostModelSwitch,
+        SubagentStart,
+        SubagentStop,
+        TaskCreated,
+        TaskCompleted,
+        TeammateIdle,
+        ConfigChange,
+        InstructionsLoaded,
+        CwdChanged,
+        FileChanged,
+        DirectoryAdded,
+        WorktreeRemove,
+    )
+}
+
+#[tokio::main]
+async fn main() -> claude_agent_kit::Result<()> {
+    let options = all_events(embedded::options(script).allowed_tools(["Bash"]));
     let session = Session::start(options).await?;
     let outcome = session.send("Run two commands, one of which fails.").await?.finish().await?;
     println!("answer: {}", outcome.text);

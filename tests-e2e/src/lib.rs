@@ -6,13 +6,21 @@
 //! - [`drift`]: how a new recording differs in shape from the stored one.
 //! - [`corpus`]: where recordings are stored.
 //! - [`decoded`]: whether every line of a recording decodes.
+//! - [`outside`]: an MCP server outside the host.
 //! - [`stage`]: where the SDK is tried.
 //! - [`compare`]: whether two CLIs said the same.
+//! - [`parity`]: whether everything that the official SDKs publish is accounted for.
+//! - [`public_api`]: what the crates publish.
+//! - [`places`]: where tests stand that the documents name.
 
 pub mod compare;
 pub mod corpus;
 pub mod decoded;
 pub mod drift;
+pub mod outside;
+pub mod parity;
+pub mod places;
+pub mod public_api;
 pub mod real_cli;
 pub mod scenario;
 pub mod scrub;

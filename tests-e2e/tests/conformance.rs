@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use claude_agent_kit::{MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
-use tests_e2e::scenario::SCENARIOS;
+use tests_e2e::places::{exists, root};
+use tests_e2e::public_api::CRATES;
 
 /// The families of the specification and how many requirements each has.
 const FAMILIES: &[(&str, u32)] = &[
@@ -30,10 +30,6 @@ const FAMILIES: &[(&str, u32)] = &[
     ("DOC", 4),
     ("TST", 5),
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
-}
 
 /// What stands in the last column, by id.
 fn rows() -> BTreeMap<String, Vec<String>> {
@@ -74,34 +70,6 @@ fn every_named_test_exists() {
                 ),
             }
         }
-    }
-}
-
-fn exists(test: &str) -> bool {
-    let (place, rest) = test.split_once('/').unwrap();
-    if place == "real" {
-        return SCENARIOS.iter().any(|scenario| scenario.name == rest);
-    }
-    let folder = match place {
-        "wire" => "crates/claude-wire/tests/it",
-        "testkit" => "crates/claude-agent-testkit/tests/it",
-        "kit" => "crates/claude-agent-kit/src",
-        "e2e" => "tests-e2e/tests",
-        other => panic!("no such place: {other}"),
-    };
-    let (file, name) = rest.split_once("::").unwrap();
-    let file = root().join(folder).join(format!("{file}.rs"));
-    let source = fs::read_to_string(&file);
-    is_built(&file) && source.is_ok_and(|source| source.contains(&format!("fn {name}(")))
-}
-
-/// Whether a file belongs to the test program beside it. One that is not declared never runs.
-fn is_built(file: &Path) -> bool {
-    let name = file.file_stem().unwrap().to_string_lossy();
-    match fs::read_to_string(file.with_file_name("main.rs")) {
-        Ok(main) if name != "main" => main.contains(&format!("mod {name};")),
-        // It is the program itself, or a part of a library, which the compiler looks after.
-        _ => true,
     }
 }
 
@@ -163,6 +131,17 @@ fn the_guide_tells_of_every_error_and_every_warning() {
                 "the guide does not tell what to do about {name}::{variant}"
             );
         }
+    }
+}
+
+#[test]
+fn the_test_command_compares_the_public_api() {
+    assert!(text_of("tests-e2e/src/bin/xtask/checks.rs").contains("api::is_as_listed()"));
+    for name in CRATES {
+        let listing = text_of(&format!("docs/api/{name}.txt"));
+        let start = format!("{}::", name.replace('-', "_"));
+        assert!(listing.lines().count() > 100 && listing.lines().is_sorted(), "{name}");
+        assert!(listing.lines().all(|line| line.starts_with(&start)), "{name}");
     }
 }
 

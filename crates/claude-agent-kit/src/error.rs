@@ -50,6 +50,7 @@ pub(crate) struct Facts {
     pub(crate) operation: Option<String>,
     pub(crate) request_id: Option<RequestId>,
     pub(crate) code: Option<String>,
+    pub(crate) needs: Option<String>,
     pub(crate) server: Option<String>,
     pub(crate) value: Option<Json>,
 }
@@ -301,6 +302,11 @@ impl Error {
     /// The value that does not fit, as it came.
     pub fn value(&self) -> Option<&Json> {
         self.inner.facts.value.as_ref()
+    }
+
+    /// The capability that the CLI lacks.
+    pub fn needs(&self) -> Option<&str> {
+        self.inner.facts.needs.as_deref()
     }
 
     /// The CLI's own code for it.

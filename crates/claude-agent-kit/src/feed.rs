@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use claude_wire::session::{Backlog, BacklogLimits, Exit, Subscriber, Taken};
 
+use crate::drift::Drift;
 use crate::error::{Error, ErrorKind};
 use crate::warning::Warning;
 
@@ -52,6 +53,7 @@ pub(crate) struct Over {
 #[derive(Debug)]
 pub(crate) struct Feed {
     state: Mutex<State>,
+    drift: Drift,
 }
 
 #[derive(Debug)]
@@ -84,7 +86,12 @@ impl Feed {
             waiting_for_the_end: Vec::new(),
             reported: VecDeque::new(),
         };
-        Self { state: Mutex::new(state) }
+        Self { state: Mutex::new(state), drift: Drift::default() }
+    }
+
+    /// What readers found that is new.
+    pub(crate) fn drift(&self) -> &Drift {
+        &self.drift
     }
 
     /// A reader of everything from now on, and what it gets before: the first also has the

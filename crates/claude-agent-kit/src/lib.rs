@@ -30,7 +30,9 @@ mod callback;
 mod cli;
 mod diagnose;
 mod doctor;
+mod drift;
 mod driver;
+pub mod elicitation;
 mod error;
 mod feed;
 pub mod guide;
@@ -83,7 +85,7 @@ pub use question::{Answers, Questions};
 pub use schemars;
 pub use session::{Events, Messages, Session, SessionEvent, shutdown_all};
 #[cfg(feature = "tools")]
-pub use tool::{Tool, ToolContext, ToolError, ToolResult, ToolServer};
+pub use tool::{Tool, ToolContext, ToolError, ToolHandle, ToolResult, ToolServer};
 pub use turn::{Turn, TurnOutcome};
 #[cfg(feature = "tools")]
 pub use typed::query_as;

@@ -50,7 +50,10 @@ impl Reader {
             match self.taken.pop_front() {
                 Some(Piece::Line(line)) => {
                     return Poll::Ready(Some(Ok(match Message::decode(line) {
-                        Ok(message) => Read::Message(message),
+                        Ok(message) => {
+                            self.tell_what_is_new(&message);
+                            Read::Message(message)
+                        }
                         Err(malformed) => Read::Malformed(malformed),
                     })));
                 }
@@ -81,6 +84,14 @@ impl Reader {
                 })
             })
         })
+    }
+
+    /// Tells of what no reader has come across before, right after the message that it is in.
+    fn tell_what_is_new(&mut self, message: &Message) {
+        for warning in self.feed.drift().look_at(message).into_iter().rev() {
+            self.warnings.tell(&warning);
+            self.taken.push_front(Piece::Warning(warning));
+        }
     }
 
     /// Tells of a malformed line. It is told by whoever reads it first.

@@ -70,6 +70,9 @@ pub enum WarningCode {
     HookFieldIgnored,
     /// The CLI asked something that nobody here answers.
     UnansweredRequest,
+    /// The CLI sent a message, a subtype or a content block that this version does not know. It is
+    /// passed on as it came, and told of once.
+    UnknownMessage,
     /// Something that this version has no code for.
     Other,
 }

@@ -1,11 +1,14 @@
 //! The real CLI: installed from npm at an exact version, started with nothing of this machine.
 
+pub(crate) mod cache;
 mod install;
+pub(crate) mod npm;
 mod process;
 mod world;
 
 pub use self::{
-    install::{InstallError, InstalledCli, install, pinned_version},
+    install::{InstalledCli, install, install_minimum, pinned_version},
+    npm::InstallError,
     process::RealProcess,
     world::{DUMMY_KEY, World},
 };

@@ -11,6 +11,9 @@ use tempfile::TempDir;
 /// The key that the CLI is given. The mock takes any.
 pub const DUMMY_KEY: &str = "sk-dummy-key-for-tests";
 
+/// Where programs are looked for.
+pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// A home and a project that nobody used before; both vanish with the value.
 #[derive(Debug)]
 pub struct World {
@@ -65,7 +68,7 @@ impl World {
     pub fn variables(&self, api: &str) -> BTreeMap<String, String> {
         let path = |path: PathBuf| path.to_string_lossy().into_owned();
         [
-            ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
+            ("PATH", PATH.to_owned()),
             ("HOME", path(self.home())),
             ("CLAUDE_CONFIG_DIR", path(self.config())),
             // Without it the CLI leaves files of its own in the machine's directory.

@@ -10,6 +10,7 @@
 mod support;
 
 mod decoding;
+mod dependencies;
 mod doctor;
 mod drops;
 mod happy_path;

@@ -13,10 +13,14 @@ mod support;
 
 mod alone;
 mod control;
+mod drift;
+mod every_hook;
+mod every_operation;
 mod failing_hooks;
 mod hooks;
 mod lifetime;
 mod limits;
+mod operations;
 mod permissions;
 mod play;
 mod puppet;

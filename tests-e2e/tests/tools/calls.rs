@@ -6,11 +6,12 @@ use std::time::Duration;
 use claude_agent_kit::tool::NoArguments;
 use claude_agent_kit::{Tool, ToolContext, ToolError, ToolResult, ToolServer, WarningCode};
 use serde_json::json;
+use tests_e2e::stage::Stage;
 use tokio::sync::{Barrier, Semaphore};
 
 use crate::calc::{Pair, Sum, calc, calling, results, texts, with};
 use crate::play::{Notes, one_turn, start, turn};
-use crate::support::{LIMIT, in_time, noting, on_all, until};
+use crate::support::{LIMIT, in_time, noting, on_all, real, run, until};
 
 #[test]
 fn two_servers_serve_the_same_turn() {
@@ -91,6 +92,34 @@ fn a_slow_call_holds_up_no_other() {
         let mut texts = texts(&stage);
         texts.sort_unstable();
         assert_eq!(texts, ["quick", "quick", "slow"]);
+    });
+}
+
+#[test]
+fn a_call_that_takes_five_seconds_is_waited_for_while_others_are_answered() {
+    let script = calling(&[("mcp__calc__slow", json!({})), ("mcp__calc__quick", json!({}))]);
+    run(async {
+        let stage = Stage::real(script, real()).await.unwrap();
+        let order = Notes::new();
+        let tool = |name: &'static str, takes: Duration| {
+            let order = order.clone();
+            let tool = Tool::new(name, "Takes its time", move |_: NoArguments| {
+                let order = order.clone();
+                async move {
+                    tokio::time::sleep(takes).await;
+                    order.add(name);
+                    Ok(name)
+                }
+            });
+            tool.read_only()
+        };
+        let server = calc().with(tool("slow", Duration::from_secs(5)));
+        let server = server.with(tool("quick", Duration::ZERO));
+        assert_eq!(one_turn(with(&stage, server)).await.text, "Done.");
+        assert_eq!(order.all(), ["quick", "slow"]);
+        let mut texts = texts(&stage);
+        texts.sort_unstable();
+        assert_eq!(texts, ["quick", "slow"]);
     });
 }
 

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use claude_agent_kit::{Options, Tool};
+use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tokio::sync::Barrier;
 
 use crate::bridge::{answer, call, post};
-use crate::calc::{Pair, calc};
+use crate::calc::{Pair, calc, texts, with};
+use crate::play::{in_memory, one_turn};
 use crate::puppet::running;
 use crate::support::run;
 
@@ -26,18 +28,44 @@ fn ten_thousand_calls_in_a_row_are_answered() {
 }
 
 #[test]
+fn ten_thousand_calls_in_a_row_are_made_by_the_simulated_cli() {
+    let call = |reply: Reply, n: i64| reply.and_tool("mcp__calc__add", json!({"a": n, "b": 1}));
+    let answer = (0..10_000).fold(Reply::new(), call);
+    in_memory(Script::new().otherwise([answer, Reply::text("Done.")]), async |stage| {
+        assert_eq!(one_turn(with(&stage, calc())).await.text, "Done.");
+        let expected: Vec<String> = (1..=10_000).map(|n: i64| n.to_string()).collect();
+        assert!(texts(&stage) == expected);
+    });
+}
+
+#[test]
+fn sixty_four_calls_of_the_simulated_cli_run_at_the_same_time() {
+    let call = |reply: Reply, n: i64| reply.and_tool("mcp__calc__meet", json!({"a": n, "b": 0}));
+    let answer = (0..64).fold(Reply::new(), call);
+    in_memory(Script::new().otherwise([answer, Reply::text("Done.")]), async |stage| {
+        assert_eq!(one_turn(with(&stage, calc().with(meet().read_only()))).await.text, "Done.");
+        let mut met: Vec<i64> = texts(&stage).iter().map(|text| text.parse().unwrap()).collect();
+        met.sort_unstable();
+        assert!(met.into_iter().eq(0..64));
+    });
+}
+
+/// A tool that ends only if it is called 64 times at once.
+fn meet() -> Tool {
+    let barrier = Arc::new(Barrier::new(64));
+    Tool::new("meet", "Meets", move |pair: Pair| {
+        let barrier = barrier.clone();
+        async move {
+            barrier.wait().await;
+            Ok(pair.a)
+        }
+    })
+}
+
+#[test]
 fn sixty_four_calls_run_at_the_same_time() {
     run(async {
-        // Opens only if all of them are there.
-        let barrier = Arc::new(Barrier::new(64));
-        let meet = Tool::new("meet", "Meets", move |pair: Pair| {
-            let barrier = barrier.clone();
-            async move {
-                barrier.wait().await;
-                Ok(pair.a)
-            }
-        });
-        let (session, mut puppet) = running(Options::new().tool_server(calc().with(meet))).await;
+        let (session, mut puppet) = running(Options::new().tool_server(calc().with(meet()))).await;
         for id in 0..64 {
             let message = call(id, "meet", json!({"a": id, "b": 0}));
             post(&mut puppet, &id.to_string(), "calc", message).await;

@@ -17,6 +17,7 @@ use claude_wire::session::HookPlan;
 use claude_wire::{Json, Number};
 
 use super::{BoxError, CancelToken, Fallible, HookContext, PermissionContext};
+use crate::elicitation::{AskContext, UserCallbacks};
 use crate::hook::{Asked, HookAnswer, HookEvent, HookOutput, HookPoint, Place, session_of};
 use crate::mailbox::Mailbox;
 use crate::mcp::Servers;
@@ -30,6 +31,7 @@ pub(crate) struct Registry {
     can_use_tool: Option<RunPermission>,
     ask_user: Option<RunPermission>,
     on_misfit: Option<OnMisfit>,
+    pub(crate) user: UserCallbacks,
     pub(crate) servers: Servers,
     /// Messages for servers that are served at a time; none for the default.
     pub(crate) running_mcp: Option<usize>,
@@ -93,6 +95,7 @@ impl Default for Registry {
             can_use_tool: None,
             ask_user: None,
             on_misfit: None,
+            user: UserCallbacks::default(),
             servers: Servers::default(),
             running_mcp: None,
             hook_timeout: None,
@@ -168,7 +171,7 @@ impl Registry {
                 self.call_permission(*asked, line, request_id, session_id, cancel)
             }
             CliRequest::McpMessage(asked) => self.servers.call(asked, session_id, cancel),
-            _ => None,
+            request => self.user.call(request, AskContext { session_id, request_id, cancel }),
         }
     }
 
@@ -314,6 +317,7 @@ impl fmt::Debug for Registry {
             .field("hooks", &self.hooks.len())
             .field("can_use_tool", &self.has_can_use_tool())
             .field("ask_user", &self.has_ask_user())
+            .field("user", &self.user)
             .field("servers", &self.servers)
             .field("hook_timeout", &self.hook_timeout)
             .field("permission_timeout", &self.permission_timeout)

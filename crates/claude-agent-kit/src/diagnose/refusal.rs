@@ -88,8 +88,10 @@ fn refused(refusal: &Refusal, operation: &str) -> Told {
 /// The CLI's own answer.
 fn rejected(failure: &ControlFailure, operation: &str) -> Told {
     let reason = &failure.error;
+    // Old versions have no codes and only say so.
+    let unknown = reason.starts_with("Unsupported control request subtype");
     match failure.error_code.as_deref() {
-        Some("unsupported_request") => (
+        code if code == Some("unsupported_request") || (code.is_none() && unknown) => (
             ErrorKind::Unsupported,
             format!("the CLI does not know `{operation}`: {reason}"),
             Some("update the CLI, or do without it"),

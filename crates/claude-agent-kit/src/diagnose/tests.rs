@@ -228,6 +228,7 @@ fn refusals(text: &str) -> Vec<(Refusal, ErrorKind)> {
         (rejected(text, None), ErrorKind::ControlRejected),
         (rejected(text, Some("invalid_mode")), ErrorKind::ControlRejected),
         (rejected(text, Some("unsupported_request")), ErrorKind::Unsupported),
+        (rejected("Unsupported control request subtype: x", None), ErrorKind::Unsupported),
         (
             Refusal::TimedOut { request_id, limit: Duration::from_secs(30) },
             ErrorKind::ControlTimeout,

@@ -203,10 +203,16 @@ fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Resu
     plan.initialize.clone_from(&prepared.initialize);
     if let Some(initialize) = &mut plan.initialize {
         initialize.hooks = hooks.matchers;
+        let user = &options.host.callbacks.user;
+        if user.has_dialog() {
+            initialize.supported_dialog_kinds = user.dialog_kinds().to_vec().into();
+        }
     }
     plan.hooks = hooks.plans;
     plan.mcp_servers = options.host.callbacks.servers.names().collect();
     plan.permissions = options.host.callbacks.has_permission();
+    plan.elicitation = options.host.callbacks.user.has_elicitation();
+    plan.dialogs = options.host.callbacks.user.has_dialog();
     plan.permission_limit = hooks.permission_limit;
     plan.limits = limits::session(options, prepared);
     if let Some(most) = options.host.callbacks.running_mcp {

@@ -2,26 +2,19 @@
 
 use std::time::Duration;
 
-use claude_wire::control::{
-    HookInput, NotificationInput, PermissionRequestInput, PostToolUseFailureInput,
-    PostToolUseInput, PreCompactInput, PreToolUseInput, StopInput, SubagentStartInput,
-    SubagentStopInput, UserPromptSubmitInput,
-};
+use claude_wire::control::{self, HookInput};
 
-use super::answer::{
-    NotificationAnswer, PermissionRequestAnswer, PostToolUseAnswer, PostToolUseFailureAnswer,
-    PreCompactAnswer, PreToolUseAnswer, StopAnswer, SubagentStartAnswer, SubagentStopAnswer,
-    UserPromptSubmitAnswer,
+use super::{
+    Asked, DISPLAY_LIMIT, HookAnswer, HookEvent, HookPoint, Matching, PROMPT_LIMIT, Place,
+    USUAL_LIMIT, answer, sealed,
 };
-use super::{Asked, HookAnswer, HookEvent, HookPoint, Matching, Place, sealed};
-use super::{PROMPT_LIMIT, USUAL_LIMIT};
 use crate::callback::BoxError;
 
 /// Declares events: the name, what a hook is told, what it can answer, how long it may take.
 macro_rules! hook_events {
     ($(
         $(#[$meta:meta])*
-        $event:ident($input:ty) -> $answer:ty, $limit:ident;
+        $event:ident($input:ident) -> $answer:ident, $limit:ident;
     )+) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, Default)]
@@ -54,10 +47,10 @@ macro_rules! hook_events {
         impl HookEvent for $event {
             const NAME: &'static str = stringify!($event);
             const DEFAULT_LIMIT: Duration = $limit;
-            type Input = $input;
-            type Output = $answer;
+            type Input = control::$input;
+            type Output = answer::$answer;
 
-            fn read(asked: Asked) -> Result<$input, String> {
+            fn read(asked: Asked) -> Result<control::$input, String> {
                 match asked.input {
                     HookInput::$event(input) => Ok(*input),
                     other => Err(mismatch(Self::NAME, &other)),
@@ -75,8 +68,8 @@ macro_rules! hook_events {
             }
         }
 
-        impl HookAnswer<$event> for $answer {
-            fn into_output(self) -> Result<$answer, BoxError> {
+        impl HookAnswer<$event> for answer::$answer {
+            fn into_output(self) -> Result<answer::$answer, BoxError> {
                 Ok(self)
             }
         }
@@ -100,6 +93,9 @@ hook_events! {
     /// A tool failed. CLI 2.1.325 asks callbacks about it.
     PostToolUseFailure(PostToolUseFailureInput) -> PostToolUseFailureAnswer, USUAL_LIMIT;
 
+    /// All tools of one answer ran. CLI 2.1.325 asks callbacks about it.
+    PostToolBatch(PostToolBatchInput) -> PostToolBatchAnswer, USUAL_LIMIT;
+
     /// A permission is about to be asked for. CLI 2.1.325 asks callbacks about it.
     ///
     /// It is asked *beside* the permission callback, and the first answer wins: where both are
@@ -107,11 +103,56 @@ hook_events! {
     /// [`PreToolUse`].
     PermissionRequest(PermissionRequestInput) -> PermissionRequestAnswer, USUAL_LIMIT;
 
+    /// A tool was not allowed to run, by the model that decides in the mode `auto`.
+    /// CLI 2.1.325 asks callbacks about it.
+    PermissionDenied(PermissionDeniedInput) -> PermissionDeniedAnswer, USUAL_LIMIT;
+
     /// A prompt came in. CLI 2.1.325 asks callbacks about it.
     UserPromptSubmit(UserPromptSubmitInput) -> UserPromptSubmitAnswer, PROMPT_LIMIT;
 
+    /// A command became a prompt. CLI 2.1.325 asks callbacks about it.
+    UserPromptExpansion(UserPromptExpansionInput) -> UserPromptExpansionAnswer, USUAL_LIMIT;
+
     /// The model is done. CLI 2.1.325 asks callbacks about it.
     Stop(StopInput) -> StopAnswer, USUAL_LIMIT;
+
+    /// The turn ended with an error. CLI 2.1.325 asks callbacks about it.
+    StopFailure(StopFailureInput) -> StopFailureAnswer, USUAL_LIMIT;
+
+    /// There is something to show to the user. CLI 2.1.325 asks callbacks about it.
+    Notification(NotificationInput) -> NotificationAnswer, USUAL_LIMIT;
+
+    /// A piece of an answer is about to be shown. CLI 2.1.325 asks callbacks about it.
+    MessageDisplay(MessageDisplayInput) -> MessageDisplayAnswer, DISPLAY_LIMIT;
+
+    /// An MCP server has a question for the user. CLI 2.1.325 asks callbacks about it.
+    Elicitation(ElicitationInput) -> ElicitationAnswer, USUAL_LIMIT;
+
+    /// The question of an MCP server was answered. CLI 2.1.325 asks callbacks about it.
+    ElicitationResult(ElicitationResultInput) -> ElicitationResultAnswer, USUAL_LIMIT;
+
+    /// A session begins. CLI 2.1.325 asks callbacks about it when a conversation is cleared or made
+    /// smaller, not at the start of the process.
+    SessionStart(SessionStartInput) -> SessionStartAnswer, USUAL_LIMIT;
+
+    /// A session ends. CLI 2.1.325 asks callbacks about it when a conversation is cleared, not at the
+    /// end of the process.
+    SessionEnd(SessionEndInput) -> SessionEndAnswer, USUAL_LIMIT;
+
+    /// The CLI sets itself up. CLI 2.1.325 was not seen to ask callbacks about it.
+    Setup(SetupInput) -> SetupAnswer, USUAL_LIMIT;
+
+    /// The context is about to be made smaller. CLI 2.1.325 asks callbacks about it.
+    PreCompact(PreCompactInput) -> PreCompactAnswer, USUAL_LIMIT;
+
+    /// The context was made smaller. CLI 2.1.325 asks callbacks about it.
+    PostCompact(PostCompactInput) -> PostCompactAnswer, USUAL_LIMIT;
+
+    /// The model is about to change. CLI 2.1.325 asks callbacks about it.
+    PreModelSwitch(PreModelSwitchInput) -> PreModelSwitchAnswer, USUAL_LIMIT;
+
+    /// The model changed. CLI 2.1.325 asks callbacks about it.
+    PostModelSwitch(PostModelSwitchInput) -> PostModelSwitchAnswer, USUAL_LIMIT;
 
     /// A subagent begins. CLI 2.1.325 asks callbacks about it.
     SubagentStart(SubagentStartInput) -> SubagentStartAnswer, USUAL_LIMIT;
@@ -119,11 +160,36 @@ hook_events! {
     /// A subagent is done. CLI 2.1.325 asks callbacks about it.
     SubagentStop(SubagentStopInput) -> SubagentStopAnswer, USUAL_LIMIT;
 
-    /// The context is about to be made smaller. CLI 2.1.325 asks callbacks about it.
-    PreCompact(PreCompactInput) -> PreCompactAnswer, USUAL_LIMIT;
+    /// A task was put on the list. CLI 2.1.325 asks callbacks about it.
+    TaskCreated(TaskCreatedInput) -> TaskCreatedAnswer, USUAL_LIMIT;
 
-    /// There is something to show to the user. CLI 2.1.325 asks callbacks about it.
-    Notification(NotificationInput) -> NotificationAnswer, USUAL_LIMIT;
+    /// A task of the list is done. CLI 2.1.325 asks callbacks about it.
+    TaskCompleted(TaskCompletedInput) -> TaskCompletedAnswer, USUAL_LIMIT;
+
+    /// A teammate has nothing to do. CLI 2.1.325 was not seen to ask callbacks about it.
+    TeammateIdle(TeammateIdleInput) -> TeammateIdleAnswer, USUAL_LIMIT;
+
+    /// A settings file changed. CLI 2.1.325 asks callbacks about it.
+    ConfigChange(ConfigChangeInput) -> ConfigChangeAnswer, USUAL_LIMIT;
+
+    /// A file of instructions was read. CLI 2.1.325 asks callbacks about those below the working
+    /// directory, not about the one at its top, which is read before.
+    InstructionsLoaded(InstructionsLoadedInput) -> InstructionsLoadedAnswer, USUAL_LIMIT;
+
+    /// The working directory changed. CLI 2.1.325 was not seen to ask callbacks about it.
+    CwdChanged(CwdChangedInput) -> CwdChangedAnswer, USUAL_LIMIT;
+
+    /// A watched file changed; `watch_paths` of an answer says which are. CLI 2.1.325 asks callbacks about it.
+    FileChanged(FileChangedInput) -> FileChangedAnswer, USUAL_LIMIT;
+
+    /// A directory became part of the session. CLI 2.1.325 asks callbacks about it.
+    DirectoryAdded(DirectoryAddedInput) -> DirectoryAddedAnswer, USUAL_LIMIT;
+
+    /// A worktree is to be made; the hook makes it and says where. CLI 2.1.325 asks callbacks about it.
+    WorktreeCreate(WorktreeCreateInput) -> WorktreeCreateAnswer, USUAL_LIMIT;
+
+    /// A worktree is to be removed. CLI 2.1.325 asks callbacks about it.
+    WorktreeRemove(WorktreeRemoveInput) -> WorktreeRemoveAnswer, USUAL_LIMIT;
 }
 
 fn mismatch(expected: &str, input: &HookInput) -> String {

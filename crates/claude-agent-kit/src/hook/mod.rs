@@ -2,6 +2,8 @@
 
 mod answer;
 mod event;
+#[cfg(test)]
+mod every_event;
 mod raw;
 #[cfg(test)]
 mod tests;
@@ -16,20 +18,18 @@ use claude_wire::Json;
 use claude_wire::control::HookInput;
 
 pub use claude_wire::control::{
-    NotificationInput, PermissionRequestInput, PostToolUseFailureInput, PostToolUseInput,
-    PreCompactInput, PreToolUseInput, StopInput, SubagentStartInput, SubagentStopInput,
-    UserPromptSubmitInput,
+    ConfigChangeInput, CwdChangedInput, DirectoryAddedInput, ElicitationInput,
+    ElicitationResultInput, FileChangedInput, InstructionsLoadedInput, MessageDisplayInput,
+    NotificationInput, PermissionDeniedInput, PermissionRequestInput, PostCompactInput,
+    PostModelSwitchInput, PostToolBatchInput, PostToolUseFailureInput, PostToolUseInput,
+    PreCompactInput, PreModelSwitchInput, PreToolUseInput, SessionEndInput, SessionStartInput,
+    SetupInput, StopFailureInput, StopInput, SubagentStartInput, SubagentStopInput,
+    TaskCompletedInput, TaskCreatedInput, TeammateIdleInput, UserPromptExpansionInput,
+    UserPromptSubmitInput, WorktreeCreateInput, WorktreeRemoveInput,
 };
 
-pub use answer::{
-    NotificationAnswer, PermissionRequestAnswer, PostToolUseAnswer, PostToolUseFailureAnswer,
-    PreCompactAnswer, PreToolUseAnswer, StopAnswer, SubagentStartAnswer, SubagentStopAnswer,
-    UserPromptSubmitAnswer,
-};
-pub use event::{
-    Notification, PermissionRequest, PostToolUse, PostToolUseFailure, PreCompact, PreToolUse, Stop,
-    SubagentStart, SubagentStop, UserPromptSubmit,
-};
+pub use answer::*;
+pub use event::*;
 pub use raw::{AnyEvent, RawAnswer, RawHookInput};
 
 pub(crate) use raw::session_of;
@@ -43,8 +43,8 @@ pub(crate) const PROMPT_LIMIT: Duration = Duration::from_secs(25);
 /// The CLI holds a piece of text for 10 s.
 pub(crate) const DISPLAY_LIMIT: Duration = Duration::from_secs(8);
 
-/// A point of the CLI's work at which it asks hooks: [`PreToolUse`], [`Stop`] and so on. One that
-/// has no type here is [`AnyEvent`].
+/// A point of the CLI's work at which it asks hooks: [`PreToolUse`], [`Stop`] and so on, all that
+/// are published. One that has no type here is [`AnyEvent`].
 pub trait HookEvent: sealed::Event + Sized + Send + Sync + 'static {
     /// Its name on the wire; empty for [`AnyEvent`], whose name is given when it is registered.
     const NAME: &'static str;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use claude_wire::control::HookInput;
+use claude_wire::control::{HookInput, HookSpecificOutput};
 use claude_wire::id::SessionId;
 use claude_wire::{Extra, Json};
 
@@ -205,7 +205,7 @@ fn refuse_when_stopped(event: &str, all: &Extra, specific: &mut Extra) {
     let reason = all.get("stopReason").and_then(|reason| reason.parse::<String>().ok());
     let reason = reason.unwrap_or_else(|| "a hook ended the turn".to_owned());
     match event {
-        "PreToolUse" if specific.get("permissionDecision").is_none() => {
+        "PreToolUse" | "PreModelSwitch" if specific.get("permissionDecision").is_none() => {
             block(event, &reason, &mut Extra::default(), specific);
         }
         "PermissionRequest" if specific.get("decision").is_none() => {
@@ -231,13 +231,14 @@ fn boolean(value: bool) -> Json {
 
 /// The answer without what does not fit the event.
 fn fitted(event: &str, all: &Extra, specific: &Extra) -> Encoded {
-    let known = OWN_FIELDS.iter().find(|(name, _)| *name == event).map(|(_, fields)| *fields);
+    let known = HookInput::KNOWN.contains(&event);
+    let fields = HookSpecificOutput::fields_of(event);
     // The CLI looks at nothing else of an asynchronous answer: a denial beside it would be lost.
     let says_more = !specific.is_empty() || all.iter().any(|(name, _)| !is_async(name));
     let mut dropped = Vec::new();
     let mut answer = Extra::default();
     for (name, value) in all.iter() {
-        let undecided = known.is_some() && !decides(event);
+        let undecided = known && !decides(event);
         let misfit = match name {
             "decision" | "reason" => undecided,
             name => is_async(name) && says_more,
@@ -251,7 +252,7 @@ fn fitted(event: &str, all: &Extra, specific: &Extra) -> Encoded {
     let mut own = Extra::default();
     own.set("hookEventName", event);
     for (name, value) in specific.iter().filter(|(name, _)| *name != "hookEventName") {
-        if known.is_some_and(|fields| !fields.contains(&name)) && is_of_some_event(name) {
+        if known && !fields.contains(&name) && HookSpecificOutput::has_field(name) {
             dropped.push(format!("{SPECIFIC}.{name}"));
         } else {
             own.set(name, value.clone());
@@ -282,68 +283,4 @@ fn decides(event: &str) -> bool {
         "ConfigChange",
     ];
     DECIDE.contains(&event)
-}
-
-fn is_of_some_event(field: &str) -> bool {
-    OWN_FIELDS.iter().any(|(_, fields)| fields.contains(&field))
-}
-
-/// What only each event can be answered with, as published.
-const OWN_FIELDS: &[(&str, &[&str])] = &[
-    (
-        "PreToolUse",
-        &["permissionDecision", "permissionDecisionReason", "updatedInput", "additionalContext"],
-    ),
-    (
-        "PostToolUse",
-        &["additionalContext", "classifierContext", "updatedToolOutput", "updatedMCPToolOutput"],
-    ),
-    ("PostToolUseFailure", &["additionalContext"]),
-    ("PostToolBatch", &["additionalContext"]),
-    ("PermissionRequest", &["decision"]),
-    ("PermissionDenied", &["retry"]),
-    ("Notification", &["additionalContext"]),
-    ("UserPromptSubmit", &["additionalContext", "sessionTitle", "suppressOriginalPrompt"]),
-    ("UserPromptExpansion", &["additionalContext", "suppressOriginalPrompt"]),
-    (
-        "SessionStart",
-        &["additionalContext", "initialUserMessage", "sessionTitle", "watchPaths", "reloadSkills"],
-    ),
-    ("SessionEnd", &[]),
-    ("Stop", &["additionalContext"]),
-    ("StopFailure", &[]),
-    ("SubagentStart", &["additionalContext"]),
-    ("SubagentStop", &["additionalContext"]),
-    ("PreCompact", &[]),
-    ("PostCompact", &[]),
-    ("PreModelSwitch", &["permissionDecision", "permissionDecisionReason"]),
-    ("PostModelSwitch", &["additionalContext"]),
-    ("Setup", &["additionalContext"]),
-    ("TeammateIdle", &[]),
-    ("TaskCreated", &[]),
-    ("TaskCompleted", &[]),
-    ("Elicitation", &["action", "content"]),
-    ("ElicitationResult", &["action", "content"]),
-    ("ConfigChange", &[]),
-    ("WorktreeCreate", &["worktreePath"]),
-    ("WorktreeRemove", &[]),
-    ("InstructionsLoaded", &[]),
-    ("CwdChanged", &["watchPaths"]),
-    ("FileChanged", &["watchPaths"]),
-    ("DirectoryAdded", &[]),
-    ("MessageDisplay", &["displayContent"]),
-];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_event_of_the_wire_has_its_line_in_the_table_of_fields() {
-        let listed: Vec<&str> = OWN_FIELDS.iter().map(|(name, _)| *name).collect();
-        for event in HookInput::KNOWN {
-            assert!(listed.contains(event), "{event}");
-        }
-        assert_eq!(listed.len(), HookInput::KNOWN.len());
-    }
 }

@@ -1,9 +1,10 @@
-//! MCP servers inside this process: what they know of the CLI, and a server that is one function.
-//!
-//! Most hosts want [tools](crate::tool) and need nothing of this.
+//! MCP servers. Inside this process: what they know of the CLI, and a server that is one function;
+//! most hosts want [tools](crate::tool) and need nothing of this. Outside: how the CLI is told of
+//! them.
 
 mod bridge;
 mod client;
+mod external;
 #[cfg(feature = "rmcp")]
 mod hosted;
 #[cfg_attr(
@@ -22,7 +23,9 @@ use claude_wire::id::SessionId;
 
 use crate::callback::CancelToken;
 
+pub use claude_wire::launch::McpServers;
 pub use client::McpClient;
+pub use external::{RemoteServer, StdioServer, ToolPolicy};
 #[cfg(feature = "rmcp")]
 pub use hosted::RmcpServer;
 pub use raw::RawServer;

@@ -3,8 +3,9 @@
 use std::future::Future;
 use std::time::Duration;
 
-use super::Options;
+use super::{Options, strings};
 use crate::callback::{Fallible, HookContext, PermissionContext, Registry};
+use crate::elicitation::{AskContext, DialogAnswer, Elicitation, ElicitationAnswer, UserDialog};
 use crate::hook::{HookAnswer, HookEvent, HookPoint};
 use crate::permission::{Permission, ToolRequest};
 use crate::question::{self, Answers, Questions};
@@ -143,14 +144,81 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.set_blocking_ask_user(handler))
     }
 
+    /// Lets `callback` answer for the user when an MCP server outside this process asks something
+    /// (elicitation). Default: what is asked is declined, with a warning. See
+    /// [`ElicitationAnswer`] for an example.
+    ///
+    /// If the callback fails, the question is declined.
+    pub fn on_elicitation<F, R>(self, callback: F) -> Self
+    where
+        F: Fn(Elicitation, AskContext) -> R + Send + Sync + 'static,
+        R: Future<Output: Fallible<ElicitationAnswer>> + Send + 'static,
+    {
+        self.change_callbacks(|callbacks| callbacks.user.set_elicitation(callback))
+    }
+
+    /// The same as [`on_elicitation`](Self::on_elicitation) for a callback that may block its
+    /// thread. The one that is set last counts.
+    pub fn on_elicitation_blocking<F, A>(self, callback: F) -> Self
+    where
+        F: Fn(Elicitation, AskContext) -> A + Send + Sync + 'static,
+        A: Fallible<ElicitationAnswer>,
+    {
+        self.change_callbacks(|callbacks| callbacks.user.set_blocking_elicitation(callback))
+    }
+
+    /// Lets `callback` show dialogs of the CLI, of these kinds; at least one has to be named.
+    /// Default: the CLI is told that none can be shown, and one that comes all the same is left to
+    /// whoever else may show it, with a warning.
+    ///
+    /// If the callback fails, the dialog is cancelled.
+    ///
+    /// ```
+    /// use claude_agent_kit::Options;
+    /// use claude_agent_kit::elicitation::DialogAnswer;
+    ///
+    /// let kinds = ["refusal_fallback_prompt"];
+    /// let options = Options::new().on_user_dialog(kinds, |dialog, _ctx| async move {
+    ///     println!("{}: {:?}", dialog.dialog_kind, dialog.payload);
+    ///     DialogAnswer::cancelled()
+    /// });
+    /// ```
+    pub fn on_user_dialog<F, R>(
+        self,
+        kinds: impl IntoIterator<Item = impl Into<String>>,
+        callback: F,
+    ) -> Self
+    where
+        F: Fn(UserDialog, AskContext) -> R + Send + Sync + 'static,
+        R: Future<Output: Fallible<DialogAnswer>> + Send + 'static,
+    {
+        let kinds = strings(kinds);
+        self.change_callbacks(|callbacks| callbacks.user.set_dialog(kinds, callback))
+    }
+
+    /// The same as [`on_user_dialog`](Self::on_user_dialog) for a callback that may block its
+    /// thread. The one that is set last counts, with its kinds.
+    pub fn on_user_dialog_blocking<F, A>(
+        self,
+        kinds: impl IntoIterator<Item = impl Into<String>>,
+        callback: F,
+    ) -> Self
+    where
+        F: Fn(UserDialog, AskContext) -> A + Send + Sync + 'static,
+        A: Fallible<DialogAnswer>,
+    {
+        let kinds = strings(kinds);
+        self.change_callbacks(|callbacks| callbacks.user.set_blocking_dialog(kinds, callback))
+    }
+
     /// How long a hook may take where its registration does not say it. Default: 60 s; 25 s for
     /// `UserPromptSubmit` and 8 s for `MessageDisplay`, which this does not lengthen.
     pub fn hook_timeout(self, limit: Duration) -> Self {
         self.told("hook_timeout").change_callbacks(|callbacks| callbacks.hook_timeout = Some(limit))
     }
 
-    /// How long a permission callback or a handler of questions may take; after that the tool is
-    /// denied. Default: as long as it likes, because people may have to answer.
+    /// How long a permission callback, or one for questions or dialogs, may take; after that the
+    /// tool is denied, the question declined, the dialog cancelled. Default: as long as it likes, because people may have to answer.
     pub fn permission_timeout(self, limit: impl Into<Option<Duration>>) -> Self {
         self.told("permission_timeout")
             .change_callbacks(|callbacks| callbacks.permission_timeout = limit.into())
@@ -174,6 +242,8 @@ impl Options {
             change(&mut host.callbacks);
             host.needs.permission_callback = host.callbacks.has_permission();
             host.needs.hooks = host.callbacks.has_hooks();
+            let user = &host.callbacks.user;
+            host.needs.user_callback = user.has_elicitation() || user.has_dialog();
         })
     }
 }

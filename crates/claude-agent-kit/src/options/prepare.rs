@@ -141,6 +141,10 @@ fn limits(host: &HostOptions) -> Vec<Problem> {
         let reason = "the soft limit is above the hard one, so it would never be reached";
         problems.push(Problem::new(&["backlog_limits"], reason));
     }
+    if host.callbacks.user.has_dialog() && host.callbacks.user.dialog_kinds().is_empty() {
+        let reason = "it names no kind of dialog, so none would ever be shown";
+        problems.push(Problem::new(&["on_user_dialog"], reason));
+    }
     if host.callbacks.running_mcp == Some(0) {
         problems.push(Problem::new(&["max_running_mcp"], "no message would be served"));
     }

@@ -51,14 +51,18 @@ impl Options {
         })
     }
 
-    /// Adds an external MCP server, configured in the CLI's own shape (`--mcp-config`). One of the
-    /// same name is replaced. Default: those of the user's settings.
+    /// Adds an external MCP server (`--mcp-config`): a [`StdioServer`](crate::mcp::StdioServer), a
+    /// [`RemoteServer`](crate::mcp::RemoteServer), or JSON in the CLI's own shape. One of the same
+    /// name is replaced. Default: those of the user's settings.
     ///
     /// ```
+    /// use claude_agent_kit::mcp::StdioServer;
     /// use claude_agent_kit::{Json, Options};
     ///
     /// let config = Json::from_text(r#"{"command": "my-server", "args": ["--stdio"]}"#)?;
-    /// let options = Options::new().mcp_server("mine", config);
+    /// let options = Options::new()
+    ///     .mcp_server("mine", config)
+    ///     .mcp_server("yours", StdioServer::new("your-server").arg("--stdio"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn mcp_server(self, name: impl Into<String>, config: impl Into<Json>) -> Self {

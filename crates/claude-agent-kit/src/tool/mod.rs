@@ -41,6 +41,7 @@
 //!
 //! A call that the CLI withdraws, on an interrupt say, is dropped at its next `await`.
 
+mod changing;
 mod context;
 mod definition;
 mod read;
@@ -49,12 +50,16 @@ mod serve;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
+use changing::Changing;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+pub use changing::ToolHandle;
 pub use context::ToolContext;
 pub use definition::{NoArguments, Tool};
 pub use result::{ToolError, ToolOutput, ToolResult};
@@ -63,7 +68,8 @@ pub(crate) use read::{is_object, read, schema};
 
 /// Tools of this process, under one name.
 ///
-/// One value serves many sessions. See [the module](self) for an example.
+/// One value serves many sessions. Its tools stay the same, unless it is
+/// [changeable](Self::changeable). See [the module](self) for an example.
 #[derive(Clone, Debug)]
 #[must_use = "a server does nothing until options have it"]
 pub struct ToolServer {
@@ -71,7 +77,13 @@ pub struct ToolServer {
     version: String,
     instructions: Option<String>,
     limit: Option<Duration>,
-    tools: Vec<Tool>,
+    tools: Tools,
+}
+
+#[derive(Clone)]
+enum Tools {
+    Fixed(Vec<Tool>),
+    Changing(Arc<Changing>),
 }
 
 impl ToolServer {
@@ -84,7 +96,7 @@ impl ToolServer {
             version: "1.0.0".to_owned(),
             instructions: None,
             limit: None,
-            tools: Vec::new(),
+            tools: Tools::Fixed(Vec::new()),
         }
     }
 
@@ -158,7 +170,38 @@ impl ToolServer {
 
     /// Adds a tool.
     pub fn with(mut self, tool: Tool) -> Self {
-        self.tools.push(tool);
+        match &mut self.tools {
+            Tools::Fixed(tools) => tools.push(tool),
+            Tools::Changing(changing) => changing.tools().push(tool),
+        }
         self
+    }
+
+    /// Makes it a server whose tools can be changed while sessions run, with the handle that does
+    /// so. The tools that it has so far are the first; copies of it have the same tools from now on.
+    pub fn changeable(mut self) -> (Self, ToolHandle) {
+        let changing = match &mut self.tools {
+            Tools::Fixed(tools) => Arc::new(Changing::new(std::mem::take(tools))),
+            Tools::Changing(changing) => changing.clone(),
+        };
+        self.tools = Tools::Changing(changing.clone());
+        (self, ToolHandle(changing))
+    }
+
+    /// What comes of looking at its tools.
+    fn look<R>(&self, look: impl FnOnce(&[Tool]) -> R) -> R {
+        match &self.tools {
+            Tools::Fixed(tools) => look(tools),
+            Tools::Changing(changing) => look(&changing.tools()),
+        }
+    }
+}
+
+impl fmt::Debug for Tools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(tools) => tools.fmt(f),
+            Self::Changing(changing) => changing.tools().fmt(f),
+        }
     }
 }

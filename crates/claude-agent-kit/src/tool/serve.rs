@@ -6,7 +6,7 @@ use std::time::Duration;
 use claude_wire::id::ToolUseId;
 use claude_wire::{Extra, Json};
 
-use super::{ToolContext, ToolServer};
+use super::{ToolContext, ToolServer, Tools, changing};
 use crate::mcp::{
     Connection, INVALID_PARAMS, Incoming, Kind, METHOD_NOT_FOUND, McpClient, McpContext, Reply,
     Server, Serving,
@@ -25,18 +25,30 @@ impl Server for ToolServer {
     }
 
     fn problems(&self) -> Vec<String> {
-        let mut problems = Vec::new();
-        for (index, tool) in self.tools.iter().enumerate() {
-            problems.extend(tool.problems());
-            if self.tools.iter().take(index).any(|other| other.name == tool.name) {
-                problems.push(format!("there are two tools named {:?}", tool.name));
-            }
-        }
-        problems
+        self.look(changing::problems)
     }
 
-    fn connect(&self, _: &McpClient) -> Arc<dyn Connection> {
-        Arc::new(self.clone())
+    fn connect(&self, client: &McpClient) -> Arc<dyn Connection> {
+        match &self.tools {
+            Tools::Fixed(_) => Arc::new(self.clone()),
+            Tools::Changing(changing) => {
+                let client = Arc::new(client.clone());
+                changing.listen(&client);
+                Arc::new(Told { server: self.clone(), _client: client })
+            }
+        }
+    }
+}
+
+/// A server of one session that is told of changes, for as long as the session lasts.
+struct Told {
+    server: ToolServer,
+    _client: Arc<McpClient>,
+}
+
+impl Connection for Told {
+    fn serve(&self, message: Incoming, context: McpContext) -> Serving {
+        self.server.serve(message, context)
     }
 }
 
@@ -64,7 +76,11 @@ impl ToolServer {
         info.set("name", self.name.as_str());
         info.set("version", self.version.as_str());
         let mut capabilities = Extra::default();
-        capabilities.set("tools", &Extra::default());
+        let mut tools = Extra::default();
+        if matches!(self.tools, Tools::Changing(_)) {
+            tools.set("listChanged", Json::of(&true).unwrap_or_default());
+        }
+        capabilities.set("tools", &tools);
         let mut greeting = Extra::default();
         greeting.set("protocolVersion", spoken.as_deref().unwrap_or(VERSIONS[0]));
         greeting.set("capabilities", &capabilities);
@@ -76,7 +92,7 @@ impl ToolServer {
     }
 
     fn list(&self) -> Json {
-        let tools: Vec<Json> = self.tools.iter().map(super::Tool::listed).collect();
+        let tools: Vec<Json> = self.look(|tools| tools.iter().map(super::Tool::listed).collect());
         let mut list = Extra::default();
         list.set("tools", Json::of(&tools).unwrap_or_default());
         Json::from(&list)
@@ -85,7 +101,8 @@ impl ToolServer {
     fn call(&self, params: &Json, context: McpContext) -> Serving {
         let params: Extra = params.parse().unwrap_or_default();
         let name = text(&params, "name").unwrap_or_default();
-        let Some(tool) = self.tools.iter().find(|tool| tool.name == name).cloned() else {
+        let found = self.look(|tools| tools.iter().find(|tool| tool.name == name).cloned());
+        let Some(tool) = found else {
             return said(Reply::error(INVALID_PARAMS, format!("Unknown tool: {name}")));
         };
         let meta: Extra =

@@ -298,6 +298,7 @@ impl Engine {
         let named = self.state().servers.iter().find(|server| server.name == name).cloned();
         match (subtype, named) {
             ("mcp_status", _) => {
+                self.connect_waiting();
                 let servers = array(self.state().servers.iter().map(|server| server.describe()));
                 Ok(Some(Object::new().raw("mcpServers", &servers)))
             }

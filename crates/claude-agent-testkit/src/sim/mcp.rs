@@ -233,6 +233,25 @@ impl Engine {
         Some(tool_done(rpc_result(heard)))
     }
 
+    /// Lists or reads resources of a server in the process of the host.
+    pub(super) async fn mcp_resources(&self, call: &Call) -> Done {
+        let name = text(&call.input["server"]);
+        let Some(server) = self.sdk_servers().into_iter().find(|server| server.name == name) else {
+            return Done::error(&format!("Server \"{name}\" not found."));
+        };
+        let (method, params) = match call.name.as_str() {
+            "ReadMcpResourceTool" => {
+                ("resources/read", Object::new().str("uri", text(&call.input["uri"])))
+            }
+            _ => ("resources/list", Object::new()),
+        };
+        let mut asked = self.rpc(&server, method, Some(params), PendingKind::Session).await;
+        match rpc_result(self.hear(&mut asked, None, Some(LIMIT)).await) {
+            Ok(result) => Done::text(&result.to_string(), result.to_string()),
+            Err(reason) => Done::error(&reason),
+        }
+    }
+
     /// A message of a server in the process of the host, which speaks first.
     pub(super) async fn hear_server(self: &Arc<Self>, name: &str, message: &Value) {
         let server = self.state().servers.iter().find(|server| server.name == name).cloned();

@@ -24,6 +24,7 @@ struct Inner {
     tools: Option<Vec<Value>>,
     next_id: u64,
     initialized: bool,
+    has_resources: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -92,6 +93,7 @@ impl Server {
         let mut inner = lock(&self.inner);
         inner.status = Status::Connected;
         inner.info = info["serverInfo"].clone();
+        inner.has_resources = info["capabilities"]["resources"].is_object();
     }
 
     pub(super) fn set_tools(&self, result: &Value) {
@@ -110,6 +112,11 @@ impl Server {
         }
         let tools = inner.tools.iter().flatten();
         tools.map(|tool| format!("mcp__{}__{}", self.name, text(&tool["name"]))).collect()
+    }
+
+    pub(super) fn has_resources(&self) -> bool {
+        let inner = lock(&self.inner);
+        inner.has_resources && inner.status == Status::Connected
     }
 
     pub(super) fn is_read_only(&self, tool: &str) -> bool {

@@ -57,15 +57,29 @@ impl Connection {
 }
 
 impl Engine {
+    /// Connects external servers before a turn needs them, because the host looks at them. The real
+    /// CLI does so by itself, some time after its start.
+    pub(super) fn connect_waiting(self: &Arc<Self>) {
+        let servers = self.state().servers.clone();
+        for server in servers.into_iter().filter(|server| !server.is_sdk() && server.must_list()) {
+            let engine = Arc::clone(self);
+            self.spawn(async move { engine.connect_external(&server).await });
+        }
+    }
+
     /// Starts an external server and asks for its tools.
     pub(super) async fn connect_external(&self, server: &Server) {
-        let connected = self.try_connect(server).await;
-        if connected.is_none() {
+        let mut place = server.connection.lock().await;
+        // Somebody else may have connected it meanwhile.
+        if place.is_none() || server.status() == Status::Failed {
+            *place = self.try_connect(server).await;
+        }
+        if place.is_none() {
             server.set_status(Status::Failed);
         }
     }
 
-    async fn try_connect(&self, server: &Server) -> Option<()> {
+    async fn try_connect(&self, server: &Server) -> Option<Connection> {
         let config = server.command.as_ref()?;
         let arguments = config["args"].as_array().into_iter().flatten().map(text);
         let variables: BTreeMap<String, String> = config["env"]
@@ -101,8 +115,7 @@ impl Engine {
         server.connected(&info);
         let tools = connection.request(server.next_id(), "tools/list", json!({})).await?;
         server.set_tools(&tools);
-        *server.connection.lock().await = Some(connection);
-        Some(())
+        Some(connection)
     }
 
     pub(super) async fn call_external_tool(

@@ -96,6 +96,7 @@ impl Engine {
                 let text = "The value was taken.";
                 Some(Done::text(text, quoted(text)))
             }
+            "ListMcpResourcesTool" | "ReadMcpResourceTool" => Some(self.mcp_resources(call).await),
             name if name.starts_with("mcp__") => self.call_mcp_tool(scope, call).await,
             name => {
                 let text = format!("{name} does nothing here.");
@@ -142,6 +143,9 @@ impl Engine {
             None => names.into_iter().map(str::to_owned).collect(),
         };
         names.sort_by_key(|name| (name != "Task", name.clone()));
+        if state.servers.iter().any(|server| server.is_sdk() && server.has_resources()) {
+            names.extend(["ListMcpResourcesTool", "ReadMcpResourceTool"].map(str::to_owned));
+        }
         for server in &state.servers {
             let mut tools = server.tool_names();
             tools.sort();

@@ -55,6 +55,22 @@ macro_rules! hook_specific {
             }
         }
 
+        impl HookSpecificOutput {
+            /// The fields that answers to this event have and others may not; none for an event
+            /// that has none or is not known.
+            pub fn fields_of(event: &str) -> &'static [&'static str] {
+                match event {
+                    $( $event => &[$( wire_name!($field $($wire)?) ),*], )+
+                    _ => &[],
+                }
+            }
+
+            /// Whether a field of this name belongs to any event.
+            pub fn has_field(name: &str) -> bool {
+                Self::KNOWN.iter().any(|event| Self::fields_of(event).contains(&name))
+            }
+        }
+
         $(
             wire_struct! {
                 $(#[$meta])*
@@ -101,6 +117,16 @@ hook_specific! {
         /// What the model is told besides.
         additional_context: Option<String> as "additionalContext",
     }
+    /// For all tools of one answer.
+    PostToolBatch(PostToolBatchOutput) = "PostToolBatch" {
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
+    }
+    /// For a tool that was not allowed to run.
+    PermissionDenied(PermissionDeniedOutput) = "PermissionDenied" {
+        /// Whether the model is told that it may try again.
+        retry: Option<bool>,
+    }
     /// For a prompt.
     UserPromptSubmit(UserPromptSubmitOutput) = "UserPromptSubmit" {
         /// What the model is told besides.
@@ -109,6 +135,31 @@ hook_specific! {
         session_title: Option<String> as "sessionTitle",
         /// Whether the prompt itself is left out.
         suppress_original_prompt: Option<bool> as "suppressOriginalPrompt",
+    }
+    /// For a command that became a prompt.
+    UserPromptExpansion(UserPromptExpansionOutput) = "UserPromptExpansion" {
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
+        /// Whether what the user wrote is left out.
+        suppress_original_prompt: Option<bool> as "suppressOriginalPrompt",
+    }
+    /// For a session that begins.
+    SessionStart(SessionStartOutput) = "SessionStart" {
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
+        /// The first prompt.
+        initial_user_message: Option<String> as "initialUserMessage",
+        /// The session's title.
+        session_title: Option<String> as "sessionTitle",
+        /// Files whose changes are told.
+        watch_paths: List<String> as "watchPaths",
+        /// Whether the skills are read anew.
+        reload_skills: Option<bool> as "reloadSkills",
+    }
+    /// For the CLI's setting itself up.
+    Setup(SetupOutput) = "Setup" {
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
     }
     /// For the end of a turn.
     Stop(StopOutput) = "Stop" {
@@ -130,6 +181,52 @@ hook_specific! {
         /// What the model is told besides.
         additional_context: Option<String> as "additionalContext",
     }
+    /// For a piece of an answer that is about to be shown.
+    MessageDisplay(MessageDisplayOutput) = "MessageDisplay" {
+        /// What is shown in its place.
+        display_content: Option<String> as "displayContent",
+    }
+    /// For a model that is about to change.
+    PreModelSwitch(PreModelSwitchOutput) = "PreModelSwitch" {
+        /// Whether it may.
+        permission_decision: Option<HookPermission> as "permissionDecision",
+        /// Why.
+        permission_decision_reason: Option<String> as "permissionDecisionReason",
+    }
+    /// For a model that changed.
+    PostModelSwitch(PostModelSwitchOutput) = "PostModelSwitch" {
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
+    }
+    /// For the question of an MCP server.
+    Elicitation(ElicitationOutput) = "Elicitation" {
+        /// What the server is told.
+        action: Option<HookElicitation>,
+        /// The answer, when it is accepted.
+        content: Option<Json>,
+    }
+    /// For the answer to a question of an MCP server.
+    ElicitationResult(ElicitationResultOutput) = "ElicitationResult" {
+        /// What the server is told in its place.
+        action: Option<HookElicitation>,
+        /// The answer in its place.
+        content: Option<Json>,
+    }
+    /// For a worktree that is to be made.
+    WorktreeCreate(WorktreeCreateOutput) = "WorktreeCreate" {
+        /// Where it is.
+        worktree_path: Option<String> as "worktreePath",
+    }
+    /// For a working directory that changed.
+    CwdChanged(CwdChangedOutput) = "CwdChanged" {
+        /// Files whose changes are told.
+        watch_paths: List<String> as "watchPaths",
+    }
+    /// For a watched file that changed.
+    FileChanged(FileChangedOutput) = "FileChanged" {
+        /// Files whose changes are told.
+        watch_paths: List<String> as "watchPaths",
+    }
     /// For a permission that is about to be asked for.
     PermissionRequest(PermissionRequestOutput) = "PermissionRequest" {
         /// The answer; absent leaves it to be asked.
@@ -148,6 +245,18 @@ open_enum! {
         Ask = "ask",
         /// The turn ends, and the call can be taken up later.
         Defer = "defer",
+    }
+}
+
+open_enum! {
+    /// How the question of an MCP server is answered.
+    pub enum HookElicitation {
+        /// With an answer.
+        Accept = "accept",
+        /// With a no.
+        Decline = "decline",
+        /// Not at all.
+        Cancel = "cancel",
     }
 }
 

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::AgentDefinition;
+use crate::control::PermissionMode;
 use crate::id::CallbackId;
 use crate::json::{Extra, Json, List, Nullable, Number};
+use crate::message::SessionState;
 
 wire_struct! {
     /// The handshake: what the host registers and asks for.
@@ -114,6 +116,12 @@ wire_struct! {
         claude_code_version: Option<String>,
         /// The CLI's process.
         pid: Option<Number>,
+        /// What this CLI can do beyond older ones, as far as it says so at the start.
+        capabilities: List<String>,
+        /// The permission mode.
+        current_permission_mode: Option<PermissionMode>,
+        /// What the session is doing.
+        session_state: Option<SessionState>,
         /// Whether the hooks were taken.
         hooks_applied: Option<bool>,
         /// Whether `onFailure` is known.
@@ -181,6 +189,8 @@ wire_struct! {
         supports_fast_mode: Option<bool> as "supportsFastMode",
         /// Whether it can decide about permissions.
         supports_auto_mode: Option<bool> as "supportsAutoMode",
+        /// Whether it can be kept from thinking.
+        supports_thinking_off: Option<bool> as "supportsThinkingOff",
     }
 }
 

@@ -37,39 +37,114 @@ open_union! {
     }
 }
 
-open_union! {
-    /// What the host asks the CLI.
-    pub enum HostRequest by "subtype" {
+/// The union, and that each of its members is one. The large ones are behind a box.
+macro_rules! host_requests {
+    (
+        large { $( $(#[$large_meta:meta])* $large:ident = $large_subtype:literal, )+ }
+        small { $( $(#[$meta:meta])* $name:ident = $subtype:literal, )+ }
+    ) => {
+        open_union! {
+            /// What the host asks the CLI.
+            pub enum HostRequest by "subtype" {
+                $( $(#[$large_meta])* $large(Box<$large>) = $large_subtype, )+
+                $( $(#[$meta])* $name($name) = $subtype, )+
+            }
+        }
+
+        $( impl From<$large> for HostRequest {
+            fn from(request: $large) -> Self {
+                Self::$large(Box::new(request))
+            }
+        } )+
+
+        $( impl From<$name> for HostRequest {
+            fn from(request: $name) -> Self {
+                Self::$name(request)
+            }
+        } )+
+    };
+}
+
+host_requests! {
+    large {
         /// The handshake.
-        Initialize(Box<Initialize>) = "initialize",
+        Initialize = "initialize",
+        /// Call a tool of an MCP server, without the model.
+        McpCall = "mcp_call",
+        /// Read a resource of an MCP server.
+        McpReadResource = "mcp_read_resource",
+        /// Read a file where the CLI is.
+        ReadFile = "read_file",
+        /// Give the session another title.
+        RenameSession = "rename_session",
+    }
+    small {
         /// End the turn that runs.
-        Interrupt(Interrupt) = "interrupt",
+        Interrupt = "interrupt",
         /// Change the permission mode.
-        SetPermissionMode(SetPermissionMode) = "set_permission_mode",
+        SetPermissionMode = "set_permission_mode",
+        /// Change who decides about the tools of one MCP server.
+        SetMcpPermissionModeOverride = "set_mcp_permission_mode_override",
         /// Change the model.
-        SetModel(SetModel) = "set_model",
+        SetModel = "set_model",
         /// Change how much the model thinks.
-        SetMaxThinkingTokens(SetMaxThinkingTokens) = "set_max_thinking_tokens",
+        SetMaxThinkingTokens = "set_max_thinking_tokens",
         /// Which MCP servers are there?
-        McpStatus(McpStatus) = "mcp_status",
+        McpStatus = "mcp_status",
         /// Connect an MCP server again.
-        McpReconnect(McpReconnect) = "mcp_reconnect",
+        McpReconnect = "mcp_reconnect",
         /// Switch an MCP server on or off.
-        McpToggle(McpToggle) = "mcp_toggle",
+        McpToggle = "mcp_toggle",
         /// Replace the MCP servers.
-        McpSetServers(McpSetServers) = "mcp_set_servers",
+        McpSetServers = "mcp_set_servers",
         /// A message of a server inside the host.
-        McpMessage(McpMessage) = "mcp_message",
+        McpMessage = "mcp_message",
         /// What fills the context?
-        GetContextUsage(GetContextUsage) = "get_context_usage",
+        GetContextUsage = "get_context_usage",
+        /// What was used, and what is left?
+        GetUsage = "get_usage",
+        /// What did the session cost, for people?
+        GetSessionCost = "get_session_cost",
+        /// Which models are there?
+        ListModels = "list_models",
+        /// Which version is it?
+        GetBinaryVersion = "get_binary_version",
         /// Put files back to where they were.
-        RewindFiles(RewindFiles) = "rewind_files",
-        /// End a background task.
-        StopTask(StopTask) = "stop_task",
-        /// Withdraw a message that waits.
-        CancelAsyncMessage(CancelAsyncMessage) = "cancel_async_message",
+        RewindFiles = "rewind_files",
+        /// Which files are called like this?
+        FileSuggestions = "file_suggestions",
+        /// Take a file as read by the model.
+        SeedReadState = "seed_read_state",
         /// Make another directory part of the session.
-        RegisterRepoRoot(RegisterRepoRoot) = "register_repo_root",
+        RegisterRepoRoot = "register_repo_root",
+        /// End a background task.
+        StopTask = "stop_task",
+        /// Let what runs go on in the background.
+        BackgroundTasks = "background_tasks",
+        /// What did a background task print?
+        GetTaskOutput = "get_task_output",
+        /// Withdraw a message that waits.
+        CancelAsyncMessage = "cancel_async_message",
+        /// Change settings of this session.
+        ApplyFlagSettings = "apply_flag_settings",
+        /// Change settings in a file.
+        UpdateSettings = "update_settings",
+        /// Which settings are in force?
+        GetSettings = "get_settings",
+        /// Which hooks are there in settings?
+        GetHooksListing = "get_hooks_listing",
+        /// Which rules about permissions are in force?
+        ListPermissionRules = "list_permission_rules",
+        /// Read the plugins anew.
+        ReloadPlugins = "reload_plugins",
+        /// Read the skills anew.
+        ReloadSkills = "reload_skills",
+        /// Read the output styles anew.
+        ReloadOutputStyles = "reload_output_styles",
+        /// Give the session another colour.
+        SetColor = "set_color",
+        /// Say whether anybody looks at pieces of answers as they come.
+        SetHasSubscribers = "set_has_subscribers",
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Needs {
     pub permission_callback: bool,
     /// Hooks are registered.
     pub hooks: bool,
+    /// A callback for questions of servers or dialogs is registered.
+    pub user_callback: bool,
     /// The names of servers inside the host.
     pub servers: Vec<String>,
 }

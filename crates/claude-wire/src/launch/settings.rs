@@ -248,6 +248,18 @@ impl<T: Into<String>> From<Vec<T>> for ToolSet {
 pub struct McpServers(BTreeMap<String, Json>);
 
 impl McpServers {
+    /// No servers.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with this server, in the place of one of that name.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, config: impl Into<Json>) -> Self {
+        self.set(name, config);
+        self
+    }
+
     /// Sets a server, replacing the one of that name.
     pub fn set(&mut self, name: impl Into<String>, config: impl Into<Json>) {
         self.0.insert(name.into(), config.into());
@@ -256,6 +268,20 @@ impl McpServers {
     /// The servers, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().map(|(name, config)| (name.as_str(), config))
+    }
+}
+
+impl<N: Into<String>, C: Into<Json>> FromIterator<(N, C)> for McpServers {
+    fn from_iter<I: IntoIterator<Item = (N, C)>>(servers: I) -> Self {
+        servers.into_iter().fold(Self::new(), |servers, (name, config)| servers.with(name, config))
+    }
+}
+
+impl From<McpServers> for Json {
+    /// The object of these servers.
+    fn from(servers: McpServers) -> Self {
+        // Keys are strings and values are JSON already, so writing them cannot fail.
+        Self::of(&servers.0).unwrap_or_default()
     }
 }
 

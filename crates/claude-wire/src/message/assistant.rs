@@ -3,7 +3,7 @@
 use crate::content::{ContentBlock, text_of};
 use crate::id::{AgentId, MessageId, SessionId, ToolUseId};
 use crate::json::{Json, List, Number};
-use crate::message::Usage;
+use crate::message::{ContextReport, Usage, UsageReport};
 
 wire_struct! {
     /// A finished piece of the model's answer. The CLI sends one per content block; several share
@@ -49,9 +49,9 @@ wire_struct! {
         /// When it was said.
         timestamp: Option<String>,
         /// How full the context is.
-        context_usage: Option<Json>,
+        context_usage: Option<Box<ContextReport>>,
         /// What was used so far.
-        usage_report: Option<Json>,
+        usage_report: Option<Box<UsageReport>>,
         /// How the tool calls are called for people.
         tool_use_meta: Option<Json>,
     }

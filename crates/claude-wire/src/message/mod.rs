@@ -3,6 +3,7 @@
 mod assistant;
 mod notice;
 mod partial;
+mod report;
 mod result;
 mod stream_event;
 mod system;
@@ -17,12 +18,14 @@ use serde_json::value::RawValue;
 
 use crate::error::without_values;
 use crate::id::SessionId;
+use crate::json::Extra;
 use crate::repair;
 use crate::schema::{Undecodable, isolate};
 
 pub use assistant::*;
 pub use notice::*;
 pub use partial::{Accumulator, BlockPlace, Update};
+pub use report::*;
 pub use result::*;
 pub use stream_event::*;
 pub use system::*;
@@ -81,6 +84,29 @@ impl Body {
             Self::ActiveGoal(message) => message.session_id.as_ref(),
             Self::AutocompactState(message) => message.session_id.as_ref(),
             Self::CommandLifecycle(message) => message.session_id.as_ref(),
+            Self::Unknown(_) | Self::Undecodable(_) => None,
+        }
+    }
+}
+
+impl Body {
+    /// The fields of the message that its type does not name; none if the type is not known.
+    pub fn extra(&self) -> Option<&Extra> {
+        match self {
+            Self::System(message) => message.extra(),
+            Self::Assistant(message) => Some(&message.extra),
+            Self::User(message) => Some(&message.extra),
+            Self::Result(message) => Some(&message.extra),
+            Self::StreamEvent(message) => Some(&message.extra),
+            Self::RateLimit(message) => Some(&message.extra),
+            Self::ToolProgress(message) => Some(&message.extra),
+            Self::ToolUseSummary(message) => Some(&message.extra),
+            Self::AuthStatus(message) => Some(&message.extra),
+            Self::PromptSuggestion(message) => Some(&message.extra),
+            Self::ConversationReset(message) => Some(&message.extra),
+            Self::ActiveGoal(message) => Some(&message.extra),
+            Self::AutocompactState(message) => Some(&message.extra),
+            Self::CommandLifecycle(message) => Some(&message.extra),
             Self::Unknown(_) | Self::Undecodable(_) => None,
         }
     }

@@ -1,6 +1,6 @@
 //! Messages beside the conversation.
 
-use crate::id::{MessageId, SessionId, TaskId, ToolUseId};
+use crate::id::{AgentId, MessageId, SessionId, TaskId, ToolUseId};
 use crate::json::{Json, List, Number};
 
 wire_struct! {
@@ -36,6 +36,20 @@ wire_struct! {
         overage_disabled_reason: Option<String> as "overageDisabledReason",
         /// Whether one is being made now.
         is_using_overage: Option<bool> as "isUsingOverage",
+        /// Whether some were made.
+        overage_in_use: Option<bool> as "overageInUse",
+        /// Whether they are allowed at all.
+        overage_enabled: Option<bool> as "overageEnabled",
+        /// The threshold that was passed.
+        surpassed_threshold: Option<Number> as "surpassedThreshold",
+        /// Whom the limit is for.
+        limit_scope: Option<Json> as "limitScope",
+        /// The API's word for it.
+        error_code: Option<String> as "errorCode",
+        /// Whether the user can buy more.
+        can_user_purchase_credits: Option<bool> as "canUserPurchaseCredits",
+        /// Whether there is something to pay with.
+        has_chargeable_saved_payment_method: Option<bool> as "hasChargeableSavedPaymentMethod",
     }
 }
 
@@ -70,11 +84,30 @@ wire_struct! {
         /// The kind of subagent.
         subagent_type: Option<String>,
         /// A retry of the subagent's request.
-        subagent_retry: Option<Json>,
+        subagent_retry: Option<SubagentRetry>,
         /// This message.
         uuid: Option<MessageId>,
         /// The session.
         session_id: Option<SessionId>,
+    }
+}
+
+wire_struct! {
+    /// A request of a subagent that is made once more.
+    #[derive(Default)]
+    pub struct SubagentRetry {
+        /// The subagent.
+        agent_id: Option<AgentId>,
+        /// Which try.
+        attempt: Option<Number>,
+        /// How many there will be.
+        max_retries: Option<Number>,
+        /// Milliseconds until then.
+        retry_delay_ms: Option<Number>,
+        /// The HTTP status of the failure.
+        error_status: Option<Number>,
+        /// The kind of failure.
+        error_category: Option<String>,
     }
 }
 

@@ -64,9 +64,9 @@ wire_struct! {
         /// Why the turn was taken up again.
         resume_reason: Option<String>,
         /// Why the process could not begin.
-        startup_failure_reason: Option<String>,
+        startup_failure_reason: Option<StartupFailure>,
         /// The config file that could not be read.
-        invalid_config_file: Option<Json>,
+        invalid_config_file: Option<InvalidConfigFile>,
         /// Milliseconds to the first token.
         ttft_ms: Option<Number>,
         /// Milliseconds to the first event of the stream.
@@ -75,6 +75,32 @@ wire_struct! {
         time_to_request_ms: Option<Number>,
         /// Milliseconds to the first line of content.
         first_content_frame_ms: Option<Number>,
+        /// When the request was sent, by the clock.
+        request_sent_wall_ms: Option<Number>,
+        /// Milliseconds to the first piece that was passed on.
+        first_stream_post_ms: Option<Number>,
+        /// Milliseconds until that was acknowledged.
+        first_stream_post_ack_ms: Option<Number>,
+        /// Milliseconds that it waited.
+        first_stream_post_queue_wait_ms: Option<Number>,
+        /// What it waited for.
+        first_stream_post_queued_behind: Option<String>,
+        /// When it was passed on, by the clock.
+        first_stream_post_wall_ms: Option<Number>,
+        /// Milliseconds to the first piece of text that was passed on.
+        first_text_post_ms: Option<Number>,
+        /// Milliseconds that it waited.
+        first_text_post_queue_wait_ms: Option<Number>,
+        /// What it waited for.
+        first_text_post_queued_behind: Option<String>,
+        /// When it was passed on, by the clock.
+        first_text_post_wall_ms: Option<Number>,
+        /// Milliseconds from the start of the process to the request.
+        time_to_request_from_spawn_ms: Option<Number>,
+        /// Whether a process that was started before was used.
+        warm_spare_claimed: Option<bool>,
+        /// What the times are counted from.
+        time_origin_ms: Option<Number>,
         /// When the login ends.
         credential_expires_at: Option<Json>,
         /// Whether fast mode is on.
@@ -151,6 +177,73 @@ open_enum! {
         ToolDeferredUnavailable = "tool_deferred_unavailable",
         /// The turn could not begin.
         TurnSetupFailed = "turn_setup_failed",
+    }
+}
+
+wire_struct! {
+    /// A config file that could not be read.
+    #[derive(Default)]
+    pub struct InvalidConfigFile {
+        /// The file.
+        path: Option<String>,
+        /// Whether it is the user's.
+        is_global: Option<bool>,
+        /// Whether a copy of it was looked for.
+        backup_searched: Option<bool>,
+        /// The copy.
+        backup_path: Option<String>,
+    }
+}
+
+open_enum! {
+    /// Why the process could not begin.
+    pub enum StartupFailure {
+        /// The API key is not of the organisation that is demanded.
+        OrgPinApiKeyConflict = "org_pin_api_key_conflict",
+        /// The organisation forbids who serves the API.
+        ProviderNotAllowed = "provider_not_allowed",
+        /// The organisation could not be made sure of.
+        OrgVerifyFailed = "org_verify_failed",
+        /// It is another organisation.
+        OrgPinMismatch = "org_pin_mismatch",
+        /// The organisation's settings are not valid.
+        ManagedSettingsInvalid = "managed_settings_invalid",
+        /// The organisation's settings cannot be had.
+        RemoteSettingsRequiredUnavailable = "remote_settings_required_unavailable",
+        /// The gateway wants a login.
+        GatewaySigninRequired = "gateway_signin_required",
+        /// The gateway refuses the login.
+        GatewayAccessDenied = "gateway_access_denied",
+        /// The proxy is not valid.
+        ProxyInvalid = "proxy_invalid",
+        /// The directory for temporary files cannot be used.
+        TempDirUnusable = "temp_dir_unusable",
+        /// The working directory cannot be used.
+        CwdUnavailable = "cwd_unavailable",
+        /// There is no shell.
+        ShellToolMissing = "shell_tool_missing",
+        /// The session runs in the background.
+        SessionHeldByBackground = "session_held_by_background",
+        /// The session's worktree is gone.
+        WorktreeResumeRefused = "worktree_resume_refused",
+        /// The session's worktree could not be made sure of.
+        WorktreeUnverified = "worktree_unverified",
+        /// The CLI is too old.
+        CliVersionTooOld = "cli_version_too_old",
+        /// Permissions cannot be bypassed as root.
+        BypassRoot = "bypass_root",
+        /// The organisation's configuration cannot be had.
+        OrgConfigRequiredUnavailable = "org_config_required_unavailable",
+        /// The organisation's configuration was refused.
+        OrgConfigRefused = "org_config_refused",
+        /// There must be a sandbox, and there is none.
+        SandboxRequiredUnavailable = "sandbox_required_unavailable",
+        /// Something was said before the handshake.
+        InitializeNotFirst = "initialize_not_first",
+        /// A config file cannot be read.
+        ConfigFileInvalid = "config_file_invalid",
+        /// The organisation's settings did not come.
+        ManagedSettingsNotDelivered = "managed_settings_not_delivered",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::content::Content;
 use crate::id::{AgentId, MessageId, SessionId, ToolUseId};
-use crate::json::{Extra, Json, List, Nullable};
+use crate::json::{Extra, Json, List, Nullable, Number};
 use crate::message::Role;
 
 wire_struct! {
@@ -111,6 +111,20 @@ wire_struct! {
         server: Option<String>,
         /// The peer.
         from: Option<String>,
+        /// The permission mode of the peer.
+        from_mode: Option<String> as "fromMode",
+        /// The peer's name.
+        name: Option<String>,
+        /// The peer's session.
+        from_session: Option<String> as "fromSession",
+        /// The task that sent it.
+        sender_task_id: Option<String> as "senderTaskId",
+        /// What the peer wrote.
+        body: Option<String>,
+        /// The peer's process, if it is sure.
+        verified_peer_pid: Option<Number> as "verifiedPeerPid",
+        /// Why a timer rang.
+        fire_reason: Option<String> as "fireReason",
         /// Messages that this origin stands for.
         uuids: List<MessageId>,
     }

@@ -279,8 +279,8 @@ impl Lane {
 /// Fields and not the whole, because a call is borrowed beside it.
 fn lane<'a>(decisions: &'a mut Lane, mcp: &'a mut Lane, rule: &FailRule) -> &'a mut Lane {
     match rule {
-        FailRule::Hook { .. } | FailRule::Permission { .. } => decisions,
         FailRule::Mcp { .. } => mcp,
+        _ => decisions,
     }
 }
 

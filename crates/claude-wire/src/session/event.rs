@@ -27,7 +27,11 @@ pub struct Plan {
     pub mcp_servers: BTreeSet<String>,
     /// Whether somebody answers permission requests.
     pub permissions: bool,
-    /// The limit of a permission callback; none if people answer by hand.
+    /// Whether somebody answers questions of MCP servers.
+    pub elicitation: bool,
+    /// Whether somebody shows dialogs.
+    pub dialogs: bool,
+    /// The limit of a callback for any of these; none if people answer by hand.
     pub permission_limit: Option<Duration>,
     /// Whether files are checkpointed, so that they can be put back.
     pub file_checkpointing: bool,
@@ -46,6 +50,8 @@ impl Plan {
             hooks: BTreeMap::new(),
             mcp_servers: BTreeSet::new(),
             permissions: false,
+            elicitation: false,
+            dialogs: false,
             permission_limit: None,
             file_checkpointing: false,
             limits: SessionLimits::default(),

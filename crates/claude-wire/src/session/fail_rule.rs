@@ -18,6 +18,14 @@ pub(super) enum FailRule {
     Permission {
         tool: String,
     },
+    /// A question of a server is declined.
+    Elicitation {
+        server: String,
+    },
+    /// A dialog is cancelled.
+    Dialog {
+        kind: String,
+    },
     Mcp {
         server: String,
         /// What the JSON-RPC answer must name; none for a notification.
@@ -31,6 +39,8 @@ impl FailRule {
         match self {
             Self::Hook { event, .. } => format!("hook for {event}"),
             Self::Permission { tool } => format!("permission for {tool}"),
+            Self::Elicitation { server } => format!("question of the MCP server {server}"),
+            Self::Dialog { kind } => format!("dialog {kind}"),
             Self::Mcp { server, .. } => format!("message for the MCP server {server}"),
         }
     }
@@ -44,7 +54,10 @@ impl FailRule {
     pub(super) fn refuses(&self) -> bool {
         match self {
             Self::Hook { closed, .. } => *closed,
-            Self::Permission { .. } | Self::Mcp { .. } => true,
+            Self::Permission { .. }
+            | Self::Elicitation { .. }
+            | Self::Dialog { .. }
+            | Self::Mcp { .. } => true,
         }
     }
 
@@ -61,6 +74,8 @@ impl FailRule {
         match self {
             Self::Hook { event, .. } => block(event, reason),
             Self::Permission { .. } => deny(reason),
+            Self::Elicitation { .. } => decline(),
+            Self::Dialog { .. } => cancel_dialog(),
             Self::Mcp { id: Some(id), .. } => mcp_error(id, -32603, reason),
             Self::Mcp { id: None, .. } => mcp_acknowledgement(),
         }
@@ -111,6 +126,15 @@ fn deny_model_switch(reason: &str) -> Json {
 
 fn deny(reason: &str) -> Json {
     encoded(&PermissionAnswer::from(PermissionDeny::because(reason)))
+}
+
+/// What a question of a server is answered where nobody does.
+pub(super) fn decline() -> Json {
+    Json::from_text(r#"{"action":"decline"}"#).unwrap_or_default()
+}
+
+fn cancel_dialog() -> Json {
+    Json::from_text(r#"{"behavior":"cancelled"}"#).unwrap_or_default()
 }
 
 /// The id of a JSON-RPC request, as it stands there; a notification has none.

@@ -14,7 +14,7 @@ use crate::control::{CliControlRequest, CliRequest, HookCallback, HookInput, Mcp
 use crate::envelope::Envelope;
 use crate::from_cli::control;
 use crate::id::{CallbackId, RequestId};
-use crate::json::{Extra, Json};
+use crate::json::Extra;
 use crate::message::Malformed;
 use crate::schema::Undecodable;
 
@@ -114,9 +114,20 @@ impl Machine {
                 }
                 (rule, None)
             }
-            CliRequest::Elicitation(_) => return self.decline(&id),
+            CliRequest::Elicitation(_) if !self.plan.elicitation => return self.decline(&id),
+            CliRequest::Elicitation(asked) => {
+                let rule = FailRule::Elicitation { server: asked.mcp_server_name.clone() };
+                (rule, self.plan.permission_limit)
+            }
+            CliRequest::RequestUserDialog(asked) if !self.plan.dialogs => {
+                return self.leave_dialog(&asked.dialog_kind);
+            }
+            CliRequest::RequestUserDialog(asked) => {
+                let rule = FailRule::Dialog { kind: asked.dialog_kind.clone() };
+                (rule, self.plan.permission_limit)
+            }
             CliRequest::Undecodable(undecodable) => return self.undecodable(&id, undecodable),
-            CliRequest::RequestUserDialog(_) | CliRequest::Unknown(_) => {
+            CliRequest::Unknown(_) => {
                 let what = request.request.kind().unwrap_or_default();
                 let reason = format!("Unsupported control request subtype: {what}");
                 return self.refuse_request(&id, what.to_owned(), reason);
@@ -199,9 +210,15 @@ impl Machine {
 
     /// As the official SDKs do without a handler.
     fn decline(&mut self, id: &RequestId) {
-        let answer = Json::from_text(r#"{"action":"decline"}"#).unwrap_or_default();
-        self.out.answer(id, answer);
+        self.out.answer(id, fail_rule::decline());
         let (what, reason) = ("elicitation".to_owned(), "declined".to_owned());
+        self.out.warn(Notice::UnansweredRequest { what, reason });
+    }
+
+    /// As the official SDKs do without a handler: another client of the session may show it.
+    fn leave_dialog(&mut self, kind: &str) {
+        let what = format!("dialog {kind}");
+        let reason = "nothing; another client of the session may show it".to_owned();
         self.out.warn(Notice::UnansweredRequest { what, reason });
     }
 

@@ -17,6 +17,7 @@ mod framing;
 mod launch;
 mod launch_options;
 mod partial;
+mod published;
 mod purity;
 mod recording;
 mod run_end;

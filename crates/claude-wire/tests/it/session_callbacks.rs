@@ -140,8 +140,6 @@ fn what_nobody_answers_is_answered_with_an_error() {
     check(r#""subtype":"brand_new""#, &unsupported("brand_new"));
     check(r#""subtype":"interrupt""#, &unsupported("interrupt"));
     check(r#""subtype":"initialize""#, &unsupported("initialize"));
-    let dialog = r#""subtype":"request_user_dialog","dialog_kind":"x""#;
-    check(dialog, &unsupported("request_user_dialog"));
     check(r#""subtype":"request_user_dialog""#, "dialog_kind");
     check(r#""subtype":"mcp_message","server_name":"calc""#, "message");
     check(r#""nothing":1"#, "subtype");
@@ -243,6 +241,47 @@ fn questions_of_servers_are_declined() {
     let body = r#""subtype":"elicitation","mcp_server_name":"s","message":"?""#;
     let effects = ready().line(&request("a", body));
     assert_eq!(effects[0], r#"answer a {"action":"decline"}"#);
+}
+
+const ELICITATION: &str = r#""subtype":"elicitation","mcp_server_name":"s","message":"?""#;
+const DIALOG: &str = r#""subtype":"request_user_dialog","dialog_kind":"x""#;
+
+/// A machine whose host answers for the user, within a second.
+fn for_the_user() -> Play {
+    let mut plan = with_callbacks();
+    (plan.elicitation, plan.dialogs) = (true, true);
+    plan.permission_limit = Some(Duration::from_secs(1));
+    Play::ready(plan)
+}
+
+#[test]
+fn a_dialog_that_nobody_shows_is_left_alone_with_a_warning() {
+    let effects = ready().line(&request("a", DIALOG));
+    assert_eq!(effects.len(), 1);
+    assert!(effects[0].starts_with("warn UnansweredRequest"), "{effects:?}");
+}
+
+#[test]
+fn questions_to_the_user_are_answered_failed_and_withdrawn_as_other_callbacks_are() {
+    for (body, refusal, what) in [
+        (ELICITATION, r#"{"action":"decline"}"#, "question of the MCP server s"),
+        (DIALOG, r#"{"behavior":"cancelled"}"#, "dialog x"),
+    ] {
+        let mut play = for_the_user();
+        assert_eq!(play.line(&request("a", body)), ["run 1 for a"]);
+        assert_eq!(play.answers(1, r#"{"x":1}"#), [r#"answer a {"x":1}"#]);
+        play.line(&request("b", body));
+        let effects = play.done(2, CallOutcome::Failed("oh".to_owned()));
+        assert_eq!(effects[0], format!("answer b {refusal}"));
+        assert!(effects[1].contains(what) && effects[1].ends_with("refused: true }"));
+        play.line(&request("c", body));
+        let effects = play.pass(1_000);
+        assert_eq!(effects[0], format!("answer c {refusal}"));
+        assert!(effects[1].starts_with("warn CallbackTimedOut"), "{effects:?}");
+        play.line(&request("d", body));
+        assert_eq!(play.line(&cancel("d")), ["cancel 4"]);
+        assert!(play.answers(4, "{}").is_empty());
+    }
 }
 
 #[test]

@@ -187,10 +187,7 @@ fn requests_that_the_answer_names_as_open_are_served_once() {
     );
     let effects = play.line(&line);
     assert_eq!(effects[..2], ["state Running", "run 3 for new"]);
-    assert_eq!(
-        effects[2],
-        r#"answer dialog error "Unsupported control request subtype: request_user_dialog""#
-    );
+    assert!(effects[2].starts_with("warn UnansweredRequest { what: \"dialog x\""), "{effects:?}");
     // After the handshake an id may come again.
     assert_eq!(play.line(&hook("answered", "hook_0")), ["run 4 for answered"]);
 }

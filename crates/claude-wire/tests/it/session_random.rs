@@ -306,7 +306,10 @@ impl World {
             7 => (hook(&id, "hook_9"), false),
             8 => (request(&id, r#""subtype":"brand_new""#), false),
             9 => (request(&id, r#""subtype":"hook_callback","callback_id":"hook_1""#), false),
-            10 => (request(&id, r#""subtype":"elicitation","mcp_server_name":"s""#), false),
+            10 => {
+                let asked = r#""subtype":"elicitation","mcp_server_name":"s""#;
+                (request(&id, asked), self.plan.elicitation)
+            }
             _ => (
                 request(
                     &id,
@@ -685,6 +688,7 @@ fn plan(random: &mut Random) -> Plan {
     plan.hooks.insert("hook_0".into(), HookPlan::new("PreToolUse", limit, false));
     plan.hooks.insert("hook_1".into(), HookPlan::new("PreToolUse", limit, true));
     plan.permissions = !random.one_in(4);
+    plan.elicitation = random.one_in(2);
     plan.permission_limit = random.one_in(2).then_some(limit);
     plan.file_checkpointing = random.one_in(2);
     let limits = &mut plan.limits;

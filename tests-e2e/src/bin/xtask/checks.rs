@@ -5,9 +5,12 @@ use std::{
     process::{Command, ExitCode, Stdio},
 };
 
-use tests_e2e::real_cli;
+use tests_e2e::{
+    parity::{Source, official},
+    real_cli::{self, InstallError},
+};
 
-use super::Outcome;
+use super::{Outcome, api};
 
 /// A step: what it is for, the arguments of cargo, and a variable to set.
 type Step = (&'static str, &'static [&'static str], Option<(&'static str, &'static str)>);
@@ -33,6 +36,7 @@ const STEPS: &[Step] = &[
     ("example", &["run", "--quiet", "--example", "guard"], None),
     ("example", &["run", "--quiet", "--example", "steer"], None),
     ("example", &["run", "--quiet", "--example", "calculator"], None),
+    ("example", &["run", "--quiet", "--features", "rmcp", "--example", "rmcp_server"], None),
     ("example", &["run", "--quiet", "--example", "structured"], None),
     ("example", &["run", "--quiet", "--example", "doctor"], None),
 ];
@@ -40,9 +44,9 @@ const STEPS: &[Step] = &[
 /// Installs what the tests need and runs every step; the first that fails ends it.
 pub(crate) fn run() -> Outcome {
     // First, so that a machine without npm says so before minutes of building.
-    let cli = real_cli::install();
+    let cli = installed();
     if let Err(error) = &cli {
-        println!("the tests on the real CLI cannot run: {error}");
+        println!("the tests on the real CLI and on the official SDKs cannot all run: {error}");
         if env::var_os("CI").is_some_and(|value| !value.is_empty()) {
             println!("in CI that is a failure");
             return Ok(ExitCode::FAILURE);
@@ -58,9 +62,23 @@ pub(crate) fn run() -> Outcome {
             return Ok(ExitCode::FAILURE);
         }
     }
+    println!("== public API: cargo xtask api, compared");
+    if !api::is_as_listed()? {
+        println!("== public API failed");
+        return Ok(ExitCode::FAILURE);
+    }
     match cli {
-        Ok(cli) => println!("== all passed, on claude {}", cli.version),
-        Err(_) => println!("== all that could run passed; the real CLI was SKIPPED"),
+        Ok(versions) => println!("== all passed, on claude {versions}"),
+        Err(_) => println!("== all that could run passed; what is told of above was SKIPPED"),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Installs everything that the tests compare the project with, and says the versions of the CLI.
+fn installed() -> Result<String, InstallError> {
+    let versions = [real_cli::install()?, real_cli::install_minimum()?].map(|cli| cli.version);
+    for source in Source::ALL {
+        official::names(source)?;
+    }
+    Ok(versions.join(" and "))
 }

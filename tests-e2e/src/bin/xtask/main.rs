@@ -2,7 +2,9 @@
 
 #![expect(clippy::print_stdout, reason = "a command speaks to its caller on stdout")]
 
+mod api;
 mod checks;
+mod parity;
 
 use std::{env, error::Error, path::Path, process::ExitCode, sync::Arc};
 
@@ -20,6 +22,8 @@ cargo xtask test              everything: format, lints, tests, documentation, t
 cargo xtask cli               install the pinned CLI and say its version
 cargo xtask record [names…]   play scenarios on the real CLI and store what was said
 cargo xtask drift [names…]    play scenarios and print how they differ from what is stored
+cargo xtask api               list what the crates publish, in docs/api
+cargo xtask parity            store the names that the pinned official SDKs publish
 cargo xtask scenarios         list the scenarios";
 
 type Outcome = Result<ExitCode, Box<dyn Error>>;
@@ -27,10 +31,13 @@ type Outcome = Result<ExitCode, Box<dyn Error>>;
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
+        _ if api::is_rustdoc() => api::rustdoc(),
         Some((command, [])) if command == "test" => checks::run(),
         Some((command, [])) if command == "cli" => install().map(|_| ExitCode::SUCCESS),
         Some((command, names)) if command == "record" => record(names),
         Some((command, names)) if command == "drift" => drift(names),
+        Some((command, [])) if command == "api" => api::store(),
+        Some((command, [])) if command == "parity" => parity::store(),
         Some((command, [])) if command == "scenarios" => {
             list();
             Ok(ExitCode::SUCCESS)

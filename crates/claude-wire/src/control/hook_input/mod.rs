@@ -28,7 +28,7 @@ macro_rules! hook_input {
                 /// The kind of subagent.
                 agent_type: Option<String>,
                 /// How hard the model thinks.
-                effort: Option<$crate::Json>,
+                effort: Option<$crate::control::HookEffort>,
             }
         }
     };
@@ -57,6 +57,15 @@ wire_struct! {
         input: HookInput,
         /// The tool call, or another id that stands for the event.
         tool_use_id: Option<ToolUseId>,
+    }
+}
+
+wire_struct! {
+    /// How hard the model thinks.
+    #[derive(Default)]
+    pub struct HookEffort {
+        /// `low`, `medium`, `high`, `xhigh` or `max`.
+        level: Option<String>,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Prompts, answers and what is shown.
 
-use crate::json::{Json, Number};
+use super::{BackgroundTaskSummary, SessionCronSummary};
+use crate::json::{Json, List, Number};
 
 hook_input! {
     /// A prompt came in.
@@ -38,9 +39,9 @@ hook_input! {
         /// What the model said last.
         last_assistant_message: Option<String>,
         /// Background tasks that still run.
-        background_tasks: Option<Json>,
+        background_tasks: List<BackgroundTaskSummary>,
         /// Timers that are set.
-        session_crons: Option<Json>,
+        session_crons: List<SessionCronSummary>,
     }
 }
 

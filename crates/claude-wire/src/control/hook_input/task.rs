@@ -1,7 +1,7 @@
 //! Subagents, tasks and teammates.
 
 use crate::id::TaskId;
-use crate::json::Json;
+use crate::json::List;
 
 hook_input! {
     /// A subagent begins. Which one stands in `agent_id` and `agent_type`.
@@ -18,9 +18,9 @@ hook_input! {
         /// What it said last.
         last_assistant_message: Option<String>,
         /// Background tasks that still run.
-        background_tasks: Option<Json>,
+        background_tasks: List<BackgroundTaskSummary>,
         /// Timers that are set.
-        session_crons: Option<Json>,
+        session_crons: List<SessionCronSummary>,
     }
 }
 
@@ -63,5 +63,45 @@ hook_input! {
         teammate_name: Option<String>,
         /// The team.
         team_name: Option<String>,
+    }
+}
+
+wire_struct! {
+    /// A background task that still runs.
+    #[derive(Default)]
+    pub struct BackgroundTaskSummary {
+        /// The task.
+        id: Option<TaskId>,
+        /// The kind of task.
+        kind: Option<String> as "type",
+        /// Where it stands.
+        status: Option<String>,
+        /// What it is for.
+        description: Option<String>,
+        /// The command of a shell.
+        command: Option<String>,
+        /// The kind of subagent.
+        agent_type: Option<String>,
+        /// The MCP server of a call.
+        server: Option<String>,
+        /// The tool of that call.
+        tool: Option<String>,
+        /// Its name.
+        name: Option<String>,
+    }
+}
+
+wire_struct! {
+    /// A timer that is set.
+    #[derive(Default)]
+    pub struct SessionCronSummary {
+        /// The timer.
+        id: Option<String>,
+        /// When it rings.
+        schedule: Option<String>,
+        /// Whether it rings again.
+        recurring: Option<bool>,
+        /// What the model is then told.
+        prompt: Option<String>,
     }
 }

@@ -35,7 +35,7 @@ system_message! {
         /// The plugins.
         plugins: List<PluginState>,
         /// Plugins that failed.
-        plugin_errors: Option<Json>,
+        plugin_errors: List<PluginError>,
         /// What this CLI can do beyond older ones.
         capabilities: List<String>,
         /// The user messages that the turn answers.
@@ -54,6 +54,36 @@ system_message! {
         effort: Option<Json>,
         /// How the terminal shows it.
         view_mode: Option<String>,
+    }
+}
+
+wire_struct! {
+    /// A plugin that failed.
+    #[derive(Default)]
+    pub struct PluginError {
+        /// The plugin.
+        plugin: Option<String>,
+        /// The kind of failure.
+        kind: Option<String> as "type",
+        /// What went wrong.
+        message: Option<String>,
+        /// Where.
+        path: Option<String>,
+        /// What the organisation says of it.
+        managed_lock: Option<PluginLock>,
+    }
+}
+
+wire_struct! {
+    /// What the organisation says of a plugin.
+    #[derive(Default)]
+    pub struct PluginLock {
+        /// Whether it is on.
+        plugin_enabled: Option<bool>,
+        /// Its name.
+        name: Option<String>,
+        /// Where it comes from.
+        marketplace: Option<String>,
     }
 }
 

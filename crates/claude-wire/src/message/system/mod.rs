@@ -54,6 +54,15 @@ macro_rules! system_union {
                     Self::Unknown(_) | Self::Undecodable(_) => None,
                 }
             }
+
+            /// The fields of the message that its subtype does not name; none if the subtype is not
+            /// known.
+            pub fn extra(&self) -> Option<&$crate::Extra> {
+                match self {
+                    $( Self::$variant(message) => Some(&message.extra), )+
+                    Self::Unknown(_) | Self::Undecodable(_) => None,
+                }
+            }
         }
     };
 }

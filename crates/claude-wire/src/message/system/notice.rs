@@ -2,7 +2,7 @@
 
 use crate::control::SlashCommand;
 use crate::id::{AgentId, ToolUseId};
-use crate::json::{Json, List, Number};
+use crate::json::{List, Number};
 
 system_message! {
     /// What a command of the CLI printed.
@@ -52,11 +52,24 @@ system_message! {
     /// Files were put into storage.
     FilesPersistedMessage = "files_persisted" {
         /// Those that were.
-        files: Option<Json>,
+        files: List<PersistedFile>,
         /// Those that could not be.
-        failed: Option<Json>,
+        failed: List<PersistedFile>,
         /// When.
         processed_at: Option<String>,
+    }
+}
+
+wire_struct! {
+    /// A file that was put into storage, or could not be.
+    #[derive(Default)]
+    pub struct PersistedFile {
+        /// Its name.
+        filename: Option<String>,
+        /// What it is called there.
+        file_id: Option<String>,
+        /// Why it could not be.
+        error: Option<String>,
     }
 }
 
@@ -66,7 +79,20 @@ system_message! {
         /// `select` or `synthesize`.
         mode: Option<String>,
         /// The memories.
-        memories: Option<Json>,
+        memories: List<RecalledMemory>,
+    }
+}
+
+wire_struct! {
+    /// A memory that was read.
+    #[derive(Default)]
+    pub struct RecalledMemory {
+        /// The file.
+        path: Option<String>,
+        /// Whose it is.
+        scope: Option<String>,
+        /// What is in it.
+        content: Option<String>,
     }
 }
 
@@ -142,7 +168,20 @@ system_message! {
         /// Why.
         error: Option<String>,
         /// Which transcript.
-        key: Option<Json>,
+        key: Option<MirrorKey>,
+    }
+}
+
+wire_struct! {
+    /// A transcript in a session store.
+    #[derive(Default)]
+    pub struct MirrorKey {
+        /// The project.
+        project_key: Option<String> as "projectKey",
+        /// The session.
+        session_id: Option<String> as "sessionId",
+        /// The transcript of a subagent.
+        subpath: Option<String>,
     }
 }
 

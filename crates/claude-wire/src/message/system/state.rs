@@ -2,7 +2,7 @@
 
 use crate::control::PermissionMode;
 use crate::id::{MessageId, RequestId};
-use crate::json::{Json, List, Number};
+use crate::json::{List, Number};
 
 system_message! {
     /// The session works, waits for the host, or is idle.
@@ -63,9 +63,33 @@ wire_struct! {
         /// Milliseconds that it took.
         duration_ms: Option<Number>,
         /// The row of messages that stayed.
-        preserved_segment: Option<Json>,
+        preserved_segment: Option<PreservedSegment>,
         /// The messages that stayed.
-        preserved_messages: Option<Json>,
+        preserved_messages: Option<PreservedMessages>,
+    }
+}
+
+wire_struct! {
+    /// A row of messages that stayed.
+    #[derive(Default)]
+    pub struct PreservedSegment {
+        /// The first.
+        head_uuid: Option<MessageId>,
+        /// The one that they stand after now.
+        anchor_uuid: Option<MessageId>,
+        /// The last.
+        tail_uuid: Option<MessageId>,
+    }
+}
+
+wire_struct! {
+    /// Messages that stayed.
+    #[derive(Default)]
+    pub struct PreservedMessages {
+        /// The one that they stand after now.
+        anchor_uuid: Option<MessageId>,
+        /// They.
+        uuids: List<MessageId>,
     }
 }
 
@@ -83,7 +107,18 @@ system_message! {
         /// The kind of failure.
         error: Option<String>,
         /// How long there was no answer.
-        no_response: Option<Json>,
+        no_response: Option<NoResponse>,
+    }
+}
+
+wire_struct! {
+    /// How long there was no answer.
+    #[derive(Default)]
+    pub struct NoResponse {
+        /// Milliseconds that were waited.
+        waited_ms: Option<Number>,
+        /// Milliseconds that the next try waits.
+        retry_wait_ms: Option<Number>,
     }
 }
 

@@ -1,0 +1,89 @@
+//! MCP servers.
+
+use claude_wire::Json;
+use claude_wire::control::{
+    McpCall, McpCallAnswer, McpPermissionModeOverrideAnswer, McpReadResource,
+    McpReadResourceAnswer, McpReconnect, McpSetServers, McpSetServersAnswer, McpStatus,
+    McpStatusAnswer, McpToggle, PermissionMode, SetMcpPermissionModeOverride,
+};
+
+use crate::error::Result;
+use crate::session::Session;
+
+operations! {
+    /// The MCP servers and how they are.
+    fn mcp_status() -> McpStatusAnswer { McpStatus::default() }
+
+    /// Connects an MCP server again.
+    fn mcp_reconnect(server: impl Into<String>) { McpReconnect::new(server) }
+
+    /// Switches an MCP server on or off.
+    fn mcp_toggle(server: impl Into<String>, enabled: bool) { McpToggle::new(server, enabled) }
+
+    /// Replaces the MCP servers that were set this way before: [`McpServers`](crate::mcp::McpServers),
+    /// or JSON with configurations by name.
+    ///
+    /// ```no_run
+    /// use claude_agent_kit::mcp::{McpServers, RemoteServer, StdioServer};
+    ///
+    /// # async fn example(session: claude_agent_kit::Session) -> claude_agent_kit::Result<()> {
+    /// let servers = McpServers::new()
+    ///     .with("files", StdioServer::new("files-server"))
+    ///     .with("tracker", RemoteServer::http("https://tracker.example/mcp"));
+    /// let answer = session.mcp_set_servers(servers).await?;
+    /// println!("{:?} are new", answer.added);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn mcp_set_servers(servers: impl Into<Json>) -> McpSetServersAnswer {
+        McpSetServers::new(servers)
+    }
+
+    /// Changes who decides about the tools of one MCP server:
+    /// [`Default`](PermissionMode::Default) or [`Auto`](PermissionMode::Auto); `None` goes back
+    /// to what the session does.
+    fn set_mcp_permission_mode_override(
+        server: impl Into<String>,
+        mode: Option<PermissionMode>
+    ) -> McpPermissionModeOverrideAnswer {
+        let mut change = SetMcpPermissionModeOverride::default();
+        change.server_name = server.into();
+        change.mode = mode.into();
+        change
+    }
+
+    /// Reads a resource of an MCP server. The CLI refuses all but `ui://`.
+    fn mcp_read_resource(
+        server: impl Into<String>,
+        uri: impl Into<String>
+    ) -> McpReadResourceAnswer {
+        let mut request = McpReadResource::default();
+        (request.server_name, request.uri) = (server.into(), uri.into());
+        request
+    }
+}
+
+impl Session {
+    /// Calls a tool of an MCP server outside this process, without the model. The permissions of
+    /// the session do not hold for it unless [`McpCall::check_permissions`] is set.
+    ///
+    /// # Errors
+    /// Those of [`Self::request`]. [`Unsupported`](crate::ErrorKind::Unsupported) also when
+    /// `check_permissions` or `result_not_for_model` is set and the CLI would ignore it: then the
+    /// tool is not called.
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
+    pub async fn mcp_call(&self, call: McpCall) -> Result<McpCallAnswer> {
+        let fields = [
+            ("check_permissions", call.check_permissions, "mcp_call_check_permissions_v1"),
+            ("result_not_for_model", call.result_not_for_model, "mcp_call_result_not_for_model_v1"),
+        ];
+        for (field, value, capability) in fields {
+            if value == Some(true) {
+                self.require("mcp_call", field, capability).await?;
+            }
+        }
+        self.operate(call.into()).await
+    }
+}

@@ -1,0 +1,81 @@
+//! What steers the work.
+
+use claude_wire::control::{
+    BackgroundTasks, BackgroundTasksAnswer, CancelAsyncMessage, CancelAsyncMessageAnswer,
+    GetTaskOutput, Interrupt, InterruptAnswer, PermissionMode, SetHasSubscribers,
+    SetMaxThinkingTokens, SetModel, SetModelAnswer, SetPermissionMode, SetPermissionModeAnswer,
+    StopTask, TaskOutput,
+};
+use claude_wire::id::{MessageId, TaskId, ToolUseId};
+
+operations! {
+    /// Ends the turn that runs. Says which messages still wait.
+    fn interrupt() -> InterruptAnswer { Interrupt::default() }
+
+    /// Ends the turn that runs and drops the messages that wait.
+    fn interrupt_all() -> InterruptAnswer {
+        let mut interrupt = Interrupt::default();
+        interrupt.cancel_queued = Some(true);
+        interrupt
+    }
+
+    /// Changes the permission mode.
+    fn set_permission_mode(mode: impl Into<PermissionMode>) -> SetPermissionModeAnswer {
+        SetPermissionMode::new(mode)
+    }
+
+    /// Changes the model, from the next request on.
+    fn set_model(model: impl Into<String>) -> SetModelAnswer {
+        let mut change = SetModel::default();
+        change.model = Some(model.into()).into();
+        change
+    }
+
+    /// Goes back to the default model.
+    fn reset_model() -> SetModelAnswer { SetModel::default() }
+
+    /// Changes how many tokens the model may think; `None` is the default.
+    fn set_max_thinking_tokens(tokens: Option<u64>) {
+        let mut change = SetMaxThinkingTokens::default();
+        change.max_thinking_tokens = tokens.map(Into::into).into();
+        change
+    }
+
+    /// The same, and how its thinking is shown: `summarized`, `omitted` or `highlights`.
+    fn set_thinking(tokens: Option<u64>, display: impl Into<String>) {
+        let mut change = SetMaxThinkingTokens::default();
+        change.max_thinking_tokens = tokens.map(Into::into).into();
+        change.thinking_display = Some(display.into());
+        change
+    }
+
+    /// Withdraws a message that waits for its turn. Says whether it still could be.
+    fn cancel_message(message: impl Into<MessageId>) -> CancelAsyncMessageAnswer {
+        CancelAsyncMessage::new(message)
+    }
+
+    /// Ends a background task. One that is not there is no error.
+    fn stop_task(task: impl Into<TaskId>) { StopTask::new(task) }
+
+    /// Lets all tools and agents that run go on in the background, so that the turn goes on
+    /// without them.
+    fn background_tasks() -> BackgroundTasksAnswer { BackgroundTasks::default() }
+
+    /// The same for one tool call. Says whether it ran.
+    fn background_task(call: impl Into<ToolUseId>) -> BackgroundTasksAnswer {
+        let mut request = BackgroundTasks::default();
+        request.tool_use_id = Some(call.into());
+        request
+    }
+
+    /// The end of what a background shell has printed so far.
+    fn get_task_output(task: impl Into<TaskId>) -> TaskOutput { GetTaskOutput::new(task) }
+
+    /// Says whether anybody looks at pieces of answers as they come; `None` if that is not known.
+    /// Only matters to a CLI that holds them back (`CLAUDE_CODE_STREAM_EVENT_HOLD_MS`).
+    fn set_has_subscribers(has_subscribers: Option<bool>) {
+        let mut request = SetHasSubscribers::default();
+        request.has_subscribers = has_subscribers.into();
+        request
+    }
+}

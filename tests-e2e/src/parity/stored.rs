@@ -1,0 +1,56 @@
+//! The names as they were last seen.
+
+use std::{fs, io, path::PathBuf};
+
+use super::{Names, Source};
+
+fn path(source: Source) -> PathBuf {
+    let file = match source {
+        Source::TypeScript => "typescript.txt",
+        Source::Python => "python.txt",
+        Source::Cli => "cli_flags.txt",
+    };
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("parity").join(file)
+}
+
+/// The names that are stored.
+///
+/// # Errors
+///
+/// When they cannot be read.
+pub fn load(source: Source) -> io::Result<Names> {
+    Ok(fs::read_to_string(path(source))?.lines().map(str::to_owned).collect())
+}
+
+/// Stores names.
+///
+/// # Errors
+///
+/// When they cannot be written.
+pub fn store(source: Source, names: &Names) -> io::Result<()> {
+    fs::write(path(source), text_of(names))
+}
+
+/// A line for each name.
+pub fn text_of(names: &Names) -> String {
+    names.iter().flat_map(|name| [name.as_str(), "\n"]).collect()
+}
+
+/// What came (`+`) and what went (`-`), a line for each.
+pub fn drift(stored: &Names, found: &Names) -> Vec<String> {
+    let came = found.difference(stored).map(|name| format!("+ {name}"));
+    came.chain(stored.difference(found).map(|name| format!("- {name}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_and_what_went_is_told() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Names>();
+        let (old, new) = (names(&["option a", "option b"]), names(&["option b", "option c"]));
+        assert_eq!(drift(&old, &new), ["+ option c", "- option a"]);
+        assert!(drift(&old, &old).is_empty());
+    }
+}

@@ -1,0 +1,279 @@
+//! `docs/parity.md`: what became of every name, and what is wrong with the table.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Names, Source};
+
+/// The headings of the tables and the kind of their names.
+const SECTIONS: [(&str, &str); 8] = [
+    ("Options", "option"),
+    ("Functions, classes and constants", "export"),
+    ("Methods", "method"),
+    ("Messages", "message"),
+    ("Hook events", "hook"),
+    ("Control operations", "operation"),
+    ("Types", "export"),
+    ("Flags of the CLI", "flag"),
+];
+
+/// The heading of the table that says why things are left out, and which.
+const LEFT_OUT: &str = "What is left out";
+
+/// A row: official names, and what is here instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Row {
+    heading: String,
+    names: Vec<(Source, String)>,
+    /// Names of the public API.
+    rust: Vec<String>,
+    /// Why there are none.
+    reason: Option<String>,
+    /// None if the table has no such column.
+    tests: Option<Vec<String>>,
+}
+
+/// What the table is compared with.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Facts {
+    /// The names that each source publishes.
+    pub official: BTreeMap<Source, Names>,
+    /// The names of the public API, as [`stored_names`](crate::public_api::stored_names) has them.
+    pub api: BTreeSet<String>,
+}
+
+/// Everything that is wrong with the table, a line for each.
+pub fn complaints(table: &str, facts: &Facts, is_test: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let (rows, reasons) = read(table);
+    let mut complaints = Vec::new();
+    for (source, names) in &facts.official {
+        let told: Names = rows.iter().flat_map(|row| row.lines_of(*source)).collect();
+        let column = source.column();
+        let missing =
+            names.difference(&told).map(|name| format!("no row tells of {column} `{name}`"));
+        complaints.extend(missing);
+        let unknown = told.difference(names).map(|name| format!("{column} has no `{name}`"));
+        complaints.extend(unknown);
+    }
+    for row in &rows {
+        row.check(facts, is_test, &mut complaints);
+    }
+    check_reasons(&rows, &reasons, &mut complaints);
+    complaints
+}
+
+/// The table of what is left out has to name exactly what the rows leave out. Types are too many:
+/// they go with what uses them.
+fn check_reasons(
+    rows: &[Row],
+    reasons: &BTreeMap<String, BTreeSet<String>>,
+    complaints: &mut Vec<String>,
+) {
+    let mut left_out: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for row in rows {
+        let Some(reason) = row.reason.as_deref() else { continue };
+        if !reasons.contains_key(reason) {
+            complaints.push(format!("`{reason}` is no reason that \"{LEFT_OUT}\" explains"));
+        } else if row.heading != "Types" {
+            let names = row.names.iter().map(|(_, name)| name.clone());
+            left_out.entry(reason).or_default().extend(names);
+        }
+    }
+    for (reason, told) in reasons {
+        let meant = left_out.remove(reason.as_str()).unwrap_or_default();
+        let missing = meant.difference(told).map(|name| (name, "does not name"));
+        for (name, what) in missing.chain(told.difference(&meant).map(|name| (name, "names"))) {
+            let not = if what == "names" { ", which no row leaves out for it" } else { "" };
+            complaints.push(format!("\"{LEFT_OUT}\" {what} `{name}` at `{reason}`{not}"));
+        }
+    }
+}
+
+impl Row {
+    /// Its names of one source, with their kind.
+    fn lines_of(&self, source: Source) -> impl Iterator<Item = String> {
+        let section = SECTIONS.iter().find(|(heading, _)| *heading == self.heading);
+        let kind = section.map_or("?", |(_, kind)| kind);
+        let names = self.names.iter().filter(move |(from, _)| *from == source);
+        names.map(move |(_, name)| format!("{kind} {name}"))
+    }
+
+    fn check(&self, facts: &Facts, is_test: &dyn Fn(&str) -> bool, complaints: &mut Vec<String>) {
+        let name = self.names.first().map_or("?", |(_, name)| name.as_str());
+        let mut complain =
+            |what: String| complaints.push(format!("{}: `{name}` {what}", self.heading));
+        match (&self.reason, self.rust.as_slice()) {
+            (None, []) => complain("has neither a Rust name nor a reason".to_owned()),
+            (Some(_), [_, ..]) => complain("is here and left out".to_owned()),
+            _ => {}
+        }
+        for item in self.rust.iter().filter(|item| !facts.api.contains(*item)) {
+            complain(format!("names `{item}`, which the public API has not"));
+        }
+        let tests = self.tests.as_deref().unwrap_or_default();
+        if self.tests.is_some() && self.reason.is_none() && tests.is_empty() {
+            complain("names no test".to_owned());
+        }
+        for test in tests.iter().filter(|test| !is_test(test)) {
+            complain(format!("names the test {test}, which does not exist"));
+        }
+    }
+}
+
+/// The rows, and the reasons with the names that are left out for each.
+fn read(table: &str) -> (Vec<Row>, BTreeMap<String, BTreeSet<String>>) {
+    let (mut rows, mut reasons) = (Vec::new(), BTreeMap::new());
+    let (mut heading, mut columns) = ("", Vec::new());
+    for line in table.lines() {
+        if let Some(title) = line.strip_prefix("## ") {
+            (heading, columns) = (title, Vec::new());
+        }
+        let Some(cells) = cells(line) else { continue };
+        if columns.is_empty() {
+            columns = cells;
+        } else if cells.iter().all(|cell| cell.starts_with("---")) {
+            // The line below the titles of the columns.
+        } else if heading == LEFT_OUT {
+            let names = cells.last().map(|cell| quoted(cell)).unwrap_or_default();
+            reasons.insert(cells[0].trim_matches('`').to_owned(), names.into_iter().collect());
+        } else {
+            rows.push(row(heading, &columns, &cells));
+        }
+    }
+    (rows, reasons)
+}
+
+fn row(heading: &str, columns: &[&str], cells: &[&str]) -> Row {
+    let cell = |title: &str| {
+        let at = columns.iter().position(|column| *column == title)?;
+        cells.get(at).copied()
+    };
+    let names = Source::ALL.iter().flat_map(|source| {
+        let names = quoted(cell(source.column()).unwrap_or_default());
+        names.into_iter().map(|name| (*source, name))
+    });
+    let rust = cell("Rust").unwrap_or_default();
+    let reason = rust.strip_prefix("left out: ").map(|reason| reason.trim_matches('`').to_owned());
+    Row {
+        heading: heading.to_owned(),
+        names: names.collect(),
+        rust: if reason.is_some() { Vec::new() } else { quoted(rust) },
+        reason,
+        tests: cell("test").map(quoted),
+    }
+}
+
+fn cells(line: &str) -> Option<Vec<&str>> {
+    let row = line.trim().strip_prefix('|')?.strip_suffix('|')?;
+    Some(row.split('|').map(str::trim).collect())
+}
+
+/// What stands in backticks.
+fn quoted(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "\
+## What is left out
+| why | what it means | names |
+|---|---|---|
+| `screen` | needs a screen | `title`, `--tmux` |
+
+## Options
+| TypeScript | Python | Rust | test |
+|---|---|---|---|
+| `model` | `model` | `Options::model` | `wire/launch::model` |
+| `title` | | left out: `screen` | |
+
+## Types
+| TypeScript | Python | Rust |
+|---|---|---|
+| `Message` | | `Message` |
+| `Title` | | left out: `screen` |
+
+## Flags of the CLI
+| flag | Rust | test |
+|---|---|---|
+| `--tmux` | left out: `screen` | |
+";
+
+    fn facts() -> Facts {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Names>();
+        Facts {
+            official: BTreeMap::from([
+                (
+                    Source::TypeScript,
+                    names(&["option model", "option title", "export Message", "export Title"]),
+                ),
+                (Source::Python, names(&["option model"])),
+                (Source::Cli, names(&["flag --tmux"])),
+            ]),
+            api: names(&["Options::model", "Message"]),
+        }
+    }
+
+    #[track_caller]
+    fn check(table: &str, expected: &[&str]) {
+        assert_eq!(complaints(table, &facts(), &|test| test == "wire/launch::model"), expected);
+    }
+
+    #[test]
+    fn a_whole_table_is_nothing_to_complain_about() {
+        check(TABLE, &[]);
+    }
+
+    #[test]
+    fn a_row_that_is_missing_is_told() {
+        let rows = TABLE.lines().filter(|line| line.starts_with("| `") && !line.contains("needs"));
+        for row in rows {
+            let without = TABLE.replace(&format!("{row}\n"), "");
+            let told = complaints(&without, &facts(), &|_| true);
+            assert!(told.iter().any(|line| line.starts_with("no row tells of")), "{row}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_packages_do_not_have_is_told() {
+        check(
+            &TABLE.replace("| `model` | `model`", "| `model` | `model`, `models`"),
+            &["Python has no `option models`"],
+        );
+    }
+
+    #[test]
+    fn items_tests_and_reasons_that_do_not_exist_are_told() {
+        check(
+            &TABLE.replace("`Options::model`", "`Options::modell`"),
+            &["Options: `model` names `Options::modell`, which the public API has not"],
+        );
+        check(
+            &TABLE.replace("launch::model", "launch::modell"),
+            &["Options: `model` names the test wire/launch::modell, which does not exist"],
+        );
+        check(&TABLE.replace("`wire/launch::model`", ""), &["Options: `model` names no test"]);
+        check(
+            &TABLE.replace("`Options::model`", ""),
+            &["Options: `model` has neither a Rust name nor a reason"],
+        );
+        check(
+            &TABLE.replace("`Title` | | left out: `screen`", "`Title` | | left out: `taste`"),
+            &["`taste` is no reason that \"What is left out\" explains"],
+        );
+    }
+
+    #[test]
+    fn the_summary_names_what_the_rows_leave_out_and_no_more() {
+        check(
+            &TABLE.replace("`title`, `--tmux`", "`--tmux`"),
+            &["\"What is left out\" does not name `title` at `screen`"],
+        );
+        check(
+            &TABLE.replace("`title`, `--tmux`", "`title`, `model`, `--tmux`"),
+            &["\"What is left out\" names `model` at `screen`, which no row leaves out for it"],
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! Where tests stand that the documents name.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::scenario::SCENARIOS;
+
+/// The directory of the workspace.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+/// Whether there is a test of this name, as in `wire/launch::every_flag` or `real/plain_turn`.
+pub fn exists(test: &str) -> bool {
+    let Some((place, rest)) = test.split_once('/') else { return false };
+    if place == "real" {
+        return SCENARIOS.iter().any(|scenario| scenario.name == rest);
+    }
+    let folder = match place {
+        "wire" => "crates/claude-wire/tests/it",
+        "testkit" => "crates/claude-agent-testkit/tests/it",
+        "kit" => "crates/claude-agent-kit/src",
+        "e2e" => "tests-e2e/tests",
+        _ => return false,
+    };
+    let Some((file, name)) = rest.split_once("::") else { return false };
+    let file = root().join(folder).join(format!("{file}.rs"));
+    let source = fs::read_to_string(&file);
+    is_built(&file) && source.is_ok_and(|source| source.contains(&format!("fn {name}(")))
+}
+
+/// Whether a file belongs to the test program beside it. One that is not declared never runs.
+fn is_built(file: &Path) -> bool {
+    let Some(name) = file.file_stem().map(|name| name.to_string_lossy()) else { return false };
+    match fs::read_to_string(file.with_file_name("main.rs")) {
+        Ok(main) if name != "main" => main.contains(&format!("mod {name};")),
+        // It is the program itself, or a part of a library, which the compiler looks after.
+        _ => true,
+    }
+}

@@ -1,0 +1,113 @@
+//! Installs a pinned package with npm, once per machine.
+
+use std::{
+    error::Error,
+    fmt, fs, io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use super::cache;
+
+/// A package at an exact version, with the checksums of everything that comes with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pin {
+    /// The name of the package.
+    pub(crate) name: &'static str,
+    /// The `package.json` that asks for it.
+    pub(crate) package: &'static str,
+    /// The `package-lock.json` beside it.
+    pub(crate) lock: &'static str,
+    /// What the directory in the cache begins with.
+    pub(crate) folder: &'static str,
+    /// What npm is told besides.
+    pub(crate) arguments: &'static [&'static str],
+}
+
+/// Why something pinned is not there.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum InstallError {
+    /// There is nothing to install it with.
+    ToolMissing {
+        /// The program that is missing.
+        tool: &'static str,
+        /// What it would have installed.
+        wanted: String,
+        /// Why it did not start.
+        error: io::Error,
+    },
+    /// It was not installed.
+    ToolFailed {
+        /// The program that failed.
+        tool: &'static str,
+        /// What it should have installed.
+        wanted: String,
+        /// What it said.
+        output: String,
+    },
+    /// Something else was installed than what is needed.
+    Unusable(String),
+    /// The cache could not be read or written.
+    Cache(PathBuf, io::Error),
+}
+
+impl fmt::Display for InstallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ToolMissing { tool, wanted, error } => write!(
+                f,
+                "{tool} could not be started ({error}); the tests install {wanted} with it. \
+                 Install your system's package for it and see that it is on the PATH"
+            ),
+            Self::ToolFailed { tool, wanted, output } => {
+                write!(f, "{tool} did not install {wanted}: {output}")
+            }
+            Self::Unusable(reason) => write!(f, "what is installed cannot be used: {reason}"),
+            Self::Cache(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl Error for InstallError {}
+
+impl Pin {
+    /// The version that is asked for.
+    pub(crate) fn version(&self) -> String {
+        let package: serde_json::Value = serde_json::from_str(self.package).unwrap_or_default();
+        package["dependencies"][self.name].as_str().unwrap_or("unpinned").to_owned()
+    }
+
+    /// The directory that holds `node_modules` with the package.
+    pub(crate) fn install(&self) -> Result<PathBuf, InstallError> {
+        let version = self.version();
+        cache::once(&format!("{}-{version}", self.folder), |staging| self.install_into(staging))
+    }
+
+    fn install_into(&self, staging: &Path) -> Result<(), InstallError> {
+        let failed = |error| InstallError::Cache(staging.to_owned(), error);
+        fs::write(staging.join("package.json"), self.package).map_err(failed)?;
+        fs::write(staging.join("package-lock.json"), self.lock).map_err(failed)?;
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).args(self.arguments);
+        run(npm.current_dir(staging), "npm", &format!("{} {}", self.name, self.version()))
+    }
+}
+
+/// Runs an installer to its good end.
+pub(crate) fn run(
+    command: &mut Command,
+    tool: &'static str,
+    wanted: &str,
+) -> Result<(), InstallError> {
+    let wanted = wanted.to_owned();
+    let output = match command.stdin(Stdio::null()).output() {
+        Ok(output) => output,
+        Err(error) => return Err(InstallError::ToolMissing { tool, wanted, error }),
+    };
+    if output.status.success() {
+        return Ok(());
+    }
+    let output = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(InstallError::ToolFailed { tool, wanted, output })
+}

@@ -1,0 +1,290 @@
+//! Which of the published events the real CLI asks typed hooks about.
+
+use std::collections::BTreeSet;
+
+use claude_agent_kit::hook::{
+    ConfigChange, CwdChanged, DirectoryAdded, Elicitation, ElicitationAnswer, ElicitationResult,
+    FileChanged, HookEvent as _, InstructionsLoaded, MessageDisplay, Notification,
+    PermissionDenied, PermissionRequest, PostCompact, PostModelSwitch, PostToolBatch,
+    PostToolBatchAnswer, PostToolUse, PostToolUseFailure, PreCompact, PreModelSwitch,
+    PreModelSwitchAnswer, PreToolUse, SessionEnd, SessionStart, SessionStartAnswer, Setup, Stop,
+    StopFailure, SubagentStart, SubagentStop, TaskCompleted, TaskCreated, TeammateIdle,
+    UserPromptExpansion, UserPromptExpansionAnswer, UserPromptSubmit, WorktreeCreate,
+    WorktreeCreateAnswer, WorktreeRemove,
+};
+use claude_agent_kit::{Options, PermissionMode};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_wire::control::HookInput;
+use serde_json::json;
+use tests_e2e::stage::Stage;
+
+use crate::play::{Notes, bash, model_was_told, start, turn};
+use crate::support::{hello, in_time, real, run, until};
+
+/// Registers a hook for each of these events, which writes down that it was asked.
+macro_rules! listening {
+    ($options:expr, $notes:expr; $($event:ident)+) => {{
+        let options: Options = $options;
+        let notes: &Notes<&'static str> = $notes;
+        options$( .on($event, {
+            let notes = notes.clone();
+            move |_, _| {
+                notes.add($event::NAME);
+                async {}
+            }
+        }) )+
+    }};
+}
+
+/// Options with hooks for all events but the three whose answers the CLI acts on here.
+fn all(options: Options, notes: &Notes<&'static str>, stage: &Stage) -> Options {
+    let options = listening!(options, notes;
+        PreToolUse PostToolUse PostToolUseFailure PostToolBatch PermissionRequest PermissionDenied
+        UserPromptSubmit UserPromptExpansion Stop StopFailure Notification MessageDisplay
+        ElicitationResult SessionEnd Setup PreCompact PostCompact PreModelSwitch PostModelSwitch
+        SubagentStart SubagentStop TaskCreated TaskCompleted TeammateIdle ConfigChange
+        InstructionsLoaded CwdChanged FileChanged DirectoryAdded WorktreeRemove);
+    let (path, watched) = (path(stage, "side"), path(stage, "watched.txt"));
+    let (starts, creates, asks) = (notes.clone(), notes.clone(), notes.clone());
+    options
+        .on(SessionStart, move |_, _| {
+            starts.add(SessionStart::NAME);
+            let answer = SessionStartAnswer::new().watch_paths([watched.clone()]);
+            async { answer }
+        })
+        .on(WorktreeCreate, move |_, _| {
+            creates.add(WorktreeCreate::NAME);
+            let answer = WorktreeCreateAnswer::new().worktree_path(path.clone());
+            async { answer }
+        })
+        .on(Elicitation, move |_, _| {
+            asks.add(Elicitation::NAME);
+            async { ElicitationAnswer::accept(json!({"name": "Ada"})) }
+        })
+}
+
+fn path(stage: &Stage, name: &str) -> String {
+    stage.project().join(name).to_string_lossy().into_owned()
+}
+
+fn write(stage: &Stage, name: &str, text: &str) {
+    let path = stage.project().join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// A model that does one thing after the other, by what it is asked, in words that the CLI does not
+/// use by itself.
+fn script(stage: &Stage) -> Script {
+    let done = || Reply::text("Done.");
+    Script::new()
+        .when("greet the world", [Reply::text("Greeted.")])
+        .when("now succeed", [bash_call("echo hi"), done()])
+        .when("now fail", [bash_call("exit 3"), done()])
+        .when(
+            "now read",
+            [Reply::tool("Read", json!({"file_path": path(stage, "below/notes.txt")})), done()],
+        )
+        .when(
+            "now delegate",
+            [
+                Reply::tool(
+                    "Agent",
+                    json!({"description": "Greet", "prompt": "greet the world",
+                "subagent_type": "general-purpose", "run_in_background": false}),
+                ),
+                done(),
+            ],
+        )
+        .when(
+            "now plan",
+            [
+                Reply::tool("TaskCreate", json!({"subject": "Greet", "description": "Greet all"})),
+                Reply::tool("TaskUpdate", json!({"taskId": "1", "status": "completed"})),
+                done(),
+            ],
+        )
+        .when(
+            "now worktree",
+            [
+                Reply::tool("EnterWorktree", json!({"name": "side"})),
+                Reply::tool("ExitWorktree", json!({"action": "remove", "discard_changes": true})),
+                done(),
+            ],
+        )
+        .when("now ask me", [Reply::tool("mcp__asker__greet", json!({})), done()])
+        .when("now break", [Reply::error(400, "invalid_request_error", "that is not right")])
+        .otherwise([Reply::text("Hello.")])
+}
+
+fn bash_call(command: &str) -> Reply {
+    Reply::tool("Bash", json!({"command": command, "description": "Run it"}))
+}
+
+/// A server of its own process that asks the user for a name, in the words of a shell.
+const ASKER: &str = r#"
+reply() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"method":"initialize"'*)
+      reply "$id" '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"asker","version":"1.0.0"}}' ;;
+    *'"method":"tools/list"'*)
+      reply "$id" '{"tools":[{"name":"greet","description":"Greets","inputSchema":{"type":"object","properties":{}}}]}' ;;
+    *'"method":"tools/call"'*)
+      call=$id
+      printf '%s\n' '{"jsonrpc":"2.0","id":900,"method":"elicitation/create","params":{"message":"Who is it?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}' ;;
+    *'"id":900'*)
+      reply "$call" '{"content":[{"type":"text","text":"Hello, you."}]}' ;;
+    *'"id":'*)
+      reply "$id" '{}' ;;
+  esac
+done
+"#;
+
+/// One session in which nearly everything happens.
+async fn long_session() -> Notes<&'static str> {
+    let notes = &Notes::new();
+    let stage = Stage::real(hello(), real()).await.unwrap();
+    stage.api().set_script(script(&stage));
+    write(&stage, ".claude/settings.json", "{}\n");
+    write(&stage, ".claude/commands/greet.md", "Greet $ARGUMENTS.\n");
+    write(&stage, "below/CLAUDE.md", "Be brief.\n");
+    write(&stage, "below/notes.txt", "one\n");
+    write(&stage, "side/file", "x\n");
+    write(&stage, "watched.txt", "one\n");
+    write(&stage, "library/README.md", "A library.\n");
+    write(&stage, "server.sh", ASKER);
+    let server = json!({"command": "sh", "args": [path(&stage, "server.sh")]});
+    let allowed =
+        ["Bash", "EnterWorktree", "ExitWorktree", "mcp__asker__greet", "TaskCreate", "TaskUpdate"];
+    let options =
+        all(stage.options(), notes, &stage).allowed_tools(allowed).mcp_server("asker", server);
+    let session = start(options).await;
+    for prompt in [
+        "now succeed",
+        "now fail",
+        "now read",
+        "now delegate",
+        "now plan",
+        "now worktree",
+        "now ask me",
+        "/greet everybody",
+        "now break",
+    ] {
+        turn(&session, prompt).await;
+    }
+    session.set_model("claude-haiku-5-5").await.unwrap();
+    session.register_repo_root(path(&stage, "library")).await.unwrap();
+    for prompt in ["hello", "/clear", "hello again"] {
+        turn(&session, prompt).await;
+    }
+    write(&stage, "watched.txt", "two\n");
+    until("a watched file is told of", || notes.all().contains(&FileChanged::NAME)).await;
+    write(&stage, ".claude/settings.json", "{\"env\":{\"GREETING\":\"hello\"}}\n");
+    until("settings are told of", || notes.all().contains(&ConfigChange::NAME)).await;
+    session.stop().await.unwrap();
+    notes.clone()
+}
+
+/// A permission that is asked for and not answered for a while.
+async fn waiting_session() -> Notes<&'static str> {
+    let notes = &Notes::new();
+    let stage = Stage::real(bash(&["touch made"]), real()).await.unwrap();
+    let options = all(stage.options(), notes, &stage)
+        .can_use_tool(|_, _| std::future::pending::<claude_agent_kit::Permission>());
+    let session = start(options).await;
+    let waiting = session.send("run it").await.unwrap();
+    until("a notification is told", || notes.all().contains(&Notification::NAME)).await;
+    session.interrupt().await.unwrap();
+    in_time(waiting.finish()).await.unwrap();
+    session.stop().await.unwrap();
+    notes.clone()
+}
+
+/// A context that is made smaller.
+async fn compacting_session() -> Notes<&'static str> {
+    let notes = &Notes::new();
+    let stage = Stage::real(hello(), real()).await.unwrap();
+    let session = start(all(stage.options(), notes, &stage)).await;
+    for prompt in ["hello", "/compact"] {
+        turn(&session, prompt).await;
+    }
+    session.stop().await.unwrap();
+    notes.clone()
+}
+
+/// A permission that a model refuses.
+async fn refusing_session() -> Notes<&'static str> {
+    let notes = &Notes::new();
+    let stage = Stage::real(bash(&["touch ../outside"]), real()).await.unwrap();
+    let session =
+        start(all(stage.options(), notes, &stage).permission_mode(PermissionMode::Auto)).await;
+    turn(&session, "run it").await;
+    session.stop().await.unwrap();
+    notes.clone()
+}
+
+#[test]
+fn typed_hooks_are_asked_about_thirty_of_the_published_events() {
+    run(async {
+        let notes = [
+            long_session().await,
+            waiting_session().await,
+            compacting_session().await,
+            refusing_session().await,
+        ];
+        let seen: BTreeSet<&str> = notes.iter().flat_map(Notes::all).collect();
+        let unseen: Vec<&str> =
+            HookInput::KNOWN.iter().copied().filter(|event| !seen.contains(event)).collect();
+        println!("{} events were seen: {seen:?}", seen.len());
+        assert_eq!(unseen, ["Setup", "TeammateIdle", "CwdChanged"], "seen: {seen:?}");
+    });
+}
+
+/// How many requests the model got.
+fn requests(stage: &Stage) -> usize {
+    stage.api().requests().len()
+}
+
+#[test]
+fn the_real_cli_obeys_answers_about_models_commands_and_batches() {
+    run(async {
+        let stage = Stage::real(hello(), real()).await.unwrap();
+        stage.api().set_script(script(&stage));
+        write(&stage, ".claude/commands/greet.md", "Greet $ARGUMENTS.\n");
+        let options = stage
+            .options()
+            .allowed_tools(["Bash"])
+            .on(PreModelSwitch, |_, _| async { PreModelSwitchAnswer::deny("it stays") })
+            .on(UserPromptExpansion, |_, _| async {
+                UserPromptExpansionAnswer::block("no greetings")
+            })
+            .on(PostToolBatch, |batch, _| async move {
+                let failed = batch.tool_calls.iter().any(|call| {
+                    call.tool_input.as_ref().is_some_and(|input| input.as_str().contains("exit 3"))
+                });
+                if failed {
+                    PostToolBatchAnswer::block("that will do")
+                } else {
+                    PostToolBatchAnswer::new().additional_context("the batch was fine")
+                }
+            });
+        let session = start(options).await;
+        turn(&session, "now succeed").await;
+        assert!(model_was_told(&stage, "the batch was fine"));
+        let model = || stage.api().requests().last().unwrap().model().to_owned();
+        let before = model();
+        let switched = session.set_model("claude-haiku-5-5").await;
+        assert_eq!(switched.unwrap_err().code(), Some("blocked_by_hook"));
+        turn(&session, "hello").await;
+        assert_eq!(model(), before, "the model was not changed");
+        let count = requests(&stage);
+        turn(&session, "/greet everybody").await;
+        assert_eq!(requests(&stage), count, "the command did not reach the model");
+        let outcome = turn(&session, "now fail").await;
+        assert_eq!(outcome.result.terminal_reason.unwrap().as_str(), "hook_stopped");
+        assert_eq!(requests(&stage), count + 1, "the turn ended after the tool");
+        session.stop().await.unwrap();
+    });
+}

@@ -1,0 +1,322 @@
+//! Every operation as it goes over the wire: what is asked, and that the answer is typed.
+
+use claude_agent_kit::{ErrorKind, Options, PermissionMode, Session};
+use claude_wire::control::SettingsFile::{Local, User};
+use claude_wire::control::{HostRequest, McpCall, ReadFile, ReloadPlugins};
+use serde_json::{Value, json};
+
+use crate::puppet::{self, Puppet};
+use crate::support::{in_time, run};
+
+/// An object with these fields, and nothing in them.
+fn fields(names: &str) -> Value {
+    Value::Object(names.split_whitespace().map(|name| (name.to_owned(), Value::Null)).collect())
+}
+
+/// The same, with some that have something in them.
+fn with(names: &str, more: Value) -> Value {
+    let mut object = fields(names);
+    let Value::Object(more) = more else { panic!("no object") };
+    object.as_object_mut().unwrap().extend(more);
+    object
+}
+
+/// Hears what the host asks, and answers with this and with a field that nobody knows.
+async fn serve(puppet: &mut Puppet, mut answer: Value) -> Value {
+    answer["novel"] = json!(1);
+    let line = puppet.hear().await;
+    puppet.answer(&line, answer).await;
+    line["request"].clone()
+}
+
+/// A session whose CLI has some capabilities.
+async fn capable(capabilities: &[&str]) -> (Session, Puppet) {
+    let (session, mut puppet) = puppet::open(Options::new().file_checkpointing(true)).await;
+    let request = puppet.asked("initialize").await;
+    let answer = json!({"capabilities": capabilities, "claude_code_version": "9.9.9",
+                        "commands": [{"name": "wave"}], "models": [{"value": "opus"}],
+                        "agents": [{"name": "general"}], "account": {"email": "a@b"}});
+    puppet.answer(&request, answer).await;
+    in_time(session.ready()).await.unwrap();
+    (session, puppet)
+}
+
+const CAPABILITIES: &[&str] = &[
+    "mcp_call_check_permissions_v1",
+    "mcp_call_result_not_for_model_v1",
+    "reload_plugins_refuse_if_busy_v1",
+];
+
+/// One line per operation: the call, what is asked, and an answer with every published field.
+/// Nothing of it but the field that nobody knows is left without a name; an operation that is only
+/// acknowledged gives nothing.
+macro_rules! operations {
+    ($session:ident, $puppet:ident, $asked:ident; $( $method:ident($($argument:expr),*)
+        asks { $($request:tt)* } $(gets $answer:expr)?; )+) => {$(
+        let answer = operations!(@answer $($answer)?);
+        let (given, request) =
+            tokio::join!($session.$method($($argument),*), serve($puppet, answer));
+        let given = format!("{:?}", given.unwrap());
+        assert_eq!(request, json!({ $($request)* }), stringify!($method));
+        let unnamed = given.matches("Extra(Some(").count();
+        let expected = operations!(@unnamed $($answer)?);
+        assert_eq!(unnamed, expected, "{}: {given}", stringify!($method));
+        $asked.push(request["subtype"].as_str().unwrap().to_owned());
+    )+};
+    (@answer) => { json!({}) };
+    (@answer $answer:expr) => { $answer };
+    (@unnamed) => { 0 };
+    (@unnamed $answer:expr) => { 1 };
+}
+
+fn call() -> McpCall {
+    let mut call = McpCall::from("mcp__ext__add");
+    call.arguments = Some(json!({"a": 2}).into());
+    call.timeout_ms = Some(1000_u64.into());
+    call.check_permissions = Some(true);
+    call.result_not_for_model = Some(true);
+    call
+}
+
+fn reload() -> ReloadPlugins {
+    let mut reload = ReloadPlugins::default();
+    reload.hold_on_cache_impact = Some(true);
+    reload.refuse_if_busy = Some(true);
+    reload
+}
+
+fn bytes() -> ReadFile {
+    let mut file = ReadFile::from("notes.txt");
+    file.max_bytes = Some(2_u64.into());
+    file.encoding = Some("base64".to_owned());
+    file
+}
+
+#[test]
+fn every_operation_has_its_request_and_its_typed_answer() {
+    run(async {
+        let (session, mut puppet) = capable(CAPABILITIES).await;
+        let mut asked = vec!["initialize".to_owned(), "mcp_message".to_owned()];
+        steering(&session, &mut puppet, &mut asked).await;
+        servers(&session, &mut puppet, &mut asked).await;
+        files_and_settings(&session, &mut puppet, &mut asked).await;
+        information(&session, &mut puppet, &mut asked).await;
+        for subtype in HostRequest::KNOWN {
+            assert!(asked.iter().any(|other| other == subtype), "no operation asks `{subtype}`");
+        }
+        session.stop().await.unwrap();
+    });
+}
+
+async fn steering(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>) {
+    operations! { session, puppet, asked;
+        interrupt() asks {"subtype": "interrupt"} gets fields("still_queued cancelled");
+        interrupt_all() asks {"subtype": "interrupt", "cancel_queued": true}
+            gets json!({"still_queued": ["a"], "cancelled": ["b"]});
+        set_permission_mode(PermissionMode::Plan)
+            asks {"subtype": "set_permission_mode", "mode": "plan"} gets json!({"mode": "plan"});
+        set_model("opus") asks {"subtype": "set_model", "model": "opus"}
+            gets json!({"model": "claude-opus"});
+        reset_model() asks {"subtype": "set_model", "model": null} gets json!({});
+        set_max_thinking_tokens(Some(2000))
+            asks {"subtype": "set_max_thinking_tokens", "max_thinking_tokens": 2000};
+        set_thinking(None, "omitted")
+            asks {"subtype": "set_max_thinking_tokens", "max_thinking_tokens": null,
+                  "thinking_display": "omitted"};
+        cancel_message("u-1") asks {"subtype": "cancel_async_message", "message_uuid": "u-1"}
+            gets json!({"cancelled": true});
+        stop_task("t-1") asks {"subtype": "stop_task", "task_id": "t-1"};
+        background_tasks() asks {"subtype": "background_tasks"} gets json!({});
+        background_task("toolu_1") asks {"subtype": "background_tasks", "tool_use_id": "toolu_1"}
+            gets json!({"backgrounded": false});
+        get_task_output("t-1") asks {"subtype": "get_task_output", "task_id": "t-1"}
+            gets json!({"output": "hi", "total_bytes": 2, "truncated": false});
+        set_has_subscribers(None) asks {"subtype": "set_has_subscribers", "has_subscribers": null};
+    }
+}
+
+async fn servers(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>) {
+    let tool = json!({"name": "add", "description": "Adds", "_meta": {},
+                      "annotations": fields("readOnly destructive openWorld")});
+    let server = with(
+        "serverInfo error config transport scope source",
+        json!({"name": "ext", "status": "connected", "tools": [tool]}),
+    );
+    operations! { session, puppet, asked;
+        mcp_status() asks {"subtype": "mcp_status"} gets json!({"mcpServers": [server]});
+        mcp_reconnect("ext") asks {"subtype": "mcp_reconnect", "serverName": "ext"};
+        mcp_toggle("ext", false)
+            asks {"subtype": "mcp_toggle", "serverName": "ext", "enabled": false};
+        mcp_set_servers(json!({"a": {"command": "b"}}))
+            asks {"subtype": "mcp_set_servers", "servers": {"a": {"command": "b"}}}
+            gets json!({"added": ["a"], "removed": [], "errors": {"b": "no"}});
+        set_mcp_permission_mode_override("ext", Some(PermissionMode::Auto))
+            asks {"subtype": "set_mcp_permission_mode_override", "serverName": "ext",
+                  "mode": "auto"}
+            gets json!({"warning": "odd"});
+        set_mcp_permission_mode_override("ext", None)
+            asks {"subtype": "set_mcp_permission_mode_override", "serverName": "ext",
+                  "mode": null}
+            gets json!({});
+        mcp_read_resource("ext", "ui://page")
+            asks {"subtype": "mcp_read_resource", "serverName": "ext", "uri": "ui://page"}
+            gets json!({"contents": [fields("uri mimeType text blob _meta")]});
+        mcp_call(call())
+            asks {"subtype": "mcp_call", "tool": "mcp__ext__add", "arguments": {"a": 2},
+                  "timeout_ms": 1000, "result_not_for_model": true, "check_permissions": true}
+            gets json!({"content": "5", "structuredContent": {}, "_meta": {}, "staging": {}});
+    }
+}
+
+async fn files_and_settings(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>) {
+    let hook = fields(
+        "event matcher source sourceLabel pluginName type displayText commandText contentLabel \
+         condition timeout statusMessage runsOnce runsInBackground disabled editable",
+    );
+    let policy = fields(
+        "disabledByPolicy managedOnly pluginOnly allDisabled policyHookCount policyUnreadable",
+    );
+    let event = fields("name summary supportsMatcher hookCount");
+    let rule = fields("behavior source rule description editability notInEffect");
+    operations! { session, puppet, asked;
+        rewind_files("u-1", true)
+            asks {"subtype": "rewind_files", "user_message_id": "u-1", "dry_run": true}
+            gets fields("canRewind error filesChanged insertions deletions skippedLinks");
+        read_file("notes.txt") asks {"subtype": "read_file", "path": "notes.txt"}
+            gets fields("contents absPath truncated encoding lossy requested_path");
+        read_file(bytes())
+            asks {"subtype": "read_file", "path": "notes.txt", "max_bytes": 2,
+                  "encoding": "base64"}
+            gets json!({"contents": "b24="});
+        file_suggestions("no") asks {"subtype": "file_suggestions", "query": "no"}
+            gets json!({"suggestions": [{"path": "notes.txt", "score": 0.5}], "cwd": "/"});
+        seed_read_state("notes.txt", 1)
+            asks {"subtype": "seed_read_state", "path": "notes.txt", "mtime": 1};
+        register_repo_root("/library")
+            asks {"subtype": "register_repo_root", "directory": "/library"}
+            gets json!({"directory": "/library"});
+        apply_flag_settings(json!({"effortLevel": null}))
+            asks {"subtype": "apply_flag_settings", "settings": {"effortLevel": null}};
+        update_settings(Local, json!({"outputStyle": "x"}))
+            asks {"subtype": "update_settings", "source": "localSettings",
+                  "settings": {"outputStyle": "x"}};
+        get_settings() asks {"subtype": "get_settings"}
+            gets json!({"effective": {}, "sources": [fields("source settings")],
+                        "applied": fields("model effort advisor ultracode"),
+                        "errors": [], "withheld": null});
+        get_hooks_listing() asks {"subtype": "get_hooks_listing"}
+            gets json!({"events": [event], "hooks": [hook], "eventCatalog": [event],
+                        "policy": policy, "safeMode": {}, "bareMode": {}, "errors": []});
+        list_permission_rules() asks {"subtype": "list_permission_rules"}
+            gets json!({"state": with("originalCwd managedOnly errors withheld",
+                json!({"rules": [rule], "workspaceDirectories": [fields("path source")]}))});
+        reload_plugins(reload())
+            asks {"subtype": "reload_plugins", "hold_on_cache_impact": true,
+                  "refuse_if_busy": true}
+            gets json!({"commands": [], "agents": [], "mcpServers": [], "error_count": 0,
+                "plugins": [fields("name path source version")], "held": true,
+                "cache_impact": fields("mcp_servers_added mcp_servers_removed lsp_tool_change")});
+        reload_skills() asks {"subtype": "reload_skills"} gets json!({"skills": []});
+        reload_output_styles() asks {"subtype": "reload_output_styles"}
+            gets json!({"available_output_styles": ["default"]});
+    }
+    let (given, request) =
+        tokio::join!(session.update_settings(User, json!({})), serve(puppet, json!({})));
+    given.unwrap();
+    assert_eq!(request["source"], "userSettings");
+}
+
+async fn information(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>) {
+    let window = fields("utilization resets_at");
+    let limits = json!({"five_hour": window, "seven_day": window, "seven_day_oauth_apps": window,
+        "seven_day_opus": window, "seven_day_sonnet": window,
+        "model_scoped": [fields("display_name utilization resets_at")],
+        "extra_usage": fields("is_enabled monthly_limit used_credits utilization currency")});
+    let period = with(
+        "request_count session_count recommendations fix agents skills plugins \
+         mcp_servers",
+        json!({"behaviors": [fields("key pct count")]}),
+    );
+    let session_usage = fields(
+        "total_cost_usd total_api_duration_ms total_duration_ms \
+         total_lines_added total_lines_removed model_usage",
+    );
+    operations! { session, puppet, asked;
+        reinitialize() asks {"subtype": "initialize"} gets fields("commands capabilities");
+        get_context_usage() asks {"subtype": "get_context_usage"} gets context();
+        get_context_usage_in("full") asks {"subtype": "get_context_usage", "detail": "full"}
+            gets json!({});
+        get_usage(true) asks {"subtype": "get_usage", "skip_behaviors": true}
+            gets json!({"session": session_usage, "subscription_type": null,
+                "rate_limits_available": true, "rate_limits": limits,
+                "behaviors": {"day": period, "week": period}});
+        get_session_cost() asks {"subtype": "get_session_cost"} gets json!({"text": "little"});
+        list_models() asks {"subtype": "list_models"} gets json!({"models": []});
+        get_binary_version() asks {"subtype": "get_binary_version"}
+            gets json!({"version": "1", "buildTime": "x"});
+        rename_session("Tidy") asks {"subtype": "rename_session", "title": "Tidy"};
+        set_color("blue") asks {"subtype": "set_color", "color": "blue"};
+    }
+}
+
+/// Everything that is published of what fills the context.
+fn context() -> Value {
+    let tool = fields("name serverName tokens isLoaded");
+    let skill = fields("name source pluginName pluginId path tokens");
+    let messages = fields(
+        "toolCallTokens toolResultTokens attachmentTokens assistantMessageTokens userMessageTokens \
+         redirectedContextTokens unattributedTokens toolCallsByType attachmentsByType",
+    );
+    with(
+        "totalTokens maxTokens rawMaxTokens percentage gridRows model autoCompactThreshold \
+          isAutoCompactEnabled systemPromptSections systemTools autocompactSource",
+        json!({
+            "categories": [fields("id name tokens color isDeferred kind")],
+            "memoryFiles": [fields("path type tokens")],
+            "mcpTools": [tool], "mcpInstructions": [tool], "deferredBuiltinTools": [tool],
+            "agents": [fields("agentType source pluginId path tokens")],
+            "slashCommands": fields("totalCommands includedCommands tokens"),
+            "skills": {"totalSkills": 1, "includedSkills": 1, "tokens": 1,
+                       "skillFrontmatter": [skill]},
+            "messageBreakdown": messages,
+            "apiUsage": fields("input_tokens output_tokens cache_creation_input_tokens \
+                                cache_read_input_tokens"),
+        }),
+    )
+}
+
+#[test]
+fn what_the_handshake_told_can_be_asked_for() {
+    run(async {
+        let (session, _puppet) = capable(&["one_v1"]).await;
+        assert_eq!(session.capabilities(), ["one_v1"]);
+        assert_eq!(session.supported_commands()[0].name.as_deref(), Some("wave"));
+        assert_eq!(session.supported_models()[0].value.as_deref(), Some("opus"));
+        assert_eq!(session.supported_agents()[0].name.as_deref(), Some("general"));
+        assert_eq!(session.account_info().unwrap().email.as_deref(), Some("a@b"));
+        let (early, _puppet) = puppet::open(Options::new()).await;
+        assert!(early.capabilities().is_empty() && early.account_info().is_none());
+    });
+}
+
+/// A CLI that does not know the fields would call the tool without looking at permissions.
+#[test]
+fn what_the_cli_would_ignore_is_not_asked_of_it() {
+    run(async {
+        let (session, mut puppet) = capable(&[]).await;
+        let error = session.mcp_call(call()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert_eq!(error.operation(), Some("mcp_call"));
+        assert_eq!(error.needs(), Some("mcp_call_check_permissions_v1"));
+        assert!(error.hint().unwrap().contains("9.9.9"), "{error}");
+        let error = session.reload_plugins(reload()).await.unwrap_err();
+        assert_eq!(error.needs(), Some("reload_plugins_refuse_if_busy_v1"));
+        // Nothing of it was written.
+        let (given, request) = tokio::join!(
+            session.reload_plugins(ReloadPlugins::default()),
+            serve(&mut puppet, json!({}))
+        );
+        given.unwrap();
+        assert_eq!(request, json!({"subtype": "reload_plugins"}));
+    });
+}

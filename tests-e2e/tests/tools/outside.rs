@@ -1,0 +1,150 @@
+//! Servers outside this process.
+
+use std::time::Duration;
+
+use claude_agent_kit::mcp::{McpServers, RemoteServer, StdioServer, ToolPolicy};
+use claude_agent_kit::{Options, Session};
+use claude_agent_testkit::mock_api::Script;
+use serde_json::{Value, json};
+use tests_e2e::outside::{HttpServer, MARK};
+use tests_e2e::stage::Stage;
+
+use crate::calc::{calling, results, texts};
+use crate::play::{on_both, start, turn};
+use crate::support::{LIMIT, hello, in_time, real, run};
+
+/// The server of these tests as a program.
+pub(crate) const OUTSIDE: &str = env!("CARGO_BIN_EXE_outside");
+
+fn echoing() -> Script {
+    calling(&[("mcp__out__echo", json!({"text": "hello"}))])
+}
+
+/// Plays on the real CLI; the simulated one knows no servers over HTTP and loads all tools.
+fn on_real<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Stage) -> F) {
+    run(async { play(Stage::real(script, real()).await.unwrap()).await });
+}
+
+/// Has a turn when the server is there, and gives what the tool said.
+async fn echoed(stage: &Stage, options: Options) -> String {
+    let session = start(options.allowed_tools(["mcp__out"])).await;
+    let servers = in_time(session.wait_for_mcp_servers(["out"], LIMIT)).await.unwrap();
+    let info = servers[0].server_info.as_ref().unwrap();
+    assert!(info.as_str().contains("outside"), "{info}");
+    turn(&session, "echo").await;
+    session.stop().await.unwrap();
+    texts(stage).join(" ")
+}
+
+#[test]
+fn a_server_as_a_process_is_started_with_its_variables_and_called() {
+    on_both(echoing, async |stage| {
+        let server = StdioServer::new(OUTSIDE).arg("--ignored").env(MARK, "stdio");
+        let options = stage.options().mcp_server("out", server);
+        assert_eq!(echoed(&stage, options).await, "stdio: hello");
+    });
+}
+
+#[test]
+fn servers_over_http_are_reached_with_their_headers_and_called() {
+    on_real(echoing(), async |stage| {
+        let server = HttpServer::start().await.unwrap();
+        let http = RemoteServer::http(server.http()).header(MARK, "http");
+        assert_eq!(echoed(&stage, stage.options().mcp_server("out", http)).await, "http: hello");
+        // The value of a variable never stands on the command line.
+        let sse = RemoteServer::sse(server.sse()).header(MARK, "${SECRET}");
+        let options = stage.options().env("SECRET", "sse").mcp_server("out", sse);
+        assert!(echoed(&stage, options).await.ends_with("sse: hello"));
+    });
+}
+
+#[test]
+fn a_call_of_a_server_outside_is_ended_by_its_limit() {
+    on_real(calling(&[("mcp__out__wait", json!({}))]), async |stage| {
+        // Without the limit the turn would never end.
+        let server = StdioServer::new(OUTSIDE).timeout(Duration::from_millis(1_200));
+        let said = echoed(&stage, stage.options().mcp_server("out", server)).await;
+        assert_eq!(results(&stage)[0]["is_error"], true);
+        assert!(said.contains("timed out"), "{said}");
+    });
+}
+
+/// The first question to the model, with the CLI told to let it search for tools.
+async fn offered(always_load: bool) -> Value {
+    let stage = Stage::real(hello(), real()).await.unwrap();
+    let server = StdioServer::new(OUTSIDE).always_load(always_load);
+    let options = stage.options().env("ENABLE_TOOL_SEARCH", "true").mcp_server("out", server);
+    echoed(&stage, options).await;
+    let requests = stage.api().requests();
+    let tools = requests[0].body["tools"].as_array().unwrap();
+    tools.iter().find(|tool| tool["name"] == "mcp__out__echo").cloned().unwrap_or_default()
+}
+
+#[test]
+fn a_server_that_is_always_loaded_need_not_be_searched_for() {
+    run(async {
+        let (searched, loaded) = (offered(false).await, offered(true).await);
+        assert!(searched.is_null(), "{searched}");
+        assert!(loaded["input_schema"].is_object(), "{loaded}");
+    });
+}
+
+#[test]
+fn a_tool_that_is_always_denied_is_not_offered() {
+    on_real(hello(), async |stage| {
+        let server = HttpServer::start().await.unwrap();
+        let http = RemoteServer::http(server.http())
+            .always_load(true)
+            .tool_policy("echo", ToolPolicy::AlwaysDeny);
+        let session = start(stage.options()).await;
+        let servers = McpServers::new().with("out", http);
+        in_time(session.mcp_set_servers(servers)).await.unwrap();
+        in_time(session.wait_for_mcp_servers(["out"], LIMIT)).await.unwrap();
+        turn(&session, "hello").await;
+        let offered = stage.api().requests()[0].tool_names();
+        assert!(offered.contains(&"mcp__out__wait".to_owned()), "{offered:?}");
+        assert!(!offered.contains(&"mcp__out__echo".to_owned()), "{offered:?}");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn servers_are_set_while_the_session_runs() {
+    on_both(echoing, async |stage| {
+        let session = start(stage.options().allowed_tools(["mcp__out"])).await;
+        let server = StdioServer::new(OUTSIDE).env(MARK, "set");
+        let servers = McpServers::new().with("out", server);
+        let answer = in_time(session.mcp_set_servers(servers)).await.unwrap();
+        assert_eq!(answer.added.as_slice(), ["out"]);
+        in_time(session.wait_for_mcp_servers(["out"], LIMIT)).await.unwrap();
+        turn(&session, "echo").await;
+        assert_eq!(texts(&stage), ["set: hello"]);
+        let answer = in_time(session.mcp_set_servers(json!({}))).await.unwrap();
+        assert_eq!(answer.removed.as_slice(), ["out"]);
+        assert!(names(&session).await.is_empty());
+        session.stop().await.unwrap();
+    });
+}
+
+async fn names(session: &Session) -> Vec<String> {
+    let servers = in_time(session.mcp_status()).await.unwrap().mcp_servers;
+    servers.into_iter().filter_map(|server| server.name).collect()
+}
+
+#[test]
+fn strict_options_leave_only_their_own_servers() {
+    on_real(hello(), async |stage| {
+        let theirs = json!({"mcpServers": {"theirs": {"command": OUTSIDE}}});
+        std::fs::write(stage.project().join(".mcp.json"), theirs.to_string()).unwrap();
+        let settings = json!({"enableAllProjectMcpServers": true});
+        let options = stage.options().settings(settings);
+        let options = options.mcp_server("ours", StdioServer::new(OUTSIDE));
+        let session = start(options.clone()).await;
+        in_time(session.wait_for_mcp_servers(["ours", "theirs"], LIMIT)).await.unwrap();
+        session.stop().await.unwrap();
+        let session = start(options.strict_mcp_config(true)).await;
+        in_time(session.wait_for_mcp_servers(["ours"], LIMIT)).await.unwrap();
+        assert_eq!(names(&session).await, ["ours"]);
+        session.stop().await.unwrap();
+    });
+}
