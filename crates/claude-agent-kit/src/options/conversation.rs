@@ -67,7 +67,7 @@ impl Options {
     /// (`--resume-drops-turn`). Default: whatever comes after that message is left out.
     pub fn resume_drops_turn(self, prompt: impl Into<MessageId>) -> Self {
         self.change_settings("resume_drops_turn", |settings| {
-            settings.resume_drops_turn = Some(prompt.into())
+            settings.resume_drops_turn = Some(prompt.into());
         })
     }
 

@@ -19,7 +19,7 @@ impl Options {
     /// Default: the working directory.
     pub fn project_config_root(self, directory: impl Into<PathBuf>) -> Self {
         self.change_settings("project_config_root", |settings| {
-            settings.project_config_root = Some(directory.into())
+            settings.project_config_root = Some(directory.into());
         })
     }
 
@@ -129,7 +129,7 @@ impl Options {
     /// Default: no, only those of the start of a session.
     pub fn include_hook_events(self, include: bool) -> Self {
         self.change_settings("include_hook_events", |settings| {
-            settings.include_hook_events = include
+            settings.include_hook_events = include;
         })
     }
 
@@ -149,7 +149,7 @@ impl Options {
     /// them (`--setting-sources`). Default: all.
     pub fn setting_sources(self, sources: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.change_settings("setting_sources", |settings| {
-            settings.setting_sources = Some(strings(sources))
+            settings.setting_sources = Some(strings(sources));
         })
     }
 }

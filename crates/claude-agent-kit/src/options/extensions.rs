@@ -40,7 +40,7 @@ impl Options {
     /// come.
     pub fn forward_subagent_text(self, forward: bool) -> Self {
         self.change_settings("forward_subagent_text", |settings| {
-            settings.forward_subagent_text = Some(forward)
+            settings.forward_subagent_text = Some(forward);
         })
     }
 
@@ -49,7 +49,7 @@ impl Options {
     /// mode. Default: no.
     pub fn agent_progress_summaries(self, sum_up: bool) -> Self {
         self.change_settings("agent_progress_summaries", |settings| {
-            settings.agent_progress_summaries = Some(sum_up)
+            settings.agent_progress_summaries = Some(sum_up);
         })
     }
 
@@ -58,7 +58,7 @@ impl Options {
     /// mode. Default: no.
     pub fn per_task_stop_affordance(self, each: bool) -> Self {
         self.change_settings("per_task_stop_affordance", |settings| {
-            settings.per_task_stop_affordance = Some(each)
+            settings.per_task_stop_affordance = Some(each);
         })
     }
 

@@ -137,7 +137,7 @@ impl Options {
     /// print mode too. Default: no. One that is known to be too old is always refused.
     pub fn permissive_version_check(self, permissive: bool) -> Self {
         self.change_host("permissive_version_check", |host| {
-            host.permissive_version_check = permissive
+            host.permissive_version_check = permissive;
         })
     }
 

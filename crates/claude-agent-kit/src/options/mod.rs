@@ -119,6 +119,7 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("settings", &self.settings)
             .field("host", &self.host)
+            .field("origins", &self.origins)
             .finish()
     }
 }

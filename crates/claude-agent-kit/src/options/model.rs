@@ -15,7 +15,7 @@ impl Options {
     /// (`--fallback-model`). Default: none.
     pub fn fallback_model(self, model: impl Into<String>) -> Self {
         self.change_settings("fallback_model", |settings| {
-            settings.fallback_model = Some(model.into())
+            settings.fallback_model = Some(model.into());
         })
     }
 
@@ -55,7 +55,7 @@ impl Options {
     /// user's settings say.
     pub fn max_thinking_tokens(self, tokens: u32) -> Self {
         self.change_settings("max_thinking_tokens", |settings| {
-            settings.max_thinking_tokens = Some(tokens)
+            settings.max_thinking_tokens = Some(tokens);
         })
     }
 
@@ -71,7 +71,7 @@ impl Options {
     /// (print mode: `--system-prompt`; a file: `--system-prompt-file`). Default: the CLI's own.
     pub fn system_prompt(self, prompt: impl Into<SystemPrompt>) -> Self {
         self.change_settings("system_prompt", |settings| {
-            settings.system_prompt = Some(prompt.into())
+            settings.system_prompt = Some(prompt.into());
         })
     }
 
@@ -90,7 +90,7 @@ impl Options {
     /// Default: no.
     pub fn exclude_dynamic_sections(self, exclude: bool) -> Self {
         self.change_settings("exclude_dynamic_sections", |settings| {
-            settings.exclude_dynamic_sections = Some(exclude)
+            settings.exclude_dynamic_sections = Some(exclude);
         })
     }
 
@@ -99,7 +99,7 @@ impl Options {
     /// `--system-prompt-snapshot`). Default: what the CLI does by itself.
     pub fn system_prompt_snapshot(self, snapshot: bool) -> Self {
         self.change_settings("system_prompt_snapshot", |settings| {
-            settings.system_prompt_snapshot = Some(snapshot)
+            settings.system_prompt_snapshot = Some(snapshot);
         })
     }
 
@@ -122,7 +122,7 @@ impl Options {
     /// Travels in the handshake (print mode: `--prompt-suggestions`). Default: no.
     pub fn prompt_suggestions(self, suggest: bool) -> Self {
         self.change_settings("prompt_suggestions", |settings| {
-            settings.prompt_suggestions = Some(suggest)
+            settings.prompt_suggestions = Some(suggest);
         })
     }
 
@@ -135,7 +135,7 @@ impl Options {
     /// (`--include-partial-messages`). Default: no.
     pub fn include_partial_messages(self, include: bool) -> Self {
         self.change_settings("include_partial_messages", |settings| {
-            settings.include_partial_messages = include
+            settings.include_partial_messages = include;
         })
     }
 
@@ -143,7 +143,7 @@ impl Options {
     /// handshake (print mode: `--json-schema`). Default: none.
     pub fn output_schema(self, schema: impl Into<Json>) -> Self {
         self.change_settings("output_schema", |settings| {
-            settings.output_schema = Some(schema.into())
+            settings.output_schema = Some(schema.into());
         })
     }
 }

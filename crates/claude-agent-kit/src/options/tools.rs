@@ -29,7 +29,7 @@ impl Options {
     /// the user's settings.
     pub fn disallowed_tools(self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.change_settings("disallowed_tools", |settings| {
-            settings.disallowed_tools = strings(tools)
+            settings.disallowed_tools = strings(tools);
         })
     }
 
@@ -47,7 +47,7 @@ impl Options {
     /// environment variable for the CLI). Default: no previews.
     pub fn question_preview(self, format: impl Into<PreviewFormat>) -> Self {
         self.change_settings("question_preview", |settings| {
-            settings.question_preview = Some(format.into())
+            settings.question_preview = Some(format.into());
         })
     }
 
@@ -81,7 +81,7 @@ impl Options {
     /// Files and [`mcp_server`](Self::mcp_server) go together. Default: none.
     pub fn mcp_config_file(self, path: impl Into<PathBuf>) -> Self {
         self.add_settings("mcp_config_files", |settings| {
-            settings.mcp_config_files.push(path.into())
+            settings.mcp_config_files.push(path.into());
         })
     }
 
@@ -95,7 +95,7 @@ impl Options {
     /// [`PermissionMode::Default`] says it out loud and beats those.
     pub fn permission_mode(self, mode: impl Into<PermissionMode>) -> Self {
         self.change_settings("permission_mode", |settings| {
-            settings.permission_mode = Some(mode.into())
+            settings.permission_mode = Some(mode.into());
         })
     }
 
@@ -103,7 +103,7 @@ impl Options {
     /// (`--allow-dangerously-skip-permissions`). Does not switch to it. Default: no.
     pub fn allow_dangerously_skip_permissions(self, allow: bool) -> Self {
         self.change_settings("allow_dangerously_skip_permissions", |settings| {
-            settings.allow_dangerously_skip_permissions = allow
+            settings.allow_dangerously_skip_permissions = allow;
         })
     }
 
@@ -112,7 +112,7 @@ impl Options {
     /// so what is not allowed is denied.
     pub fn permission_prompt_tool(self, tool: impl Into<String>) -> Self {
         self.change_settings("permission_prompt_tool", |settings| {
-            settings.permission_prompt_tool = Some(tool.into())
+            settings.permission_prompt_tool = Some(tool.into());
         })
     }
 
@@ -121,7 +121,7 @@ impl Options {
     /// (`--permission-prompts`). Default: the host.
     pub fn permission_prompts(self, who: impl Into<PermissionPrompts>) -> Self {
         self.change_settings("permission_prompts", |settings| {
-            settings.permission_prompts = Some(who.into())
+            settings.permission_prompts = Some(who.into());
         })
     }
 

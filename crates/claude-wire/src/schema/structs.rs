@@ -23,6 +23,7 @@ macro_rules! wire_struct {
 
         impl $name {
             /// The fields that this type names, as they stand on the wire.
+            #[doc(hidden)]
             #[allow(dead_code, reason = "not every type is asked for them")]
             $vis const FIELDS: &'static [&'static str] = &[$( wire_name!($field $($wire)?) ),*];
         }

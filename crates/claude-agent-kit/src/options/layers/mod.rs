@@ -193,7 +193,7 @@ fn merged(stack: &[Options], builder: Options, problems: &mut Vec<Problem>) -> O
             match row.rule {
                 Rule::Highest => all.origins.replace_all(row.name, sources),
                 Rule::ByKey | Rule::Append => {
-                    sources.for_each(|source| all.origins.add(row.name, source))
+                    sources.for_each(|source| all.origins.add(row.name, source));
                 }
             }
         }
@@ -211,7 +211,7 @@ fn merged(stack: &[Options], builder: Options, problems: &mut Vec<Problem>) -> O
 fn contradictions(options: &Options) -> Vec<Problem> {
     let found = prepare::problems(options).into_iter();
     let elsewhere = |name: &&str| options.origins.elsewhere(name).next().is_some();
-    found.filter(|problem| problem.options.iter().any(|name| elsewhere(&name))).collect()
+    found.filter(|problem| problem.options.iter().any(elsewhere)).collect()
 }
 
 /// The sources of options that were given as settings.
