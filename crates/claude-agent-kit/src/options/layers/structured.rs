@@ -269,7 +269,7 @@ impl Take for SettingsSource {
 
     fn spelled(text: &str) -> Node {
         if text.trim_start().starts_with('{') {
-            // What is no JSON is told of by `checked_spelling`.
+            // What is no JSON fits nothing, and is refused as that.
             if let Ok(node) = super::json::parse(text) {
                 return node;
             }
