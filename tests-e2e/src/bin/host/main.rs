@@ -8,6 +8,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use claude_agent_kit::{Options, query};
+use tests_e2e::faults::{self, Fault, State};
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::Holdings;
 
@@ -22,6 +23,8 @@ fn main() -> ExitCode {
         ["long-line", sim, size] => long_line(sim, size),
         ["drops", sim, runtime] => drops::run(sim, runtime),
         ["leaks", count] => leaks::in_memory(count),
+        ["fault", sim, state, fault] => one_fault(sim, state, fault),
+        ["hold", sim, state] => hold(sim, state),
         ["leaks", count, sim] => leaks::as_processes(count, sim),
         other => Err(format!("there is no such command: {other:?}").into()),
     };
@@ -32,6 +35,21 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// One cell of the fault matrix, and what came of it.
+#[expect(clippy::print_stdout, reason = "that is its answer")]
+fn one_fault(sim: &str, state: &str, fault: &str) -> Outcome {
+    let state = State::named(state).ok_or("there is no such state")?;
+    let fault = Fault::named(fault).ok_or("there is no such fault")?;
+    println!("{}", faults::run_here(state, fault, sim)?);
+    Ok(())
+}
+
+/// A session in a state, until this process is killed.
+fn hold(sim: &str, state: &str) -> Outcome {
+    let state = State::named(state).ok_or("there is no such state")?;
+    Ok(faults::hold(state, sim)?)
 }
 
 /// One query, with everything that the environment says.

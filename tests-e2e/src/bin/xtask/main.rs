@@ -12,6 +12,7 @@ use claude_agent_testkit::recording::today;
 use tests_e2e::{
     corpus,
     drift::Shapes,
+    faults,
     real_cli::{self, InstalledCli},
     scenario::{RealCli, SCENARIOS, Scenario},
     scrub,
@@ -22,6 +23,7 @@ cargo xtask test              everything: format, lints, tests, documentation, t
 cargo xtask cli               install the pinned CLI and say its version
 cargo xtask record [names…]   play scenarios on the real CLI and store what was said
 cargo xtask drift [names…]    play scenarios and print how they differ from what is stored
+cargo xtask faults            print the fault matrix, as in docs/faults.md
 cargo xtask api               list what the crates publish, in docs/api
 cargo xtask parity            store the names that the pinned official SDKs publish
 cargo xtask scenarios         list the scenarios";
@@ -36,6 +38,10 @@ fn main() -> ExitCode {
         Some((command, [])) if command == "cli" => install().map(|_| ExitCode::SUCCESS),
         Some((command, names)) if command == "record" => record(names),
         Some((command, names)) if command == "drift" => drift(names),
+        Some((command, [])) if command == "faults" => {
+            print!("{}", faults::document());
+            Ok(ExitCode::SUCCESS)
+        }
         Some((command, [])) if command == "api" => api::store(),
         Some((command, [])) if command == "parity" => parity::store(),
         Some((command, [])) if command == "scenarios" => {
