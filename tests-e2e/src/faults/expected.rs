@@ -44,9 +44,18 @@ pub fn expected(state: State, fault: Fault) -> Result<Outcome, &'static str> {
         Fault::EndInput => input_ended(state),
         Fault::HostKilled => Outcome::new(End::Untold, Told::Nobody),
         Fault::Interrupt => interrupted(state),
-        Fault::CallbackPanics | Fault::CallbackFails => failing_callback(state),
-        Fault::CallbackNeverReturns => slow_callback(state),
-        Fault::CallbackReturnsLate => Outcome::new(End::Stopped, Told::Interrupted).asked(&[Told::Done]),
+        Fault::CallbackPanics => failing_callback(WarningCode::CallbackFailed),
+        // A tool tells the model itself.
+        Fault::CallbackFails if state == State::Mcp => Outcome::new(End::Stopped, Told::Done),
+        Fault::CallbackFails => failing_callback(WarningCode::CallbackFailed),
+        // The limit of a tool is its server's, and not a fail rule's.
+        Fault::CallbackNeverReturns if state == State::Mcp => {
+            failing_callback(WarningCode::CallbackFailed)
+        }
+        Fault::CallbackNeverReturns => failing_callback(WarningCode::CallbackTimedOut),
+        Fault::CallbackReturnsLate => {
+            Outcome::new(End::Stopped, Told::Interrupted).asked(&[Told::Done])
+        }
         Fault::CallbackBlocks => goes_on(state).warned(&[WarningCode::CallbackBlocked]),
         Fault::RuntimeGone => runtime_gone(state),
     })
@@ -70,6 +79,9 @@ fn cannot_be(state: State, fault: Fault) -> Option<&'static str> {
         }
         Fault::ClosesStdin if state == State::Spawning => {
             Some("whether the handshake was written before is chance")
+        }
+        Fault::ClosesStdin if matches!(state, State::Stopping | State::InputEnded) => {
+            Some("the input is at its end already")
         }
         Fault::AnswersTwice
         | Fault::WrongShape
@@ -115,7 +127,7 @@ fn bad_exit(state: State) -> Outcome {
 /// A good exit is one only where the input was ended; the turn has no result all the same.
 fn good_exit(state: State) -> Outcome {
     match state {
-        State::InputEnded => Outcome::new(End::Completed, CLOSED),
+        State::InputEnded => Outcome::new(End::Completed, INPUT_ENDED),
         _ => bad_exit(state),
     }
 }
@@ -220,17 +232,9 @@ fn interrupted(state: State) -> Outcome {
     }
 }
 
-/// The fail rule answers, and the turn goes on. A tool tells the model itself.
-fn failing_callback(state: State) -> Outcome {
-    let outcome = Outcome::new(End::Stopped, Told::Done);
-    match state {
-        State::Mcp => outcome,
-        _ => outcome.warned(&[WarningCode::CallbackFailed]),
-    }
-}
-
-fn slow_callback(_: State) -> Outcome {
-    Outcome::new(End::Stopped, Told::Done).warned(&[WarningCode::CallbackTimedOut])
+/// The fail rule answers, and the turn goes on.
+fn failing_callback(warning: WarningCode) -> Outcome {
+    Outcome::new(End::Stopped, Told::Done).warned(&[warning])
 }
 
 fn runtime_gone(state: State) -> Outcome {
@@ -242,6 +246,10 @@ fn runtime_gone(state: State) -> Outcome {
         State::Idle => Outcome::new(end, Told::Nobody),
         State::Stopping => {
             Outcome::new(end, Told::Error(ErrorKind::RuntimeGone)).asked(along(state))
+        }
+        State::Hook | State::Permission | State::Mcp => {
+            // Its runtime ends the callback too, before or after the session.
+            Outcome::new(end, CLOSED).perhaps_warned(WarningCode::CallbackFailed)
         }
         _ => Outcome::new(end, CLOSED),
     }

@@ -171,9 +171,16 @@ impl Fault {
         self.troubles().contains("exit") || self == Self::Grandchild
     }
 
+    /// Whether the CLI still writes after it.
+    pub(super) fn leaves_the_cli_writing(self) -> bool {
+        !self.ends_the_cli()
+            && !matches!(self, Self::ClosesStdout | Self::IgnoresTerm | Self::Hangs)
+    }
+
     /// So many messages of the CLI have arrived, or will before the end.
     pub(super) fn marks(self) -> usize {
         MARKS
+            + usize::from(self.leaves_the_cli_writing())
             + match self {
                 Self::FloodsMessages => 2000,
                 Self::DataAtExit => 500,
@@ -188,7 +195,8 @@ const MARKS: usize = 3;
 /// The script file that brings a CLI into a state, holds it there and lets a fault strike.
 pub(super) fn script(state: State, fault: Fault) -> String {
     let troubles = fault.troubles();
-    let mark = format!("messages {MARKS} stderr 1 {troubles} stderr 1");
+    // What comes after the troubles on the same pipe says that they have been read.
+    let mark = format!("messages {MARKS} stderr 1 {troubles} messages 1 stderr 1");
     let (point, then) = match state {
         State::Spawning if fault.changes_an_answer().is_some() => ("at start", ""),
         State::Spawning => ("at start", "hang"),

@@ -34,7 +34,10 @@ pub(super) struct Gate {
 
 impl Gate {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { order: watch::Sender::new(Order::Wait), entered: watch::Sender::new(false) })
+        Arc::new(Self {
+            order: watch::Sender::new(Order::Wait),
+            entered: watch::Sender::new(false),
+        })
     }
 
     pub(super) fn order(&self, order: Order) {
@@ -67,10 +70,12 @@ impl Gate {
                 };
                 options.allowed_tools(["Bash"]).on(PreToolUse, callback)
             }
-            State::Permission => options.permission_timeout(limit).can_use_tool(move |_, context| {
-                let passed = Arc::clone(&gate).pass(context.cancel);
-                async move { passed.await.map(|()| Permission::allow()) }
-            }),
+            State::Permission => {
+                options.permission_timeout(limit).can_use_tool(move |_, context| {
+                    let passed = Arc::clone(&gate).pass(context.cancel);
+                    async move { passed.await.map(|()| Permission::allow()) }
+                })
+            }
             State::Mcp => {
                 let pass = move |_: NoArguments, context: claude_agent_kit::ToolContext| {
                     let passed = Arc::clone(&gate).pass(context.cancel);
@@ -87,7 +92,10 @@ impl Gate {
         }
     }
 
-    fn pass(self: Arc<Self>, cancel: CancelToken) -> impl Future<Output = Result<(), BoxError>> + Send {
+    fn pass(
+        self: Arc<Self>,
+        cancel: CancelToken,
+    ) -> impl Future<Output = Result<(), BoxError>> + Send {
         async move {
             self.entered.send_replace(true);
             let mut orders = self.order.subscribe();

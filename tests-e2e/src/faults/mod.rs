@@ -46,11 +46,11 @@ impl<'a> Programs<'a> {
     }
 }
 
-/// Lets a fault happen in a state, and says what came of it.
+/// Lets a fault happen in a state, and says what came of it: [`Outcome::line`] and its text.
 ///
 /// # Errors
 /// What was lost or left, who still waits, or why it could not be tried.
-pub fn run(state: State, fault: Fault, programs: Programs<'_>) -> Result<String> {
+pub fn run(state: State, fault: Fault, programs: Programs<'_>) -> Result<(String, String)> {
     match fault {
         Fault::HostKilled => host_killed(state, programs),
         // It ends every session of its process.
@@ -63,7 +63,7 @@ pub fn run(state: State, fault: Fault, programs: Programs<'_>) -> Result<String>
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_here(state: State, fault: Fault, sim: &str) -> Result<String> {
+pub fn run_here(state: State, fault: Fault, sim: &str) -> Result<(String, String)> {
     let mut builder = match fault {
         Fault::CurrentThread => Builder::new_current_thread(),
         _ => Builder::new_multi_thread(),
@@ -78,7 +78,8 @@ pub fn run_here(state: State, fault: Fault, sim: &str) -> Result<String> {
             Box::pin(apply::see_through(scene)).await
         };
         let cell = tokio::time::timeout(LIMIT, Box::pin(cell)).await;
-        cell.map_err(|_| "the cell itself does not end".to_owned())?.map(|outcome| outcome.line())
+        let cell = cell.map_err(|_| "the cell itself does not end".to_owned())?;
+        cell.map(|outcome| (outcome.line(), outcome.text))
     })
 }
 
@@ -98,7 +99,7 @@ pub fn hold(state: State, sim: &str) -> Result<()> {
     })
 }
 
-fn in_a_host(state: State, fault: Fault, programs: Programs<'_>) -> Result<String> {
+fn in_a_host(state: State, fault: Fault, programs: Programs<'_>) -> Result<(String, String)> {
     let output = Command::new(programs.host)
         .args(["fault", programs.sim, state.name(), fault.name()])
         .stdin(Stdio::null())
@@ -107,11 +108,13 @@ fn in_a_host(state: State, fault: Fault, programs: Programs<'_>) -> Result<Strin
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    let came = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (line, text) = came.trim().split_once('\n').ok_or("the host did not say what came")?;
+    Ok((line.to_owned(), text.to_owned()))
 }
 
 /// A host that dies leaves nothing behind.
-fn host_killed(state: State, programs: Programs<'_>) -> Result<String> {
+fn host_killed(state: State, programs: Programs<'_>) -> Result<(String, String)> {
     // What a host leaves on disk that is killed goes with it.
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut host = Command::new(programs.host)
@@ -129,7 +132,7 @@ fn host_killed(state: State, programs: Programs<'_>) -> Result<String> {
     if !wait_until(LIMIT, || marked(MARK, &mark).is_empty()) {
         return Err(format!("{:?} outlived the host", marked(MARK, &mark)));
     }
-    Ok(Outcome::new(End::Untold, Told::Nobody).line())
+    Ok((Outcome::new(End::Untold, Told::Nobody).line(), String::new()))
 }
 
 /// The mark of a session that a host holds.

@@ -14,6 +14,10 @@ pub struct Outcome {
     pub asked: Vec<Told>,
     /// The warnings, each once.
     pub warnings: Vec<WarningCode>,
+    /// A warning that may come or not, because two things cross.
+    pub perhaps: Option<WarningCode>,
+    /// What people are told of the end. It does not count.
+    pub text: String,
 }
 
 /// How a session ended.
@@ -48,7 +52,14 @@ pub enum Told {
 
 impl Outcome {
     pub(super) fn new(end: End, waited: Told) -> Self {
-        Self { end, waited, asked: Vec::new(), warnings: Vec::new() }
+        Self {
+            end,
+            waited,
+            asked: Vec::new(),
+            warnings: Vec::new(),
+            perhaps: None,
+            text: String::new(),
+        }
     }
 
     pub(super) fn asked(mut self, told: &[Told]) -> Self {
@@ -61,9 +72,20 @@ impl Outcome {
         self
     }
 
+    pub(super) fn perhaps_warned(mut self, code: WarningCode) -> Self {
+        self.perhaps = Some(code);
+        self
+    }
+
+    /// Whether what came, as one line, is this.
+    pub fn allows(&self, line: &str) -> bool {
+        let crossed = self.perhaps.map(|code| self.clone().warned(&[code]));
+        line == self.line() || crossed.is_some_and(|crossed| line == crossed.line())
+    }
+
     /// It as one line, to be compared and read.
     pub fn line(&self) -> String {
-        let Self { end, waited, asked, warnings } = self;
+        let Self { end, waited, asked, warnings, .. } = self;
         format!("{end:?}, waited {waited:?}, asked {asked:?}, warned {warnings:?}")
     }
 
@@ -79,6 +101,11 @@ impl Outcome {
         for warning in &self.warnings {
             code.push('+');
             code.push_str(warning_code(*warning));
+        }
+        if let Some(warning) = self.perhaps {
+            code.push_str("+(");
+            code.push_str(warning_code(warning));
+            code.push(')');
         }
         code
     }
@@ -109,6 +136,10 @@ pub(super) const LEGEND: &[(&str, &str)] = &[
     ("+f", "warning `CallbackFailed`"),
     ("+l", "warning `CallbackTimedOut`"),
     ("+b", "warning `CallbackBlocked`"),
+    (
+        "+(f)",
+        "perhaps a warning `CallbackFailed`: the callback and the session end at the same time",
+    ),
 ];
 
 fn error_code(kind: ErrorKind) -> &'static str {

@@ -56,7 +56,7 @@ pub(super) struct Scene {
     pub(super) asking: Vec<JoinHandle<Told>>,
     reader: JoinHandle<Option<ErrorKind>>,
     reads: bool,
-    events: JoinHandle<End>,
+    events: JoinHandle<(End, String)>,
     notes: Arc<Notes>,
     pid: u32,
     mark: String,
@@ -196,7 +196,7 @@ impl Scene {
 
     /// Lets the CLI write something and strike; returns when what it wrote has arrived.
     pub(super) async fn strike(&mut self) -> Result<()> {
-        let before = *self.notes.stderr.borrow();
+        let (before, pipes) = (*self.notes.stderr.borrow(), self.pipes());
         let struck = if self.state == State::Spawning {
             1
         } else {
@@ -207,11 +207,21 @@ impl Scene {
         if !self.fault.ends_the_cli() && self.fault != Fault::ClosesStdout {
             self.complained(struck + 1).await?;
         }
+        if matches!(self.fault, Fault::ClosesStdin | Fault::BrokenPipe) {
+            self.until("the CLI closes stdin", || self.pipes() < pipes).await?;
+        }
         let (mut marks, wanted) = (self.notes.marks.subscribe(), self.fault.marks());
         let arrived = in_time("what had arrived", marks.wait_for(|marks| *marks >= wanted)).await?;
         // The sender is in `self`, so that this does not fail.
         drop(arrived);
         Ok(())
+    }
+
+    /// How many ends of pipes the CLI holds.
+    fn pipes(&self) -> usize {
+        let entries = std::fs::read_dir(format!("/proc/{}/fd", self.pid)).into_iter().flatten();
+        let targets = entries.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        targets.filter(|target| target.to_string_lossy().starts_with("pipe:")).count()
     }
 
     pub(super) fn signal(&self, signal: Signal) -> Result<()> {
@@ -284,8 +294,9 @@ impl Scene {
             None => Told::Nobody,
         };
         let end = in_time("the end of the session", &mut self.events).await?;
-        let end = end.map_err(|error| error.to_string())?;
+        let (end, text) = end.map_err(|error| error.to_string())?;
         let mut outcome = super::Outcome::new(end, waited);
+        outcome.text = text;
         for asking in std::mem::take(&mut self.asking) {
             outcome.asked.push(in_time("whoever asked", joined(asking)).await?);
         }
@@ -296,7 +307,8 @@ impl Scene {
     }
 
     fn warnings(&self) -> Vec<WarningCode> {
-        let mut warnings = self.notes.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut warnings =
+            self.notes.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone();
         warnings.sort_by_key(|code| format!("{code:?}"));
         warnings.dedup();
         warnings
@@ -361,9 +373,11 @@ async fn read(mut messages: claude_agent_kit::Messages, notes: Arc<Notes>) -> Op
     None
 }
 
-async fn watch_end(mut events: claude_agent_kit::Events) -> End {
-    let mut end = End::Untold;
+/// How it ended, and what is told of that.
+async fn watch_end(mut events: claude_agent_kit::Events) -> (End, String) {
+    let (mut end, mut text) = (End::Untold, String::new());
     while let Some(event) = events.next().await {
+        text = format!("{event:?}");
         end = match event {
             SessionEvent::Stopped(_) => End::Stopped,
             SessionEvent::Completed(_) => End::Completed,
@@ -371,7 +385,7 @@ async fn watch_end(mut events: claude_agent_kit::Events) -> End {
             _ => continue,
         };
     }
-    end
+    (end, text)
 }
 
 fn options(stage: &Stage, state: State, fault: Fault, notes: &Arc<Notes>) -> Options {

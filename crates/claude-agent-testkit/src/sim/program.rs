@@ -123,10 +123,7 @@ mod pipes {
             Pin::new(&mut self.0).poll_write(context, bytes)
         }
 
-        fn poll_flush(
-            mut self: Pin<&mut Self>,
-            context: &mut Context<'_>,
-        ) -> Poll<io::Result<()>> {
+        fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
             Pin::new(&mut self.0).poll_flush(context)
         }
 

@@ -42,7 +42,8 @@ fn main() -> ExitCode {
 fn one_fault(sim: &str, state: &str, fault: &str) -> Outcome {
     let state = State::named(state).ok_or("there is no such state")?;
     let fault = Fault::named(fault).ok_or("there is no such fault")?;
-    println!("{}", faults::run_here(state, fault, sim)?);
+    let (line, text) = faults::run_here(state, fault, sim)?;
+    println!("{line}\n{text}");
     Ok(())
 }
 
