@@ -17,6 +17,7 @@ const LEAST: usize = 300;
 type Results = Arc<Mutex<BTreeMap<(State, Fault), bool>>>;
 
 fn main() -> ExitCode {
+    faults::quiet_panics();
     let mut arguments = Arguments::from_args();
     // Most of the time a cell waits.
     arguments.test_threads.get_or_insert(8);

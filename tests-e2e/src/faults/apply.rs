@@ -174,17 +174,17 @@ async fn host(scene: &mut Scene) -> Result<Course> {
 }
 
 async fn operation_dropped(scene: &mut Scene, session: &Session) -> Result<Course> {
+    let course = Course::goes_on(scene.state);
+    if scene.state == State::Operation {
+        scene.drop_waiter().await?;
+        return Ok(Course { wait: false, ..course });
+    }
     let mut asking = Box::pin(session.mcp_status());
     let at_once = poll_fn(|context| Poll::Ready(asking.as_mut().poll(context).is_ready())).await;
     if at_once {
         return Err("the operation was answered at once".to_owned());
     }
     drop(asking);
-    let course = Course::goes_on(scene.state);
-    if scene.state == State::Operation {
-        scene.drop_waiter().await?;
-        return Ok(Course { wait: false, ..course });
-    }
     Ok(course)
 }
 

@@ -21,12 +21,17 @@ pub fn expected(state: State, fault: Fault) -> Result<Outcome, &'static str> {
     }
     Ok(match fault {
         Fault::ExitGood | Fault::Grandchild | Fault::DataAtExit => good_exit(state),
-        Fault::ExitBad | Fault::HalfLineExitBad => bad_exit(state),
-        Fault::Killed | Fault::Aborted | Fault::Terminated => bad_exit(state),
+        Fault::ExitBad
+        | Fault::HalfLineExitBad
+        | Fault::Killed
+        | Fault::Aborted
+        | Fault::Terminated
+        | Fault::ClosesStdout => bad_exit(state),
         Fault::HalfLineExitGood => good_exit(state).warned(&[WarningCode::IncompleteLastLine]),
-        Fault::ClosesStdout => bad_exit(state),
-        Fault::FloodsStderr | Fault::FloodsMessages | Fault::StrangeAnswer => goes_on(state),
-        Fault::CurrentThread => goes_on(state),
+        Fault::FloodsStderr
+        | Fault::FloodsMessages
+        | Fault::StrangeAnswer
+        | Fault::CurrentThread => goes_on(state),
         Fault::NoJson | Fault::NoUtf8 => goes_on(state).warned(&[WarningCode::Malformed]),
         Fault::LongLine => goes_on(state).warned(&[WarningCode::OversizedLine]),
         Fault::StrangeRequest => strange_request(state),
@@ -44,10 +49,11 @@ pub fn expected(state: State, fault: Fault) -> Result<Outcome, &'static str> {
         Fault::EndInput => input_ended(state),
         Fault::HostKilled => Outcome::new(End::Untold, Told::Nobody),
         Fault::Interrupt => interrupted(state),
-        Fault::CallbackPanics => failing_callback(WarningCode::CallbackFailed),
         // A tool tells the model itself.
         Fault::CallbackFails if state == State::Mcp => Outcome::new(End::Stopped, Told::Done),
-        Fault::CallbackFails => failing_callback(WarningCode::CallbackFailed),
+        Fault::CallbackPanics | Fault::CallbackFails => {
+            failing_callback(WarningCode::CallbackFailed)
+        }
         // The limit of a tool is its server's, and not a fail rule's.
         Fault::CallbackNeverReturns if state == State::Mcp => {
             failing_callback(WarningCode::CallbackFailed)
@@ -222,11 +228,10 @@ fn input_ended(state: State) -> Outcome {
 
 fn interrupted(state: State) -> Outcome {
     match state {
-        // It waits for the handshake.
-        State::Spawning | State::Handshake => goes_on(state).asked(&[STOPPED]),
+        // It waits for the handshake, or is refused.
+        State::Spawning | State::Handshake | State::Stopping => goes_on(state).asked(&[STOPPED]),
         State::Idle => goes_on(state).asked(&[Told::Done]),
         State::Operation => Outcome::new(End::Stopped, Told::Done).asked(&[Told::Done]),
-        State::Stopping => goes_on(state).asked(&[STOPPED]),
         State::InputEnded => goes_on(state).asked(&[INPUT_ENDED]),
         _ => Outcome::new(End::Stopped, Told::Interrupted).asked(&[Told::Done]),
     }

@@ -210,6 +210,10 @@ pub(super) fn script(state: State, fault: Fault) -> String {
         (_, Some(change)) => {
             format!("{}before control_response/set_permission_mode {change}\n", state.held())
         }
+        // It is answered when nobody waits any more.
+        (_, None) if fault == Fault::OperationDropped && state.can_ask() => {
+            State::Operation.held().to_owned()
+        }
         (_, None) => state.held().to_owned(),
     };
     format!("faults\n{point} {mark} {then}\n{held}")

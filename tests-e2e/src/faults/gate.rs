@@ -1,6 +1,5 @@
 //! Callbacks that wait until they are told what to do.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,25 +91,34 @@ impl Gate {
         }
     }
 
-    fn pass(
-        self: Arc<Self>,
-        cancel: CancelToken,
-    ) -> impl Future<Output = Result<(), BoxError>> + Send {
-        async move {
-            self.entered.send_replace(true);
-            let mut orders = self.order.subscribe();
-            let order = *orders.wait_for(|order| *order != Order::Wait).await?;
-            obey(order, &cancel).await
-        }
+    async fn pass(self: Arc<Self>, cancel: CancelToken) -> Result<(), BoxError> {
+        self.entered.send_replace(true);
+        let mut orders = self.order.subscribe();
+        let order = *orders.wait_for(|order| *order != Order::Wait).await?;
+        obey(order, &cancel).await
     }
+}
+
+/// What a callback says that panics on order.
+const PANIC: &str = "as the fault matrix wants it";
+
+/// Keeps the panics that the matrix wants from being told on stderr. With a backtrace that can take
+/// so long that the callback blocks.
+pub fn quiet_panics() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !panic.to_string().contains(PANIC) {
+            told(panic);
+        }
+    }));
 }
 
 #[expect(clippy::panic, reason = "that is the order")]
 async fn obey(order: Order, cancel: &CancelToken) -> Result<(), BoxError> {
     match order {
         Order::Wait | Order::Answer => {}
-        Order::Panic => panic!("as the fault matrix wants it"),
-        Order::Fail => return Err("as the fault matrix wants it".into()),
+        Order::Panic => panic!("{PANIC}"),
+        Order::Fail => return Err(PANIC.into()),
         Order::Block => std::thread::sleep(TOO_LONG),
         Order::AnswerWhenCancelled => cancel.cancelled().await,
     }

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 pub use expected::expected;
 pub use fault::Fault;
+pub use gate::quiet_panics;
 pub use outcome::{End, Outcome, Told};
 use scene::{MARK, Result, Scene};
 pub use state::State;

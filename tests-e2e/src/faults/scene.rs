@@ -24,11 +24,8 @@ use crate::stage::processes::{exists, marked};
 /// Far more than anything here takes: whoever waits longer waits for ever.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a CLI has that should end by itself.
-const GRACE: Duration = Duration::from_millis(300);
-
-/// The same where the fault is to come meanwhile.
-const LONG_GRACE: Duration = Duration::from_millis(1500);
+/// How long a CLI has that should end by itself. Longer than a busy machine takes to tell of an end.
+const GRACE: Duration = Duration::from_millis(1500);
 
 /// A limit that is meant to pass.
 pub(super) const SOON: Duration = Duration::from_millis(300);
@@ -96,6 +93,7 @@ pub(super) fn turn_told(result: &claude_agent_kit::Result<TurnOutcome>) -> Told 
 
 impl Scene {
     /// Starts a session whose CLI will come into this state.
+    #[expect(clippy::similar_names, reason = "a stage is no state")]
     pub(super) async fn open(state: State, fault: Fault, sim: &str) -> Result<Self> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -388,6 +386,7 @@ async fn watch_end(mut events: claude_agent_kit::Events) -> (End, String) {
     (end, text)
 }
 
+#[expect(clippy::similar_names, reason = "a stage is no state")]
 fn options(stage: &Stage, state: State, fault: Fault, notes: &Arc<Notes>) -> Options {
     let (warnings, stderr) = (Arc::clone(notes), Arc::clone(notes));
     let options = stage
@@ -395,7 +394,7 @@ fn options(stage: &Stage, state: State, fault: Fault, notes: &Arc<Notes>) -> Opt
         .skip_version_check(true)
         .include_partial_messages(true)
         .max_line_bytes(MAX_LINE)
-        .exit_grace(if state == State::Stopping { LONG_GRACE } else { GRACE })
+        .exit_grace(GRACE)
         .on_warning(move |warning| {
             warnings.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning.code());
         })
