@@ -1,7 +1,5 @@
 //! The fault matrix, one trial per cell, and whether the document tells of it.
 
-#![cfg(unix)]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::ExitCode;

@@ -80,7 +80,8 @@ Besides the outcome below every cell checks that
 
 const EXPLANATION: &str = "\
 How the session ended, then what was told to whoever waited in the state, then warnings. `S/ok`, and
-`C/ok` after the end of the input, is the mark of a fault that was survived.
+`C/ok` after the end of the input, is the mark of a fault that was survived. What is told to those
+who ask besides is checked too; it stands in `tests-e2e/src/faults/expected.rs`.
 ";
 
 /// The states that a fault cannot meet, by reason.

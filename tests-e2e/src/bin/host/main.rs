@@ -8,6 +8,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use claude_agent_kit::{Options, query};
+#[cfg(unix)]
 use tests_e2e::faults::{self, Fault, State};
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::Holdings;
@@ -23,7 +24,9 @@ fn main() -> ExitCode {
         ["long-line", sim, size] => long_line(sim, size),
         ["drops", sim, runtime] => drops::run(sim, runtime),
         ["leaks", count] => leaks::in_memory(count),
+        #[cfg(unix)]
         ["fault", sim, state, fault] => one_fault(sim, state, fault),
+        #[cfg(unix)]
         ["hold", sim, state] => hold(sim, state),
         ["leaks", count, sim] => leaks::as_processes(count, sim),
         other => Err(format!("there is no such command: {other:?}").into()),
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
 }
 
 /// One cell of the fault matrix, and what came of it.
+#[cfg(unix)]
 #[expect(clippy::print_stdout, reason = "that is its answer")]
 fn one_fault(sim: &str, state: &str, fault: &str) -> Outcome {
     let state = State::named(state).ok_or("there is no such state")?;
@@ -48,6 +52,7 @@ fn one_fault(sim: &str, state: &str, fault: &str) -> Outcome {
 }
 
 /// A session in a state, until this process is killed.
+#[cfg(unix)]
 fn hold(sim: &str, state: &str) -> Outcome {
     let state = State::named(state).ok_or("there is no such state")?;
     Ok(faults::hold(state, sim)?)

@@ -12,7 +12,6 @@ use claude_agent_testkit::recording::today;
 use tests_e2e::{
     corpus,
     drift::Shapes,
-    faults,
     real_cli::{self, InstalledCli},
     scenario::{RealCli, SCENARIOS, Scenario},
     scrub,
@@ -38,8 +37,9 @@ fn main() -> ExitCode {
         Some((command, [])) if command == "cli" => install().map(|_| ExitCode::SUCCESS),
         Some((command, names)) if command == "record" => record(names),
         Some((command, names)) if command == "drift" => drift(names),
+        #[cfg(unix)]
         Some((command, [])) if command == "faults" => {
-            print!("{}", faults::document());
+            print!("{}", tests_e2e::faults::document());
             Ok(ExitCode::SUCCESS)
         }
         Some((command, [])) if command == "api" => api::store(),
