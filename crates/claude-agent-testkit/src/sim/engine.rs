@@ -226,6 +226,8 @@ impl Engine {
                 () = self.out.input_closed() => break,
                 read = stdin.read_buf(framer.space()) => read,
             };
+            // A read may have been under way when the fault struck.
+            self.out.may_read().await;
             open = matches!(read, Ok(1..));
             let mut frame = framer.next_frame();
             if !open && frame.is_none() {
