@@ -523,7 +523,15 @@ fn printing_shows_no_secrets() {
         .variables([("CLAUDE_SYSTEM_PROMPT", "s3cr3t-value")])
         .variables([("CLAUDE_SETTINGS", r#"{"apiKey": "s3cr3t-value"}"#)]);
     assert!(!format!("{layers:?}").contains("s3cr3t"), "{layers:?}");
-    let options = layers.under(Options::new().debug_file("/s3cr3t-value/log")).unwrap();
+    let servers = r#"{"mcp_servers": {"s": {"args": ["--token", "s3cr3t-other"]}}}"#;
+    let layers = layers.file_text("y.json", servers);
+    let builder = Options::new()
+        .debug_file("/s3cr3t-value/log")
+        .executable_args(["--key=s3cr3t", "s3cr3t"])
+        .project_config_root("/s3cr3t-other");
+    let options = layers.under(builder).unwrap();
+    assert!(!format!("{:?}", options.host).contains("s3cr3t"));
+    assert!(options.explain().to_string().contains("executable_args = 2 of them (builder)"));
     let text = format!("{} {options:?}", options.explain());
     assert!(!options.explain().to_string().contains("s3cr3t"), "{text}");
     assert!(text.contains("env = {\"K\": ***} (x.json:1:2)"), "{text}");
