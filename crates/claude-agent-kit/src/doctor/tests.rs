@@ -136,10 +136,11 @@ fn root_cannot_bypass_permissions() {
 
 #[test]
 fn files_and_directories_that_options_name_have_to_be_there() {
+    type Set = fn(Options, &str) -> Options;
+
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "{}").unwrap();
     fs::create_dir(folder.path().join("dir")).unwrap();
-    type Set = fn(Options, &str) -> Options;
     let cases: [(&str, Set, bool, bool); 5] = [
         ("settings", |o, path| o.settings(Path::new(path)), true, false),
         ("system_prompt", |o, path| o.system_prompt(SystemPrompt::File(path.into())), true, false),

@@ -280,6 +280,7 @@ impl fmt::Debug for HostOptions {
             .field("operation_timeout", &self.operation_timeout)
             .field("callback_places", &self.callback_places)
             .field("backlog", &self.backlog)
+            .field("isolation", &self.isolation)
             .field("callbacks", &self.callbacks)
             .field("needs", &self.needs)
             .finish()

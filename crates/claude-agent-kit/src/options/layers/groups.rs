@@ -64,7 +64,7 @@ mod tests {
     fn of_options_that_say_the_same_the_highest_source_wins() {
         let file = |text: &str| Options::layered().file_text("a.json", text);
         let new = Options::new;
-        for (layers, builder, there, gone) in [
+        for (layers, builder, there, gone) in vec![
             (
                 file(r#"{"thinking": "adaptive"}"#),
                 new().max_thinking_tokens(0),
