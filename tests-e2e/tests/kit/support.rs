@@ -1,5 +1,6 @@
 //! What the tests of the SDK share.
 
+use std::fmt::Write as _;
 use std::future::Future;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -115,6 +116,18 @@ pub(crate) fn kinds(collected: &Collected) -> Vec<&str> {
 /// How many messages are of this type.
 pub(crate) fn count(collected: &Collected, kind: &str) -> usize {
     kinds(collected).into_iter().filter(|other| *other == kind).count()
+}
+
+/// Everything that an error can be asked for, as text.
+pub(crate) fn everything(error: &Error) -> String {
+    let mut text = format!("{error} {error:?} {error:#?}");
+    let line = error.line().map(|line| String::from_utf8_lossy(line).into_owned());
+    let facts = [error.stderr_tail(), error.stdout_tail(), error.output(), error.hint()];
+    for fact in facts.into_iter().flatten().chain(line.as_deref()).chain(error.suggestion()) {
+        write!(text, " {fact}").unwrap();
+    }
+    write!(text, " {:?} {:?}", error.problems(), error.flag()).unwrap();
+    text
 }
 
 /// Options that write every warning down.

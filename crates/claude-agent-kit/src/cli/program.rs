@@ -1,18 +1,29 @@
 //! What is started: the CLI itself, or what runs a CLI that is a script.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::find::{Places, is_executable, is_script};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What runs a CLI that is a script of JavaScript.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Runtime {
     /// The program: a path, or a name on `PATH`. Node.js if there is none.
     pub(crate) executable: Option<PathBuf>,
     /// What it is told before the script.
     pub(crate) arguments: Vec<String>,
+}
+
+impl fmt::Debug for Runtime {
+    /// Without the arguments: keys may stand in them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("executable", &self.executable)
+            .field("arguments", &self.arguments.len())
+            .finish()
+    }
 }
 
 /// A CLI that was found.

@@ -94,12 +94,18 @@ fn prepare_in(
     Ok(Prepared {
         initialize: (form == Form::Session)
             .then(|| Box::new(launch::initialize(&options.settings))),
-        secrets: launch::secrets(&settings),
+        secrets: launch::secrets(&settings).into_iter().chain(runtime_values(options)).collect(),
         command,
         warnings,
         initialize_timeout,
         background_ceiling: (!background_ceiling.is_zero()).then_some(background_ceiling),
     })
+}
+
+/// Values in the arguments of what runs the CLI. Anything may stand in them.
+fn runtime_values(options: &Options) -> impl Iterator<Item = String> {
+    let values = options.host.runtime.arguments.iter().filter_map(|entry| entry.split_once('='));
+    values.map(|(_, value)| value.to_owned())
 }
 
 /// What a transport of the host's own does not ask for.
@@ -119,6 +125,10 @@ fn limits(host: &HostOptions) -> Vec<Problem> {
     let mut problems = Vec::new();
     if host.max_line_bytes == 0 {
         problems.push(Problem::new(&["max_line_bytes"], "no line would fit"));
+    }
+    if host.runtime.arguments.iter().any(|argument| argument.contains('\0')) {
+        let reason = "an argument holds a NUL character, which none can";
+        problems.push(Problem::new(&["executable_args"], reason));
     }
     // The handshake takes one place.
     if host.operations.1 == 0 {
@@ -476,6 +486,15 @@ mod tests {
         ] {
             assert_eq!(both(options.clone(), variables), expected, "{options:?} {variables:?}");
         }
+    }
+
+    #[test]
+    fn what_runs_the_cli_is_told_nothing_that_is_no_argument_and_its_values_are_masked() {
+        let nul = Options::new().executable_args(["--a\0b"]);
+        assert_eq!(problems(with_prompt(&nul, "hello")), ["executable_args"]);
+        let valued = Options::new().executable_args(["--smol", "--key=hush-hush"]);
+        assert_eq!(good(&valued).secrets, ["hush-hush"]);
+        assert!(!format!("{valued:?}").contains("hush"), "{valued:?}");
     }
 
     #[test]

@@ -6,7 +6,8 @@ use super::settings::{Settings, SettingsSource};
 use crate::json::Json;
 
 /// The values of these settings that must be masked in whatever the CLI prints: variables, headers
-/// of MCP servers, whatever JSON calls a key or a token, and values of flags that nobody knows.
+/// of MCP servers, what stands in their addresses before the host and behind the path, whatever JSON
+/// or an argument calls a key or a token, and values of flags that nobody knows.
 pub fn secrets(settings: &Settings) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(settings.env.values().map(|value| value.expose().to_owned()));
@@ -38,13 +39,43 @@ fn read(json: &Json, found: &mut Vec<String>) {
 fn walk(value: Value, secret: bool, found: &mut Vec<String>) {
     match value {
         Value::String(text) if secret => found.push(text),
-        Value::Array(entries) => entries.into_iter().for_each(|entry| walk(entry, secret, found)),
+        Value::String(text) => address(&text, found),
+        Value::Array(entries) => {
+            arguments(&entries, found);
+            entries.into_iter().for_each(|entry| walk(entry, secret, found));
+        }
         Value::Object(fields) => {
             for (name, value) in fields {
                 walk(value, secret || tells(&name), found);
             }
         }
         _ => {}
+    }
+}
+
+/// Credentials in an address: `user:password@` before the host, and the values behind `?`.
+fn address(text: &str, found: &mut Vec<String>) {
+    let Some((_, rest)) = text.split_once("://") else { return };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, rest) = rest.split_at(end);
+    if let Some((user, _)) = authority.rsplit_once('@') {
+        found.extend(user.split(':').map(str::to_owned));
+    }
+    let query = rest.split_once('?').map_or("", |(_, query)| query);
+    let values = query.split(['&', '#']).filter_map(|pair| pair.split_once('='));
+    found.extend(values.map(|(_, value)| value.to_owned()));
+}
+
+/// Arguments of a command whose name tells: `--token=x`, `TOKEN=x`, and `x` behind `--token`.
+fn arguments(entries: &[Value], found: &mut Vec<String>) {
+    let mut is_value = false;
+    for entry in entries.iter().map(|entry| entry.as_str().unwrap_or_default()) {
+        match entry.split_once('=') {
+            _ if is_value => found.push(entry.to_owned()),
+            Some((name, value)) if tells(name) => found.push(value.to_owned()),
+            _ => {}
+        }
+        is_value = !is_value && entry.starts_with('-') && !entry.contains('=') && tells(entry);
     }
 }
 

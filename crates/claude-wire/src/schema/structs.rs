@@ -6,6 +6,13 @@
 /// the wire where it is not the field's own. `["type" = "text"]` are the tags by which a union
 /// knows the struct: written first when the struct is written by itself, skipped when read.
 macro_rules! wire_struct {
+    ($($declaration:tt)*) => {
+        silent_wire_struct! { #[derive(Debug)] $($declaration)* }
+    };
+}
+
+/// A [`wire_struct!`] that says itself what it shows in `Debug`.
+macro_rules! silent_wire_struct {
     (
         $(#[$meta:meta])*
         $vis:vis struct $name:ident $([$($tag:literal = $tag_value:literal),+])? {
@@ -13,7 +20,7 @@ macro_rules! wire_struct {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, PartialEq)]
         #[non_exhaustive]
         $vis struct $name {
             $( $(#[$field_meta])* pub $field: $type, )*

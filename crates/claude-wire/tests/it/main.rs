@@ -16,6 +16,7 @@ mod envelope;
 mod framing;
 mod launch;
 mod launch_options;
+mod launch_values;
 mod partial;
 mod published;
 mod purity;
