@@ -32,5 +32,6 @@ mod session_random;
 mod session_recorded;
 mod session_stop;
 mod session_turns;
+mod session_world;
 mod typed_messages;
 mod unions;

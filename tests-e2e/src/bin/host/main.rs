@@ -3,6 +3,7 @@
 
 mod drops;
 mod leaks;
+mod soak;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -21,8 +22,11 @@ fn main() -> ExitCode {
         ["turn"] => turn(),
         ["long-line", sim, size] => long_line(sim, size),
         ["drops", sim, runtime] => drops::run(sim, runtime),
-        ["leaks", count] => leaks::in_memory(count),
-        ["leaks", count, sim] => leaks::as_processes(count, sim),
+        ["queries", count] => leaks::queries(count),
+        ["queries", count, sim] => leaks::queries_as_processes(count, sim),
+        ["sessions", count] => leaks::sessions(count),
+        ["sessions", count, sim] => leaks::sessions_as_processes(count, sim),
+        ["soak", seconds, sim] => soak::run(seconds, sim),
         other => Err(format!("there is no such command: {other:?}").into()),
     };
     match outcome {

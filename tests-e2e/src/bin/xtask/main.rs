@@ -4,6 +4,7 @@
 
 mod api;
 mod checks;
+mod long;
 mod parity;
 
 use std::{env, error::Error, path::Path, process::ExitCode, sync::Arc};
@@ -23,6 +24,8 @@ cargo xtask cli               install the pinned CLI and say its version
 cargo xtask record [names…]   play scenarios on the real CLI and store what was said
 cargo xtask drift [names…]    play scenarios and print how they differ from what is stored
 cargo xtask api               list what the crates publish, in docs/api
+cargo xtask fuzz SECONDS      run every fuzz target for so long
+cargo xtask soak SECONDS      run sessions with real processes for so long, and count
 cargo xtask parity            store the names that the pinned official SDKs publish
 cargo xtask scenarios         list the scenarios";
 
@@ -37,6 +40,8 @@ fn main() -> ExitCode {
         Some((command, names)) if command == "record" => record(names),
         Some((command, names)) if command == "drift" => drift(names),
         Some((command, [])) if command == "api" => api::store(),
+        Some((command, [seconds])) if command == "fuzz" => long::fuzz(seconds),
+        Some((command, [seconds])) if command == "soak" => long::soak(seconds),
         Some((command, [])) if command == "parity" => parity::store(),
         Some((command, [])) if command == "scenarios" => {
             list();
