@@ -75,7 +75,9 @@ fn runtime() -> std::io::Result<Runtime> {
 /// Does something so often; afterwards this process holds no more than before.
 #[expect(clippy::print_stdout, reason = "that is its answer")]
 async fn no_growth(count: usize, one: impl AsyncFn(usize) -> Outcome) -> Outcome {
-    let tasks = || Handle::current().metrics().num_alive_tasks();
+    // The stage has its own.
+    let others = Handle::current().metrics().num_alive_tasks();
+    let tasks = || Handle::current().metrics().num_alive_tasks().saturating_sub(others);
     for number in 0..WARM_UP {
         one(number).await?;
     }
@@ -120,9 +122,10 @@ async fn one_session(options: &Options, number: usize) -> Outcome {
             drop(session);
             turn.finish().await?;
         }
-        // Whoever reads outlives it.
+        // Whoever reads keeps it, and reads to its end.
         5 => {
             let mut messages = session.messages();
+            session.stop().await?;
             drop(session);
             while messages.next().await.is_some() {}
         }

@@ -189,8 +189,9 @@ async fn killed(session: &Session, turn: Turn, counts: &Counts) -> Outcome {
     let pid = session.pid().and_then(|pid| i32::try_from(pid).ok());
     if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
         // It may have ended by itself.
-        drop(rustix::process::kill_process(pid, rustix::process::Signal::KILL));
-        add(&counts.killed);
+        if rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok() {
+            add(&counts.killed);
+        }
     }
     if turn.finish().await.is_err() {
         add(&counts.cut_off);
