@@ -4,6 +4,7 @@
 //! them the kept corpus and changes of it, with any compiler.
 
 mod argv;
+mod config_file;
 mod decode;
 mod envelope;
 mod framer;
@@ -12,8 +13,9 @@ mod machine;
 mod script;
 
 /// Every target by its name.
-pub const TARGETS: [(&str, fn(&[u8])); 6] = [
+pub const TARGETS: [(&str, fn(&[u8])); 7] = [
     ("argv", argv::run),
+    ("config_file", config_file::run),
     ("decode", decode::run),
     ("envelope", envelope::run),
     ("framer", framer::run),

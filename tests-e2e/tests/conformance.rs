@@ -150,10 +150,14 @@ fn the_guide_tells_of_every_option() {
     let guide = text_of("crates/claude-agent-kit/src/guide/options.md");
     let mut count = 0;
     for entry in fs::read_dir(root().join("crates/claude-agent-kit/src/options")).unwrap() {
-        let file = fs::read_to_string(entry.unwrap().path()).unwrap();
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue;
+        }
+        let file = fs::read_to_string(path).unwrap();
         for line in file.lines().filter_map(|line| line.strip_prefix("    pub fn ")) {
             let name = line.split(['(', '<']).next().unwrap();
-            let setter = name != "new";
+            let setter = !["new", "iter"].contains(&name);
             assert!(!setter || guide.contains(&format!("`{name}`")), "{name} is not told of");
             count += usize::from(setter);
         }

@@ -194,6 +194,11 @@ impl Error {
         self.inner.kind
     }
 
+    /// What happened, without what to do about it.
+    pub(crate) fn what(&self) -> &str {
+        &self.inner.message
+    }
+
     /// What probably was the cause, if something points to it.
     pub fn hint(&self) -> Option<&str> {
         self.inner.hint.as_deref()

@@ -29,6 +29,7 @@
 mod callback;
 mod cli;
 mod diagnose;
+mod doctor;
 mod drift;
 mod driver;
 pub mod elicitation;
@@ -49,6 +50,7 @@ pub mod question;
 mod random;
 mod reader;
 mod session;
+mod small_file;
 mod stderr;
 #[cfg(feature = "tools")]
 pub mod tool;
@@ -71,9 +73,10 @@ pub use claude_wire::launch::{
 pub use claude_wire::{Body, Json, Message};
 pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
 pub use diagnose::login_missing;
+pub use doctor::{Check, Doctor, Finding, Level, Report, doctor};
 pub use error::{Error, ErrorKind, Result};
 pub use item::Item;
-pub use options::{Background, Conversation, Options, OsUser};
+pub use options::{Background, Conversation, Explanation, Layers, Options, OsUser, Source};
 pub use permission::{Permission, ToolRequest};
 pub use prompt::Prompt;
 pub use query::{Collected, QueryStream, query};

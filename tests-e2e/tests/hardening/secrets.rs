@@ -82,6 +82,8 @@ async fn try_place(place: &Place, mark: &str, shown: &Shown, name: &str) {
     let fake = Fake::new(script);
     let options = shown.listening((place.plant)(fake.options(), mark)).exit_grace(SHORT);
     shown.add("Debug of Options", format!("{options:?} {options:#?}"));
+    let explained = options.explain();
+    shown.add("an explanation", format!("{explained} {explained:?}"));
     match query("hello", &options).await {
         Ok(stream) => {
             shown.add("Debug of QueryStream", format!("{stream:?}"));

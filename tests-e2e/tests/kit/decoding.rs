@@ -72,7 +72,9 @@ fn any_object_with_a_type_begins_the_count_anew() {
     let bytes = format!("{four}{}\n{four}{}\n{four}", resets[0], resets[1]);
     run(async {
         let collected = ask("hello", faulty(writing(bytes)).await.options()).await;
-        assert_eq!(codes(&collected), [WarningCode::Malformed; 12]);
+        let mut codes = codes(&collected);
+        codes.retain(|code| *code != WarningCode::UnknownMessage);
+        assert_eq!(codes, [WarningCode::Malformed; 12]);
         assert!(collected.error.is_none(), "{:?}", collected.error);
         assert!(collected.result().is_some());
     });
@@ -87,7 +89,8 @@ fn what_is_unknown_or_does_not_decode_is_delivered_with_its_bytes() {
     run(async {
         let bytes = [weather, strange, block, surrogate, ""].join("\r\n");
         let collected = ask("hello", faulty(writing(bytes)).await.options()).await;
-        assert_eq!(codes(&collected), []);
+        // Told once, although it came twice.
+        assert_eq!(codes(&collected), [WarningCode::UnknownMessage]);
         let found = |raw: &str| {
             let mut messages = collected.messages();
             messages.find(|message| message.raw_str() == Some(raw)).unwrap()

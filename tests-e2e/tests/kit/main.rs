@@ -11,8 +11,11 @@ mod support;
 
 mod decoding;
 mod dependencies;
+mod doctor;
 mod drops;
 mod happy_path;
+mod isolation;
+mod layers;
 mod leaks;
 mod options_real;
 mod real_cli;

@@ -179,11 +179,12 @@ fn after_a_result_the_input_is_closed_and_a_cli_that_ignores_that_is_stopped() {
         let deaf = process_with("after system/session_state_changed 2 hang").await;
         assert_finished(&deaf, &[WarningCode::StoppedAfterResult]);
         // One that reports no state is believed when it says its result.
-        let fake =
-            Fake::new(&format!("{HANDSHAKE}{RESULT} read -r more; echo '{{\"type\":\"bye\"}}'"));
+        let fake = Fake::new(&format!(
+            "{HANDSHAKE}{RESULT} read -r more; echo '{{\"type\":\"auth_status\"}}'"
+        ));
         let collected = ask("hello", fake.options()).await;
         assert_finished(&collected, &[]);
-        assert_eq!(count(&collected, "bye"), 1, "it saw the end of its input and said so");
+        assert_eq!(count(&collected, "auth_status"), 1, "it saw the end of its input and said so");
     });
 }
 

@@ -96,7 +96,7 @@ fn an_output_that_cannot_be_read_is_at_its_end_and_the_reason_is_told() {
 
 #[test]
 fn what_a_dead_process_left_in_the_pipe_is_read() {
-    let lines = "i=0; while [ $i -lt 500 ]; do echo '{\"type\":\"x\"}'; i=$((i+1)); done";
+    let lines = "i=0; while [ $i -lt 500 ]; do echo '{\"type\":\"auth_status\"}'; i=$((i+1)); done";
     let fake = Fake::new(&format!("{lines}\n{RESULT}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let options = fake.options().print_mode(true).idle_timeout(SHORT);
@@ -108,7 +108,7 @@ fn what_a_dead_process_left_in_the_pipe_is_read() {
     // And then a limit is over too: what was said before that counts.
     assert!(wait_until(LIMIT, || began.elapsed() > 3 * SHORT));
     let collected = runtime.block_on(stream.collect());
-    assert_eq!(count(&collected, "x"), 500);
+    assert_eq!(count(&collected, "auth_status"), 500);
     assert_eq!(collected.result().unwrap().result.as_deref(), Some("Done."));
     assert_eq!((codes(&collected), collected.error.is_none()), (Vec::new(), true));
 }

@@ -59,7 +59,6 @@ impl Outcomes {
 
     /// All of the first so many were done, all after them refused.
     fn check(&self, done: usize) {
-        println!("{}", self.told);
         assert_eq!(self.done.len(), done, "{}", self.told);
         let refused: Vec<_> = self.refused.iter().map(|(name, _)| *name).collect();
         assert_eq!(
@@ -152,6 +151,7 @@ fn every_operation_is_answered_or_refused_by_the_real_cli() {
             read_file("nothing.txt") register_repo_root("/nowhere") get_task_output("nothing")
             update_settings(SettingsFile::User, json!({"model": "x"})) set_color("blue")
         }
+        println!("{}", outcomes.told);
         outcomes.check(done);
         // It still works.
         assert_eq!(turn(&session, "hello again").await.text, "Hello.");

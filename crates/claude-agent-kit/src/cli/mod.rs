@@ -65,6 +65,30 @@ fn find_program(path: Option<PathBuf>, runtime: &Runtime) -> Result<Program> {
     Program::of(find::find(&places)?, runtime, &places)
 }
 
+/// Finds the executable and asks it for its version, whatever it says. Blocks for up to five seconds.
+///
+/// # Errors
+/// [`ErrorKind::CliNotFound`].
+pub(crate) fn look_at(path: Option<PathBuf>, runtime: &Runtime) -> Result<(PathBuf, Probe)> {
+    let program = find_program(path, runtime)?;
+    let probe = check::probe(&program);
+    Ok((program.path().to_owned(), probe))
+}
+
+/// The version that a probe gave, if it will do.
+///
+/// # Errors
+/// [`ErrorKind::UnsupportedCliVersion`], [`ErrorKind::UnknownCliVersion`] or
+/// [`ErrorKind::VersionDetection`].
+pub(crate) fn judge(probe: &Probe, print_mode: bool) -> Result<CliVersion> {
+    version::judge(probe, minimum(print_mode))
+}
+
+/// The oldest version that will do.
+pub(crate) fn minimum(print_mode: bool) -> CliVersion {
+    if print_mode { MINIMUM_FOR_PRINT_MODE } else { MINIMUM_VERSION }
+}
+
 /// What [`choose`] gives, if that takes no more than looking at files: starts no process, so that
 /// it can be called where blocking is not allowed.
 pub(crate) fn choose_if_known(
@@ -85,8 +109,7 @@ pub(crate) fn choose_if_known(
 
 impl VersionPolicy {
     fn judge(self, program: Program, probe: &Probe) -> Result<Chosen> {
-        let minimum = if self.print_mode { MINIMUM_FOR_PRINT_MODE } else { MINIMUM_VERSION };
-        let error = match version::judge(probe, minimum) {
+        let error = match judge(probe, self.print_mode) {
             Ok(version) => {
                 return Ok(Chosen { program, version: Some(version), warnings: Vec::new() });
             }

@@ -25,7 +25,6 @@ pub(super) fn run_end(options: &Options, prepared: &Prepared) -> RunEndLimits {
 
 pub(super) fn backlog(options: &Options) -> BacklogLimits {
     let mut limits = BacklogLimits::default();
-    limits.soft = options.host.backlog_soft_bytes;
-    limits.hard = options.host.backlog_hard_bytes;
+    (limits.soft, limits.hard) = options.host.backlog;
     limits
 }

@@ -214,29 +214,31 @@ impl Options {
     /// How long a hook may take where its registration does not say it. Default: 60 s; 25 s for
     /// `UserPromptSubmit` and 8 s for `MessageDisplay`, which this does not lengthen.
     pub fn hook_timeout(self, limit: Duration) -> Self {
-        self.change_callbacks(|callbacks| callbacks.hook_timeout = Some(limit))
+        self.told("hook_timeout").change_callbacks(|callbacks| callbacks.hook_timeout = Some(limit))
     }
 
     /// How long a permission callback, or one for questions or dialogs, may take; after that the
     /// tool is denied, the question declined, the dialog cancelled. Default: as long as it likes, because people may have to answer.
     pub fn permission_timeout(self, limit: impl Into<Option<Duration>>) -> Self {
-        self.change_callbacks(|callbacks| callbacks.permission_timeout = limit.into())
+        self.told("permission_timeout")
+            .change_callbacks(|callbacks| callbacks.permission_timeout = limit.into())
     }
 
     /// Whether all hooks [fail closed](crate::hook::Matching::fail_closed). Default: only those
     /// that say so.
     pub fn hooks_fail_closed(self, closed: bool) -> Self {
-        self.change_callbacks(|callbacks| callbacks.hooks_fail_closed = closed)
+        self.told("hooks_fail_closed")
+            .change_callbacks(|callbacks| callbacks.hooks_fail_closed = closed)
     }
 
     /// How long a callback may go on after it was told that its answer is no longer wanted; then
     /// it is aborted. Zero is at once. Default: 1 s.
     pub fn cancel_grace(self, grace: Duration) -> Self {
-        self.change_callbacks(|callbacks| callbacks.cancel_grace = grace)
+        self.told("cancel_grace").change_callbacks(|callbacks| callbacks.cancel_grace = grace)
     }
 
     fn change_callbacks(self, change: impl FnOnce(&mut Registry)) -> Self {
-        self.change_host(|host| {
+        self.change(|host| {
             change(&mut host.callbacks);
             host.needs.permission_callback = host.callbacks.has_permission();
             host.needs.hooks = host.callbacks.has_hooks();

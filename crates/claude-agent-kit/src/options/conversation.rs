@@ -33,7 +33,9 @@ impl Options {
     /// [`ConversationNotFound`](crate::ErrorKind::ConversationNotFound), and a query gives the
     /// CLI's error result; no prompt is sent.
     pub fn conversation(self, conversation: Conversation) -> Self {
-        self.change_settings(|settings| {
+        let told = ["resume", "resume_at", "resume_drops_turn", "continue_latest", "fork_session"];
+        let told = told.into_iter().fold(self, Self::told);
+        told.change_settings("session_id", |settings| {
             settings.continue_latest = conversation == Conversation::Latest;
             settings.resume_drops_turn = None;
             settings.fork_session =
@@ -51,49 +53,51 @@ impl Options {
 
     /// The session to go on with (`--resume`). Default: a new one.
     pub fn resume(self, session: impl Into<SessionId>) -> Self {
-        self.change_settings(|settings| settings.resume = Some(session.into()))
+        self.change_settings("resume", |settings| settings.resume = Some(session.into()))
     }
 
     /// The message of the resumed session to go on from; what came after it is left out
     /// (`--resume-session-at`). Default: the last one.
     pub fn resume_at(self, message: impl Into<MessageId>) -> Self {
-        self.change_settings(|settings| settings.resume_at = Some(message.into()))
+        self.change_settings("resume_at", |settings| settings.resume_at = Some(message.into()))
     }
 
     /// The prompt of the turn that [`resume_at`](Self::resume_at) leaves out. If it leaves out
     /// something else the CLI refuses to go on, so that nothing is lost by mistake
     /// (`--resume-drops-turn`). Default: whatever comes after that message is left out.
     pub fn resume_drops_turn(self, prompt: impl Into<MessageId>) -> Self {
-        self.change_settings(|settings| settings.resume_drops_turn = Some(prompt.into()))
+        self.change_settings("resume_drops_turn", |settings| {
+            settings.resume_drops_turn = Some(prompt.into());
+        })
     }
 
     /// Whether to go on with the latest session of the directory (`--continue`).
     /// [`resume`](Self::resume) beats it, with a warning. Default: no.
     pub fn continue_latest(self, latest: bool) -> Self {
-        self.change_settings(|settings| settings.continue_latest = latest)
+        self.change_settings("continue_latest", |settings| settings.continue_latest = latest)
     }
 
     /// Whether to go on in a copy, so that the resumed session stays as it is (`--fork-session`).
     /// Default: no.
     pub fn fork_session(self, fork: bool) -> Self {
-        self.change_settings(|settings| settings.fork_session = fork)
+        self.change_settings("fork_session", |settings| settings.fork_session = fork)
     }
 
     /// The id of the new session, a UUID (`--session-id`). Default: the CLI makes one.
     pub fn session_id(self, session: impl Into<SessionId>) -> Self {
-        self.change_settings(|settings| settings.session_id = Some(session.into()))
+        self.change_settings("session_id", |settings| settings.session_id = Some(session.into()))
     }
 
     /// The title of the new session. Travels in the handshake. Not in print mode. Default: the CLI
     /// makes one.
     pub fn title(self, title: impl Into<String>) -> Self {
-        self.change_settings(|settings| settings.title = Some(Secret::from(title)))
+        self.change_settings("title", |settings| settings.title = Some(Secret::from(title)))
     }
 
     /// Whether the session is kept on disk, so that it can be resumed (`--no-session-persistence`
     /// if not). Default: yes.
     pub fn persist_session(self, persist: bool) -> Self {
-        self.change_settings(|settings| settings.persist_session = Some(persist))
+        self.change_settings("persist_session", |settings| settings.persist_session = Some(persist))
     }
 
     /// Whether to use the one-way form for old CLIs: the prompt on the command line, no handshake,
@@ -101,7 +105,7 @@ impl Options {
     ///
     /// The prompt is then limited in size and shows in the list of processes.
     pub fn print_mode(self, print: bool) -> Self {
-        self.change_host(|host| host.print_mode = print)
+        self.change_host("print_mode", |host| host.print_mode = print)
     }
 }
 

@@ -11,14 +11,16 @@ impl Options {
     /// empty path counts as none. Default: that of this process.
     pub fn cwd(self, directory: impl Into<PathBuf>) -> Self {
         let directory = Some(directory.into()).filter(|path| !path.as_os_str().is_empty());
-        self.change_settings(|settings| settings.cwd = directory)
+        self.change_settings("cwd", |settings| settings.cwd = directory)
     }
 
     /// The directory whose project settings, MCP servers and agents are used in place of the working
     /// directory's: a checkout that is trusted where the other is not (`--project-config-root`).
     /// Default: the working directory.
     pub fn project_config_root(self, directory: impl Into<PathBuf>) -> Self {
-        self.change_settings(|settings| settings.project_config_root = Some(directory.into()))
+        self.change_settings("project_config_root", |settings| {
+            settings.project_config_root = Some(directory.into());
+        })
     }
 
     /// Adds a directory, beside the working directory, that tools may use (`--add-dir`). Default:
@@ -29,7 +31,7 @@ impl Options {
 
     /// Adds directories, as [`add_dir`](Self::add_dir) does.
     pub fn add_dirs(self, directories: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
-        self.change_settings(|settings| {
+        self.add_settings("add_dirs", |settings| {
             settings.add_dirs.extend(directories.into_iter().map(Into::into));
         })
     }
@@ -37,7 +39,7 @@ impl Options {
     /// What the CLI inherits of this process's environment. Default: everything but the variables
     /// of an outer CLI's session.
     pub fn environment(self, policy: EnvironmentPolicy) -> Self {
-        self.change_settings(|settings| settings.environment = policy)
+        self.change_settings("environment", |settings| settings.environment = policy)
     }
 
     /// Sets a variable for the CLI, beside what it inherits. Its value is never printed. Default:
@@ -51,7 +53,7 @@ impl Options {
         self,
         variables: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
     ) -> Self {
-        self.change_settings(|settings| {
+        self.add_settings("env", |settings| {
             let variables = variables.into_iter();
             settings.env.extend(variables.map(|(name, value)| (name.into(), Secret::from(value))));
         })
@@ -74,7 +76,7 @@ impl Options {
         self,
         flags: impl IntoIterator<Item = (impl Into<String>, Option<&'a str>)>,
     ) -> Self {
-        self.change_settings(|settings| {
+        self.add_settings("extra_args", |settings| {
             let flags = flags.into_iter();
             settings
                 .extra_args
@@ -91,7 +93,7 @@ impl Options {
     /// let options = Options::new().settings(CliSettings::default().output_style("Explanatory"));
     /// ```
     pub fn settings(self, settings: impl Into<SettingsSource>) -> Self {
-        self.change_settings(|all| all.settings = Some(settings.into()))
+        self.change_settings("settings", |all| all.settings = Some(settings.into()))
     }
 
     /// The sandbox in which commands run. It goes on top of the one in
@@ -107,43 +109,47 @@ impl Options {
     /// let options = Options::new().sandbox(Sandbox::default().enabled(true).network(network));
     /// ```
     pub fn sandbox(self, sandbox: Sandbox) -> Self {
-        self.change_settings(|settings| settings.sandbox = Some(Box::new(sandbox)))
+        self.change_settings("sandbox", |settings| settings.sandbox = Some(Box::new(sandbox)))
     }
 
     /// Settings that restrict whatever the user's say, as [`CliSettings`](crate::CliSettings) or
     /// JSON. The CLI takes from them only what restricts; policies of the machine win over them
     /// (`--managed-settings`). Default: none.
     pub fn managed_settings(self, settings: impl Into<ManagedSettings>) -> Self {
-        self.change_settings(|all| all.managed_settings = Some(settings.into()))
+        self.change_settings("managed_settings", |all| all.managed_settings = Some(settings.into()))
     }
 
     /// The name of the application, which the CLI adds to its user agent (an environment variable
     /// for the CLI). Default: none.
     pub fn client_app(self, name: impl Into<String>) -> Self {
-        self.change_settings(|settings| settings.client_app = Some(name.into()))
+        self.change_settings("client_app", |settings| settings.client_app = Some(name.into()))
     }
 
     /// Whether the beginning and the end of every hook comes as messages (`--include-hook-events`).
     /// Default: no, only those of the start of a session.
     pub fn include_hook_events(self, include: bool) -> Self {
-        self.change_settings(|settings| settings.include_hook_events = include)
+        self.change_settings("include_hook_events", |settings| {
+            settings.include_hook_events = include;
+        })
     }
 
     /// Whether the CLI writes a log for finding faults, where it keeps its own files (`--debug`).
     /// Default: no.
     pub fn debug(self, debug: bool) -> Self {
-        self.change_settings(|settings| settings.debug = debug)
+        self.change_settings("debug", |settings| settings.debug = debug)
     }
 
     /// The file to which the CLI writes that log; [`debug`](Self::debug) need not be said then
     /// (`--debug-file`). Default: none.
     pub fn debug_file(self, file: impl Into<PathBuf>) -> Self {
-        self.change_settings(|settings| settings.debug_file = Some(file.into()))
+        self.change_settings("debug_file", |settings| settings.debug_file = Some(file.into()))
     }
 
     /// Which settings files the CLI reads: `user`, `project`, `local`; an empty list is none of
     /// them (`--setting-sources`). Default: all.
     pub fn setting_sources(self, sources: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.change_settings(|settings| settings.setting_sources = Some(strings(sources)))
+        self.change_settings("setting_sources", |settings| {
+            settings.setting_sources = Some(strings(sources));
+        })
     }
 }

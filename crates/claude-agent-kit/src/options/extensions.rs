@@ -9,7 +9,7 @@ impl Options {
     /// The agent of the main conversation, by name: one of [`agents`](Self::agents), of the user's
     /// settings or of a plugin (`--agent`). Default: none.
     pub fn agent(self, name: impl Into<String>) -> Self {
-        self.change_settings(|settings| settings.agent = Some(name.into()))
+        self.change_settings("agent", |settings| settings.agent = Some(name.into()))
     }
 
     /// Agents by name that the model can give tasks to. Travel in the handshake (print mode:
@@ -27,33 +27,39 @@ impl Options {
         self,
         agents: impl IntoIterator<Item = (impl Into<String>, AgentDefinition)>,
     ) -> Self {
-        self.change_settings(|settings| settings.agents = agents.into_iter().collect())
+        self.change_settings("agents", |settings| settings.agents = agents.into_iter().collect())
     }
 
     /// Adds an agent to [`agents`](Self::agents); one of the same name is replaced.
     pub fn define_agent(self, name: impl Into<String>, agent: AgentDefinition) -> Self {
-        self.change_settings(|settings| settings.agents.set(name, agent))
+        self.add_settings("agents", |settings| settings.agents.set(name, agent))
     }
 
     /// Whether what agents say and think comes as messages too, with `parent_tool_use_id`. Travels
     /// in the handshake (print mode: `--forward-subagent-text`). Default: no, only their tool calls
     /// come.
     pub fn forward_subagent_text(self, forward: bool) -> Self {
-        self.change_settings(|settings| settings.forward_subagent_text = Some(forward))
+        self.change_settings("forward_subagent_text", |settings| {
+            settings.forward_subagent_text = Some(forward);
+        })
     }
 
     /// Whether the CLI sums up from time to time what a running agent does, in the `summary` of
     /// `task_progress` messages. It asks a model for that. Travels in the handshake. Not in print
     /// mode. Default: no.
     pub fn agent_progress_summaries(self, sum_up: bool) -> Self {
-        self.change_settings(|settings| settings.agent_progress_summaries = Some(sum_up))
+        self.change_settings("agent_progress_summaries", |settings| {
+            settings.agent_progress_summaries = Some(sum_up);
+        })
     }
 
     /// Whether an interrupt leaves background tasks alone, because the host can stop each of them
     /// ([`Session::stop_task`](crate::Session::stop_task)). Travels in the handshake. Not in print
     /// mode. Default: no.
     pub fn per_task_stop_affordance(self, each: bool) -> Self {
-        self.change_settings(|settings| settings.per_task_stop_affordance = Some(each))
+        self.change_settings("per_task_stop_affordance", |settings| {
+            settings.per_task_stop_affordance = Some(each);
+        })
     }
 
     /// The skills that the model may use without asking: a list of names, or [`Skills::All`]. It is
@@ -61,7 +67,7 @@ impl Options {
     /// and the list in the handshake; print mode takes no list). Default: all that the CLI finds, and
     /// it decides which of them are asked about.
     pub fn skills(self, skills: impl Into<Skills>) -> Self {
-        self.change_settings(|settings| settings.skills = Some(skills.into()))
+        self.change_settings("skills", |settings| settings.skills = Some(skills.into()))
     }
 
     /// Adds a plugin: its directory, or a [`Plugin`] (`--plugin-dir`, or `--plugin-dir-no-mcp`
@@ -72,7 +78,7 @@ impl Options {
 
     /// Adds plugins, as [`plugin`](Self::plugin) does.
     pub fn plugins(self, plugins: impl IntoIterator<Item = impl Into<Plugin>>) -> Self {
-        self.change_settings(|settings| {
+        self.add_settings("plugins", |settings| {
             settings.plugins.extend(plugins.into_iter().map(Into::into));
         })
     }
@@ -81,6 +87,6 @@ impl Options {
     /// (`--await-initialize`; CLI 2.1.261 and later; not in print mode). Default: on the command
     /// line.
     pub fn plugin_delivery(self, delivery: PluginDelivery) -> Self {
-        self.change_settings(|settings| settings.plugin_delivery = delivery)
+        self.change_settings("plugin_delivery", |settings| settings.plugin_delivery = delivery)
     }
 }

@@ -60,8 +60,8 @@ pub(crate) struct HostOptions {
     pub(crate) operation_timeout: Option<Duration>,
     /// Hook and permission callbacks: running, waiting for a place.
     pub(crate) callback_places: (usize, usize),
-    pub(crate) backlog_soft_bytes: usize,
-    pub(crate) backlog_hard_bytes: usize,
+    /// Bytes that wait for a slow reader: the soft limit, the hard one.
+    pub(crate) backlog: (usize, usize),
     /// What answers requests of the CLI.
     pub(crate) callbacks: Registry,
     /// What the callbacks and servers of this process need of the CLI.
@@ -94,8 +94,7 @@ impl Default for HostOptions {
             operations: (16, 64),
             operation_timeout: None,
             callback_places: (256, 4096),
-            backlog_soft_bytes: 16 * MIB,
-            backlog_hard_bytes: 256 * MIB,
+            backlog: (16 * MIB, 256 * MIB),
             callbacks: Registry::default(),
             needs: Needs::default(),
         }
@@ -106,18 +105,18 @@ impl Options {
     /// The executable of the CLI. What this names is used or refused; nothing else is tried.
     /// Default: `CLAUDE_CLI_PATH`, then `claude` on `PATH`, then where installers put it.
     pub fn cli_path(self, path: impl Into<PathBuf>) -> Self {
-        self.change_host(|host| host.cli_path = Some(path.into()))
+        self.change_host("cli_path", |host| host.cli_path = Some(path.into()))
     }
 
     /// What runs the CLI where [`cli_path`](Self::cli_path) names a script (`.js`, `.mjs`, `.ts`,
     /// `.tsx`, `.jsx`): a path, or a name on `PATH` such as `bun`. Default: `node`.
     pub fn executable(self, program: impl Into<PathBuf>) -> Self {
-        self.change_host(|host| host.runtime.executable = Some(program.into()))
+        self.change_host("executable", |host| host.runtime.executable = Some(program.into()))
     }
 
     /// What that program is told before the script. Default: nothing.
     pub fn executable_args(self, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.change_host(|host| host.runtime.arguments = strings(arguments))
+        self.change_host("executable_args", |host| host.runtime.arguments = strings(arguments))
     }
 
     /// Whom the CLI runs as: a name, or [`OsUser::Ids`]. This process must be allowed to become
@@ -125,119 +124,118 @@ impl Options {
     /// this process runs as.
     #[cfg(unix)]
     pub fn user(self, user: impl Into<OsUser>) -> Self {
-        self.change_host(|host| host.user = Some(user.into()))
+        self.change_host("user", |host| host.user = Some(user.into()))
     }
 
     /// How the CLI is reached. No executable is looked for then and no version checked. Default: a
     /// process of this machine.
     pub fn transport(self, transport: impl Transport) -> Self {
-        self.change_host(|host| host.transport = Some(Arc::new(transport)))
+        self.change(|host| host.transport = Some(Arc::new(transport)))
     }
 
     /// Whether a CLI whose version cannot be made out is used all the same, with a warning, in
     /// print mode too. Default: no. One that is known to be too old is always refused.
     pub fn permissive_version_check(self, permissive: bool) -> Self {
-        self.change_host(|host| host.permissive_version_check = permissive)
+        self.change_host("permissive_version_check", |host| {
+            host.permissive_version_check = permissive;
+        })
     }
 
     /// Whether the CLI is not asked for its version at all. Default: no; it is asked once per
     /// process and executable.
     pub fn skip_version_check(self, skip: bool) -> Self {
-        self.change_host(|host| host.skip_version_check = skip)
+        self.change_host("skip_version_check", |host| host.skip_version_check = skip)
     }
 
     /// The longest line of the CLI that is read as a message. Default: 64 MiB.
     pub fn max_line_bytes(self, bytes: usize) -> Self {
-        self.change_host(|host| host.max_line_bytes = bytes)
+        self.change_host("max_line_bytes", |host| host.max_line_bytes = bytes)
     }
 
     /// How long the CLI may take for the handshake. Default: the variable
     /// `CLAUDE_CODE_STREAM_CLOSE_TIMEOUT` in milliseconds, or 60 s.
     pub fn initialize_timeout(self, limit: Duration) -> Self {
-        self.change_host(|host| host.initialize_timeout = Some(limit))
+        self.change_host("initialize_timeout", |host| host.initialize_timeout = Some(limit))
     }
 
     /// How long the CLI may be silent during a query. Default: as long as it likes; a tool may run
     /// for hours.
     pub fn idle_timeout(self, limit: impl Into<Option<Duration>>) -> Self {
-        self.change_host(|host| host.idle_timeout = limit.into())
+        self.change_host("idle_timeout", |host| host.idle_timeout = limit.into())
     }
 
     /// How long the CLI may take to end by itself once its input is closed; after that it is
     /// stopped. Default: 5 s.
     pub fn exit_grace(self, grace: Duration) -> Self {
-        self.change_host(|host| host.exit_grace = grace)
+        self.change_host("exit_grace", |host| host.exit_grace = grace)
     }
 
     /// How long a query waits for background work after its result; `None` or zero is for ever.
     /// Default: the variable `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` in milliseconds, or 10 min.
     pub fn background_ceiling(self, ceiling: impl Into<Option<Duration>>) -> Self {
-        self.change_host(|host| {
+        self.change_host("background_ceiling", |host| {
             host.background_ceiling = Some(ceiling.into().unwrap_or(Duration::ZERO));
         })
     }
 
     /// What background work a query waits for. Default: [`Background::Agents`].
     pub fn wait_for_background(self, background: Background) -> Self {
-        self.change_host(|host| host.background = background)
+        self.change_host("wait_for_background", |host| host.background = background)
     }
 
     /// Whether it is an error, not a warning, when the CLI ends with a failure although its last
     /// result was none. Default: no.
     pub fn strict_exit_status(self, strict: bool) -> Self {
-        self.change_host(|host| host.strict_exit_status = strict)
+        self.change_host("strict_exit_status", |host| host.strict_exit_status = strict)
     }
 
     /// Whether the kernel ends the CLI when this process dies without ending it. Linux only; the
     /// price is a slower start (fork instead of spawn). Default: yes.
     pub fn die_with_parent(self, die: bool) -> Self {
-        self.change_host(|host| host.die_with_parent = die)
+        self.change_host("die_with_parent", |host| host.die_with_parent = die)
     }
 
     /// Gets every warning, also those that come as items of a stream. It must not block. Default:
     /// nobody.
     pub fn on_warning(self, callback: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
-        self.change_host(|host| host.on_warning = Some(Arc::new(callback)))
+        self.change(|host| host.on_warning = Some(Arc::new(callback)))
     }
 
     /// Gets every line that the CLI writes to stderr, without its line break. It must not block.
     /// Default: nobody; the last 64 KiB are kept for errors.
     pub fn on_stderr(self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.change_host(|host| host.on_stderr = Some(Arc::new(callback)))
+        self.change(|host| host.on_stderr = Some(Arc::new(callback)))
     }
 
     /// How many bytes may wait to be written to the CLI before sending waits. Default: 16 MiB.
     pub fn max_unwritten_bytes(self, bytes: usize) -> Self {
-        self.change_host(|host| host.max_unwritten_bytes = bytes)
+        self.change_host("max_unwritten_bytes", |host| host.max_unwritten_bytes = bytes)
     }
 
     /// How many operations may wait for the handshake, and how many for their answers; beyond that
     /// they are refused. Default: 16 and 64.
     pub fn operation_limits(self, waiting: usize, pending: usize) -> Self {
-        self.change_host(|host| host.operations = (waiting, pending))
+        self.change_host("operation_limits", |host| host.operations = (waiting, pending))
     }
 
     /// How long an operation of a session may take, from its write. Default: 30 s, or 120 s for
     /// those that connect to servers or write files. One call can have another limit:
     /// [`Session::with_limit`](crate::Session::with_limit).
     pub fn operation_timeout(self, limit: Duration) -> Self {
-        self.change_host(|host| host.operation_timeout = Some(limit))
+        self.change_host("operation_timeout", |host| host.operation_timeout = Some(limit))
     }
 
     /// How many hook and permission callbacks run at a time, and how many more may wait for a
     /// place; beyond that they are refused, which blocks or denies. Default: 256 and 4,096.
     pub fn callback_limits(self, running: usize, waiting: usize) -> Self {
-        self.change_host(|host| host.callback_places = (running, waiting))
+        self.change_host("callback_limits", |host| host.callback_places = (running, waiting))
     }
 
     /// How many bytes of messages may wait for a slow reader: beyond `soft` the CLI is read only
     /// while somebody waits for it, beyond `hard` the slow reader is cut off. Default: 16 MiB and
     /// 256 MiB.
     pub fn backlog_limits(self, soft: usize, hard: usize) -> Self {
-        self.change_host(|host| {
-            host.backlog_soft_bytes = soft;
-            host.backlog_hard_bytes = hard;
-        })
+        self.change_host("backlog_limits", |host| host.backlog = (soft, hard))
     }
 }
 
@@ -265,8 +263,7 @@ impl fmt::Debug for HostOptions {
             .field("operations", &self.operations)
             .field("operation_timeout", &self.operation_timeout)
             .field("callback_places", &self.callback_places)
-            .field("backlog_soft_bytes", &self.backlog_soft_bytes)
-            .field("backlog_hard_bytes", &self.backlog_hard_bytes)
+            .field("backlog", &self.backlog)
             .field("callbacks", &self.callbacks)
             .field("needs", &self.needs)
             .finish()

@@ -8,7 +8,10 @@ mod conversation;
 mod environment;
 mod extensions;
 mod host;
+mod isolated;
+mod layers;
 mod model;
+mod origin;
 mod prepare;
 mod servers;
 mod settings_file;
@@ -21,10 +24,13 @@ use claude_wire::launch::Settings;
 
 pub use conversation::Conversation;
 pub use host::Background;
+pub use layers::Layers;
+pub use origin::{Explanation, Source};
 pub use user::OsUser;
 
 pub(crate) use callbacks::extra_disallowed_tools;
 pub(crate) use host::{HostOptions, OnStderr, OnWarning};
+pub(crate) use origin::Origins;
 pub(crate) use prepare::{Prepared, prepare};
 
 /// What a host asks of the CLI, and how it wants to be served.
@@ -50,6 +56,8 @@ pub struct Options {
     pub(crate) settings: Settings,
     /// What stays in this process.
     pub(crate) host: HostOptions,
+    /// Where each value came from.
+    pub(crate) origins: Origins,
 }
 
 impl Options {
@@ -58,13 +66,33 @@ impl Options {
         Self::default()
     }
 
-    fn change_settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+    /// Replaces what was said of an option.
+    fn change_settings(mut self, option: &'static str, change: impl FnOnce(&mut Settings)) -> Self {
         change(&mut self.settings);
+        self.told(option)
+    }
+
+    /// Adds to what was said of an option.
+    fn add_settings(mut self, option: &'static str, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self.origins.add(option, Source::Builder);
         self
     }
 
-    fn change_host(mut self, change: impl FnOnce(&mut HostOptions)) -> Self {
+    /// Replaces what was said of an option that stays here.
+    fn change_host(self, option: &'static str, change: impl FnOnce(&mut HostOptions)) -> Self {
+        self.told(option).change(change)
+    }
+
+    /// Changes what is no plain value and has no source.
+    fn change(mut self, change: impl FnOnce(&mut HostOptions)) -> Self {
         change(&mut self.host);
+        self
+    }
+
+    /// The builder said what this option is.
+    fn told(mut self, option: &'static str) -> Self {
+        self.origins.replace(option, Source::Builder);
         self
     }
 }
@@ -79,7 +107,9 @@ impl From<&Options> for Options {
 impl From<Settings> for Options {
     /// These settings, with the defaults for everything else.
     fn from(settings: Settings) -> Self {
-        Self { settings, host: HostOptions::default() }
+        let mut options = Self { settings, ..Self::default() };
+        options.origins = layers::given(&options);
+        options
     }
 }
 
@@ -89,6 +119,7 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("settings", &self.settings)
             .field("host", &self.host)
+            .field("origins", &self.origins)
             .finish()
     }
 }
@@ -281,7 +312,7 @@ mod tests {
         assert_eq!((host.max_line_bytes, host.max_unwritten_bytes), (1, 2));
         assert_eq!((host.operations, host.callback_places), ((5, 6), (7, 8)));
         assert_eq!(host.operation_timeout, Some(second));
-        assert_eq!((host.backlog_soft_bytes, host.backlog_hard_bytes), (3, 4));
+        assert_eq!(host.backlog, (3, 4));
         assert_eq!((host.initialize_timeout, host.idle_timeout), (Some(second), Some(second)));
         assert_eq!((host.exit_grace, host.background_ceiling), (second, Some(second)));
         assert_eq!(host.background, Background::All);
@@ -303,11 +334,11 @@ mod tests {
     #[test]
     fn what_is_not_asked_for_has_the_defaults_of_the_specification() {
         const MIB: usize = 1024 * 1024;
-        let Options { settings, host } = Options::new();
+        let Options { settings, host, .. } = Options::new();
         assert_eq!(settings, Settings::default());
         assert_eq!(host.max_line_bytes, 64 * MIB);
         assert_eq!(host.max_unwritten_bytes, 16 * MIB);
-        assert_eq!((host.backlog_soft_bytes, host.backlog_hard_bytes), (16 * MIB, 256 * MIB));
+        assert_eq!(host.backlog, (16 * MIB, 256 * MIB));
         assert_eq!(host.exit_grace, Duration::from_secs(5));
         assert_eq!((host.idle_timeout, host.background), (None, Background::Agents));
         assert!(host.die_with_parent && !host.strict_exit_status && !host.print_mode);

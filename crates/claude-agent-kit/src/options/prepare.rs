@@ -40,6 +40,16 @@ pub(crate) fn prepare(options: &Options, prompt: Option<&Prompt>) -> Result<Prep
     prepare_in(options, prompt, &surroundings)
 }
 
+/// What is wrong with these options, whatever they are used for.
+pub(super) fn problems(options: &Options) -> Vec<Problem> {
+    // Print mode is for one prompt; any will do.
+    let prompt = Prompt::from("hello");
+    match prepare(options, Some(&prompt)) {
+        Ok(_) => Vec::new(),
+        Err(error) => error.problems().to_vec(),
+    }
+}
+
 const INITIALIZE_VARIABLE: &str = "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT";
 const INITIALIZE_DEFAULT: Duration = Duration::from_secs(60);
 const CEILING_VARIABLE: &str = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS";
@@ -70,7 +80,7 @@ fn prepare_in(
     };
     let command = command.map_err(|more| {
         problems.extend(more);
-        invalid(problems)
+        invalid(options, problems)
     })?;
     let beaten = beaten_by_transport(&options.host);
     let mut warnings: Vec<Warning> =
@@ -137,7 +147,7 @@ fn limits(host: &HostOptions) -> Vec<Problem> {
     if host.callback_places.0 == 0 {
         problems.push(Problem::new(&["callback_limits"], "no callback could ever run"));
     }
-    if host.backlog_soft_bytes > host.backlog_hard_bytes {
+    if host.backlog.0 > host.backlog.1 {
         let reason = "the soft limit is above the hard one, so it would never be reached";
         problems.push(Problem::new(&["backlog_limits"], reason));
     }
@@ -237,13 +247,31 @@ impl Surroundings {
     }
 }
 
-fn invalid(problems: Vec<Problem>) -> Error {
+fn invalid(options: &Options, mut problems: Vec<Problem>) -> Error {
+    for problem in &mut problems {
+        name_sources(options, problem);
+    }
     let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
     Error::new(
         ErrorKind::InvalidOptions,
         format!("the options cannot be used: {}", told.join("; ")),
     )
     .with(|facts| facts.problems = problems)
+}
+
+/// Adds where the values came from that no builder gave.
+fn name_sources(options: &Options, problem: &mut Problem) {
+    let mut places = Vec::new();
+    for option in &problem.options {
+        let sources: Vec<String> =
+            options.origins.elsewhere(option).map(ToString::to_string).collect();
+        if !sources.is_empty() {
+            places.push(format!("`{option}` comes from {}", sources.join(", ")));
+        }
+    }
+    if !places.is_empty() {
+        problem.reason = format!("{} ({})", problem.reason, places.join("; "));
+    }
 }
 
 fn ignored((beaten, winner): (&'static str, &'static str)) -> Warning {
@@ -394,7 +422,7 @@ mod tests {
             "backlog_limits",
             "prompt",
             "max_turns",
-            "mcp_server",
+            "mcp_servers",
             "print_mode and file_checkpointing",
         ] {
             assert!(error.to_string().contains(&format!("{name}: ")), "{name}: {error}");

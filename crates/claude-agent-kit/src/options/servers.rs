@@ -31,11 +31,11 @@ impl Options {
     /// How many messages for servers of this process are served at a time. Beyond it 100 wait, and
     /// what comes then is answered with an error, with a warning. Default: 128.
     pub fn max_running_mcp(self, most: usize) -> Self {
-        self.change_host(|host| host.callbacks.running_mcp = Some(most))
+        self.change_host("max_running_mcp", |host| host.callbacks.running_mcp = Some(most))
     }
 
     fn server(self, server: Arc<dyn Server>) -> Self {
-        self.change_host(|host| {
+        self.change_host("max_running_mcp", |host| {
             host.callbacks.servers.add(server);
             host.needs.servers = host.callbacks.servers.names().collect();
         })

@@ -1,14 +1,12 @@
 //! Settings in a file on which a sandbox is to be put.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
 use claude_wire::Json;
 use claude_wire::launch::{Problem, Settings, SettingsSource};
 
-/// More than any settings file has, and than a command line holds.
-const MOST: u64 = 1024 * 1024;
+use crate::small_file;
 
 /// Puts what stands in the file in its place: the CLI takes a file or a value, not both.
 pub(super) fn by_value_beside_a_sandbox(settings: &mut Settings, problems: &mut Vec<Problem>) {
@@ -32,16 +30,9 @@ pub(super) fn by_value_beside_a_sandbox(settings: &mut Settings, problems: &mut 
     }
 }
 
-fn read(path: &Path) -> io::Result<Json> {
-    // Opening a pipe would wait for somebody to write.
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
-    }
-    let mut text = String::new();
-    File::open(path)?.take(MOST + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MOST {
-        return Err(io::Error::other("it has more than 1 MiB"));
-    }
+/// The settings in a file.
+pub(super) fn read(path: &Path) -> io::Result<Json> {
+    let text = String::from_utf8(small_file::read(path)?).map_err(io::Error::other)?;
     let json = Json::from_text(text).map_err(io::Error::other)?;
     if !json.as_str().starts_with('{') {
         return Err(io::Error::other("it holds no JSON object"));

@@ -15,20 +15,22 @@ impl Options {
     /// This decides which tools there *are*; [`allowed_tools`](Self::allowed_tools) decides which
     /// of them run without asking.
     pub fn tools(self, tools: impl Into<ToolSet>) -> Self {
-        self.change_settings(|settings| settings.tools = Some(tools.into()))
+        self.change_settings("tools", |settings| settings.tools = Some(tools.into()))
     }
 
     /// Tools that run without asking, by name or rule: `Read`, `Bash(git log:*)`
     /// (`--allowedTools`). Default: none besides those of the user's settings.
     pub fn allowed_tools(self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.change_settings(|settings| settings.allowed_tools = strings(tools))
+        self.change_settings("allowed_tools", |settings| settings.allowed_tools = strings(tools))
     }
 
     /// Tools that never run, by name or rule; they win over
     /// [`allowed_tools`](Self::allowed_tools) (`--disallowedTools`). Default: none besides those of
     /// the user's settings.
     pub fn disallowed_tools(self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.change_settings(|settings| settings.disallowed_tools = strings(tools))
+        self.change_settings("disallowed_tools", |settings| {
+            settings.disallowed_tools = strings(tools);
+        })
     }
 
     /// Other names under which the model may call tools, each with the tool that is meant. An alias
@@ -38,13 +40,15 @@ impl Options {
         aliases: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
     ) -> Self {
         let aliases = aliases.into_iter().map(|(name, tool)| (name.into(), tool.into()));
-        self.change_settings(|settings| settings.tool_aliases = aliases.collect())
+        self.change_settings("tool_aliases", |settings| settings.tool_aliases = aliases.collect())
     }
 
     /// In what format the model shows previews with the questions that it asks the user (an
     /// environment variable for the CLI). Default: no previews.
     pub fn question_preview(self, format: impl Into<PreviewFormat>) -> Self {
-        self.change_settings(|settings| settings.question_preview = Some(format.into()))
+        self.change_settings("question_preview", |settings| {
+            settings.question_preview = Some(format.into());
+        })
     }
 
     /// Adds an external MCP server (`--mcp-config`): a [`StdioServer`](crate::mcp::StdioServer), a
@@ -62,7 +66,7 @@ impl Options {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn mcp_server(self, name: impl Into<String>, config: impl Into<Json>) -> Self {
-        self.change_settings(|settings| settings.mcp_servers.set(name, config))
+        self.add_settings("mcp_servers", |settings| settings.mcp_servers.set(name, config))
     }
 
     /// Adds external MCP servers, as [`mcp_server`](Self::mcp_server) does.
@@ -76,44 +80,54 @@ impl Options {
     /// Adds a file that configures external MCP servers, in the CLI's own shape (`--mcp-config`).
     /// Files and [`mcp_server`](Self::mcp_server) go together. Default: none.
     pub fn mcp_config_file(self, path: impl Into<PathBuf>) -> Self {
-        self.change_settings(|settings| settings.mcp_config_files.push(path.into()))
+        self.add_settings("mcp_config_files", |settings| {
+            settings.mcp_config_files.push(path.into());
+        })
     }
 
     /// Whether only the MCP servers of these options are used, and none of the user's settings
     /// (`--strict-mcp-config`). Default: no.
     pub fn strict_mcp_config(self, strict: bool) -> Self {
-        self.change_settings(|settings| settings.strict_mcp_config = strict)
+        self.change_settings("strict_mcp_config", |settings| settings.strict_mcp_config = strict)
     }
 
     /// How permissions are decided (`--permission-mode`). Default: what the user's settings say;
     /// [`PermissionMode::Default`] says it out loud and beats those.
     pub fn permission_mode(self, mode: impl Into<PermissionMode>) -> Self {
-        self.change_settings(|settings| settings.permission_mode = Some(mode.into()))
+        self.change_settings("permission_mode", |settings| {
+            settings.permission_mode = Some(mode.into());
+        })
     }
 
     /// Whether the session may be switched to the mode that lets everything run
     /// (`--allow-dangerously-skip-permissions`). Does not switch to it. Default: no.
     pub fn allow_dangerously_skip_permissions(self, allow: bool) -> Self {
-        self.change_settings(|settings| settings.allow_dangerously_skip_permissions = allow)
+        self.change_settings("allow_dangerously_skip_permissions", |settings| {
+            settings.allow_dangerously_skip_permissions = allow;
+        })
     }
 
     /// The tool of an MCP server that answers permission requests: `mcp__server__tool`
     /// (`--permission-prompt-tool`). Cannot go together with a permission callback. Default: none,
     /// so what is not allowed is denied.
     pub fn permission_prompt_tool(self, tool: impl Into<String>) -> Self {
-        self.change_settings(|settings| settings.permission_prompt_tool = Some(tool.into()))
+        self.change_settings("permission_prompt_tool", |settings| {
+            settings.permission_prompt_tool = Some(tool.into());
+        })
     }
 
     /// Who is asked about tools that nothing else decides about. With
     /// [`PermissionPrompts::Nobody`] they do not run, and a permission callback is never asked
     /// (`--permission-prompts`). Default: the host.
     pub fn permission_prompts(self, who: impl Into<PermissionPrompts>) -> Self {
-        self.change_settings(|settings| settings.permission_prompts = Some(who.into()))
+        self.change_settings("permission_prompts", |settings| {
+            settings.permission_prompts = Some(who.into());
+        })
     }
 
     /// Whether files are kept so that they can be put back to where they were at a message
     /// (an environment variable for the CLI). Not in print mode. Default: no.
     pub fn file_checkpointing(self, keep: bool) -> Self {
-        self.change_settings(|settings| settings.file_checkpointing = keep)
+        self.change_settings("file_checkpointing", |settings| settings.file_checkpointing = keep)
     }
 }

@@ -12,7 +12,7 @@ use crate::json::Json;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// The options that it is about.
+    /// The options that it is about; none, if it is about something that is no option.
     pub options: Vec<&'static str>,
     /// What is wrong and what to do.
     pub reason: String,
@@ -27,6 +27,9 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.options.is_empty() {
+            return f.write_str(&self.reason);
+        }
         write!(f, "{}: {}", self.options.join(" and "), self.reason)
     }
 }
@@ -190,7 +193,7 @@ fn objects(found: &mut Found, settings: &Settings) {
     let object = |json: &Json| json.as_str().starts_with('{');
     for (name, config) in settings.mcp_servers.iter() {
         if !object(config) {
-            found.add(&["mcp_server"], format!("the configuration of {name:?} {NONE}"));
+            found.add(&["mcp_servers"], format!("the configuration of {name:?} {NONE}"));
         }
     }
     if settings.output_schema.as_ref().is_some_and(|schema| !object(schema)) {

@@ -74,7 +74,7 @@ fn paths(settings: &Settings) -> impl Iterator<Item = (&'static str, &Path)> {
     ];
     let one = one.into_iter().filter_map(|(option, path)| path.map(|path| (option, &**path)));
     let directories = settings.add_dirs.iter().map(|path| ("add_dirs", &**path));
-    let configurations = settings.mcp_config_files.iter().map(|path| ("mcp_config_file", &**path));
+    let configurations = settings.mcp_config_files.iter().map(|path| ("mcp_config_files", &**path));
     let plugins = settings.plugins.iter().map(|plugin| ("plugins", &*plugin.path));
     one.chain(directories).chain(configurations).chain(plugins)
 }

@@ -28,6 +28,13 @@ macro_rules! silent_wire_struct {
             pub extra: $crate::Extra,
         }
 
+        impl $name {
+            /// The fields that this type names, as they stand on the wire.
+            #[doc(hidden)]
+            #[allow(dead_code, reason = "not every type is asked for them")]
+            $vis const FIELDS: &'static [&'static str] = &[$( wire_name!($field $($wire)?) ),*];
+        }
+
         impl<'de> $crate::schema::FromMap<'de> for $name {
             const NAME: &'static str = stringify!($name);
 

@@ -438,7 +438,7 @@ fn what_has_to_be_an_object_is_refused_when_it_is_a_text() {
     });
     let problems = command_line(&settings, &Form::Session, &Needs::default()).unwrap_err();
     let options: Vec<&str> = problems.iter().map(|problem| problem.options[0]).collect();
-    assert_eq!(options, ["mcp_server", "output_schema", "settings"]);
+    assert_eq!(options, ["mcp_servers", "output_schema", "settings"]);
 }
 
 #[test]

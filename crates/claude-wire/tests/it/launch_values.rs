@@ -54,7 +54,7 @@ fn no_text_and_no_path_holds_a_nul() {
     let expected = "model fallback_model permission_prompt_tool agent client_app permission_mode \
                     permission_prompts effort thinking question_preview resume resume_at \
                     resume_drops_turn system_prompt settings project_config_root debug_file \
-                    add_dirs mcp_config_file plugins cwd allowed_tools disallowed_tools tools \
+                    add_dirs mcp_config_files plugins cwd allowed_tools disallowed_tools tools \
                     setting_sources betas";
     assert_eq!(found.join(" "), expected.split_whitespace().collect::<Vec<_>>().join(" "));
     assert_eq!(problems(|s| s.session_id = Some("a\0b".into())), ["session_id"]);

@@ -18,6 +18,7 @@ fn published() -> Vec<(&'static str, &'static str, Value)> {
     all
 }
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn conversation() -> Vec<(&'static str, &'static str, Value)> {
     let context = json!({"model": "m", "total_tokens": 1, "raw_max_tokens": 1, "percentage": 1,
         "over_limit": fields("tokens_over kind"), "categories": [fields("name tokens kind")],
@@ -186,6 +187,7 @@ fn state() -> Vec<(&'static str, &'static str, Value)> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn tasks_and_notices() -> Vec<(&'static str, &'static str, Value)> {
     let usage = fields("total_tokens tool_uses duration_ms");
     vec![

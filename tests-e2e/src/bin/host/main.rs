@@ -1,6 +1,7 @@
 //! A host of the SDK as a process of its own, for what cannot be seen from inside of a test: what it
 //! holds after thousands of queries, what it leaves behind when it dies.
 
+mod bait;
 mod drops;
 mod leaks;
 mod soak;
@@ -21,6 +22,8 @@ fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["turn"] => turn(),
         ["long-line", sim, size] => long_line(sim, size),
+        ["open"] => bait::run(Options::new()),
+        ["isolated", directory] => bait::isolated(directory),
         ["drops", sim, runtime] => drops::run(sim, runtime),
         ["queries", count] => leaks::queries(count),
         ["queries", count, sim] => leaks::queries_as_processes(count, sim),

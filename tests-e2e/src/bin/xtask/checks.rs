@@ -38,6 +38,7 @@ const STEPS: &[Step] = &[
     ("example", &["run", "--quiet", "--example", "calculator"], None),
     ("example", &["run", "--quiet", "--features", "rmcp", "--example", "rmcp_server"], None),
     ("example", &["run", "--quiet", "--example", "structured"], None),
+    ("example", &["run", "--quiet", "--example", "doctor"], None),
 ];
 
 /// Installs what the tests need and runs every step; the first that fails ends it.

@@ -1,0 +1,135 @@
+//! Each check by itself, in a place that the test makes up.
+
+use std::fs;
+use std::path::Path;
+
+use claude_wire::Json;
+use claude_wire::launch::EnvironmentPolicy;
+
+use super::checks::Place;
+use super::*;
+use crate::OsUser;
+
+fn place<'a>(options: &'a Options, variables: &[(&str, &str)]) -> Place<'a> {
+    let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+    Place { options, variables: variables.collect() }
+}
+
+/// The level of a finding that must say these parts, and a remedy unless all is well.
+fn level(finding: &Finding, parts: &[&str]) -> Level {
+    for part in parts {
+        assert!(finding.to_string().contains(part), "{part}: {finding}");
+    }
+    assert_eq!(finding.remedy().is_none(), finding.level() == Level::Good, "{finding}");
+    finding.level()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_working_directory_is_there_and_can_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let look = |cwd: &Path| place(&Options::new().cwd(cwd), &[]).working_directory().unwrap();
+    assert_eq!(level(&look(folder.path()), &["can be written"]), Level::Good);
+    assert_eq!(folder.path().read_dir().unwrap().count(), 1, "nothing is left behind");
+    for missing in [file, folder.path().join("missing")] {
+        assert_eq!(level(&look(&missing), &["is no directory", "`cwd`"]), Level::Problem);
+    }
+    // Even root cannot write there.
+    if cfg!(target_os = "linux") {
+        let unwritable = look(Path::new("/proc"));
+        assert_eq!(level(&unwritable, &["cannot be written", "`cwd`"]), Level::Warning);
+    }
+    let elsewhere = Options::new().cwd("/missing").user(OsUser::Ids { user: 1, group: 1 });
+    assert_eq!(place(&elsewhere, &[]).working_directory(), None);
+}
+
+#[test]
+fn the_config_directory_is_the_one_that_the_cli_would_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let file = home.join("file");
+    fs::write(&file, "").unwrap();
+    let inherit = Options::new();
+    let clean = Options::new().environment(EnvironmentPolicy::Clean);
+    let look = |options: &Options, variables: &[(&str, &str)]| {
+        place(options, variables).config_directory().unwrap()
+    };
+    let own = [("HOME", text(home))];
+    assert_eq!(level(&look(&inherit, &own), &[".claude can be written"]), Level::Good);
+    assert!(!home.join(".claude").exists(), "it is not made");
+    let none = look(&clean, &own);
+    assert_eq!(level(&none, &["neither CLAUDE_CONFIG_DIR nor HOME"]), Level::Warning);
+    let given = clean.clone().env("CLAUDE_CONFIG_DIR", text(&home.join("mine")));
+    assert_eq!(level(&look(&given, &own), &["mine can be written"]), Level::Good);
+    let below_a_file = [("CLAUDE_CONFIG_DIR", text(&file)), ("HOME", "/")];
+    assert_eq!(level(&look(&inherit, &below_a_file), &["is a file"]), Level::Problem);
+    if cfg!(target_os = "linux") {
+        let unwritable = look(&inherit, &[("HOME", "/proc")]);
+        let parts = ["no session can be kept", "CLAUDE_CONFIG_DIR"];
+        assert_eq!(level(&unwritable, &parts), Level::Warning);
+    }
+}
+
+#[test]
+fn credentials_are_looked_for_by_name_and_never_shown() {
+    const KEY: &str = "s3cr3t-key";
+    let look = |options: &Options, variables: &[(&str, &str)]| {
+        let finding = place(options, variables).credentials().unwrap();
+        assert!(!format!("{finding} {finding:?}").contains("s3cr3t"), "{finding}");
+        finding
+    };
+    let inherit = Options::new();
+    let own = [("ANTHROPIC_API_KEY", KEY), ("CLAUDE_CODE_OAUTH_TOKEN", KEY)];
+    let parts = ["given ANTHROPIC_API_KEY, CLAUDE_CODE_OAUTH_TOKEN"];
+    assert_eq!(level(&look(&inherit, &own), &parts), Level::Good);
+    let none = ["none of ANTHROPIC_API_KEY", "log in"];
+    assert_eq!(level(&look(&inherit, &[("ANTHROPIC_API_KEY", "")]), &none), Level::Warning);
+    // What is not passed on does not help.
+    let clean = Options::new().environment(EnvironmentPolicy::Clean);
+    assert_eq!(level(&look(&clean, &own), &none), Level::Warning);
+    let given = clean.clone().env("ANTHROPIC_AUTH_TOKEN", KEY);
+    assert_eq!(level(&look(&given, &[]), &["ANTHROPIC_AUTH_TOKEN"]), Level::Good);
+    let helper = Json::from_text(r#"{"apiKeyHelper": "s3cr3t-command"}"#).unwrap();
+    assert_eq!(level(&look(&clean.settings(helper), &[]), &["apiKeyHelper"]), Level::Good);
+}
+
+#[test]
+fn files_with_mcp_servers_have_to_be_that() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content, expected, part) in [
+        ("one.json", r#"{"mcpServers": {"a": {}}}"#, Level::Good, "has a server"),
+        ("two.json", r#"{"mcpServers": {"a": {}, "b": {}}}"#, Level::Good, "has 2 servers"),
+        ("none.json", r#"{"servers": "s3cr3t"}"#, Level::Problem, "no `mcpServers`"),
+        ("list.json", r#"["s3cr3t"]"#, Level::Problem, "no `mcpServers`"),
+        ("broken.json", r#"{"s3cr3t""#, Level::Problem, "line 1 column"),
+    ] {
+        fs::write(folder.path().join(name), content).unwrap();
+        let options = Options::new().cwd(folder.path()).mcp_config_file(name);
+        let findings = place(&options, &[]).mcp_config();
+        assert_eq!(findings.len(), 1);
+        assert_eq!(level(&findings[0], &[name, part]), expected);
+        assert!(!findings[0].to_string().contains("s3cr3t"));
+    }
+    let missing = Options::new().mcp_config_file("/missing.json").mcp_config_file("/");
+    let findings = place(&missing, &[]).mcp_config();
+    assert!(findings.iter().all(|finding| finding.level() == Level::Problem), "{findings:?}");
+    assert_eq!(findings.len(), 2);
+}
+
+#[test]
+fn root_cannot_bypass_permissions() {
+    let root = rustix::process::geteuid().is_root();
+    let look = |options: Options, variables: &[(&str, &str)]| {
+        place(&options, variables).permissions().is_some()
+    };
+    let bypass = || Options::new().permission_mode("bypassPermissions");
+    assert_eq!(look(bypass(), &[]), root);
+    assert!(!look(bypass(), &[("IS_SANDBOX", "1")]));
+    assert!(!look(bypass().user(OsUser::Ids { user: 1, group: 1 }), &[]));
+    assert!(!look(Options::new(), &[]));
+}

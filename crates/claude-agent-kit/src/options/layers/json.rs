@@ -1,0 +1,206 @@
+//! A config file in JSON.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::node::{Entry, Node, Value, Wrong};
+
+/// Deeper than any configuration, and far from what a stack holds.
+const DEEPEST: usize = 64;
+
+/// Reads a text that is JSON.
+pub(super) fn parse(text: &str) -> Result<Node, Vec<Wrong>> {
+    // Some editors begin a file with it.
+    let begun = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut wrong = Vec::new();
+    let node = match serde_json::from_str::<&RawValue>(begun) {
+        Ok(raw) => Reader { text, wrong: &mut wrong }.node(raw, 0),
+        Err(error) => {
+            wrong.push(Wrong::new(at(text, &error), told(&error)));
+            None
+        }
+    };
+    match node {
+        Some(node) if wrong.is_empty() => Ok(node),
+        _ => Err(wrong),
+    }
+}
+
+/// The byte of an error, which says its line and the byte of that.
+fn at(text: &str, error: &serde_json::Error) -> usize {
+    let line = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+    line.map(str::len).sum::<usize>() + error.column().saturating_sub(1)
+}
+
+/// The error without the place, which is told anyway.
+fn told(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" at line ") {
+        Some((what, _)) => format!("no JSON: {what}"),
+        None => format!("no JSON: {text}"),
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    wrong: &'a mut Vec<Wrong>,
+}
+
+impl<'a> Reader<'a> {
+    fn node(&mut self, raw: &'a RawValue, depth: usize) -> Option<Node> {
+        let at = self.offset(raw.get());
+        let value = match raw.get().as_bytes().first() {
+            Some(b'{' | b'[') if depth == DEEPEST => {
+                self.wrong.push(Wrong::new(at, "too deep"));
+                return None;
+            }
+            Some(b'{') => Value::Table(self.table(raw, depth)?),
+            Some(b'[') => {
+                let entries: Vec<&RawValue> = self.read(raw, at)?;
+                let nodes = entries.into_iter().filter_map(|entry| self.node(entry, depth + 1));
+                Value::List(nodes.collect())
+            }
+            _ => match self.read(raw, at)? {
+                serde_json::Value::Bool(flag) => Value::Flag(flag),
+                serde_json::Value::String(text) => Value::Text(text),
+                serde_json::Value::Number(number) => match number.as_i128() {
+                    Some(whole) => Value::Whole(whole),
+                    None => Value::Number(number.as_f64().unwrap_or(f64::INFINITY)),
+                },
+                _ => Value::Null,
+            },
+        };
+        Some(Node { at, value })
+    }
+
+    fn table(&mut self, raw: &'a RawValue, depth: usize) -> Option<Vec<Entry>> {
+        let fields: Fields<'a> = self.read(raw, self.offset(raw.get()))?;
+        let mut entries: Vec<Entry> = Vec::with_capacity(fields.0.len());
+        let mut seen = HashSet::new();
+        let mut end = self.offset(raw.get());
+        for (name, raw) in fields.0 {
+            // Between two values there is one key, and it begins with the first quote.
+            let at = self.text[end..].find('"').map_or(end, |before| end + before);
+            end = self.offset(raw.get()) + raw.get().len();
+            if !seen.insert(name.clone()) {
+                self.wrong.push(Wrong::new(at, format!("the key {name:?} stands here twice")));
+            }
+            if let Some(node) = self.node(raw, depth + 1) {
+                entries.push(Entry { name, at, node });
+            }
+        }
+        Some(entries)
+    }
+
+    /// Reads a part of the text that was found to be JSON. A lone surrogate is still wrong.
+    fn read<T: Deserialize<'a>>(&mut self, raw: &'a RawValue, at: usize) -> Option<T> {
+        match serde_json::from_str(raw.get()) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.wrong.push(Wrong::new(at, told(&error)));
+                None
+            }
+        }
+    }
+
+    /// Where a part of the text begins.
+    fn offset(&self, part: &str) -> usize {
+        (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize)
+    }
+}
+
+/// The fields of an object in order, those that come twice too.
+struct Fields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldsVisitor;
+
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = Vec<(String, &'de RawValue)>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(fields)
+            }
+        }
+
+        deserializer.deserialize_map(FieldsVisitor).map(Fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::node::Position;
+    use super::*;
+
+    fn place(text: &str, at: usize) -> String {
+        let Position { line, column } = Position::of(text, at);
+        format!("{line}:{column}")
+    }
+
+    fn places(text: &str, node: &Node, path: &str, found: &mut Vec<String>) {
+        found.push(format!("{path}@{}", place(text, node.at)));
+        match &node.value {
+            Value::Table(entries) => {
+                for entry in entries {
+                    let key = format!("{path}/{}", entry.name);
+                    found.push(format!("{key}={}", place(text, entry.at)));
+                    places(text, &entry.node, &key, found);
+                }
+            }
+            Value::List(nodes) => nodes.iter().for_each(|node| places(text, node, "-", found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn keys_and_values_know_their_places() {
+        let text = "{\n  \"a\": 1, \"\\u0062\" : {\"ü\":[true,\n null]},\"e\":\"x\"\n}";
+        let mut found = Vec::new();
+        places(text, &parse(text).unwrap(), "", &mut found);
+        let expected = [
+            "@1:1",
+            "/a=2:3",
+            "/a@2:8",
+            "/b=2:11",
+            "/b@2:22",
+            "/b/ü=2:23",
+            "/b/ü@2:27",
+            "-@2:28",
+            "-@3:2",
+            "/e=3:9",
+            "/e@3:13",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_is_no_json_or_too_deep_or_comes_twice_is_told_with_its_place() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        for (text, line, column, part) in [
+            ("", 1, 1, "EOF"),
+            ("{\n\"a\": }", 2, 6, "expected value"),
+            ("{\"a\":1} x", 1, 9, "trailing"),
+            ("{\"a\":1,\n\"a\":2}", 2, 1, "twice"),
+            (deep.as_str(), 1, 65, "too deep"),
+            ("{\"a\": \"\\ud800\"}", 1, 7, "no JSON"),
+        ] {
+            let wrong = parse(text).unwrap_err();
+            assert_eq!(wrong.len(), 1, "{wrong:?}");
+            assert_eq!(place(text, wrong[0].at), format!("{line}:{column}"), "{wrong:?}");
+            assert!(wrong[0].reason.contains(part), "{wrong:?}");
+        }
+        assert!(parse("\u{feff}{}").is_ok());
+    }
+}

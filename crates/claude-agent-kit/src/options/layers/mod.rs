@@ -1,0 +1,343 @@
+//! Options from several sources: the builder, the environment, config files.
+//!
+//! Each source becomes options of its own, and [`TABLE`] says how they are put on top of each other.
+
+mod json;
+mod nearest;
+mod node;
+mod structured;
+mod table;
+mod take;
+#[cfg(test)]
+mod tests;
+#[cfg(feature = "config")]
+mod toml;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use claude_wire::launch::{Problem, Secret};
+
+use self::node::{Entry, Node, Position, Value, Wrong};
+pub(crate) use self::table::{Rule, TABLE};
+use super::{Options, Origins, Source, prepare};
+use crate::error::{Error, ErrorKind, Result};
+use crate::small_file;
+
+/// How many mistakes are told of.
+const MOST_TOLD: usize = 100;
+
+/// Sources of options below the builder. The host asks for each of them; nothing is looked for.
+///
+/// The environment beats files, and of several files the later one beats the earlier. The guide has
+/// the [variables, the keys and the rules](crate::guide::options).
+///
+/// ```
+/// use claude_agent_kit::Options;
+///
+/// # fn main() -> claude_agent_kit::Result<()> {
+/// let options = Options::layered()
+///     .file_text("agent.json", r#"{"model": "haiku", "max_turns": 3}"#)
+///     .variables([("CLAUDE_MODEL", "sonnet")])
+///     .under(Options::new().max_turns(5))?;
+/// assert_eq!(
+///     options.explain().to_string(),
+///     "max_turns = 5 (builder)\nmodel = \"sonnet\" (variable CLAUDE_MODEL)\n",
+/// );
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "layers do nothing until they are loaded"]
+pub struct Layers {
+    /// Those of the table that are set; no value if it is no text.
+    variables: BTreeMap<&'static str, Option<Secret>>,
+    /// Lowest first.
+    files: Vec<ConfigFile>,
+}
+
+#[derive(Clone, Debug)]
+struct ConfigFile {
+    path: PathBuf,
+    content: Content,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    /// To be read.
+    Unread { optional: bool },
+    /// Given by the host.
+    Given(Secret),
+}
+
+impl Options {
+    /// Options from several sources: begin here, name the sources, and
+    /// [`load`](Layers::load) them or put them [`under`](Layers::under) what the builder says.
+    pub fn layered() -> Layers {
+        Layers::default()
+    }
+}
+
+impl Layers {
+    /// Takes the variables that the guide lists from the environment of this process. One that is
+    /// set to nothing counts as not set.
+    pub fn environment(mut self) -> Self {
+        let names = TABLE.iter().filter_map(|row| row.variable);
+        for (name, value) in names.filter_map(|name| Some((name, std::env::var_os(name)?))) {
+            self.variable(name, value);
+        }
+        self
+    }
+
+    /// Takes these variables, as if they stood in the environment. Others than those of the guide
+    /// are left alone.
+    pub fn variables(
+        mut self,
+        variables: impl IntoIterator<Item = (impl AsRef<str>, impl Into<OsString>)>,
+    ) -> Self {
+        for (name, value) in variables {
+            let known = TABLE.iter().filter_map(|row| row.variable);
+            if let Some(name) = known.into_iter().find(|known| *known == name.as_ref()) {
+                self.variable(name, value.into());
+            }
+        }
+        self
+    }
+
+    fn variable(&mut self, name: &'static str, value: OsString) {
+        match value.into_string() {
+            Ok(text) if text.is_empty() => self.variables.remove(name),
+            Ok(text) => self.variables.insert(name, Some(Secret::from(text))),
+            Err(_) => self.variables.insert(name, None),
+        };
+    }
+
+    /// Takes a config file, which has to be there. Its extension says its language: `.toml` (with
+    /// the feature `config`) or `.json`.
+    pub fn file(self, path: impl Into<PathBuf>) -> Self {
+        self.with_file(path, Content::Unread { optional: false })
+    }
+
+    /// Takes a config file if it is there.
+    pub fn optional_file(self, path: impl Into<PathBuf>) -> Self {
+        self.with_file(path, Content::Unread { optional: true })
+    }
+
+    /// Takes a text in the place of a config file, which mistakes and sources name.
+    pub fn file_text(self, path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        self.with_file(path, Content::Given(Secret::from(text)))
+    }
+
+    fn with_file(mut self, path: impl Into<PathBuf>, content: Content) -> Self {
+        self.files.push(ConfigFile { path: path.into(), content });
+        self
+    }
+
+    /// The options that these sources give.
+    ///
+    /// Reads the files; blocks while it does. Setters called on the result replace or add as they
+    /// always do; what has to be merged with these sources goes to [`under`](Self::under).
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOptions`](crate::ErrorKind::InvalidOptions) with every mistake of every
+    /// source: files that cannot be read, unknown keys, wrong types, values that contradict each
+    /// other; each with its variable, or its file, line and column.
+    pub fn load(self) -> Result<Options> {
+        self.under(Options::new())
+    }
+
+    /// The options that these sources give, below what `builder` says.
+    ///
+    /// Reads the files; blocks while it does.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn under(self, builder: impl Into<Options>) -> Result<Options> {
+        let mut problems = Vec::new();
+        let mut stack: Vec<Options> =
+            self.files.iter().filter_map(|file| file.layer(&mut problems)).collect();
+        stack.push(of_variables(&self.variables, &mut problems));
+        let merged = merged(&stack, builder.into(), &mut problems);
+        if problems.is_empty() {
+            problems = contradictions(&merged);
+        }
+        if problems.is_empty() { Ok(merged) } else { Err(invalid(problems)) }
+    }
+}
+
+fn invalid(mut problems: Vec<Problem>) -> Error {
+    let more = problems.len().saturating_sub(MOST_TOLD);
+    problems.truncate(MOST_TOLD);
+    let mut told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    if more > 0 {
+        told.push(format!("and {more} more"));
+    }
+    let message = format!("the configuration cannot be used: {}", told.join("; "));
+    Error::new(ErrorKind::InvalidOptions, message).with(|facts| facts.problems = problems)
+}
+
+/// The layers, lowest first, with the builder on top of them.
+fn merged(stack: &[Options], builder: Options, problems: &mut Vec<Problem>) -> Options {
+    // Callbacks and the like are the builder's; of the rest every value is put together anew.
+    let mut all = Options::new();
+    for row in TABLE {
+        let given = stack.iter().chain([&builder]);
+        for layer in given.filter(|layer| !layer.origins.of(row.name).is_empty()) {
+            if let Err(reason) = (row.put)(&mut all, layer) {
+                problems.push(Problem::new(&[row.name], reason));
+            }
+            let sources = layer.origins.of(row.name).iter().cloned();
+            match row.rule {
+                Rule::Highest => all.origins.replace_all(row.name, sources),
+                Rule::ByKey | Rule::Append => {
+                    sources.for_each(|source| all.origins.add(row.name, source));
+                }
+            }
+        }
+    }
+    let mut merged = builder;
+    for row in TABLE.iter().filter(|row| !all.origins.of(row.name).is_empty()) {
+        (row.replace)(&mut merged, &all);
+    }
+    merged.origins = all.origins;
+    merged
+}
+
+/// Values that contradict each other or cannot be passed on, of which at least one came from a
+/// layer. What the builder alone says is looked at when it is used.
+fn contradictions(options: &Options) -> Vec<Problem> {
+    let found = prepare::problems(options).into_iter();
+    let elsewhere = |name: &&str| options.origins.elsewhere(name).next().is_some();
+    found.filter(|problem| problem.options.iter().any(elsewhere)).collect()
+}
+
+/// The sources of options that were given as settings.
+pub(super) fn given(options: &Options) -> Origins {
+    let default = Options::new();
+    let mut origins = Origins::default();
+    for row in TABLE.iter().filter(|row| (row.show)(options) != (row.show)(&default)) {
+        origins.replace(row.name, Source::Builder);
+    }
+    origins
+}
+
+fn of_variables(
+    variables: &BTreeMap<&'static str, Option<Secret>>,
+    problems: &mut Vec<Problem>,
+) -> Options {
+    let mut layer = Options::new();
+    for row in TABLE {
+        let Some(name) = row.variable else { continue };
+        let Some(value) = variables.get(name) else { continue };
+        let Some(value) = value else {
+            problems.push(Problem::new(&[row.name], format!("variable {name}: it is no UTF-8")));
+            continue;
+        };
+        match (row.take)(&(row.spelled)(value.expose()), &mut layer) {
+            Ok(()) => layer.origins.replace(row.name, Source::Variable(name)),
+            Err(wrong) => problems.extend(wrong.into_iter().map(|wrong| {
+                Problem::new(&[row.name], format!("variable {name}: {}", wrong.reason))
+            })),
+        }
+    }
+    layer
+}
+
+/// A language of config files.
+type Parse = fn(&str) -> std::result::Result<Node, Vec<Wrong>>;
+
+impl ConfigFile {
+    fn layer(&self, problems: &mut Vec<Problem>) -> Option<Options> {
+        let whole =
+            |reason: String| Problem::new(&[], format!("{}: {reason}", self.path.display()));
+        let parse = match language(&self.path) {
+            Ok(parse) => parse,
+            Err(reason) => {
+                problems.push(whole(reason.to_owned()));
+                return None;
+            }
+        };
+        let text = match &self.content {
+            Content::Given(text) => Ok(text.expose().to_owned()),
+            Content::Unread { .. } => read(&self.path),
+        };
+        match text {
+            Ok(text) => Some(self.read(&text, parse, problems)),
+            Err(error) => {
+                let optional = matches!(self.content, Content::Unread { optional: true });
+                if !(optional && error.kind() == io::ErrorKind::NotFound) {
+                    problems.push(whole(format!("it cannot be read ({error})")));
+                }
+                None
+            }
+        }
+    }
+
+    fn read(&self, text: &str, parse: Parse, problems: &mut Vec<Problem>) -> Options {
+        let place = |at| {
+            let Position { line, column } = Position::of(text, at);
+            Source::File { path: Arc::from(self.path.as_path()), line, column }
+        };
+        let mut tell = |options: &[&'static str], wrong: Vec<Wrong>| {
+            // Counting lines takes its time; nobody reads that many.
+            for wrong in wrong.into_iter().take(MOST_TOLD) {
+                let reason = format!("{}: {}", place(wrong.at), wrong.reason);
+                problems.push(Problem::new(options, reason));
+            }
+        };
+        let mut layer = Options::new();
+        let entries = match parse(text) {
+            Ok(Node { value: Value::Table(entries), .. }) => entries,
+            Ok(node) => {
+                tell(&[], vec![Wrong::new(node.at, format!("it is {}, no table", node.kind()))]);
+                return layer;
+            }
+            Err(wrong) => {
+                tell(&[], wrong);
+                return layer;
+            }
+        };
+        let mut unknown = Vec::new();
+        for Entry { name, at, node } in &entries {
+            let Some(row) = TABLE.iter().find(|row| row.name == name) else {
+                unknown.push(Wrong::new(*at, unknown_option(name)));
+                continue;
+            };
+            match (row.take)(node, &mut layer) {
+                Ok(()) => layer.origins.replace(row.name, place(*at)),
+                Err(wrong) => tell(&[row.name], wrong),
+            }
+        }
+        tell(&[], unknown);
+        layer
+    }
+}
+
+fn unknown_option(name: &str) -> String {
+    let known: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
+    structured::unknown(name, &known)
+}
+
+fn language(path: &Path) -> std::result::Result<Parse, &'static str> {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    match extension {
+        "json" => Ok(json::parse),
+        #[cfg(feature = "config")]
+        "toml" => Ok(toml::parse),
+        #[cfg(not(feature = "config"))]
+        "toml" => Err("TOML needs the feature `config` of claude-agent-kit"),
+        _ => Err("its name ends neither in .toml nor in .json, so its language is unknown"),
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    String::from_utf8(small_file::read(path)?).map_err(|error| {
+        let good = error.utf8_error().valid_up_to();
+        let text = String::from_utf8_lossy(&error.as_bytes()[..good]).into_owned();
+        let Position { line, column } = Position::of(&text, good);
+        io::Error::other(format!("line {line}, column {column} is no UTF-8"))
+    })
+}

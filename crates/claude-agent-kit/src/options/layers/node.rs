@@ -1,0 +1,111 @@
+//! What stands in a config file, with its places, whatever language the file is in.
+
+use serde_json::{Map, Value as JsonValue};
+
+/// A place in a text: line and character, counted from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Position {
+    pub(super) line: usize,
+    pub(super) column: usize,
+}
+
+impl Position {
+    /// The place of a byte.
+    pub(super) fn of(text: &str, byte: usize) -> Self {
+        let mut byte = byte.min(text.len());
+        while !text.is_char_boundary(byte) {
+            byte -= 1;
+        }
+        let before = &text[..byte];
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        Self { line: before.matches('\n').count() + 1, column: before[start..].chars().count() + 1 }
+    }
+}
+
+/// A value and where it stands: the byte of the text at which it begins. Lines are counted only when
+/// somebody is told of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node {
+    pub(super) at: usize,
+    pub(super) value: Value,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Null,
+    Flag(bool),
+    Whole(i128),
+    Number(f64),
+    Text(String),
+    List(Vec<Node>),
+    Table(Vec<Entry>),
+}
+
+/// A key of a table, where it stands, and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) at: usize,
+    pub(super) node: Node,
+}
+
+/// Something that is wrong with a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    pub(super) at: usize,
+    pub(super) reason: String,
+}
+
+impl Wrong {
+    pub(super) fn new(at: usize, reason: impl Into<String>) -> Self {
+        Self { at, reason: reason.into() }
+    }
+}
+
+impl Node {
+    /// A value that stands in no text.
+    pub(super) fn nowhere(value: Value) -> Self {
+        Self { at: 0, value }
+    }
+
+    /// What kind of value it is. The value itself may be a secret.
+    pub(super) fn kind(&self) -> &'static str {
+        match self.value {
+            Value::Null => "null",
+            Value::Flag(_) => "true or false",
+            Value::Whole(_) | Value::Number(_) => "a number",
+            Value::Text(_) => "a text",
+            Value::List(_) => "a list",
+            Value::Table(_) => "a table",
+        }
+    }
+
+    /// The value of a key of a table.
+    pub(super) fn get(&self, name: &str) -> Option<&Self> {
+        let Value::Table(entries) = &self.value else { return None };
+        entries.iter().find(|entry| entry.name == name).map(|entry| &entry.node)
+    }
+
+    /// The value as JSON.
+    pub(super) fn json(&self) -> Result<JsonValue, Wrong> {
+        Ok(match &self.value {
+            Value::Null => JsonValue::Null,
+            Value::Flag(flag) => (*flag).into(),
+            Value::Whole(whole) => match (i64::try_from(*whole), u64::try_from(*whole)) {
+                (Ok(small), _) => small.into(),
+                (_, Ok(large)) => large.into(),
+                _ => return Err(Wrong::new(self.at, "the number is too large")),
+            },
+            Value::Number(number) => serde_json::Number::from_f64(*number)
+                .ok_or_else(|| Wrong::new(self.at, "JSON has no such number"))?
+                .into(),
+            Value::Text(text) => text.as_str().into(),
+            Value::List(entries) => entries.iter().map(Self::json).collect::<Result<_, _>>()?,
+            Value::Table(entries) => {
+                let fields =
+                    entries.iter().map(|entry| Ok((entry.name.clone(), entry.node.json()?)));
+                JsonValue::Object(fields.collect::<Result<Map<_, _>, Wrong>>()?)
+            }
+        })
+    }
+}

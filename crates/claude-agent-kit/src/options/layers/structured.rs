@@ -1,0 +1,313 @@
+//! Values of a config file that are more than a text, a number or a list.
+
+use std::path::PathBuf;
+
+use claude_wire::Json;
+use claude_wire::control::AgentDefinition;
+use claude_wire::launch::{
+    Agents, EnvironmentPolicy, McpServers, Plugin, PluginDelivery, Sandbox, SandboxCredentials,
+    SandboxFilesystem, SandboxNetwork, Secret, SettingsSource, Skills, SystemPrompt, Thinking,
+    ThinkingDisplay, ToolSet,
+};
+use serde::de::DeserializeOwned;
+
+use super::nearest::nearest;
+use super::node::{Node, Value, Wrong};
+use super::take::{Take, Taken, all, misfit};
+use crate::options::{Background, OsUser};
+
+/// What is wrong with a key that nobody knows.
+pub(super) fn unknown(name: &str, known: &[&str]) -> String {
+    match nearest(name, known.iter().copied()) {
+        Some(near) => format!("unknown key {name:?}; did you mean {near:?}?"),
+        None => format!("unknown key {name:?}"),
+    }
+}
+
+/// Tells of the keys of a table that are not among these.
+fn only(node: &Node, known: &[&str]) -> Taken<()> {
+    let Value::Table(entries) = &node.value else { return Ok(()) };
+    let others = entries.iter().filter(|entry| !known.contains(&entry.name.as_str()));
+    let wrong: Vec<Wrong> =
+        others.map(|entry| Wrong::new(entry.at, unknown(&entry.name, known))).collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+}
+
+/// One of these words.
+fn word<T: Clone>(node: &Node, text: &str, words: &[(&str, T)]) -> Taken<T> {
+    let found = words.iter().find(|(word, _)| *word == text);
+    found.map(|(_, value)| value.clone()).ok_or_else(|| {
+        let words: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+        vec![Wrong::new(node.at, format!("this text is none of {}", words.join(", ")))]
+    })
+}
+
+/// A required key of a table.
+fn field<T: Take>(node: &Node, name: &str) -> Taken<T> {
+    optional(node, name)?
+        .ok_or_else(|| vec![Wrong::new(node.at, format!("the key {name:?} is missing"))])
+}
+
+/// A key of a table that may be left out.
+fn optional<T: Take>(node: &Node, name: &str) -> Taken<Option<T>> {
+    node.get(name).map(T::take).transpose()
+}
+
+/// A type of the wire, of which every key has to be known.
+fn typed<T: DeserializeOwned>(node: &Node, known: &[&str]) -> Taken<T> {
+    only(node, known)?;
+    let json = node.json().map_err(|wrong| vec![wrong])?;
+    // The reason of the decoder would show values.
+    serde_json::from_value(json).map_err(|_| {
+        vec![Wrong::new(node.at, "a value in it has the wrong type, or one is missing")]
+    })
+}
+
+impl Take for SystemPrompt {
+    const WHAT: &'static str =
+        "a text, a list of parts, `{ file = … }` or `{ preset = \"claude_code\" }`";
+
+    fn take(node: &Node) -> Taken<Self> {
+        match &node.value {
+            Value::Text(text) => Ok(Self::Text(text.clone())),
+            Value::List(_) => Vec::take(node).map(Self::Parts),
+            Value::Table(_) => {
+                only(node, &["file", "preset"])?;
+                match (node.get("file"), node.get("preset")) {
+                    (Some(file), None) => PathBuf::take(file).map(Self::File),
+                    (None, Some(preset)) => {
+                        let text = String::take(preset)?;
+                        word(preset, &text, &[("claude_code", Self::ClaudeCode)])
+                    }
+                    _ => Err(misfit::<Self>(node)),
+                }
+            }
+            _ => Err(misfit::<Self>(node)),
+        }
+    }
+}
+
+impl Take for Thinking {
+    const WHAT: &'static str =
+        "`adaptive`, `disabled`, or `{ mode = … }` or `{ budget = … }` with `display`";
+
+    fn take(node: &Node) -> Taken<Self> {
+        let mode = |node: &Node, text: &str| {
+            word(node, text, &[("adaptive", Self::adaptive()), ("disabled", Self::disabled())])
+        };
+        let thinking = match &node.value {
+            Value::Text(text) => return mode(node, text),
+            Value::Table(_) => {
+                only(node, &["mode", "budget", "display"])?;
+                match (node.get("mode"), node.get("budget")) {
+                    (Some(chosen), None) => mode(chosen, &String::take(chosen)?)?,
+                    (None, Some(tokens)) => Self::budget(u32::take(tokens)?),
+                    _ => return Err(misfit::<Self>(node)),
+                }
+            }
+            _ => return Err(misfit::<Self>(node)),
+        };
+        let display: Option<String> = optional(node, "display")?;
+        Ok(match display {
+            Some(display) => thinking.display(ThinkingDisplay::from(display)),
+            None => thinking,
+        })
+    }
+}
+
+/// Names, or a word for all of them.
+macro_rules! names_or_all {
+    ($($type:ty: $all:ident),+) => {$(
+        impl Take for $type {
+            const WHAT: &'static str = "a list of names, or `all`";
+
+            fn take(node: &Node) -> Taken<Self> {
+                match &node.value {
+                    Value::Text(text) => word(node, text, &[("all", Self::$all)]),
+                    Value::List(_) => Vec::take(node).map(Self::Only),
+                    _ => Err(misfit::<Self>(node)),
+                }
+            }
+
+            fn spelled(text: &str) -> Node {
+                match text.trim() {
+                    "all" => Node::nowhere(Value::Text("all".to_owned())),
+                    _ => Vec::<String>::spelled(text),
+                }
+            }
+        }
+    )+};
+}
+
+names_or_all!(ToolSet: ClaudeCode, Skills: All);
+
+impl Take for Agents {
+    const WHAT: &'static str = "a table of agents";
+
+    fn take(node: &Node) -> Taken<Self> {
+        let Value::Table(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        let agents = entries.iter().map(|entry| match entry.node.value {
+            Value::Table(_) => {
+                let agent = typed(&entry.node, AgentDefinition::FIELDS)?;
+                Ok((entry.name.clone(), agent))
+            }
+            _ => Err(misfit::<Json>(&entry.node)),
+        });
+        all(agents).map(|agents: Vec<(String, AgentDefinition)>| agents.into_iter().collect())
+    }
+}
+
+impl Take for Plugin {
+    const WHAT: &'static str = "a path, or `{ path = …, skip_mcp_discovery = … }`";
+
+    fn take(node: &Node) -> Taken<Self> {
+        match &node.value {
+            Value::Text(path) => Ok(Self::new(path)),
+            Value::Table(_) => {
+                only(node, &["path", "skip_mcp_discovery"])?;
+                let mut plugin = Self::new(field::<PathBuf>(node, "path")?);
+                plugin.skip_mcp_discovery = optional(node, "skip_mcp_discovery")?.unwrap_or(false);
+                Ok(plugin)
+            }
+            _ => Err(misfit::<Self>(node)),
+        }
+    }
+}
+
+impl Take for Vec<Plugin> {
+    const WHAT: &'static str = "a list of paths, or of `{ path = …, skip_mcp_discovery = … }`";
+
+    fn take(node: &Node) -> Taken<Self> {
+        let Value::List(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        all(entries.iter().map(Plugin::take))
+    }
+}
+
+/// One of a few words.
+macro_rules! of_words {
+    ($($type:ty: $what:literal { $($word:literal => $variant:ident),+ }),+ $(,)?) => {$(
+        impl Take for $type {
+            const WHAT: &'static str = $what;
+
+            fn take(node: &Node) -> Taken<Self> {
+                match &node.value {
+                    Value::Text(text) => word(node, text, &[$(($word, Self::$variant)),+]),
+                    _ => Err(misfit::<Self>(node)),
+                }
+            }
+        }
+    )+};
+}
+
+of_words! {
+    PluginDelivery: "`arguments` or `handshake`" {
+        "arguments" => Arguments, "handshake" => Handshake
+    },
+    Background: "`agents` or `all`" { "agents" => Agents, "all" => All },
+}
+
+impl Take for McpServers {
+    const WHAT: &'static str = "a table of servers";
+
+    fn take(node: &Node) -> Taken<Self> {
+        let Value::Table(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        let taken = entries.iter().map(|entry| Ok((&entry.name, Json::take(&entry.node)?)));
+        let mut servers = Self::default();
+        for (name, config) in all(taken)? {
+            servers.set(name, config);
+        }
+        Ok(servers)
+    }
+}
+
+impl Take for EnvironmentPolicy {
+    const WHAT: &'static str = "`inherit`, `clean`, `{ only = […] }` or `{ inherit_except = […] }`";
+
+    fn take(node: &Node) -> Taken<Self> {
+        match &node.value {
+            Value::Text(text) => {
+                word(node, text, &[("inherit", Self::Inherit), ("clean", Self::Clean)])
+            }
+            Value::Table(_) => {
+                only(node, &["only", "inherit_except"])?;
+                match (node.get("only"), node.get("inherit_except")) {
+                    (Some(names), None) => Vec::take(names).map(Self::Only),
+                    (None, Some(names)) => Vec::take(names).map(Self::InheritExcept),
+                    _ => Err(misfit::<Self>(node)),
+                }
+            }
+            _ => Err(misfit::<Self>(node)),
+        }
+    }
+}
+
+impl Take for Vec<(String, Option<Secret>)> {
+    const WHAT: &'static str = "a list of flags, each a text, or a list of it and its value";
+
+    fn take(node: &Node) -> Taken<Self> {
+        let Value::List(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        all(entries.iter().map(|entry| match &entry.value {
+            Value::Text(flag) => Ok((flag.clone(), None)),
+            Value::List(parts) if parts.len() == 2 => {
+                Ok((String::take(&parts[0])?, Some(Secret::take(&parts[1])?)))
+            }
+            _ => Err(misfit::<Self>(entry)),
+        }))
+    }
+}
+
+impl Take for SettingsSource {
+    const WHAT: &'static str = "a table, or the path of a file";
+
+    fn take(node: &Node) -> Taken<Self> {
+        match &node.value {
+            Value::Text(path) => Ok(Self::File(path.into())),
+            Value::Table(_) => Json::take(node).map(Self::Value),
+            _ => Err(misfit::<Self>(node)),
+        }
+    }
+
+    fn spelled(text: &str) -> Node {
+        if text.trim_start().starts_with('{') {
+            // What is no JSON fits nothing, and is refused as that.
+            if let Ok(node) = super::json::parse(text) {
+                return node;
+            }
+            return Node::nowhere(Value::Null);
+        }
+        Node::nowhere(Value::Text(text.to_owned()))
+    }
+}
+
+impl Take for Sandbox {
+    const WHAT: &'static str = "a table";
+
+    fn take(node: &Node) -> Taken<Self> {
+        let Value::Table(_) = node.value else { return Err(misfit::<Self>(node)) };
+        let parts = [
+            ("network", SandboxNetwork::FIELDS),
+            ("filesystem", SandboxFilesystem::FIELDS),
+            ("credentials", SandboxCredentials::FIELDS),
+        ];
+        let below =
+            parts.map(|(name, known)| node.get(name).map_or(Ok(()), |node| only(node, known)));
+        let own = only(node, Self::FIELDS);
+        all(below.into_iter().chain([own]))?;
+        typed(node, Self::FIELDS)
+    }
+}
+
+impl Take for OsUser {
+    const WHAT: &'static str = "a name, or `{ user = …, group = … }`";
+
+    fn take(node: &Node) -> Taken<Self> {
+        match &node.value {
+            Value::Text(name) => Ok(Self::Name(name.clone())),
+            Value::Table(_) => {
+                only(node, &["user", "group"])?;
+                Ok(Self::Ids { user: field(node, "user")?, group: field(node, "group")? })
+            }
+            _ => Err(misfit::<Self>(node)),
+        }
+    }
+}

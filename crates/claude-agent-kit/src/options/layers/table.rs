@@ -1,0 +1,252 @@
+//! Every option that is plain data, with its variable and what becomes of it where several sources
+//! give it. Merging, the guide and the tests go by this table.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::path::Path;
+
+use claude_wire::launch::{Secret, SettingsSource, merge};
+use serde_json::Value as JsonValue;
+
+use super::node::Node;
+use super::take::{Take, Taken};
+use crate::options::{Options, settings_file};
+
+/// What becomes of an option that several sources give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// The highest source replaces what the others say, whole.
+    Highest,
+    /// Merged key by key, at every depth; for a key, the highest source wins.
+    ByKey,
+    /// One after the other, the lowest source first, what is there twice too.
+    Append,
+}
+
+/// An option.
+pub(crate) struct Row {
+    /// The setter, and the key of a config file.
+    pub(crate) name: &'static str,
+    /// The environment variable, if there is one.
+    pub(crate) variable: Option<&'static str>,
+    pub(crate) rule: Rule,
+    /// What a config file has to give, in words. For the guide.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the guide is checked against it"))]
+    pub(super) what: fn() -> &'static str,
+    /// What the text of the variable stands for.
+    pub(super) spelled: fn(&str) -> Node,
+    /// Reads it from a config file.
+    pub(super) take: fn(&Node, &mut Options) -> Taken<()>,
+    /// Puts the value of a higher source on top, by the rule.
+    pub(super) put: fn(&mut Options, &Options) -> Result<(), String>,
+    /// Puts a value in place of another.
+    pub(super) replace: fn(&mut Options, &Options),
+    /// The value without its secrets.
+    pub(crate) show: fn(&Options) -> String,
+}
+
+/// Rows: rule, option, field, variable.
+macro_rules! table {
+    ($( $rule:ident $name:ident = $($field:ident).+ $(, $variable:literal)?; )+) => {
+        &[$( Row {
+            name: stringify!($name),
+            variable: variable!($($variable)?),
+            rule: Rule::$rule,
+            what: || what(|options| &options.$($field).+),
+            spelled: |text| spelled(|options| &options.$($field).+, text),
+            take: |node, options| {
+                options.$($field).+ = Take::take(node)?;
+                Ok(())
+            },
+            put: put!($rule $($field).+),
+            replace: |base, over| base.$($field).+.clone_from(&over.$($field).+),
+            show: |options| show(&options.$($field).+),
+        } ),+]
+    };
+}
+
+macro_rules! variable {
+    () => {
+        None
+    };
+    ($name:literal) => {
+        Some($name)
+    };
+}
+
+macro_rules! put {
+    (Highest $($field:ident).+) => {
+        |base, over| {
+            base.$($field).+.clone_from(&over.$($field).+);
+            Ok(())
+        }
+    };
+    (ByKey $($field:ident).+) => {
+        |base, over| {
+            let cwd = base.settings.cwd.clone();
+            base.$($field).+.put_on(&over.$($field).+, cwd.as_deref())
+        }
+    };
+    (Append $($field:ident).+) => {
+        |base, over| {
+            base.$($field).+.extend(over.$($field).+.iter().cloned());
+            Ok(())
+        }
+    };
+}
+
+pub(crate) const TABLE: &[Row] = table! {
+    Highest model = settings.model, "CLAUDE_MODEL";
+    Highest fallback_model = settings.fallback_model, "CLAUDE_FALLBACK_MODEL";
+    Highest thinking = settings.thinking;
+    Highest max_thinking_tokens = settings.max_thinking_tokens, "CLAUDE_MAX_THINKING_TOKENS";
+    // The CLI sets a variable CLAUDE_EFFORT for what its tools run.
+    Highest effort = settings.effort;
+    Highest betas = settings.betas, "CLAUDE_BETAS";
+    Highest max_turns = settings.max_turns, "CLAUDE_MAX_TURNS";
+    Highest max_budget_usd = settings.max_budget_usd, "CLAUDE_MAX_BUDGET_USD";
+    Highest task_budget = settings.task_budget, "CLAUDE_TASK_BUDGET";
+    Highest system_prompt = settings.system_prompt, "CLAUDE_SYSTEM_PROMPT";
+    Highest append_system_prompt = settings.append_system_prompt, "CLAUDE_APPEND_SYSTEM_PROMPT";
+    Highest exclude_dynamic_sections = settings.exclude_dynamic_sections;
+    Highest system_prompt_snapshot = settings.system_prompt_snapshot;
+    Highest plan_mode_instructions = settings.plan_mode_instructions;
+    Highest verbatim_prompts = settings.verbatim_prompts, "CLAUDE_VERBATIM_PROMPTS";
+    Highest output_schema = settings.output_schema;
+    Highest include_partial_messages = settings.include_partial_messages,
+        "CLAUDE_INCLUDE_PARTIAL_MESSAGES";
+    Highest include_hook_events = settings.include_hook_events, "CLAUDE_INCLUDE_HOOK_EVENTS";
+    Highest prompt_suggestions = settings.prompt_suggestions;
+    Highest agents = settings.agents;
+    // The CLI has a variable CLAUDE_AGENT of its own.
+    Highest agent = settings.agent;
+    Highest forward_subagent_text = settings.forward_subagent_text;
+    Highest agent_progress_summaries = settings.agent_progress_summaries;
+    Highest per_task_stop_affordance = settings.per_task_stop_affordance;
+    Highest skills = settings.skills, "CLAUDE_SKILLS";
+    Highest plugins = settings.plugins;
+    Highest plugin_delivery = settings.plugin_delivery;
+    Highest tools = settings.tools, "CLAUDE_TOOLS";
+    Highest allowed_tools = settings.allowed_tools, "CLAUDE_ALLOWED_TOOLS";
+    Highest disallowed_tools = settings.disallowed_tools, "CLAUDE_DISALLOWED_TOOLS";
+    Highest tool_aliases = settings.tool_aliases;
+    Highest question_preview = settings.question_preview;
+    Highest permission_mode = settings.permission_mode, "CLAUDE_PERMISSION_MODE";
+    // No variable may switch this on: somebody else may have set it.
+    Highest allow_dangerously_skip_permissions = settings.allow_dangerously_skip_permissions;
+    Highest permission_prompt_tool = settings.permission_prompt_tool,
+        "CLAUDE_PERMISSION_PROMPT_TOOL";
+    Highest permission_prompts = settings.permission_prompts, "CLAUDE_PERMISSION_PROMPTS";
+    Highest permission_timeout = host.callbacks.permission_timeout, "CLAUDE_PERMISSION_TIMEOUT";
+    Highest hook_timeout = host.callbacks.hook_timeout, "CLAUDE_HOOK_TIMEOUT";
+    Highest hooks_fail_closed = host.callbacks.hooks_fail_closed;
+    Highest cancel_grace = host.callbacks.cancel_grace;
+    Highest callback_limits = host.callback_places;
+    Highest mcp_servers = settings.mcp_servers;
+    Highest mcp_config_files = settings.mcp_config_files, "CLAUDE_MCP_CONFIG_FILES";
+    Highest strict_mcp_config = settings.strict_mcp_config, "CLAUDE_STRICT_MCP_CONFIG";
+    Highest max_running_mcp = host.callbacks.running_mcp;
+    Highest file_checkpointing = settings.file_checkpointing, "CLAUDE_FILE_CHECKPOINTING";
+    Highest resume = settings.resume;
+    Highest resume_at = settings.resume_at;
+    Highest resume_drops_turn = settings.resume_drops_turn;
+    Highest continue_latest = settings.continue_latest;
+    Highest fork_session = settings.fork_session;
+    Highest session_id = settings.session_id;
+    Highest title = settings.title;
+    Highest persist_session = settings.persist_session, "CLAUDE_PERSIST_SESSION";
+    Highest print_mode = host.print_mode, "CLAUDE_PRINT_MODE";
+    // Before `settings`, whose files are looked for there.
+    Highest cwd = settings.cwd, "CLAUDE_CWD";
+    ByKey settings = settings.settings, "CLAUDE_SETTINGS";
+    Highest setting_sources = settings.setting_sources, "CLAUDE_SETTING_SOURCES";
+    Highest managed_settings = settings.managed_settings;
+    Highest sandbox = settings.sandbox;
+    Highest project_config_root = settings.project_config_root, "CLAUDE_PROJECT_CONFIG_ROOT";
+    Append add_dirs = settings.add_dirs, "CLAUDE_ADD_DIRS";
+    Highest environment = settings.environment;
+    ByKey env = settings.env;
+    Highest client_app = settings.client_app, "CLAUDE_CLIENT_APP";
+    // The CLI has a variable CLAUDE_DEBUG of its own.
+    Highest debug = settings.debug;
+    Highest debug_file = settings.debug_file, "CLAUDE_DEBUG_FILE";
+    Append extra_args = settings.extra_args;
+    Highest cli_path = host.cli_path, "CLAUDE_CLI_PATH";
+    Highest executable = host.runtime.executable, "CLAUDE_EXECUTABLE";
+    Highest executable_args = host.runtime.arguments;
+    Highest user = host.user;
+    Highest skip_version_check = host.skip_version_check, "CLAUDE_SKIP_VERSION_CHECK";
+    Highest permissive_version_check = host.permissive_version_check,
+        "CLAUDE_PERMISSIVE_VERSION_CHECK";
+    Highest die_with_parent = host.die_with_parent, "CLAUDE_DIE_WITH_PARENT";
+    Highest strict_exit_status = host.strict_exit_status, "CLAUDE_STRICT_EXIT_STATUS";
+    Highest wait_for_background = host.background, "CLAUDE_WAIT_FOR_BACKGROUND";
+    Highest background_ceiling = host.background_ceiling, "CLAUDE_BACKGROUND_CEILING";
+    Highest initialize_timeout = host.initialize_timeout, "CLAUDE_INITIALIZE_TIMEOUT";
+    Highest idle_timeout = host.idle_timeout, "CLAUDE_IDLE_TIMEOUT";
+    Highest operation_timeout = host.operation_timeout, "CLAUDE_OPERATION_TIMEOUT";
+    Highest exit_grace = host.exit_grace, "CLAUDE_EXIT_GRACE";
+    Highest max_line_bytes = host.max_line_bytes, "CLAUDE_MAX_LINE_BYTES";
+    Highest max_unwritten_bytes = host.max_unwritten_bytes, "CLAUDE_MAX_UNWRITTEN_BYTES";
+    Highest backlog_limits = host.backlog;
+    Highest operation_limits = host.operations;
+};
+
+/// What is merged key by key.
+trait ByKey {
+    /// Puts `over` on top. Files are looked for in the working directory.
+    fn put_on(&mut self, over: &Self, cwd: Option<&Path>) -> Result<(), String>;
+}
+
+impl ByKey for BTreeMap<String, Secret> {
+    fn put_on(&mut self, over: &Self, _: Option<&Path>) -> Result<(), String> {
+        self.extend(over.iter().map(|(name, value)| (name.clone(), value.clone())));
+        Ok(())
+    }
+}
+
+impl ByKey for Option<SettingsSource> {
+    fn put_on(&mut self, over: &Self, cwd: Option<&Path>) -> Result<(), String> {
+        let Some(over) = over else { return Ok(()) };
+        let Some(base) = self else {
+            *self = Some(over.clone());
+            return Ok(());
+        };
+        let mut merged = settings_value(base, cwd)?;
+        merge(&mut merged, settings_value(over, cwd)?);
+        *self = Some(SettingsSource::Value(merged.into()));
+        Ok(())
+    }
+}
+
+/// Settings as a value: a file is read.
+fn settings_value(settings: &SettingsSource, cwd: Option<&Path>) -> Result<JsonValue, String> {
+    let json = match settings {
+        SettingsSource::Value(value) => value.clone(),
+        SettingsSource::File(path) => {
+            let path = cwd.map_or_else(|| path.clone(), |cwd| cwd.join(path));
+            settings_file::read(&path).map_err(|error| {
+                format!("the file {} cannot be read to merge it ({error})", path.display())
+            })?
+        }
+        _ => return Err("only values and files can be merged".to_owned()),
+    };
+    json.parse().map_err(|_| "the value is no JSON".to_owned())
+}
+
+fn what<T: Take>(_: fn(&Options) -> &T) -> &'static str {
+    T::WHAT
+}
+
+fn spelled<T: Take>(_: fn(&Options) -> &T, text: &str) -> Node {
+    T::spelled(text)
+}
+
+/// A value as it is printed; what is secret in it prints as stars, whatever its type.
+fn show<T: Debug>(value: &T) -> String {
+    let text = format!("{value:?}");
+    match text.strip_prefix("Some(").and_then(|text| text.strip_suffix(')')) {
+        Some(inner) => inner.to_owned(),
+        None => text,
+    }
+}

@@ -1,0 +1,296 @@
+//! From a value of a config file, or the text of a variable, to what an option holds.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use claude_wire::Json;
+use claude_wire::control::PermissionMode;
+use claude_wire::id::{MessageId, SessionId};
+use claude_wire::launch::{Effort, ManagedSettings, PermissionPrompts, PreviewFormat, Secret};
+
+use super::node::{Node, Value, Wrong};
+
+/// Everything that is wrong with a value, or what it is.
+pub(super) type Taken<T> = Result<T, Vec<Wrong>>;
+
+/// What can be read from a config file.
+pub(super) trait Take: Sized {
+    /// What has to stand there, in words.
+    const WHAT: &'static str;
+
+    fn take(node: &Node) -> Taken<Self>;
+
+    /// What the text of a variable stands for.
+    fn spelled(text: &str) -> Node {
+        Node::nowhere(Value::Text(text.to_owned()))
+    }
+}
+
+/// Something else stands there.
+pub(super) fn misfit<T: Take>(node: &Node) -> Vec<Wrong> {
+    vec![Wrong::new(node.at, format!("it takes {}, and this is {}", T::WHAT, node.kind()))]
+}
+
+/// All of them, or everything that is wrong with any.
+pub(super) fn all<T>(taken: impl IntoIterator<Item = Taken<T>>) -> Taken<Vec<T>> {
+    let (mut values, mut wrong) = (Vec::new(), Vec::new());
+    for taken in taken {
+        match taken {
+            Ok(value) => values.push(value),
+            Err(more) => wrong.extend(more),
+        }
+    }
+    if wrong.is_empty() { Ok(values) } else { Err(wrong) }
+}
+
+/// A comma separates, but not inside the parentheses of a rule.
+fn split(text: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let parts = text.split(|letter: char| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    });
+    parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+}
+
+/// What is made of a text.
+macro_rules! of_text {
+    ($($type:ty: $what:literal),+ $(,)?) => {$(
+        impl Take for $type {
+            const WHAT: &'static str = $what;
+
+            fn take(node: &Node) -> Taken<Self> {
+                match &node.value {
+                    Value::Text(text) => Ok(Self::from(text.clone())),
+                    _ => Err(misfit::<Self>(node)),
+                }
+            }
+        }
+    )+};
+}
+
+of_text! {
+    String: "a text",
+    Secret: "a text",
+    PathBuf: "a path",
+    SessionId: "an id",
+    MessageId: "an id",
+    PermissionMode: "a permission mode",
+    Effort: "an effort",
+    PermissionPrompts: "`host` or `none`",
+    PreviewFormat: "`markdown` or `html`",
+}
+
+/// What is made of a whole number.
+macro_rules! of_whole {
+    ($($type:ty),+) => {$(
+        impl Take for $type {
+            const WHAT: &'static str = "a whole number";
+
+            fn take(node: &Node) -> Taken<Self> {
+                let Value::Whole(number) = node.value else { return Err(misfit::<Self>(node)) };
+                Self::try_from(number)
+                    .map_err(|_| vec![Wrong::new(node.at, "the number is negative or too large")])
+            }
+
+            fn spelled(text: &str) -> Node {
+                let number = text.trim().parse().map(Value::Whole);
+                Node::nowhere(number.unwrap_or_else(|_| Value::Text(text.to_owned())))
+            }
+        }
+    )+};
+}
+
+of_whole!(u32, u64, usize);
+
+impl Take for f64 {
+    const WHAT: &'static str = "a number";
+
+    fn take(node: &Node) -> Taken<Self> {
+        match node.value {
+            Value::Number(number) => Ok(number),
+            #[expect(clippy::cast_precision_loss, reason = "nobody has that many dollars")]
+            Value::Whole(number) => Ok(number as Self),
+            _ => Err(misfit::<Self>(node)),
+        }
+    }
+
+    fn spelled(text: &str) -> Node {
+        let number = text.trim().parse().map(Value::Number);
+        Node::nowhere(number.unwrap_or_else(|_| Value::Text(text.to_owned())))
+    }
+}
+
+impl Take for bool {
+    const WHAT: &'static str = "true or false";
+
+    fn take(node: &Node) -> Taken<Self> {
+        match node.value {
+            Value::Flag(flag) => Ok(flag),
+            _ => Err(misfit::<Self>(node)),
+        }
+    }
+
+    fn spelled(text: &str) -> Node {
+        let is = |words: [&str; 4]| words.iter().any(|word| text.trim().eq_ignore_ascii_case(word));
+        Node::nowhere(if is(["1", "true", "yes", "on"]) {
+            Value::Flag(true)
+        } else if is(["0", "false", "no", "off"]) {
+            Value::Flag(false)
+        } else {
+            Value::Text(text.to_owned())
+        })
+    }
+}
+
+impl Take for Duration {
+    const WHAT: &'static str = "a duration like `500ms`, `30s`, `10min` or `2h`";
+
+    fn take(node: &Node) -> Taken<Self> {
+        let Value::Text(text) = &node.value else { return Err(misfit::<Self>(node)) };
+        duration(text.trim()).ok_or_else(|| {
+            vec![Wrong::new(node.at, format!("it takes {}, and this text is none", Self::WHAT))]
+        })
+    }
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    let (number, unit) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit())?);
+    let number: u64 = number.parse().ok()?;
+    match unit.trim_start() {
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => Some(Duration::from_secs(number)),
+        "min" => number.checked_mul(60).map(Duration::from_secs),
+        "h" => number.checked_mul(60 * 60).map(Duration::from_secs),
+        _ => None,
+    }
+}
+
+impl<T: Take> Take for Option<T> {
+    const WHAT: &'static str = T::WHAT;
+
+    fn take(node: &Node) -> Taken<Self> {
+        T::take(node).map(Some)
+    }
+
+    fn spelled(text: &str) -> Node {
+        T::spelled(text)
+    }
+}
+
+impl<T: Take> Take for Box<T> {
+    const WHAT: &'static str = T::WHAT;
+
+    fn take(node: &Node) -> Taken<Self> {
+        T::take(node).map(Self::new)
+    }
+}
+
+impl Take for Vec<String> {
+    const WHAT: &'static str = "a list of texts";
+
+    fn take(node: &Node) -> Taken<Self> {
+        let Value::List(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        all(entries.iter().map(String::take))
+    }
+
+    fn spelled(text: &str) -> Node {
+        let entries = split(text).into_iter().map(|entry| Node::nowhere(Value::Text(entry)));
+        Node::nowhere(Value::List(entries.collect()))
+    }
+}
+
+impl Take for Vec<PathBuf> {
+    const WHAT: &'static str = "a list of paths";
+
+    fn take(node: &Node) -> Taken<Self> {
+        let Value::List(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        all(entries.iter().map(PathBuf::take))
+    }
+
+    fn spelled(text: &str) -> Node {
+        let paths = std::env::split_paths(text).map(|path| path.to_string_lossy().into_owned());
+        let paths = paths.filter(|path| !path.is_empty());
+        Node::nowhere(Value::List(paths.map(|path| Node::nowhere(Value::Text(path))).collect()))
+    }
+}
+
+impl Take for (usize, usize) {
+    const WHAT: &'static str = "a list of two whole numbers";
+
+    fn take(node: &Node) -> Taken<Self> {
+        match &node.value {
+            Value::List(entries) if entries.len() == 2 => {
+                let numbers = all(entries.iter().map(usize::take))?;
+                Ok((numbers[0], numbers[1]))
+            }
+            _ => Err(misfit::<Self>(node)),
+        }
+    }
+}
+
+impl<T: Take> Take for BTreeMap<String, T> {
+    const WHAT: &'static str = "a table of texts";
+
+    fn take(node: &Node) -> Taken<Self> {
+        let Value::Table(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        let taken = entries.iter().map(|entry| Ok((entry.name.clone(), T::take(&entry.node)?)));
+        all(taken).map(|entries| entries.into_iter().collect())
+    }
+}
+
+impl Take for Json {
+    const WHAT: &'static str = "a table";
+
+    fn take(node: &Node) -> Taken<Self> {
+        match node.value {
+            Value::Table(_) => Ok(node.json().map_err(|wrong| vec![wrong])?.into()),
+            _ => Err(misfit::<Self>(node)),
+        }
+    }
+}
+
+impl Take for ManagedSettings {
+    const WHAT: &'static str = Json::WHAT;
+
+    fn take(node: &Node) -> Taken<Self> {
+        Json::take(node).map(Self::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit() {
+        for (text, expected) in [
+            ("500ms", Some(Duration::from_millis(500))),
+            ("30s", Some(Duration::from_secs(30))),
+            ("2 min", Some(Duration::from_secs(120))),
+            ("1h", Some(Duration::from_secs(3600))),
+            ("30", None),
+            ("s", None),
+            ("-1s", None),
+            ("1.5s", None),
+            ("1d", None),
+            ("", None),
+            ("99999999999999999999s", None),
+            ("9999999999999999999h", None),
+        ] {
+            assert_eq!(duration(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_comma_inside_a_rule_does_not_separate() {
+        let rules = split("Read, Bash(git log, all:*),,WebFetch(domain:a,b)");
+        assert_eq!(rules, ["Read", "Bash(git log, all:*)", "WebFetch(domain:a,b)"]);
+        assert_eq!(split(" , "), [""; 0]);
+    }
+}

@@ -1,0 +1,571 @@
+//! Precedence and merging, by the table; mistakes with their places; anything at all as a file.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use claude_wire::launch::{SettingsSource, Skills, SystemPrompt, ToolSet};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::table::Row;
+use super::*;
+use crate::{AgentDefinition, Background, Json, OsUser};
+
+/// A value of a config file for every row, in JSON.
+const VALUES: &[(&str, &str)] = &[
+    ("model", r#""m""#),
+    ("fallback_model", r#""f""#),
+    ("thinking", r#"{"budget": 9, "display": "omitted"}"#),
+    ("max_thinking_tokens", "7"),
+    ("effort", r#""max""#),
+    ("betas", r#"["b"]"#),
+    ("max_turns", "2"),
+    ("max_budget_usd", "1.5"),
+    ("task_budget", "8"),
+    ("system_prompt", r#"{"file": "p.md"}"#),
+    ("append_system_prompt", r#""a""#),
+    ("exclude_dynamic_sections", "true"),
+    ("system_prompt_snapshot", "false"),
+    ("plan_mode_instructions", r#""p""#),
+    ("verbatim_prompts", "true"),
+    ("output_schema", r#"{"type": "object"}"#),
+    ("include_partial_messages", "true"),
+    ("include_hook_events", "true"),
+    ("prompt_suggestions", "true"),
+    ("agents", r#"{"a": {"description": "d", "prompt": "p", "maxTurns": 3}}"#),
+    ("agent", r#""a""#),
+    ("forward_subagent_text", "true"),
+    ("agent_progress_summaries", "true"),
+    ("per_task_stop_affordance", "true"),
+    ("skills", r#"["k"]"#),
+    ("plugins", r#"["/p", {"path": "/q", "skip_mcp_discovery": true}]"#),
+    ("plugin_delivery", r#""handshake""#),
+    ("tools", r#"["Read"]"#),
+    ("allowed_tools", r#"["Read"]"#),
+    ("disallowed_tools", r#"["Bash"]"#),
+    ("tool_aliases", r#"{"Run": "Bash"}"#),
+    ("question_preview", r#""html""#),
+    ("permission_mode", r#""plan""#),
+    ("allow_dangerously_skip_permissions", "true"),
+    ("permission_prompt_tool", r#""mcp__a__b""#),
+    ("permission_prompts", r#""none""#),
+    ("permission_timeout", r#""1s""#),
+    ("hook_timeout", r#""2s""#),
+    ("hooks_fail_closed", "true"),
+    ("cancel_grace", r#""3s""#),
+    ("callback_limits", "[3, 4]"),
+    ("mcp_servers", r#"{"s": {"command": "c"}}"#),
+    ("mcp_config_files", r#"["a.json"]"#),
+    ("strict_mcp_config", "true"),
+    ("max_running_mcp", "5"),
+    ("file_checkpointing", "true"),
+    ("resume", r#""r""#),
+    ("resume_at", r#""m""#),
+    ("resume_drops_turn", r#""d""#),
+    ("continue_latest", "true"),
+    ("fork_session", "true"),
+    ("session_id", r#""i""#),
+    ("title", r#""t""#),
+    ("persist_session", "false"),
+    ("print_mode", "true"),
+    ("cwd", r#""/w""#),
+    ("settings", r#"{"model": "m"}"#),
+    ("setting_sources", "[]"),
+    ("managed_settings", r#"{"model": "m"}"#),
+    ("sandbox", r#"{"enabled": true, "network": {"allowedDomains": ["a.b"]}}"#),
+    ("project_config_root", r#""/r""#),
+    ("add_dirs", r#"["/x"]"#),
+    ("environment", r#"{"only": ["A"]}"#),
+    ("env", r#"{"K": "v"}"#),
+    ("client_app", r#""c""#),
+    ("debug", "true"),
+    ("debug_file", r#""f""#),
+    ("extra_args", r#"["one", ["two", "2"]]"#),
+    ("cli_path", r#""/c""#),
+    ("executable", r#""bun""#),
+    ("executable_args", r#"["--smol"]"#),
+    ("user", r#"{"user": 1, "group": 2}"#),
+    ("skip_version_check", "true"),
+    ("permissive_version_check", "true"),
+    ("die_with_parent", "false"),
+    ("strict_exit_status", "true"),
+    ("wait_for_background", r#""all""#),
+    ("background_ceiling", r#""4s""#),
+    ("initialize_timeout", r#""5s""#),
+    ("idle_timeout", r#""6min""#),
+    ("operation_timeout", r#""7s""#),
+    ("exit_grace", r#""8ms""#),
+    ("max_line_bytes", "9"),
+    ("max_unwritten_bytes", "10"),
+    ("backlog_limits", "[1, 2]"),
+    ("operation_limits", "[3, 4]"),
+];
+
+/// One layer, read without looking for contradictions.
+fn layer(path: &str, text: &str) -> Options {
+    let file = ConfigFile { path: path.into(), content: Content::Given(Secret::from(text)) };
+    let mut problems = Vec::new();
+    let layer = file.layer(&mut problems);
+    assert_eq!(problems, []);
+    layer.unwrap()
+}
+
+fn row(name: &str) -> &'static Row {
+    TABLE.iter().find(|row| row.name == name).unwrap()
+}
+
+/// What is wrong with a config file, each mistake as it is told.
+fn mistakes(path: &str, text: &str) -> Vec<String> {
+    match Options::layered().file_text(path, text).load() {
+        Ok(options) => panic!("nothing is wrong: {options:?}"),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+            error.problems().iter().map(ToString::to_string).collect()
+        }
+    }
+}
+
+fn json_file(name: &str, value: &str) -> String {
+    format!("{{\"{name}\": {value}}}")
+}
+
+#[test]
+fn every_option_can_stand_in_a_file_and_its_source_is_known() {
+    let named: Vec<&str> = VALUES.iter().map(|(name, _)| *name).collect();
+    let rows: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
+    assert_eq!(named, rows, "every row of the table has a value here, in its order");
+    let unset = Options::new();
+    for (name, value) in VALUES {
+        let options = layer("x.json", &json_file(name, value));
+        let row = row(name);
+        assert_ne!((row.show)(&options), (row.show)(&unset), "{name} does not change anything");
+        let place = Source::File { path: Path::new("x.json").into(), line: 1, column: 2 };
+        assert_eq!(options.sources(name), [place]);
+        // And nothing else was touched.
+        for other in TABLE.iter().filter(|other| other.name != *name) {
+            assert_eq!((other.show)(&options), (other.show)(&unset), "{name} and {}", other.name);
+            assert_eq!(options.sources(other.name), []);
+        }
+    }
+}
+
+#[test]
+fn both_languages_say_the_same() {
+    let toml = r#"
+        model = "m"
+        max_turns = 2
+        max_budget_usd = 1
+        tools = "all"
+        system_prompt = ["a", "b"]
+        thinking = "adaptive"
+        exit_grace = "2s"
+        extra_args = ["one", ["two", "2"]]
+        [env]
+        K = "v"
+        [settings.permissions]
+        deny = ["Read(./.env)"]
+        [agents.reviewer]
+        description = "d"
+        prompt = "p"
+    "#;
+    let json = json!({
+        "model": "m", "max_turns": 2, "max_budget_usd": 1, "tools": "all",
+        "system_prompt": ["a", "b"], "thinking": "adaptive", "exit_grace": "2s",
+        "extra_args": ["one", ["two", "2"]], "env": {"K": "v"},
+        "settings": {"permissions": {"deny": ["Read(./.env)"]}},
+        "agents": {"reviewer": {"description": "d", "prompt": "p"}},
+    });
+    let (toml, json) = (layer("x.toml", toml), layer("x.json", &json.to_string()));
+    assert_eq!(toml.settings, json.settings);
+    assert_eq!(toml.host.exit_grace, json.host.exit_grace);
+    assert_eq!(toml.settings.tools, Some(ToolSet::ClaudeCode));
+}
+
+#[test]
+fn values_are_what_they_say() {
+    let all: String = VALUES.iter().fold(String::from("{"), |mut all, (name, value)| {
+        write!(all, "{}\"{name}\": {value}", if all.len() > 1 { ",\n" } else { "" }).unwrap();
+        all
+    });
+    let Options { settings, host, .. } = layer("x.json", &format!("{all}}}"));
+    let mut agent = AgentDefinition::new("d", "p");
+    agent.max_turns = Some(3);
+    assert_eq!(settings.agents.iter().collect::<Vec<_>>(), [("a", &agent)]);
+    assert_eq!(settings.system_prompt, Some(SystemPrompt::File("p.md".into())));
+    assert_eq!(settings.skills, Some(Skills::Only(vec!["k".into()])));
+    assert!(settings.plugins[1].skip_mcp_discovery && !settings.plugins[0].skip_mcp_discovery);
+    assert_eq!(settings.extra_args, [("one".into(), None), ("two".into(), Some("2".into()))]);
+    assert_eq!(settings.setting_sources, Some(vec![]));
+    assert_eq!(host.user, Some(OsUser::Ids { user: 1, group: 2 }));
+    assert_eq!((host.background, host.operations), (Background::All, (3, 4)));
+    assert_eq!(host.idle_timeout, Some(Duration::from_secs(360)));
+    assert_eq!(host.callbacks.running_mcp, Some(5));
+}
+
+/// Texts of variables that a row takes, and what stands for the same in a file.
+const SPELLED: &[(&str, &str, &str)] = &[
+    ("model", "m", r#""m""#),
+    ("max_turns", " 3 ", "3"),
+    ("max_budget_usd", "2", "2"),
+    ("betas", "a, b", r#"["a", "b"]"#),
+    ("allowed_tools", "Read,Bash(a, b)", r#"["Read", "Bash(a, b)"]"#),
+    ("tools", "all", r#""all""#),
+    ("tools", "Read", r#"["Read"]"#),
+    ("strict_mcp_config", "yes", "true"),
+    ("persist_session", "0", "false"),
+    ("settings", "s.json", r#""s.json""#),
+    ("settings", r#" {"a": 1}"#, r#"{"a": 1}"#),
+    ("idle_timeout", "30s", r#""30s""#),
+    ("wait_for_background", "all", r#""all""#),
+    ("permission_mode", "plan", r#""plan""#),
+    ("cli_path", "/c", r#""/c""#),
+    ("setting_sources", "user,project", r#"["user", "project"]"#),
+];
+
+#[test]
+fn variables_say_the_same_as_files() {
+    for (name, text, value) in SPELLED {
+        let variable = row(name).variable.unwrap();
+        let options = Options::layered().variables([(variable, *text)]).load().unwrap();
+        assert_eq!(options.sources(name), [Source::Variable(variable)]);
+        let file = layer("x.json", &json_file(name, value));
+        assert_eq!((row(name).show)(&options), (row(name).show)(&file), "{name}");
+    }
+    let paths = std::env::join_paths(["/a", "/b"]).unwrap();
+    let options = Options::layered().variables([("CLAUDE_ADD_DIRS", paths)]).load().unwrap();
+    assert_eq!(options.settings.add_dirs, [Path::new("/a"), Path::new("/b")]);
+}
+
+#[test]
+fn every_variable_is_named_after_its_option_and_an_empty_one_is_not_set() {
+    let mut names = BTreeSet::new();
+    for row in TABLE {
+        let Some(variable) = row.variable else { continue };
+        assert_eq!(variable, format!("CLAUDE_{}", row.name.to_uppercase()));
+        assert!(names.insert(variable));
+        assert!(!claude_wire::launch::NEVER_INHERITED.contains(&variable));
+        let empty = Options::layered().variables([(variable, "x"), (variable, "")]);
+        assert_eq!(empty.load().unwrap().sources(row.name), []);
+    }
+    let other = Options::layered().variables([("CLAUDE_CODE_WHATEVER", "x")]).load().unwrap();
+    assert_eq!(other.explain().to_string(), "");
+}
+
+#[test]
+fn each_rule_decides_what_becomes_of_an_option_that_all_sources_give() {
+    for Row { name, rule, replace, show, .. } in TABLE {
+        // Three layers that give the option, of which the builder and the middle say the default.
+        let low = layer("low.json", &json_file(name, value_of(name)));
+        let mut middle = Options::new();
+        middle.origins.replace(name, Source::Variable("X"));
+        let mut builder = Options::new();
+        builder.origins.replace(name, Source::Builder);
+        let all = merged(&[low.clone(), middle.clone()], builder, &mut Vec::new());
+        let file = low.sources(name)[0].clone();
+        match rule {
+            Rule::Highest => {
+                assert_eq!(show(&all), show(&Options::new()), "{name}: the builder wins");
+                assert_eq!(all.sources(name), [Source::Builder], "{name}");
+            }
+            Rule::ByKey | Rule::Append => {
+                assert_eq!(show(&all), show(&low), "{name}: what is not replaced stays");
+                let sources = [file, Source::Variable("X"), Source::Builder];
+                assert_eq!(all.sources(name), sources, "{name}");
+            }
+        }
+        // The other way round the value of the builder is there whatever the rule.
+        let mut high = Options::new();
+        replace(&mut high, &low);
+        high.origins.replace(name, Source::Builder);
+        let all = merged(&[middle], high, &mut Vec::new());
+        assert_eq!(show(&all), show(&low), "{name}");
+    }
+}
+
+fn value_of(name: &str) -> &'static str {
+    VALUES.iter().find(|(other, _)| *other == name).unwrap().1
+}
+
+#[test]
+fn what_nobody_says_keeps_its_default_and_callbacks_stay() {
+    let builder = Options::new().can_use_tool(|_, _| async { crate::Permission::allow() });
+    let options =
+        Options::layered().file_text("x.json", r#"{"model": "m"}"#).under(builder).unwrap();
+    assert!(options.host.callbacks.has_can_use_tool() && options.host.needs.permission_callback);
+    let unset = Options::new();
+    for row in TABLE.iter().filter(|row| row.name != "model") {
+        assert_eq!((row.show)(&options), (row.show)(&unset), "{}", row.name);
+    }
+}
+
+#[test]
+fn what_is_merged_is_merged_by_the_specification() {
+    let low = r#"{
+        "env": {"A": "file", "B": "file"},
+        "settings": {"permissions": {"allow": ["file"], "deny": ["file"]}, "model": "file"},
+        "add_dirs": ["/a", "/b"], "extra_args": ["x"],
+        "betas": ["file"], "agents": {"file": {"description": "d", "prompt": "p"}}
+    }"#;
+    let settings = r#"{"permissions": {"allow": ["variable"]}, "language": "variable"}"#;
+    let options = Options::layered()
+        .file_text("x.json", low)
+        .variables([("CLAUDE_SETTINGS", settings), ("CLAUDE_ADD_DIRS", "/b")])
+        .variables([("CLAUDE_BETAS", "variable")])
+        .under(
+            Options::new()
+                .env("B", "builder")
+                .settings(Json::from(json!({"model": "builder"})))
+                .add_dirs(["/a"])
+                .extra_arg("x", None)
+                .define_agent("builder", AgentDefinition::new("d", "p")),
+        )
+        .unwrap();
+    let settings = &options.settings;
+    let Some(SettingsSource::Value(value)) = &settings.settings else { panic!() };
+    assert_eq!(
+        value.parse::<serde_json::Value>().unwrap(),
+        json!({
+            "permissions": {"allow": ["variable"], "deny": ["file"]},
+            "model": "builder", "language": "variable",
+        })
+    );
+    let env: Vec<_> =
+        settings.env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    assert_eq!(env, [("A", "file"), ("B", "builder")]);
+    assert_eq!(settings.add_dirs, ["/a", "/b", "/b", "/a"].map(PathBuf::from));
+    assert_eq!(settings.extra_args.len(), 2);
+    assert_eq!(settings.betas, ["variable"]);
+    assert_eq!(settings.agents.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["builder"]);
+}
+
+#[test]
+fn a_file_of_settings_is_merged_by_value_and_stays_a_file_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.json"), r#"{"a": 1, "b": 1}"#).unwrap();
+    let layers = || Options::layered().file_text("x.json", r#"{"settings": "s.json"}"#);
+    let alone = layers().load().unwrap().settings.settings;
+    assert_eq!(alone, Some(SettingsSource::File("s.json".into())));
+    let over = Json::from(json!({"b": 2}));
+    let options = layers().under(Options::new().cwd(folder.path()).settings(over.clone())).unwrap();
+    let Some(SettingsSource::Value(value)) = options.settings.settings else { panic!() };
+    assert_eq!(value.parse::<serde_json::Value>().unwrap(), json!({"a": 1, "b": 2}));
+    let error = layers().under(Options::new().cwd("/missing").settings(over)).unwrap_err();
+    assert!(error.to_string().contains("settings: the file /missing/s.json"), "{error}");
+}
+
+#[test]
+fn the_environment_beats_files_and_later_files_beat_earlier_ones() {
+    let options = Options::layered()
+        .variables([("CLAUDE_MODEL", "v")])
+        .file_text("a.json", r#"{"model": "a", "max_turns": 1, "title": "a"}"#)
+        .file_text("b.json", r#"{"model": "b", "max_turns": 2}"#)
+        .load()
+        .unwrap();
+    assert_eq!(
+        options.explain().to_string(),
+        "max_turns = 2 (b.json:1:16)\nmodel = \"v\" (variable CLAUDE_MODEL)\ntitle = *** (a.json:1:32)\n"
+    );
+    // A setter afterwards is the builder again.
+    let changed = options.max_turns(3).add_dir("/x");
+    assert_eq!(changed.sources("max_turns"), [Source::Builder]);
+    assert_eq!(changed.sources("add_dirs"), [Source::Builder]);
+}
+
+#[test]
+fn mistakes_are_told_together_each_with_its_place_and_the_nearest_key() {
+    let text = "modle = \"m\"\nmax_turns = \"s3cr3t\"\n\n[agents.a]\ndescription = \"d\"\n\
+                prompt = \"p\"\nmaxturns = 1\n\n[sandbox.network]\nallowedDomain = []\n\n\
+                [nonsense]\nx = 1\n";
+    assert_eq!(
+        mistakes("dir/a.toml", text),
+        [
+            "max_turns: dir/a.toml:2:13: it takes a whole number, and this is a text",
+            "agents: dir/a.toml:7:1: unknown key \"maxturns\"; did you mean \"maxTurns\"?",
+            "sandbox: dir/a.toml:10:1: unknown key \"allowedDomain\"; did you mean \"allowedDomains\"?",
+            "dir/a.toml:1:1: unknown key \"modle\"; did you mean \"model\"?",
+            "dir/a.toml:12:2: unknown key \"nonsense\"",
+        ]
+    );
+    let layers = Options::layered()
+        .file_text("a.toml", "model = 1")
+        .file_text("b.json", "[]")
+        .file_text("c.json", "{")
+        .file_text("d.yaml", "")
+        .file("/missing/e.json")
+        .optional_file("/missing/f.json")
+        .variables([("CLAUDE_MAX_TURNS", "many"), ("CLAUDE_SETTINGS", "{")]);
+    let error = layers.load().unwrap_err();
+    let told: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 7, "{told:#?}");
+    for (index, part) in [
+        (0, "model: a.toml:1:9: it takes a text, and this is a number"),
+        (1, "b.json:1:1: it is a list, no table"),
+        (2, "c.json:1:1: no JSON: EOF"),
+        (3, "d.yaml: its name ends neither"),
+        (4, "/missing/e.json: it cannot be read"),
+        (5, "variable CLAUDE_MAX_TURNS: it takes a whole number, and this is a text"),
+        (6, "variable CLAUDE_SETTINGS: "),
+    ] {
+        assert!(told[index].contains(part), "{part}: {}", told[index]);
+        assert!(error.to_string().contains(&told[index]));
+    }
+}
+
+#[test]
+fn contradictions_name_the_places_of_both_sides() {
+    let told = mistakes("a.toml", "resume = \"r\"\nsession_id = \"i\"\nmax_turns = 0\n");
+    assert_eq!(told.len(), 2, "{told:?}");
+    let both = told.iter().find(|told| told.contains("resume")).unwrap();
+    assert!(both.contains("a.toml:1:1") && both.contains("a.toml:2:1"), "{both}");
+    // What the builder alone says is looked at when it is used.
+    let wrong = Options::new().max_turns(0);
+    assert!(Options::layered().file_text("a.json", "{}").under(wrong.clone()).is_ok());
+    let mixed = Options::layered().file_text("a.json", r#"{"resume": "r"}"#);
+    let error = mixed.under(Options::new().session_id("i")).unwrap_err();
+    assert!(error.to_string().contains("`resume` comes from a.json:1:2"), "{error}");
+}
+
+#[test]
+fn every_wrong_type_is_told_and_shows_no_value() {
+    const WRONG: [&str; 6] =
+        ["null", "true", "-1", "\"s3cr3t\"", "[[\"s3cr3t\"]]", "{\"s3cr3t\": 1}"];
+    for row in TABLE {
+        let refused = WRONG.iter().filter(|value| {
+            let text = json_file(row.name, value);
+            let error = Options::layered().file_text("x.json", text).load().err();
+            error.is_some_and(|error| {
+                let shown = error.to_string().replace("unknown key \"s3cr3t\"", "");
+                assert!(!shown.contains("s3cr3t"), "{shown}");
+                assert!(shown.contains("x.json:1:"), "{shown}");
+                true
+            })
+        });
+        assert!(refused.count() >= 3, "{}", row.name);
+    }
+}
+
+#[test]
+fn a_file_that_is_none_or_too_large_or_no_text_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("large.json"), " ".repeat(2 * 1024 * 1024)).unwrap();
+    std::fs::write(path("bytes.json"), b"{\n\"a\xff\"}").unwrap();
+    std::fs::create_dir(path("folder.json")).unwrap();
+    std::fs::write(path("good.json"), r#"{"model": "m"}"#).unwrap();
+    for (name, part) in [
+        ("large.json", "more than 1 MiB"),
+        ("bytes.json", "line 2, column 3 is no UTF-8"),
+        ("folder.json", "it is no file"),
+        ("missing.json", "cannot be read"),
+    ] {
+        let error = Options::layered().file(path(name)).load().unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    // One that may be missing must still be good where it is there.
+    assert!(Options::layered().optional_file(path("folder.json")).load().is_err());
+    let options = Options::layered().optional_file(path("good.json")).load().unwrap();
+    assert_eq!(options.settings.model.as_deref(), Some("m"));
+}
+
+#[test]
+fn no_more_mistakes_are_told_than_anybody_reads() {
+    let text: String = (0..1000).fold(String::new(), |mut text, number| {
+        writeln!(text, "nonsense{number} = 1").unwrap();
+        text
+    });
+    let told = mistakes("a.toml", &text);
+    assert_eq!(told.len(), MOST_TOLD);
+}
+
+#[test]
+fn printing_shows_no_secrets() {
+    let layers = Options::layered()
+        .file_text(
+            "x.json",
+            r#"{"env": {"K": "s3cr3t-value"}, "extra_args": [["f", "s3cr3t-value"]]}"#,
+        )
+        .variables([("CLAUDE_SYSTEM_PROMPT", "s3cr3t-value")])
+        .variables([("CLAUDE_SETTINGS", r#"{"apiKey": "s3cr3t-value"}"#)]);
+    assert!(!format!("{layers:?}").contains("s3cr3t"), "{layers:?}");
+    let options = layers.under(Options::new().debug_file("/s3cr3t-value/log")).unwrap();
+    let text = format!("{} {options:?}", options.explain());
+    assert!(!options.explain().to_string().contains("s3cr3t"), "{text}");
+    assert!(text.contains("env = {\"K\": ***} (x.json:1:2)"), "{text}");
+}
+
+#[test]
+fn settings_given_whole_count_as_the_builders() {
+    let mut settings = claude_wire::launch::Settings::default();
+    settings.model = Some("m".into());
+    let options = Options::layered().variables([("CLAUDE_MODEL", "v")]).under(settings).unwrap();
+    assert_eq!(options.settings.model.as_deref(), Some("m"));
+    assert_eq!(options.sources("model"), [Source::Builder]);
+}
+
+#[test]
+fn the_guide_has_the_table() {
+    let guide = include_str!("../../guide/options.md");
+    let mut table = String::from(
+        "| option and key | a file gives | variable | of several sources |\n|---|---|---|---|\n",
+    );
+    for row in TABLE {
+        let variable = row.variable.map(|name| format!("`{name}`")).unwrap_or_default();
+        let rule = match row.rule {
+            Rule::Highest => "the highest",
+            Rule::ByKey => "merged by key",
+            Rule::Append => "one after the other",
+        };
+        writeln!(table, "| `{}` | {} | {variable} | {rule} |", row.name, (row.what)()).unwrap();
+    }
+    assert!(guide.contains(&table), "the guide should have this table:\n{table}");
+}
+
+/// A config file with every option, to be broken.
+fn whole_file(toml: bool) -> String {
+    let pairs: Vec<String> = VALUES
+        .iter()
+        .filter(|(name, _)| !toml || !value_of(name).starts_with('{'))
+        .map(
+            |(name, value)| {
+                if toml { format!("{name} = {value}\n") } else { format!("\"{name}\": {value}") }
+            },
+        )
+        .collect();
+    if toml { pairs.concat() } else { format!("{{{}}}", pairs.join(",\n")) }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC*", toml in any::<bool>()) {
+        let name = if toml { "x.toml" } else { "x.json" };
+        drop(Options::layered().file_text(name, text.clone()).load());
+        drop(Options::layered().variables(TABLE.iter().filter_map(|row| Some((row.variable?, &text)))).load());
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), toml in any::<bool>()) {
+        let name = if toml { "x.toml" } else { "x.json" };
+        drop(Options::layered().file_text(name, String::from_utf8_lossy(&bytes)).load());
+    }
+
+    #[test]
+    fn no_broken_file_makes_it_panic(
+        cuts in prop::collection::vec((any::<prop::sample::Index>(), "[\\[\\]{}\",:=.0-9a-z\n\u{fc}]{0,3}"), 1..6),
+        toml in any::<bool>(),
+    ) {
+        let mut letters: Vec<char> = whole_file(toml).chars().collect();
+        for (index, put) in cuts {
+            let at = index.index(letters.len());
+            letters.splice(at..=at, put.chars());
+        }
+        let name = if toml { "x.toml" } else { "x.json" };
+        let text: String = letters.into_iter().collect();
+        if let Err(error) = Options::layered().file_text(name, text).load() {
+            prop_assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+            prop_assert!(!error.problems().is_empty());
+        }
+    }
+}

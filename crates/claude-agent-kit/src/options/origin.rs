@@ -1,0 +1,144 @@
+//! Where values come from.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use claude_wire::launch;
+
+use super::Options;
+use super::layers::TABLE;
+use crate::mask::Mask;
+
+/// Where the value of an option comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Source {
+    /// A setter of [`Options`].
+    Builder,
+    /// The environment variable of this name.
+    Variable(&'static str),
+    /// A place in a config file, counted from 1.
+    #[non_exhaustive]
+    File {
+        /// The file, as it was named.
+        path: Arc<Path>,
+        /// The line.
+        line: usize,
+        /// The character of that line.
+        column: usize,
+    },
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Builder => f.write_str("builder"),
+            Self::Variable(name) => write!(f, "variable {name}"),
+            Self::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
+        }
+    }
+}
+
+/// The sources of the values that were given, lowest first where several went together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Origins(BTreeMap<&'static str, Vec<Source>>);
+
+impl Origins {
+    pub(crate) fn replace(&mut self, option: &'static str, source: Source) {
+        self.0.insert(option, vec![source]);
+    }
+
+    pub(crate) fn add(&mut self, option: &'static str, source: Source) {
+        let sources = self.0.entry(option).or_default();
+        if sources.last() != Some(&source) {
+            sources.push(source);
+        }
+    }
+
+    pub(crate) fn replace_all(
+        &mut self,
+        option: &'static str,
+        sources: impl IntoIterator<Item = Source>,
+    ) {
+        self.0.insert(option, sources.into_iter().collect());
+    }
+
+    /// The sources of an option; none if nobody said anything of it.
+    pub(crate) fn of(&self, option: &str) -> &[Source] {
+        self.0.get(option).map_or(&[], Vec::as_slice)
+    }
+
+    /// The sources of an option that are not the builder.
+    pub(crate) fn elsewhere(&self, option: &str) -> impl Iterator<Item = &Source> {
+        self.of(option).iter().filter(|source| **source != Source::Builder)
+    }
+}
+
+impl Options {
+    /// Where the value of an option comes from, by the option's name; lowest first where several
+    /// sources went together. Empty if nobody said anything of it.
+    ///
+    /// ```
+    /// use claude_agent_kit::{Options, Source};
+    ///
+    /// let options = Options::new().model("sonnet");
+    /// assert_eq!(options.sources("model"), [Source::Builder]);
+    /// assert!(options.sources("max_turns").is_empty());
+    /// ```
+    pub fn sources(&self, option: &str) -> &[Source] {
+        self.origins.of(option)
+    }
+
+    /// Every value that was given, with its source, to be printed. Secrets, prompts and the values
+    /// of variables are masked. Callbacks, servers of this process and transports are no values and
+    /// do not stand in it.
+    ///
+    /// ```
+    /// use claude_agent_kit::Options;
+    ///
+    /// let options = Options::new().model("sonnet").env("API_KEY", "secret");
+    /// let text = options.explain().to_string();
+    /// assert_eq!(text, "env = {\"API_KEY\": ***} (builder)\nmodel = \"sonnet\" (builder)\n");
+    /// ```
+    pub fn explain(&self) -> Explanation {
+        let mask = Mask::new(launch::secrets(&self.settings));
+        let given = TABLE.iter().filter(|row| !self.origins.of(row.name).is_empty());
+        let mut lines: Vec<Line> = given
+            .map(|row| {
+                let value = mask.apply(&(row.show)(self)).into_owned();
+                (row.name, value, self.origins.of(row.name).to_vec())
+            })
+            .collect();
+        lines.sort_unstable_by_key(|(name, ..)| *name);
+        Explanation { lines }
+    }
+}
+
+/// An option, its value and where that comes from.
+type Line = (&'static str, String, Vec<Source>);
+
+/// The values of options with their sources; prints one line for each.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    lines: Vec<Line>,
+}
+
+impl Explanation {
+    /// The options in the order of their names, with their values as they are printed, and where
+    /// those come from.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str, &[Source])> {
+        self.lines.iter().map(|(name, value, sources)| (*name, value.as_str(), sources.as_slice()))
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, value, sources) in self.iter() {
+            let sources: Vec<String> = sources.iter().map(ToString::to_string).collect();
+            writeln!(f, "{name} = {value} ({})", sources.join(", "))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! Look at everything that a run needs, before it is needed.
+//!
+//! `--cli <path>` looks at a real CLI (`--cli claude` finds it), `--config <file>` at a config file
+//! and the environment too, and prints where each value comes from. The exit code says whether
+//! anything is wrong.
+
+#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
+
+mod embedded;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use claude_agent_kit::{Options, doctor};
+use claude_agent_testkit::mock_api::Script;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let folder = std::env::temp_dir();
+    let options = embedded::options(Script::new).cwd(folder);
+    let mut examination = doctor(options.clone()).handshake(Duration::from_secs(30));
+    if let Some(file) = std::env::args().skip_while(|argument| argument != "--config").nth(1) {
+        let layers = Options::layered().environment().file(file);
+        // What is wrong with it is in the report.
+        if let Ok(options) = layers.clone().under(&options) {
+            print!("{}", options.explain());
+        }
+        examination = examination.layers(layers);
+    }
+    let report = examination.await;
+    print!("{report}");
+    if report.is_healthy() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,147 @@
+//! What an isolated session on the real CLI sees of a machine that is full of bait.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tests_e2e::stage::Stage;
+
+use crate::support::{HOST, hello, real, run};
+
+/// Every piece of bait holds it.
+const MARK: &str = "b41t";
+
+fn write(root: &Path, file: &str, text: &str) {
+    let path = root.join(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// Settings whose hook leaves a file and whose variable would show.
+fn settings(ran: &Path, who: &str) -> String {
+    let hook = format!("touch {}/{MARK}-{who}", ran.display());
+    let hooks = json!([{"hooks": [{"type": "command", "command": hook}]}]);
+    json!({
+        "hooks": {"SessionStart": hooks, "UserPromptSubmit": hooks},
+        "env": {"ANTHROPIC_CUSTOM_HEADERS": format!("x-{MARK}-{who}: 1")},
+        "outputStyle": format!("{MARK}-{who}"),
+        "enableAllProjectMcpServers": true,
+    })
+    .to_string()
+}
+
+/// What a directory of settings can hold besides them.
+fn extensions(root: &Path, who: &str) {
+    let described = format!("---\nname: {MARK}-{who}\ndescription: {MARK}-{who}\n---\n{MARK}\n");
+    write(root, &format!("agents/{MARK}-{who}.md"), &described);
+    write(root, &format!("skills/{MARK}-{who}/SKILL.md"), &described);
+    write(root, &format!("commands/{MARK}-{who}.md"), &described);
+    write(root, &format!("output-styles/{MARK}-{who}.md"), &described);
+    write(root, &format!("rules/{MARK}-{who}.md"), &format!("Say {MARK}-rule-{who}."));
+    write(root, "CLAUDE.md", &format!("Say {MARK}-dotted-{who}."));
+}
+
+/// Puts everything into the home, the project and what is above it.
+fn bait(stage: &Stage) {
+    let (root, project) = (stage.root(), stage.project());
+    let (home, ran) = (root.join("home"), root.join("ran"));
+    fs::create_dir_all(&ran).unwrap();
+    let servers = |who: &str| {
+        json!({"mcpServers": {format!("{MARK}-{who}"): {"command": "/missing"}}}).to_string()
+    };
+    write(&home, ".claude/settings.json", &settings(&ran, "user"));
+    extensions(&home.join(".claude"), "user");
+    write(&home, ".claude.json", &servers("user"));
+    write(&home, ".claude/.claude.json", &servers("config"));
+    write(&home, ".gitconfig", &format!("[user]\n\tname = {MARK}-git\n\temail = a@b.invalid\n"));
+    write(root, "CLAUDE.md", &format!("Say {MARK}-above."));
+    write(&project, "CLAUDE.md", &format!("Say {MARK}-project."));
+    write(&project, "CLAUDE.local.md", &format!("Say {MARK}-local."));
+    write(&project, "AGENTS.md", &format!("Say {MARK}-agents."));
+    write(&project, ".mcp.json", &servers("project"));
+    write(&project, ".claude/settings.json", &settings(&ran, "project"));
+    write(&project, ".claude/settings.local.json", &settings(&ran, "local"));
+    extensions(&project.join(".claude"), "project");
+}
+
+/// What a host on such a machine says, and what reached the model.
+fn play(stage: &Stage, arguments: &[&str]) -> (String, String) {
+    let output = Command::new(HOST)
+        .args(arguments)
+        .env_clear()
+        .envs(stage.variables())
+        .env("CLAUDE_CLI_PATH", stage.program().unwrap())
+        .env("CLAUDE_AGENT_SDK_CLIENT_APP", format!("{MARK}-app"))
+        .current_dir(stage.project())
+        .output()
+        .unwrap();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaints}");
+    let requests = stage.api().requests();
+    assert!(!requests.is_empty(), "the model was not asked");
+    let told = requests.iter().map(|request| format!("{:?} {}", request.headers, request.body));
+    (String::from_utf8(output.stdout).unwrap(), told.collect::<Vec<_>>().join("\n"))
+}
+
+/// Hooks that ran.
+fn ran(stage: &Stage) -> Vec<String> {
+    let entries = fs::read_dir(stage.root().join("ran")).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+fn init(messages: &str) -> Value {
+    let mut values = messages.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    values.find(|value| value["subtype"] == "init").unwrap()
+}
+
+#[test]
+fn without_isolation_the_bait_is_taken() {
+    run(async {
+        let stage = Stage::real(hello(), real()).await.unwrap();
+        bait(&stage);
+        let (messages, requests) = play(&stage, &["open"]);
+        assert_eq!(ran(&stage), ["b41t-local", "b41t-project", "b41t-user"]);
+        for part in ["above", "project", "local", "dotted-user", "rule-user", "app"] {
+            assert!(requests.contains(&format!("{MARK}-{part}")), "{part} did not reach the model");
+        }
+        let init = init(&messages);
+        for (list, part) in [
+            ("agents", "user"),
+            ("agents", "project"),
+            ("slash_commands", "user"),
+            ("slash_commands", "project"),
+            ("skills", "user"),
+            ("mcp_servers", "project"),
+        ] {
+            assert!(init[list].to_string().contains(&format!("{MARK}-{part}")), "{list}: {init}");
+        }
+    });
+}
+
+#[test]
+fn an_isolated_session_sees_nothing_of_the_machine() {
+    run(async {
+        let stage = Stage::real(hello(), real()).await.unwrap();
+        bait(&stage);
+        let own = stage.root().join("own");
+        fs::create_dir(&own).unwrap();
+        let (messages, requests) = play(&stage, &["isolated", &own.to_string_lossy()]);
+        assert_eq!(ran(&stage), [""; 0], "a hook ran");
+        for (what, text) in [("the model", &requests), ("the host", &messages)] {
+            let found: Vec<_> = text
+                .match_indices(MARK)
+                .map(|(at, _)| {
+                    text.get(at.saturating_sub(60)..(at + 40).min(text.len())).unwrap_or_default()
+                })
+                .collect();
+            assert!(found.is_empty(), "{what} was told of {found:?}");
+        }
+        let init = init(&messages);
+        assert_eq!(init["mcp_servers"], json!([]));
+        assert!(own.join(".claude").exists(), "it has a home of its own");
+    });
+}
