@@ -146,7 +146,7 @@ pub(crate) fn host(arguments: &[&str]) -> String {
         .spawn()
         .unwrap();
     // Some of them work for a while, on a machine that may have other things to do.
-    let in_time = processes::wait_until(4 * LIMIT, || host.try_wait().unwrap().is_some());
+    let in_time = processes::wait_until(10 * LIMIT, || host.try_wait().unwrap().is_some());
     if !in_time {
         host.kill().unwrap();
     }

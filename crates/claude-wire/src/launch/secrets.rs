@@ -42,7 +42,9 @@ fn walk(value: Value, secret: bool, found: &mut Vec<String>) {
         Value::String(text) => address(&text, found),
         Value::Array(entries) => {
             arguments(&entries, found);
-            entries.into_iter().for_each(|entry| walk(entry, secret, found));
+            for entry in entries {
+                walk(entry, secret, found);
+            }
         }
         Value::Object(fields) => {
             for (name, value) in fields {
