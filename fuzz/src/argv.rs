@@ -13,10 +13,7 @@ use super::input::Input;
 
 pub(super) fn run(data: &[u8]) {
     let mut input = Input::new(data);
-    let form = match input.one_in(3) {
-        true => Form::Print { prompt: input.text() },
-        false => Form::Session,
-    };
+    let form = if input.one_in(3) { Form::Print { prompt: input.text() } } else { Form::Session };
     let mut needs = Needs::default();
     needs.permission_callback = input.one_in(4);
     needs.hooks = input.one_in(4);

@@ -12,8 +12,11 @@ mod input;
 mod machine;
 mod script;
 
+/// A name, and what is done with any bytes.
+type Target = (&'static str, fn(&[u8]));
+
 /// Every target by its name.
-pub const TARGETS: [(&str, fn(&[u8])); 7] = [
+pub const TARGETS: [Target; 7] = [
     ("argv", argv::run),
     ("config_file", config_file::run),
     ("decode", decode::run),

@@ -4,6 +4,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::similar_names,
     unreachable_pub,
     reason = "in a test a panic is the way to fail; elsewhere it is a library"
 )]
@@ -77,7 +78,7 @@ fn changed(data: &[u8], other: &[u8], seed: u64) -> Vec<u8> {
         usize::try_from((mixed ^ (mixed >> 31)) % u64::try_from(most.max(1)).unwrap()).unwrap()
     };
     let mut changed = data.to_vec();
-    for _ in 0..1 + below(4) {
+    for _ in 0..=below(4) {
         let place = below(changed.len());
         let end = (place + below(9)).min(changed.len());
         match below(5) {

@@ -5,6 +5,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::similar_names,
     dead_code,
     reason = "in a test a panic is the way to fail; not all tests need all of what they share"
 )]

@@ -219,11 +219,7 @@ fn a_callback_that_panics_with_a_secret_shows_it_to_the_panic_hook_alone() {
         let stage = Stage::in_memory(script).await.unwrap();
         let options = shown
             .listening(stage.options())
-            .on(PreToolUse, |_, _| async {
-                if hook_panics() {
-                    panic!("with {MARK}");
-                }
-            })
+            .on(PreToolUse, |_, _| async { broken(MARK) })
             .can_use_tool_blocking(|_, _| -> Permission { panic!("with {MARK}") });
         let session = Session::start(options).await.unwrap();
         session.send("go").await.unwrap().finish().await.unwrap();
@@ -235,7 +231,7 @@ fn a_callback_that_panics_with_a_secret_shows_it_to_the_panic_hook_alone() {
     assert!(hooked.lock().unwrap().contains(MARK), "it never panicked");
 }
 
-/// Not known when it is compiled, so that the callback has a type.
-fn hook_panics() -> bool {
-    std::env::args().count() > 0
+/// What a callback calls that never gives an answer.
+fn broken(text: &str) -> PreToolUseAnswer {
+    panic!("with {text}")
 }

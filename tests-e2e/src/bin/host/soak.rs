@@ -90,9 +90,10 @@ pub(crate) fn run(seconds: &str, sim: &str) -> Outcome {
         let counts = Arc::new(Counts::default());
         let options = equipped(stage.options().exit_grace(GRACE), &counts);
         // Caches and threads are made once; that is not counted.
-        for_a_while(&options, &counts, time / 4).await?;
+        let quarter = time / 4;
+        for_a_while(&options, &counts, quarter).await?;
         let before = settled(None).await?;
-        for_a_while(&options, &counts, time - time / 4).await?;
+        for_a_while(&options, &counts, quarter * 3).await?;
         let after = settled(Some(before)).await?;
         println!("{}", counts.told());
         println!("before {before:?}\nafter {after:?}");
