@@ -34,3 +34,11 @@ fn in_any_order_of_events_the_machine_keeps_its_promises() {
         }
     }
 }
+
+/// As the fuzz target gives them: the same thing again and again, then anything.
+#[test]
+fn the_machine_keeps_its_promises_where_choices_are_given() {
+    for byte in 0..=u8::MAX {
+        World::new(Choices::given(&[byte, 0].repeat(60))).play();
+    }
+}
