@@ -1,29 +1,20 @@
 //! What is started: the CLI itself, or what runs a CLI that is a script.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::{Path, PathBuf};
+
+use claude_wire::launch::Secret;
 
 use super::find::{Places, is_executable, is_script};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What runs a CLI that is a script of JavaScript.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Runtime {
     /// The program: a path, or a name on `PATH`. Node.js if there is none.
     pub(crate) executable: Option<PathBuf>,
     /// What it is told before the script.
-    pub(crate) arguments: Vec<String>,
-}
-
-impl fmt::Debug for Runtime {
-    /// Without the arguments: keys may stand in them.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runtime")
-            .field("executable", &self.executable)
-            .field("arguments", &self.arguments.len())
-            .finish()
-    }
+    pub(crate) arguments: Vec<Secret>,
 }
 
 /// A CLI that was found.
@@ -51,7 +42,8 @@ impl Program {
                 "name what runs it with `executable`, or name the native program with `cli_path`",
             )
         })?;
-        Ok(Self { path, runtime: Some((executable, runtime.arguments.clone())) })
+        let arguments = runtime.arguments.iter().map(|text| text.expose().to_owned()).collect();
+        Ok(Self { path, runtime: Some((executable, arguments)) })
     }
 
     /// The CLI itself.
@@ -103,7 +95,7 @@ mod tests {
 
     fn runtime(executable: Option<&str>) -> Runtime {
         let executable = executable.map(PathBuf::from);
-        Runtime { executable, arguments: vec!["--max".to_owned()] }
+        Runtime { executable, arguments: vec![Secret::from("--max")] }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claude_wire::launch::Needs;
+use claude_wire::launch::{Needs, Secret};
 
 use super::{Options, OsUser, strings};
 use crate::callback::Registry;
@@ -116,7 +116,9 @@ impl Options {
 
     /// What that program is told before the script. Default: nothing.
     pub fn executable_args(self, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.change_host("executable_args", |host| host.runtime.arguments = strings(arguments))
+        self.change_host("executable_args", |host| {
+            host.runtime.arguments = strings(arguments).into_iter().map(Secret::from).collect();
+        })
     }
 
     /// Whom the CLI runs as: a name, or [`OsUser::Ids`]. This process must be allowed to become

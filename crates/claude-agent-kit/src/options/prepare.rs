@@ -6,7 +6,7 @@ use std::time::Duration;
 use claude_wire::content::Content;
 use claude_wire::control::{Initialize, PermissionMode};
 use claude_wire::launch::{
-    self, CommandLine, Form, Limits, PermissionPrompts, Problem, command_line,
+    self, CommandLine, Form, Limits, PermissionPrompts, Problem, Secret, command_line,
 };
 
 use super::settings_file::by_value_beside_a_sandbox;
@@ -114,7 +114,8 @@ fn prepare_in(
 
 /// Values in the arguments of what runs the CLI. Anything may stand in them.
 fn runtime_values(options: &Options) -> impl Iterator<Item = String> {
-    let values = options.host.runtime.arguments.iter().filter_map(|entry| entry.split_once('='));
+    let values = options.host.runtime.arguments.iter().map(Secret::expose);
+    let values = values.filter_map(|entry| entry.split_once('='));
     values.map(|(_, value)| value.to_owned())
 }
 
@@ -136,7 +137,7 @@ fn limits(host: &HostOptions) -> Vec<Problem> {
     if host.max_line_bytes == 0 {
         problems.push(Problem::new(&["max_line_bytes"], "no line would fit"));
     }
-    if host.runtime.arguments.iter().any(|argument| argument.contains('\0')) {
+    if host.runtime.arguments.iter().any(|argument| argument.expose().contains('\0')) {
         let reason = "an argument holds a NUL character, which none can";
         problems.push(Problem::new(&["executable_args"], reason));
     }

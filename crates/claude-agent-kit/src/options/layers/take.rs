@@ -205,6 +205,18 @@ impl Take for Vec<String> {
     }
 }
 
+impl Take for Vec<Secret> {
+    const WHAT: &'static str = Vec::<String>::WHAT;
+
+    fn take(node: &Node) -> Taken<Self> {
+        Vec::<String>::take(node).map(|texts| texts.into_iter().map(Secret::from).collect())
+    }
+
+    fn spelled(text: &str) -> Node {
+        Vec::<String>::spelled(text)
+    }
+}
+
 impl Take for Vec<PathBuf> {
     const WHAT: &'static str = "a list of paths";
 
