@@ -1,6 +1,6 @@
 //! What the newest has and this one has not: what happens there to who asks for it.
 
-use claude_agent_kit::ErrorKind;
+use claude_agent_kit::{ErrorKind, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::control::HostRequest;
 use tests_e2e::parity::{Source, flags, stored};
@@ -46,6 +46,16 @@ fn an_operation_that_it_does_not_know_is_an_error_that_says_so() {
         // And it goes on.
         assert_eq!(turn(&session, "hello").await.text, "Hello.");
         session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_option_that_it_would_ignore_is_refused_before_it_is_started() {
+    on_minimum(hello(), async |stage| {
+        let error = query("/cost", stage.options().verbatim_prompts(true)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        assert_eq!(error.needs(), Some("2.1.248"));
+        assert!(stage.api().requests().is_empty());
     });
 }
 

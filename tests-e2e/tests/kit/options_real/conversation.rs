@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use claude_agent_kit::{Item, Session};
+use claude_agent_kit::{Collected, Item, Session};
 use claude_wire::message::Body;
 use tests_e2e::stage::Stage;
 
@@ -54,6 +54,20 @@ fn a_session_is_kept_with_its_title_unless_told_otherwise() {
             },
         ),
     ]);
+}
+
+#[test]
+fn the_latest_conversation_of_a_directory_is_gone_on_with() {
+    run(async {
+        let stage = Stage::real(hello(), real()).await.unwrap();
+        let first = ask("remember the marked word", stage.options()).await;
+        let second = ask("hello again", stage.options().continue_latest(true)).await;
+        let session = |collected: &Collected| collected.result().unwrap().session_id.clone();
+        assert!(session(&first).is_some());
+        assert_eq!(session(&first), session(&second));
+        let last = stage.api().requests().pop().unwrap();
+        assert!(last.body.to_string().contains("remember the marked word"), "{}", last.body);
+    });
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Options about settings, logs and the process.
 
+use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::{
-    CliSettings, Collected, ErrorKind, OsUser, Permission, PermissionPrompts, PermissionSettings,
-    Sandbox,
+    CliSettings, Collected, ErrorKind, OsUser, Permission, PermissionMode, PermissionPrompts,
+    PermissionSettings, Sandbox, ToolServer,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::{Row, lists, play, write};
@@ -69,6 +71,60 @@ fn settings_of_the_clis_own_kind_are_obeyed() {
     ]);
 }
 
+/// What the CLI asks a tool that decides about others.
+#[derive(Deserialize, JsonSchema)]
+struct Asked {}
+
+#[test]
+fn who_decides_about_tools_can_be_chosen() {
+    play([
+        Row::new(
+            "permission_mode, allow_dangerously_skip_permissions",
+            |_, options| {
+                options
+                    .allow_dangerously_skip_permissions(true)
+                    .permission_mode(PermissionMode::BypassPermissions)
+                    // Without it the CLI refuses this mode to the user root.
+                    .env("IS_SANDBOX", "1")
+            },
+            |seen| {
+                seen.went_well();
+                assert!(ran(seen), "nobody is asked: {}", seen.messages());
+            },
+        )
+        .script(bash),
+        Row::new(
+            "permission_prompt_tool",
+            |_, options| {
+                let decide = |_: Asked| async {
+                    let input = json!({"command": "touch made", "description": "Makes it"});
+                    Ok(json!({"behavior": "allow", "updatedInput": input}).to_string())
+                };
+                options
+                    .tool_server(ToolServer::new("guard").tool("decide", "Decides", decide))
+                    .permission_prompt_tool("mcp__guard__decide")
+            },
+            |seen| {
+                seen.went_well();
+                assert!(ran(seen), "the tool decides: {}", seen.messages());
+            },
+        )
+        .script(bash),
+        Row::new(
+            "mcp_config_file",
+            |stage, options| {
+                let servers = r#"{"mcpServers":{"filed":{"command":"/nowhere/server"}}}"#;
+                write(stage.root(), "servers.json", servers);
+                options.mcp_config_file(stage.root().join("servers.json"))
+            },
+            |seen| {
+                seen.went_well();
+                assert!(lists(&seen.init()["mcp_servers"], "filed"), "{}", seen.init());
+            },
+        ),
+    ]);
+}
+
 #[test]
 fn managed_settings_and_another_root_are_obeyed() {
     play([
@@ -80,6 +136,8 @@ fn managed_settings_and_another_root_are_obeyed() {
                 options.managed_settings(managed).allowed_tools(["Bash"])
             },
             |seen| {
+                seen.went_well();
+                assert_eq!(answer(&seen.collected), Some("Done."), "the run itself goes on");
                 assert!(!ran(seen), "{:?}", seen.messages());
             },
         )

@@ -13,6 +13,10 @@ operations! {
     fn interrupt() -> InterruptAnswer { Interrupt::default() }
 
     /// Ends the turn that runs and drops the messages that wait.
+    ///
+    /// A CLI without the capability `interrupt_cancel_queued_v1`, which it tells with the first
+    /// turn ([`InitMessage::capabilities`](claude_wire::message::InitMessage::capabilities)), only
+    /// ends the turn; what then still waits stands in the answer, if it says so.
     fn interrupt_all() -> InterruptAnswer {
         let mut interrupt = Interrupt::default();
         interrupt.cancel_queued = Some(true);
