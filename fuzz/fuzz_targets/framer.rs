@@ -1,33 +1,3 @@
-//! However a stream is cut, the lines are the same, and memory stays bounded.
 #![no_main]
 
-use claude_wire::{Frame, Framer};
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|input: (u8, Vec<u8>, Vec<u8>)| {
-    let (limit, cuts, stream) = input;
-    let limit = usize::from(limit) + 1;
-    let whole = frames(limit, [&stream[..]]);
-    let mut rest = &stream[..];
-    let mut chunks = Vec::new();
-    for cut in cuts {
-        let (chunk, after) = rest.split_at(usize::from(cut).min(rest.len()));
-        chunks.push(chunk);
-        rest = after;
-    }
-    chunks.push(rest);
-    assert_eq!(frames(limit, chunks), whole);
-});
-
-fn frames<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Frame> {
-    let mut framer = Framer::new(limit);
-    let mut frames = Vec::new();
-    for chunk in chunks {
-        framer.push(chunk);
-        frames.extend(std::iter::from_fn(|| framer.next_frame()));
-        // What waits is the limit, the two ends of an oversized line, and this chunk at most.
-        assert!(framer.buffered() <= 4 * limit + 16 + chunk.len());
-    }
-    frames.extend(framer.finish());
-    frames
-}
+libfuzzer_sys::fuzz_target!(|data: &[u8]| claude_fuzz::run("framer", data));

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use claude_wire::session::{Exit, Notice, RunWarning};
 
 use crate::diagnose::ending;
+use crate::mask::Mask;
 
 /// Something that went on although it was not as it should be.
 ///
@@ -87,6 +88,14 @@ impl Warning {
         // Warnings are put together before anybody else has them.
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             fill(&mut inner.facts);
+        }
+        self
+    }
+
+    /// The same without secrets in its text.
+    pub(crate) fn masked(mut self, mask: &Mask) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.message = mask.apply(&inner.message).into_owned();
         }
         self
     }
@@ -225,6 +234,19 @@ mod tests {
     use claude_wire::Message;
 
     use super::*;
+
+    #[test]
+    fn secrets_are_hidden_in_the_words_of_a_warning() {
+        let mask = Mask::new(["hush-hush".to_owned()]);
+        let failed = Notice::CallbackFailed {
+            what: "PreToolUse".to_owned(),
+            reason: "no login with hush-hush".to_owned(),
+            refused: false,
+        };
+        let warning = Warning::from(failed).masked(&mask);
+        assert!(warning.to_string().contains("no login with ***"), "{warning}");
+        assert!(!format!("{warning:?}").contains("hush"), "{warning:?}");
+    }
 
     #[test]
     fn each_notice_has_its_code_and_its_words() {

@@ -1,14 +1,33 @@
-//! Thousands of queries leave nothing behind: no descriptor, no thread, no child, no memory. A
-//! process of its own counts.
+//! Thousands of queries and sessions leave nothing behind: no descriptor, no thread, no child, no
+//! task, no memory. A process of its own counts.
 
 use crate::support::{SIM, host};
 
 #[test]
 fn ten_thousand_queries_in_memory_leave_nothing() {
-    host(&["leaks", "10000"]);
+    host(&["queries", "10000"]);
 }
 
 #[test]
 fn three_hundred_queries_with_processes_leave_nothing() {
-    host(&["leaks", "300", SIM]);
+    host(&["queries", "300", SIM]);
+}
+
+#[test]
+fn ten_thousand_sessions_in_memory_leave_nothing() {
+    host(&["sessions", "10000"]);
+}
+
+#[test]
+fn three_hundred_sessions_with_processes_leave_nothing() {
+    host(&["sessions", "300", SIM]);
+}
+
+/// What `cargo xtask soak` does for as long as one likes.
+#[test]
+fn a_short_soak_counts_what_it_did_and_finds_nothing_left() {
+    let told = host(&["soak", "4", SIM]);
+    for word in ["sessions", "turns", "hooks", "permissions", "tools", "dropped", "killed"] {
+        assert!(told.contains(word), "{told}");
+    }
 }

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use claude_agent_kit::{Collected, Error, Json, Options, Session};
+use claude_agent_kit::{Collected, Json, Options, Session};
 
-use crate::support::{Fake, HANDSHAKE, ask, error_of, run};
+use crate::support::{Fake, HANDSHAKE, ask, error_of, everything, run};
 
 const SECRETS: [&str; 6] = [
     "env-value-7d1f0c",
@@ -31,18 +31,6 @@ fn assert_hidden(what: &str, text: &str) {
     for secret in SECRETS {
         assert!(!text.contains(secret), "{what} shows {secret}: {text}");
     }
-}
-
-/// Everything that an error can be asked for, as text.
-fn everything(error: &Error) -> String {
-    let mut text = format!("{error} {error:?} {error:#?}");
-    let line = error.line().map(|line| String::from_utf8_lossy(line).into_owned());
-    let facts = [error.stderr_tail(), error.stdout_tail(), error.output(), error.hint()];
-    for fact in facts.into_iter().flatten().chain(line.as_deref()).chain(error.suggestion()) {
-        write!(text, " {fact}").unwrap();
-    }
-    write!(text, " {:?} {:?}", error.problems(), error.flag()).unwrap();
-    text
 }
 
 fn warnings(collected: &Collected) -> String {

@@ -1,5 +1,6 @@
 //! What the tests of the SDK share.
 
+use std::fmt::Write as _;
 use std::future::Future;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -117,6 +118,18 @@ pub(crate) fn count(collected: &Collected, kind: &str) -> usize {
     kinds(collected).into_iter().filter(|other| *other == kind).count()
 }
 
+/// Everything that an error can be asked for, as text.
+pub(crate) fn everything(error: &Error) -> String {
+    let mut text = format!("{error} {error:?} {error:#?}");
+    let line = error.line().map(|line| String::from_utf8_lossy(line).into_owned());
+    let facts = [error.stderr_tail(), error.stdout_tail(), error.output(), error.hint()];
+    for fact in facts.into_iter().flatten().chain(line.as_deref()).chain(error.suggestion()) {
+        write!(text, " {fact}").unwrap();
+    }
+    write!(text, " {:?} {:?}", error.problems(), error.flag()).unwrap();
+    text
+}
+
 /// Options that write every warning down.
 pub(crate) fn noting(options: Options) -> (Options, Arc<Mutex<Vec<WarningCode>>>) {
     let noted = Arc::new(Mutex::new(Vec::new()));
@@ -133,7 +146,7 @@ pub(crate) fn host(arguments: &[&str]) -> String {
         .spawn()
         .unwrap();
     // Some of them work for a while, on a machine that may have other things to do.
-    let in_time = processes::wait_until(4 * LIMIT, || host.try_wait().unwrap().is_some());
+    let in_time = processes::wait_until(10 * LIMIT, || host.try_wait().unwrap().is_some());
     if !in_time {
         host.kill().unwrap();
     }

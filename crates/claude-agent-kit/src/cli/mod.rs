@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, Result};
 use crate::warning::{Warning, WarningCode};
 
 pub(crate) use check::printed;
-pub(crate) use program::{Arguments, Program, Runtime};
+pub(crate) use program::{Program, Runtime};
 pub use version::CliVersion;
 pub(crate) use version::Probe;
 

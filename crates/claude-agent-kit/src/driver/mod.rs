@@ -319,6 +319,7 @@ impl Driver {
             Ok(_) => Piece::Line(line),
             Err(malformed) => {
                 let warning = Warning::from(Notice::Malformed(malformed));
+                let warning = warning.masked(&self.evidence.mask);
                 self.warnings.tell(&warning);
                 Piece::Malformed(warning, in_a_row)
             }
@@ -358,7 +359,8 @@ impl Driver {
             self.strict_failure = Some(strict_failure(exit));
             return;
         }
-        let warning = Warning::from(notice);
+        // The host's own words stand in it, and what the CLI said.
+        let warning = Warning::from(notice).masked(&self.evidence.mask);
         self.warnings.tell(&warning);
         self.batch.push(Piece::Warning(warning));
     }

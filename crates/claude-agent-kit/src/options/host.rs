@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claude_wire::launch::Needs;
+use claude_wire::launch::{Needs, Secret};
 
 use super::{Options, OsUser, strings};
 use crate::callback::Registry;
-use crate::cli::{Arguments, Runtime, VersionPolicy};
+use crate::cli::{Runtime, VersionPolicy};
 use crate::transport::Transport;
 use crate::warning::Warning;
 
@@ -131,7 +131,7 @@ impl Options {
     /// What that program is told before the script. Default: nothing.
     pub fn executable_args(self, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.change_host("executable_args", |host| {
-            host.runtime.arguments = Arguments(strings(arguments));
+            host.runtime.arguments = strings(arguments).into_iter().map(Secret::from).collect();
         })
     }
 

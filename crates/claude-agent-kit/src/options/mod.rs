@@ -139,7 +139,7 @@ mod tests {
     use claude_wire::control::{AgentDefinition, PermissionMode};
     use claude_wire::launch::{
         CliSettings, Effort, EnvironmentPolicy, PermissionPrompts, Plugin, PluginDelivery,
-        PreviewFormat, Sandbox, SettingsSource, Skills, SystemPrompt, Thinking, ToolSet,
+        PreviewFormat, Sandbox, Secret, SettingsSource, Skills, SystemPrompt, Thinking, ToolSet,
     };
 
     use super::*;
@@ -309,7 +309,7 @@ mod tests {
         let host = &options.host;
         assert_eq!(host.cli_path, Some(PathBuf::from("c")));
         assert_eq!(host.runtime.executable, Some(PathBuf::from("bun")));
-        assert_eq!(host.runtime.arguments.0, ["--smol"]);
+        assert_eq!(host.runtime.arguments, [Secret::from("--smol")]);
         assert!(host.print_mode && host.permissive_version_check && host.skip_version_check);
         assert_eq!((host.max_line_bytes, host.max_unwritten_bytes), (1, 2));
         assert_eq!((host.operations, host.callback_places), ((5, 6), (7, 8)));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use claude_wire::content::Content;
 use claude_wire::control::{Initialize, PermissionMode};
 use claude_wire::launch::{
-    self, CommandLine, Form, Limits, PermissionPrompts, Problem, command_line,
+    self, CommandLine, Form, Limits, PermissionPrompts, Problem, Secret, command_line,
 };
 
 use super::settings_file::by_value_beside_a_sandbox;
@@ -104,7 +104,7 @@ fn prepare_in(
     Ok(Prepared {
         initialize: (form == Form::Session)
             .then(|| Box::new(launch::initialize(&options.settings))),
-        secrets: launch::secrets(&settings),
+        secrets: launch::secrets(&settings).into_iter().chain(runtime_values(options)).collect(),
         command,
         warnings,
         initialize_timeout,
@@ -112,12 +112,19 @@ fn prepare_in(
     })
 }
 
+/// Values in the arguments of what runs the CLI. Anything may stand in them.
+fn runtime_values(options: &Options) -> impl Iterator<Item = String> {
+    let values = options.host.runtime.arguments.iter().map(Secret::expose);
+    let values = values.filter_map(|entry| entry.split_once('='));
+    values.map(|(_, value)| value.to_owned())
+}
+
 /// What a transport of the host's own does not ask for.
 fn beaten_by_transport(host: &HostOptions) -> Vec<(&'static str, &'static str)> {
     if host.transport.is_none() {
         return Vec::new();
     }
-    let runtime = host.runtime.executable.is_some() || !host.runtime.arguments.0.is_empty();
+    let runtime = host.runtime.executable.is_some() || !host.runtime.arguments.is_empty();
     [("cli_path", host.cli_path.is_some()), ("executable", runtime), ("user", host.user.is_some())]
         .into_iter()
         .filter_map(|(option, given)| given.then_some((option, "transport")))
@@ -132,6 +139,10 @@ fn limits(host: &HostOptions) -> Vec<Problem> {
     }
     if host.max_line_bytes == 0 {
         problems.push(Problem::new(&["max_line_bytes"], "no line would fit"));
+    }
+    if host.runtime.arguments.iter().any(|argument| argument.expose().contains('\0')) {
+        let reason = "an argument holds a NUL character, which none can";
+        problems.push(Problem::new(&["executable_args"], reason));
     }
     // The handshake takes one place.
     if host.operations.1 == 0 {
@@ -507,6 +518,15 @@ mod tests {
         ] {
             assert_eq!(both(options.clone(), variables), expected, "{options:?} {variables:?}");
         }
+    }
+
+    #[test]
+    fn what_runs_the_cli_is_told_nothing_that_is_no_argument_and_its_values_are_masked() {
+        let nul = Options::new().executable_args(["--a\0b"]);
+        assert_eq!(problems(with_prompt(&nul, "hello")), ["executable_args"]);
+        let valued = Options::new().executable_args(["--smol", "--key=hush-hush"]);
+        assert_eq!(good(&valued).secrets, ["hush-hush"]);
+        assert!(!format!("{valued:?}").contains("hush"), "{valued:?}");
     }
 
     #[test]

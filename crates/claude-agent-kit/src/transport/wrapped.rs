@@ -1,5 +1,7 @@
 //! A CLI that another command starts: `ssh` to a machine, `exec` into a container.
 
+use std::fmt;
+use std::io;
 use std::path::PathBuf;
 
 use super::local::Local;
@@ -24,7 +26,7 @@ use super::{Connecting, Launch, Transport};
 /// let machine = Options::new().transport(Wrapped::remote_shell("ssh", ["build.example"]));
 /// # drop((container, machine));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Wrapped {
     program: PathBuf,
     arguments: Vec<String>,
@@ -70,10 +72,11 @@ impl Wrapped {
     /// What a shell at the far end runs.
     fn far_command(&self, launch: &Launch) -> String {
         let mut words = Vec::new();
+        // What follows `--` is no option, whatever it begins with.
         if let Some(directory) = launch.directory() {
-            words.extend(["cd".to_owned(), quoted(&directory.to_string_lossy()), "&&".to_owned()]);
+            words.push(format!("cd -- {} &&", quoted(&directory.to_string_lossy())));
         }
-        words.extend(["exec".to_owned(), "env".to_owned()]);
+        words.push("exec env --".to_owned());
         for (name, value) in launch.variables().iter().filter(|(name, _)| name != "PWD") {
             words.push(quoted(&format!("{name}={}", value.expose())));
         }
@@ -83,11 +86,27 @@ impl Wrapped {
     }
 }
 
+impl fmt::Debug for Wrapped {
+    /// Without the arguments: keys may stand in them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wrapped")
+            .field("program", &self.program)
+            .field("arguments", &self.arguments.len())
+            .field("cli", &self.cli)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Transport for Wrapped {
     fn connect(&self, launch: Launch) -> Connecting<'_> {
         // The command itself may need the host's environment: agents, contexts, configuration.
         let (arguments, environment) = (self.wrap(&launch), launch.environment());
         let program = self.program.clone();
+        if launch.directory().is_some_and(|directory| directory.to_str().is_none()) {
+            // It would be another one there.
+            let error = io::Error::other("the directory is not of Unicode, and cannot be told");
+            return Box::pin(async { Err(error) });
+        }
         // The directory is one of the far end.
         let launch = Launch { directory: None, ..launch };
         Box::pin(async move { Local::new(program).start(launch, arguments, environment).await })
@@ -120,7 +139,7 @@ mod tests {
         assert_eq!(container[..5], ["exec", "-i", "box", "sh", "-c"]);
         let machine = Wrapped::remote_shell("ssh", ["host"]).cli("/opt/claude").wrap(&launch);
         assert_eq!(machine.len(), 2);
-        assert!(machine[1].starts_with("exec env "), "{}", machine[1]);
+        assert!(machine[1].starts_with("exec env -- "), "{}", machine[1]);
         assert!(machine[1].contains(" '/opt/claude' '--output-format' "), "{}", machine[1]);
         assert!(machine[1].ends_with(r" '--model=it'\''s $(me)'"), "{}", machine[1]);
     }
@@ -132,8 +151,45 @@ mod tests {
             settings.env.insert("KEY".to_owned(), "v'w".into());
         });
         let far = Wrapped::remote_shell("ssh", ["host"]).far_command(&launch);
-        assert!(far.starts_with("cd '/a b' && exec env "), "{far}");
+        assert!(far.starts_with("cd -- '/a b' && exec env -- "), "{far}");
         assert!(far.contains(r"'KEY=v'\''w'"), "{far}");
         assert!(!far.contains("PWD="), "the shell at the far end sets it: {far}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nothing_at_the_far_end_is_taken_for_something_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let odd = folder.path().join("-P $(touch made)\n'\"");
+        std::fs::create_dir(&odd).unwrap();
+        let launch = launch(|settings| {
+            settings.cwd = Some(odd.file_name().unwrap().into());
+            settings.env.insert("-u".to_owned(), "PATH".into());
+            settings.env.insert("A;B".to_owned(), "`touch made` \n$HOME".into());
+        });
+        let far = Wrapped::remote_shell("sh", ["-c"]).cli("sh").far_command(&launch);
+        // In the place of the CLI's own arguments, a script that tells what it got.
+        let arguments: Vec<String> = launch.arguments().iter().map(|word| quoted(word)).collect();
+        let (start, _) = far.split_once(&arguments.join(" ")).unwrap();
+        let told = format!("{start} -c 'pwd; tr \\\\0 \\\\n < /proc/self/environ'");
+        let output = std::process::Command::new("sh")
+            .args(["-c", &told])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{told}: {output:?}");
+        assert!(text.starts_with(odd.to_str().unwrap()), "{text}");
+        assert!(text.contains("-u=PATH\n") && text.contains("A;B=`touch made` \n$HOME"), "{text}");
+        assert!(!folder.path().join("made").exists() && !odd.join("made").exists());
+    }
+
+    #[test]
+    fn printing_it_shows_no_arguments() {
+        let wrapped = Wrapped::command("docker", ["exec", "-e", "KEY=hush", "box"]);
+        assert_eq!(
+            format!("{wrapped:?}"),
+            r#"Wrapped { program: "docker", arguments: 4, cli: "claude", .. }"#
+        );
     }
 }

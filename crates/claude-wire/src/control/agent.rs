@@ -6,7 +6,7 @@ use super::PermissionMode;
 use crate::json::{Extra, Json, List};
 use crate::launch::Effort;
 
-wire_struct! {
+silent_wire_struct! {
     /// An agent that the model, or the host, can give a task to.
     pub struct AgentDefinition {
         /// When to use it.
@@ -47,6 +47,8 @@ wire_struct! {
         observer_message: Option<String> as "observerMessage",
     }
 }
+
+names_only_debug!(AgentDefinition);
 
 open_enum! {
     /// Where an agent remembers things.

@@ -8,7 +8,7 @@ use crate::id::CallbackId;
 use crate::json::{Extra, Json, List, Nullable, Number};
 use crate::message::SessionState;
 
-wire_struct! {
+silent_wire_struct! {
     /// The handshake: what the host registers and asks for.
     #[derive(Default)]
     pub struct Initialize ["subtype" = "initialize"] {
@@ -54,6 +54,8 @@ wire_struct! {
         plugins: List<Json>,
     }
 }
+
+names_only_debug!(Initialize);
 
 wire_struct! {
     /// Hook callbacks for what fits a pattern.

@@ -5,7 +5,7 @@ use std::fmt;
 use super::extensions::Skills;
 use super::settings::{SYSTEM_PROMPT_BOUNDARY, Settings, SettingsSource, SystemPrompt};
 use super::thinking::Mode;
-use super::{Form, Needs, contradictions, print_mode};
+use super::{Form, Needs, contradictions, print_mode, values};
 use crate::json::Json;
 
 /// Something that is wrong with the settings.
@@ -83,7 +83,10 @@ impl std::error::Error for Problems {}
 pub(super) fn check(settings: &Settings, form: &Form, needs: &Needs) -> Result<(), Problems> {
     let mut found = Found::default();
     contradictions::check(&mut found, settings, needs);
-    values(&mut found, settings);
+    numbers(&mut found, settings);
+    thinking(&mut found, settings);
+    pairs(&mut found, settings);
+    values::check(&mut found, settings);
     extensions(&mut found, settings);
     objects(&mut found, settings);
     if let Form::Print { prompt } = form {
@@ -92,18 +95,7 @@ pub(super) fn check(settings: &Settings, form: &Form, needs: &Needs) -> Result<(
     if found.0.is_empty() { Ok(()) } else { Err(Problems(found.0)) }
 }
 
-fn values(found: &mut Found, settings: &Settings) {
-    for (name, value) in [
-        ("model", &settings.model),
-        ("fallback_model", &settings.fallback_model),
-        ("permission_prompt_tool", &settings.permission_prompt_tool),
-        ("agent", &settings.agent),
-        ("client_app", &settings.client_app),
-    ] {
-        if let Some(value) = value {
-            found.text(name, value);
-        }
-    }
+fn numbers(found: &mut Found, settings: &Settings) {
     if settings.max_budget_usd.is_some_and(|dollars| !dollars.is_finite() || dollars <= 0.0) {
         found.add(&["max_budget_usd"], "a budget is a positive number of dollars");
     }
@@ -113,9 +105,6 @@ fn values(found: &mut Found, settings: &Settings) {
     if settings.task_budget == Some(0) {
         found.add(&["task_budget"], "at least one token is needed");
     }
-    thinking(found, settings);
-    pairs(found, settings);
-    lists(found, settings);
 }
 
 fn thinking(found: &mut Found, settings: &Settings) {
@@ -168,11 +157,6 @@ fn extensions(found: &mut Found, settings: &Settings) {
             }
         }
     }
-    for plugin in &settings.plugins {
-        if plugin.path.as_os_str().is_empty() {
-            found.add(&["plugins"], "a plugin has no directory");
-        }
-    }
     for (name, tool) in &settings.tool_aliases {
         if name.trim().is_empty() || tool.trim().is_empty() {
             found.add(&["tool_aliases"], "a name is empty");
@@ -200,21 +184,6 @@ fn not_a_skill(name: &str) -> Option<&'static str> {
         Some("it holds a backslash that would escape something")
     } else {
         None
-    }
-}
-
-fn lists(found: &mut Found, settings: &Settings) {
-    for (name, entries) in [
-        ("allowed_tools", &settings.allowed_tools),
-        ("disallowed_tools", &settings.disallowed_tools),
-        ("betas", &settings.betas),
-    ] {
-        for entry in entries {
-            found.text(name, entry);
-            if entry.trim().is_empty() {
-                found.add(&[name], "an entry is empty");
-            }
-        }
     }
 }
 

@@ -68,8 +68,8 @@ pub(super) fn set(settings: &Settings) -> Vec<(String, Secret)> {
     if let Some(app) = &settings.client_app {
         unless_given("CLAUDE_AGENT_SDK_CLIENT_APP", app);
     }
-    if let Some(cwd) = settings.cwd.as_ref().filter(|cwd| cwd.is_absolute()) {
-        unless_given("PWD", &cwd.to_string_lossy());
+    if let Some(cwd) = pwd(settings) {
+        unless_given("PWD", cwd);
     }
     variables.extend(settings.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     variables
@@ -77,10 +77,15 @@ pub(super) fn set(settings: &Settings) -> Vec<(String, Secret)> {
 
 /// Variables that are taken away from what is inherited, unless the settings give them.
 pub(super) fn removed(settings: &Settings) -> Vec<String> {
-    let elsewhere =
-        settings.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty() && !cwd.is_absolute());
+    let elsewhere = settings.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty())
+        && pwd(settings).is_none();
     // The host's own would be wrong there, and what is right only the new process knows.
     let stale = elsewhere.then_some("PWD");
     let names = NEVER_INHERITED.iter().copied().chain(stale);
     names.filter(|name| !settings.env.contains_key(*name)).map(str::to_owned).collect()
+}
+
+/// What the variable `PWD` can say of the working directory: its whole path, if that is text.
+fn pwd(settings: &Settings) -> Option<&str> {
+    settings.cwd.as_ref().filter(|cwd| cwd.is_absolute())?.to_str()
 }

@@ -18,6 +18,7 @@ mod sandbox;
 mod secrets;
 mod settings;
 mod thinking;
+mod values;
 
 pub use check::{Problem, Problems};
 pub use cli_settings::{CliSettings, PermissionSettings};

@@ -6,8 +6,8 @@ use super::settings::{Settings, SettingsSource};
 use crate::json::Json;
 
 /// The values of these settings that must be masked in whatever the CLI prints: variables, headers
-/// of MCP servers, whatever JSON or an argument of a server calls a key or a token, who logs in by an
-/// address and the values of its query, and values of flags that nobody knows.
+/// of MCP servers, what stands in their addresses before the host and behind the path, whatever JSON
+/// or an argument calls a key or a token, and values of flags that nobody knows.
 pub fn secrets(settings: &Settings) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(settings.env.values().map(|value| value.expose().to_owned()));
@@ -47,18 +47,46 @@ fn read(json: &Json, found: &mut Vec<String>) {
 fn walk(value: Value, secret: bool, found: &mut Vec<String>) {
     match value {
         Value::String(text) if secret => found.push(text),
-        Value::Array(entries) => entries.into_iter().for_each(|entry| walk(entry, secret, found)),
+        Value::String(text) => address(&text, found),
+        Value::Array(entries) => {
+            arguments(&entries, found);
+            for entry in entries {
+                walk(entry, secret, found);
+            }
+        }
         Value::Object(fields) => {
             for (name, value) in fields {
-                match (name.as_str(), &value) {
-                    ("args", Value::Array(arguments)) => of_arguments(arguments, found),
-                    ("url", Value::String(url)) => of_address(url, found),
-                    _ => {}
-                }
                 walk(value, secret || tells(&name), found);
             }
         }
         _ => {}
+    }
+}
+
+/// Credentials in an address: `user:password@` before the host, and the values behind `?`.
+fn address(text: &str, found: &mut Vec<String>) {
+    let Some((_, rest)) = text.split_once("://") else { return };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, rest) = rest.split_at(end);
+    if let Some((user, _)) = authority.rsplit_once('@') {
+        found.push(user.to_owned());
+        found.extend(user.split(':').map(str::to_owned));
+    }
+    let query = rest.split_once('?').map_or("", |(_, query)| query);
+    let values = query.split(['&', '#']).filter_map(|pair| pair.split_once('='));
+    found.extend(values.map(|(_, value)| value.to_owned()));
+}
+
+/// Arguments of a command whose name tells: `--token=x`, `TOKEN=x`, and `x` behind `--token`.
+fn arguments(entries: &[Value], found: &mut Vec<String>) {
+    let mut is_value = false;
+    for entry in entries.iter().map(|entry| entry.as_str().unwrap_or_default()) {
+        match entry.split_once('=') {
+            _ if is_value => found.push(entry.to_owned()),
+            Some((name, value)) if tells(name) => found.push(value.to_owned()),
+            _ => {}
+        }
+        is_value = !is_value && entry.starts_with('-') && !entry.contains('=') && tells(entry);
     }
 }
 
@@ -68,34 +96,4 @@ fn tells(name: &str) -> bool {
         ["key", "token", "secret", "password", "passwd", "credential", "authorization"];
     let name = name.to_ascii_lowercase();
     matches!(name.as_str(), "headers" | "env") || PARTS.iter().any(|part| name.contains(part))
-}
-
-/// What follows a flag whose name tells, as `--api-key x`, `--api-key=x` or `API_KEY=x`; and
-/// addresses. A flag is followed by its value, whatever that looks like.
-fn of_arguments(arguments: &[Value], found: &mut Vec<String>) {
-    let mut after_flag = false;
-    for argument in arguments.iter().filter_map(Value::as_str) {
-        of_address(argument, found);
-        let named = argument.split_once('=').filter(|(name, _)| tells(name));
-        if let Some((_, value)) = named {
-            found.push(value.to_owned());
-        } else if after_flag {
-            found.push(argument.to_owned());
-        }
-        after_flag = argument.starts_with('-') && !argument.contains('=') && tells(argument);
-    }
-}
-
-/// Who logs in, and the values of the query.
-fn of_address(url: &str, found: &mut Vec<String>) {
-    let Some((_, rest)) = url.split_once("://") else { return };
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if let Some((who, _)) = host.rsplit_once('@') {
-        found.push(who.to_owned());
-        found.extend(who.split_once(':').map(|(_, password)| password.to_owned()));
-    }
-    let Some((_, query)) = rest.split_once('?') else { return };
-    let query = query.split('#').next().unwrap_or_default();
-    let values = query.split('&').filter_map(|pair| pair.split_once('='));
-    found.extend(values.map(|(_, value)| value.to_owned()));
 }

@@ -24,7 +24,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde::ser::SerializeMap;
+use serde::ser::{Serialize, SerializeMap};
+use serde_json::{Map, Value};
 
 pub(crate) use buffered::Buffered;
 pub(crate) use depth::Level;
@@ -81,6 +82,18 @@ impl<'de, T: FromMap<'de>> Visitor<'de> for MapVisitor<T> {
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
         T::from_map(map)
     }
+}
+
+/// Shows the names of the fields that a value has, and nothing of what stands in them.
+pub(crate) fn fmt_names(
+    name: &str,
+    value: &impl Serialize,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let written = serde_json::to_value(value).unwrap_or_default();
+    let names = written.as_object().into_iter().flat_map(Map::<String, Value>::keys);
+    write!(f, "{name} ")?;
+    f.debug_set().entries(names).finish()
 }
 
 /// An object key or a tag, borrowed from the text unless it holds escapes.

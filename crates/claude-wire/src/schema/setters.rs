@@ -10,13 +10,15 @@ macro_rules! settings_struct {
             $(,)?
         }
     ) => {
-        wire_struct! {
+        silent_wire_struct! {
             $(#[$meta])*
             #[derive(Default)]
             $vis struct $name {
                 $( $(#[$field_meta])* $field: settings_type!($kind $type) $(as $wire)?, )*
             }
         }
+
+        names_only_debug!($name);
 
         impl $name {
             $( settings_setter! { $(#[$field_meta])* $kind $field: $type } )*
@@ -30,6 +32,18 @@ macro_rules! settings_struct {
             ) -> Self {
                 self.extra.set(name, value);
                 self
+            }
+        }
+    };
+}
+
+/// `Debug` with the names of the fields that are there, and without what stands in them: variables,
+/// headers, commands and prompts hold what nobody else should read.
+macro_rules! names_only_debug {
+    ($name:ident) => {
+        impl ::std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                $crate::schema::fmt_names(stringify!($name), self, f)
             }
         }
     };

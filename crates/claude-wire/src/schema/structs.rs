@@ -6,9 +6,14 @@
 /// the wire where it is not the field's own. `["type" = "text"]` are the tags by which a union
 /// knows the struct: written first when the struct is written by itself, skipped when read.
 macro_rules! wire_struct {
-    // One that prints itself, because it holds secrets.
+    ($($declaration:tt)*) => {
+        silent_wire_struct! { #[derive(Debug)] $($declaration)* }
+    };
+}
+
+/// A [`wire_struct!`] that says itself what it shows in `Debug`.
+macro_rules! silent_wire_struct {
     (
-        @private
         $(#[$meta:meta])*
         $vis:vis struct $name:ident $([$($tag:literal = $tag_value:literal),+])? {
             $( $(#[$field_meta:meta])* $field:ident: $type:ty $(as $wire:literal)? ),* $(,)?
@@ -84,21 +89,6 @@ macro_rules! wire_struct {
         }
 
         $crate::schema::required_field!($name);
-    };
-    (
-        $(#[$meta:meta])*
-        $vis:vis struct $name:ident $([$($tag:literal = $tag_value:literal),+])? {
-            $( $(#[$field_meta:meta])* $field:ident: $type:ty $(as $wire:literal)? ),* $(,)?
-        }
-    ) => {
-        wire_struct! {
-            @private
-            $(#[$meta])*
-            #[derive(Debug)]
-            $vis struct $name $([$($tag = $tag_value),+])? {
-                $( $(#[$field_meta])* $field: $type $(as $wire)? ),*
-            }
-        }
     };
 }
 

@@ -370,11 +370,11 @@ fn contradictions_are_told_all_at_once_each_naming_both_sides() {
             "can_use_tool+permission_prompt_tool",
             "session_id+resume",
             "model+fallback_model",
-            "permission_prompt_tool",
             "max_budget_usd",
             "max_turns",
             "env",
             "extra_args",
+            "permission_prompt_tool",
             "allowed_tools",
         ]
     );

@@ -442,12 +442,12 @@ fn values_that_mean_nothing_are_refused_together() {
     assert_eq!(
         named(&problems),
         [
-            "agent",
             "task_budget",
             "thinking",
-            "agents",
-            "agents",
+            "agent",
             "plugins",
+            "agents",
+            "agents",
             "tool_aliases",
             "system_prompt",
             "managed_settings",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claude_wire::session::{CallOutcome, Event, Plan, Run};
 
-use crate::session_operations::oversized;
+use crate::session_play::oversized;
 use crate::session_play::{Play, cancel, hook, permission, request, with_callbacks};
 
 fn ready() -> Play {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use claude_wire::Json;
 use claude_wire::control::{HostRequest, RewindFiles};
 use claude_wire::session::{Event, Plan, Run, Waiter};
-use claude_wire::{Frame, Framer, Json};
 
-use crate::session_play::{INIT, Play, cancel, failure, message, success};
+use crate::session_play::{INIT, Play, cancel, failure, message, oversized, success};
 
 #[test]
 fn answers_are_matched_by_id_in_any_order() {
@@ -80,17 +80,6 @@ fn a_control_frame_without_an_id_is_a_warning_and_settles_nobody() {
         let effects = play.line(line);
         assert_eq!(effects.len(), 1, "{line}");
         assert!(effects[0].starts_with("warn Malformed"), "{effects:?}");
-    }
-}
-
-/// A line that is longer than its reader takes, as the framer gives it.
-pub(crate) fn oversized(line: &str) -> Event {
-    let mut framer = Framer::new(1024);
-    framer.push(line.as_bytes());
-    framer.push(b"\n");
-    match framer.next_frame() {
-        Some(Frame::Oversized(oversized)) => Event::Oversized(oversized),
-        other => panic!("{other:?}"),
     }
 }
 

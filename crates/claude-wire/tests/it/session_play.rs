@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use claude_wire::Json;
 use claude_wire::control::{HostRequest, Interrupt};
 use claude_wire::session::{
     CallKey, CallOutcome, Effect, Event, Exit, HookPlan, Machine, Outgoing, Plan, Run, Settled,
     State, TurnEnd, Waiter,
 };
+use claude_wire::{Frame, Framer, Json};
 
 pub(crate) struct Play {
     pub(crate) machine: Machine,
@@ -167,6 +167,17 @@ pub(crate) fn session_state(state: &str) -> String {
 
 pub(crate) fn result_for(ids: &[&str]) -> String {
     format!(r#"{{"type":"result","is_error":false,"user_message_uuids":{ids:?}}}"#)
+}
+
+/// A line that is longer than the framer takes.
+pub(crate) fn oversized(line: &str) -> Event {
+    let mut framer = Framer::new(1024);
+    framer.push(line.as_bytes());
+    framer.push(b"\n");
+    match framer.next_frame() {
+        Some(Frame::Oversized(oversized)) => Event::Oversized(oversized),
+        other => panic!("{other:?}"),
+    }
 }
 
 pub(crate) const RESULT: &str = r#"{"type":"result"}"#;

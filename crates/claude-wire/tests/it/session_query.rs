@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claude_wire::session::{Event, Plan, Run, RunEndLimits};
 
-use crate::session_operations::oversized;
+use crate::session_play::oversized;
 use crate::session_play::{
     ANSWER, INIT, Play, RESULT, failure, message, permission, session_state, success,
 };

@@ -2,7 +2,7 @@
 
 use claude_wire::session::Event;
 
-use crate::session_operations::oversized;
+use crate::session_play::oversized;
 use crate::session_play::{ANSWER, Play, RESULT, lifecycle, result_for};
 
 fn sent(ids: &[&str]) -> Play {

@@ -4,6 +4,7 @@
 mod bait;
 mod drops;
 mod leaks;
+mod soak;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -26,12 +27,15 @@ fn main() -> ExitCode {
         ["open"] => bait::run(Options::new()),
         ["isolated", directory] => bait::isolated(directory),
         ["drops", sim, runtime] => drops::run(sim, runtime),
-        ["leaks", count] => leaks::in_memory(count),
         #[cfg(unix)]
         ["fault", sim, state, fault] => one_fault(sim, state, fault),
         #[cfg(unix)]
         ["hold", sim, state] => hold(sim, state),
-        ["leaks", count, sim] => leaks::as_processes(count, sim),
+        ["queries", count] => leaks::queries(count),
+        ["queries", count, sim] => leaks::queries_as_processes(count, sim),
+        ["sessions", count] => leaks::sessions(count),
+        ["sessions", count, sim] => leaks::sessions_as_processes(count, sim),
+        ["soak", seconds, sim] => soak::run(seconds, sim),
         other => Err(format!("there is no such command: {other:?}").into()),
     };
     match outcome {

@@ -4,6 +4,7 @@
 
 mod api;
 mod checks;
+mod long;
 mod parity;
 
 use std::{env, error::Error, path::Path, process::ExitCode, sync::Arc};
@@ -24,6 +25,8 @@ cargo xtask record [names…]   play scenarios on the real CLI and store what wa
 cargo xtask drift [names…]    play scenarios and print how they differ from what is stored
 cargo xtask faults            print the fault matrix, as in docs/faults.md
 cargo xtask api               list what the crates publish, in docs/api
+cargo xtask fuzz SECONDS      run every fuzz target for so long
+cargo xtask soak SECONDS      run sessions with real processes for so long, and count
 cargo xtask parity            store the names that the pinned official SDKs publish
 cargo xtask scenarios         list the scenarios";
 
@@ -43,6 +46,8 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Some((command, [])) if command == "api" => api::store(),
+        Some((command, [seconds])) if command == "fuzz" => long::fuzz(seconds),
+        Some((command, [seconds])) if command == "soak" => long::soak(seconds),
         Some((command, [])) if command == "parity" => parity::store(),
         Some((command, [])) if command == "scenarios" => {
             list();

@@ -10,7 +10,6 @@ use claude_wire::id::{MessageId, SessionId};
 use claude_wire::launch::{Effort, ManagedSettings, PermissionPrompts, PreviewFormat, Secret};
 
 use super::node::{Node, Value, Wrong};
-use crate::cli::Arguments;
 
 /// Everything that is wrong with a value, or what it is.
 pub(super) type Taken<T> = Result<T, Vec<Wrong>>;
@@ -206,11 +205,15 @@ impl Take for Vec<String> {
     }
 }
 
-impl Take for Arguments {
+impl Take for Vec<Secret> {
     const WHAT: &'static str = Vec::<String>::WHAT;
 
     fn take(node: &Node) -> Taken<Self> {
-        Vec::take(node).map(Self)
+        Vec::<String>::take(node).map(|texts| texts.into_iter().map(Secret::from).collect())
+    }
+
+    fn spelled(text: &str) -> Node {
+        Vec::<String>::spelled(text)
     }
 }
 

@@ -99,8 +99,7 @@ impl McpToggle {
     }
 }
 
-wire_struct! {
-    @private
+silent_wire_struct! {
     /// Replace the MCP servers.
     pub struct McpSetServers ["subtype" = "mcp_set_servers"] {
         /// The servers by name.

@@ -1,0 +1,139 @@
+//! Texts and paths that would not arrive as they are: what no argument can hold, and entries that
+//! the CLI would take for several.
+
+use std::path::Path;
+
+use super::check::Found;
+use super::settings::{Settings, SettingsSource, SystemPrompt, ToolSet};
+
+pub(super) fn check(found: &mut Found, settings: &Settings) {
+    for (option, text) in texts(settings) {
+        found.text(option, text);
+    }
+    for (option, id) in ids(settings) {
+        found.text(option, id);
+        if id.trim().is_empty() {
+            found.add(&[option], "an id is empty; leave the option out");
+        }
+    }
+    for (option, path) in paths(settings) {
+        check_path(found, option, path);
+    }
+    // A name that is none inherits the directory. It is no argument, so that it need not be text.
+    if settings.cwd.as_ref().is_some_and(|cwd| holds_nul(cwd)) {
+        found.add(&["cwd"], "the path holds a NUL character, which none can");
+    }
+    lists(found, settings);
+}
+
+/// Texts of which each is an argument or a variable of its own.
+fn texts(settings: &Settings) -> impl Iterator<Item = (&'static str, &str)> {
+    let display = settings.thinking.as_ref().and_then(|thinking| thinking.display.as_ref());
+    [
+        ("model", settings.model.as_deref()),
+        ("fallback_model", settings.fallback_model.as_deref()),
+        ("permission_prompt_tool", settings.permission_prompt_tool.as_deref()),
+        ("agent", settings.agent.as_deref()),
+        ("client_app", settings.client_app.as_deref()),
+        ("permission_mode", settings.permission_mode.as_ref().map(AsRef::as_ref)),
+        ("permission_prompts", settings.permission_prompts.as_ref().map(AsRef::as_ref)),
+        ("effort", settings.effort.as_ref().map(AsRef::as_ref)),
+        ("thinking", display.map(AsRef::as_ref)),
+        ("question_preview", settings.question_preview.as_ref().map(AsRef::as_ref)),
+    ]
+    .into_iter()
+    .filter_map(|(option, text)| text.map(|text| (option, text)))
+}
+
+fn ids(settings: &Settings) -> impl Iterator<Item = (&'static str, &str)> {
+    [
+        ("resume", settings.resume.as_ref().map(AsRef::as_ref)),
+        ("resume_at", settings.resume_at.as_ref().map(AsRef::as_ref)),
+        ("resume_drops_turn", settings.resume_drops_turn.as_ref().map(AsRef::as_ref)),
+        ("session_id", settings.session_id.as_ref().map(AsRef::as_ref)),
+    ]
+    .into_iter()
+    .filter_map(|(option, id)| id.map(|id| (option, id)))
+}
+
+/// Paths that stand in arguments or in the handshake.
+fn paths(settings: &Settings) -> impl Iterator<Item = (&'static str, &Path)> {
+    let prompt = match &settings.system_prompt {
+        Some(SystemPrompt::File(path)) => Some(path),
+        _ => None,
+    };
+    let file = match &settings.settings {
+        Some(SettingsSource::File(path)) => Some(path),
+        _ => None,
+    };
+    let one = [
+        ("system_prompt", prompt),
+        ("settings", file),
+        ("project_config_root", settings.project_config_root.as_ref()),
+        ("debug_file", settings.debug_file.as_ref()),
+    ];
+    let one = one.into_iter().filter_map(|(option, path)| path.map(|path| (option, &**path)));
+    let directories = settings.add_dirs.iter().map(|path| ("add_dirs", &**path));
+    let configurations = settings.mcp_config_files.iter().map(|path| ("mcp_config_files", &**path));
+    let plugins = settings.plugins.iter().map(|plugin| ("plugins", &*plugin.path));
+    one.chain(directories).chain(configurations).chain(plugins)
+}
+
+fn check_path(found: &mut Found, option: &'static str, path: &Path) {
+    if path.as_os_str().is_empty() {
+        found.add(&[option], "a path is empty");
+    } else if holds_nul(path) {
+        found.add(&[option], "a path holds a NUL character, which none can");
+    } else if path.to_str().is_none() {
+        // Another path would arrive, with other characters in the place of those.
+        let shown = path.display();
+        found.add(&[option], format!("the path {shown} is not of Unicode, which the CLI wants"));
+    }
+}
+
+fn holds_nul(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().contains(&0)
+}
+
+fn lists(found: &mut Found, settings: &Settings) {
+    let tools = match &settings.tools {
+        Some(ToolSet::Only(names)) => names.as_slice(),
+        Some(ToolSet::ClaudeCode) | None => &[],
+    };
+    let sources = settings.setting_sources.as_deref().unwrap_or_default();
+    for (option, entries) in [
+        ("allowed_tools", settings.allowed_tools.as_slice()),
+        ("disallowed_tools", &settings.disallowed_tools),
+        ("tools", tools),
+        ("setting_sources", sources),
+        ("betas", &settings.betas),
+    ] {
+        for entry in entries {
+            found.text(option, entry);
+            if entry.trim().is_empty() {
+                found.add(&[option], "an entry is empty");
+            } else if is_several(entry) {
+                let reason = format!(
+                    "the CLI would take {entry:?} for several: a comma or a blank outside of \
+                     parentheses ends an entry"
+                );
+                found.add(&[option], reason);
+            }
+        }
+    }
+}
+
+/// Whether the CLI would cut an entry in pieces, or would take what follows for a part of it. It
+/// does not count parentheses: the first that closes ends what the first opened.
+fn is_several(entry: &str) -> bool {
+    let mut inside = false;
+    for character in entry.trim_matches(' ').chars() {
+        match character {
+            '(' => inside = true,
+            ')' => inside = false,
+            ',' | ' ' if !inside => return true,
+            _ => {}
+        }
+    }
+    inside
+}

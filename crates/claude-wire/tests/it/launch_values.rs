@@ -1,0 +1,156 @@
+//! Values that would not arrive as they are: told before anything starts.
+
+use std::path::PathBuf;
+
+use claude_wire::Json;
+use claude_wire::control::AgentDefinition;
+use claude_wire::launch::{
+    CliSettings, Form, Needs, Plugin, Sandbox, Settings, SettingsSource, SystemPrompt, Thinking,
+    ThinkingDisplay, ToolSet, command_line, secrets,
+};
+
+/// The options of every problem.
+fn problems(change: impl FnOnce(&mut Settings)) -> Vec<String> {
+    let mut settings = Settings::default();
+    change(&mut settings);
+    match command_line(&settings, &Form::Session, &Needs::default()) {
+        Ok(_) => Vec::new(),
+        Err(problems) => problems.iter().map(|problem| problem.options.join("+")).collect(),
+    }
+}
+
+#[test]
+fn no_text_and_no_path_holds_a_nul() {
+    let path = || PathBuf::from("/a\0b");
+    let text = || "a\0b".to_owned();
+    let found = problems(|s| {
+        s.model = Some(text());
+        s.fallback_model = Some("b\0c".into());
+        s.permission_prompt_tool = Some(text());
+        s.agent = Some(text());
+        s.client_app = Some(text());
+        s.permission_mode = Some("a\0b".into());
+        s.permission_prompts = Some("a\0b".into());
+        s.effort = Some("a\0b".into());
+        s.thinking = Some(Thinking::adaptive().display(ThinkingDisplay::from("a\0b")));
+        s.question_preview = Some("a\0b".into());
+        s.resume = Some("a\0b".into());
+        s.resume_at = Some("a\0b".into());
+        s.resume_drops_turn = Some("a\0b".into());
+        s.system_prompt = Some(SystemPrompt::File(path()));
+        s.settings = Some(SettingsSource::File(path()));
+        s.project_config_root = Some(path());
+        s.debug_file = Some(path());
+        s.add_dirs = vec![path()];
+        s.mcp_config_files = vec![path()];
+        s.plugins = vec![Plugin::new(path())];
+        s.cwd = Some(path());
+        s.allowed_tools = vec![text()];
+        s.disallowed_tools = vec![text()];
+        s.tools = Some(ToolSet::Only(vec![text()]));
+        s.setting_sources = Some(vec![text()]);
+        s.betas = vec![text()];
+    });
+    let expected = "model fallback_model permission_prompt_tool agent client_app permission_mode \
+                    permission_prompts effort thinking question_preview resume resume_at \
+                    resume_drops_turn system_prompt settings project_config_root debug_file \
+                    add_dirs mcp_config_files plugins cwd allowed_tools disallowed_tools tools \
+                    setting_sources betas";
+    assert_eq!(found.join(" "), expected.split_whitespace().collect::<Vec<_>>().join(" "));
+    assert_eq!(problems(|s| s.session_id = Some("a\0b".into())), ["session_id"]);
+}
+
+#[test]
+fn no_entry_of_a_list_becomes_two_and_none_swallows_the_next() {
+    // As the CLI cuts them: at commas and blanks, but not inside of parentheses, of which it sees
+    // only the first that opens and the first that closes.
+    for (entry, is_one) in [
+        ("Read", true),
+        (" Read ", true),
+        ("mcp__server__tool", true),
+        ("Bash(git log:*)", true),
+        ("Bash(a, b)", true),
+        ("Read\nWrite", true),
+        ("Read,Write", false),
+        ("Read Write", false),
+        ("Bash(x),Write", false),
+        ("Bash(echo (a),Write", false),
+        ("Bash(echo (a) b)", false),
+        ("Bash(x", false),
+        ("", false),
+        (" ", false),
+    ] {
+        let found = problems(|s| {
+            s.allowed_tools = vec![entry.to_owned()];
+            s.disallowed_tools = vec![entry.to_owned()];
+            s.tools = Some(ToolSet::Only(vec![entry.to_owned()]));
+            s.setting_sources = Some(vec![entry.to_owned()]);
+            s.betas = vec![entry.to_owned()];
+        });
+        let all = ["allowed_tools", "disallowed_tools", "tools", "setting_sources", "betas"];
+        assert_eq!(found, if is_one { &[][..] } else { &all }, "{entry:?}");
+    }
+}
+
+#[test]
+fn an_id_and_a_path_name_something() {
+    assert_eq!(problems(|s| s.resume = Some("".into())), ["resume"]);
+    assert_eq!(problems(|s| s.session_id = Some(" ".into())), ["session_id"]);
+    assert_eq!(problems(|s| s.add_dirs = vec![PathBuf::new()]), ["add_dirs"]);
+    assert_eq!(problems(|s| s.debug_file = Some(PathBuf::new())), ["debug_file"]);
+    assert_eq!(problems(|s| s.plugins = vec![Plugin::new("")]), ["plugins"]);
+    // No name is no directory.
+    assert_eq!(problems(|s| s.cwd = Some(PathBuf::new())), [""; 0]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_path_that_is_no_text_is_refused_where_it_would_become_another() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let odd = || PathBuf::from(OsStr::from_bytes(b"/a\xffb"));
+    assert_eq!(problems(|s| s.add_dirs = vec![odd()]), ["add_dirs"]);
+    assert_eq!(problems(|s| s.plugins = vec![Plugin::new(odd())]), ["plugins"]);
+    // The system takes it as it is; only the variable cannot say it.
+    let mut settings = Settings::default();
+    settings.cwd = Some(odd());
+    let command = command_line(&settings, &Form::Session, &Needs::default()).unwrap();
+    assert!(!command.set.iter().any(|(name, _)| name == "PWD"));
+    assert!(command.remove.iter().any(|name| name == "PWD"));
+}
+
+#[test]
+fn settings_agents_and_sandboxes_show_names_alone() {
+    let environment = std::collections::BTreeMap::from([("K".to_owned(), "hush".to_owned())]);
+    let settings = CliSettings::default()
+        .env(environment)
+        .api_key_helper("echo hush")
+        .set("new", Json::from("hush"));
+    assert_eq!(format!("{settings:?}"), r#"CliSettings {"apiKeyHelper", "env", "new"}"#);
+    let sandbox = Sandbox::default().enabled(true).set("new", Json::from("hush"));
+    assert_eq!(format!("{sandbox:?}"), r#"Sandbox {"enabled", "new"}"#);
+    let agent = AgentDefinition::new("hush", "hush");
+    assert_eq!(format!("{agent:?}"), r#"AgentDefinition {"description", "prompt"}"#);
+    let mut settings = Settings::default();
+    settings.append_system_prompt = Some("hush".into());
+    settings.agents.set("a", agent);
+    let handshake = claude_wire::launch::initialize(&settings);
+    assert_eq!(
+        format!("{handshake:?}"),
+        r#"Initialize {"agents", "appendSystemPrompt", "subtype"}"#
+    );
+}
+
+#[test]
+fn credentials_in_addresses_and_arguments_of_servers_are_masked() {
+    let mut settings = Settings::default();
+    let json = |text: &str| Json::from_text(text).unwrap();
+    let remote = r#"{"type":"http","url":"https://me:pass-word@host:1/p?a=first&b=second#end"}"#;
+    settings.mcp_servers.set("remote", json(remote));
+    let local = r#"{"command":"x","args":["--api-key","third-one","--token=fourth","PASSWORD=fifth","--port","80","a@b"]}"#;
+    settings.mcp_servers.set("stdio", json(local));
+    let mut found = secrets(&settings);
+    found.sort();
+    assert_eq!(found, ["fifth", "first", "fourth", "me", "pass-word", "second", "third-one"]);
+}

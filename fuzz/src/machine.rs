@@ -1,0 +1,150 @@
+//! The session machine in any order of events. Half of the inputs choose among what a CLI and a host
+//! could do, against a model of what may never happen; the others are lines that no CLI would write.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use claude_wire::Json;
+use claude_wire::session::{CallKey, CallOutcome, Effect, Event, Exit, Machine, Waiter};
+use claude_wire::{Frame, Framer};
+
+use super::input::Input;
+use session_play::{interrupt, message};
+use session_world::{Choices, World, plan};
+
+#[allow(dead_code, reason = "the tests of the machine need more of it")]
+#[path = "../../crates/claude-wire/tests/it/session_play.rs"]
+mod session_play;
+#[allow(dead_code, reason = "the tests of the machine need more of it")]
+#[path = "../../crates/claude-wire/tests/it/session_world.rs"]
+mod session_world;
+
+/// No event has more effects than this, beside what it takes to end everything.
+const MOST_EFFECTS: usize = 10_000;
+
+pub(super) fn run(data: &[u8]) {
+    match data.split_first() {
+        Some((b'w', choices)) => World::new(Choices::given(choices)).play(),
+        Some((_, lines)) => Wild::new(lines).play(),
+        None => {}
+    }
+}
+
+/// A machine that is told anything.
+struct Wild<'a> {
+    input: Input<'a>,
+    machine: Machine,
+    now: Duration,
+    calls: Vec<CallKey>,
+    unwritten: usize,
+    closed: bool,
+    ended: bool,
+}
+
+impl<'a> Wild<'a> {
+    fn new(data: &'a [u8]) -> Self {
+        let mut input = Input::new(data);
+        let plan = plan(&mut Choices::given(input.bytes(24)));
+        Self {
+            input,
+            machine: Machine::new(plan),
+            now: Duration::ZERO,
+            calls: Vec::new(),
+            unwritten: 0,
+            closed: false,
+            ended: false,
+        }
+    }
+
+    fn play(mut self) {
+        self.effects();
+        let mut waiter = 0;
+        while !self.input.is_empty() {
+            waiter += 1;
+            if let Some(event) = self.event(Waiter(waiter)) {
+                self.happens(event);
+            }
+        }
+        self.happens(Event::OutputEnded(None));
+        self.happens(Event::Exited(Exit::Code(0)));
+        for _ in 0..300 {
+            if let Some(at) = self.machine.wake_at() {
+                self.now = self.now.max(at);
+                self.happens(Event::Tick);
+            }
+        }
+        assert!(self.ended, "the process is gone and the run goes on");
+    }
+
+    fn event(&mut self, waiter: Waiter) -> Option<Event> {
+        Some(match self.input.byte() % 16 {
+            0..=7 => return self.line(),
+            8 => Event::Send { waiter, message: message(&format!("m-{}", waiter.0)) },
+            9 => {
+                let limit = Duration::from_millis(u64::from(self.input.byte()) * 100);
+                Event::Ask { waiter, request: interrupt(), limit }
+            }
+            10 => Event::Forget(Waiter(self.input.byte().into())),
+            11 => {
+                let key = self.calls.pop()?;
+                let outcome = match self.input.byte() % 3 {
+                    0 => CallOutcome::Gone,
+                    1 => CallOutcome::Failed(self.input.text()),
+                    _ => CallOutcome::Answer(Json::from(&*self.input.text())),
+                };
+                Event::CallbackDone { key, outcome }
+            }
+            12 => {
+                let written = usize::from(self.input.byte()).min(self.unwritten);
+                self.unwritten -= written;
+                Event::Written(written)
+            }
+            13 => {
+                self.now += Duration::from_millis(u64::from(self.input.byte()) * 500);
+                Event::Tick
+            }
+            14 if self.input.one_in(4) => Event::EndInput(waiter),
+            15 if self.input.one_in(4) => Event::Stop(Some(waiter)),
+            _ => Event::Tick,
+        })
+    }
+
+    /// A line as the framer gives it: not empty, without line breaks, cut if it is long.
+    fn line(&mut self) -> Option<Event> {
+        let mut framer = Framer::new(1024);
+        framer.push(self.input.chunk());
+        framer.push(b"\n");
+        match framer.next_frame()? {
+            Frame::Line(line) => Some(Event::Line(line)),
+            Frame::Oversized(oversized) => Some(Event::Oversized(oversized)),
+            _ => None,
+        }
+    }
+
+    fn happens(&mut self, event: Event) {
+        self.machine.handle(event, self.now);
+        self.effects();
+    }
+
+    fn effects(&mut self) {
+        for count in 0.. {
+            let Some(effect) = self.machine.next_effect() else { break };
+            assert!(count < MOST_EFFECTS, "it does not stop");
+            match effect {
+                Effect::Write(line) => self.check_write(&line),
+                Effect::CloseInput => self.closed = true,
+                Effect::Run { key, .. } => self.calls.push(key),
+                Effect::End(_) => assert!(!std::mem::replace(&mut self.ended, true)),
+                _ => {}
+            }
+        }
+    }
+
+    fn check_write(&mut self, line: &Bytes) {
+        assert!(!self.closed, "written after the close");
+        self.unwritten += line.len();
+        let (last, text) = line.split_last().expect("a line has its end");
+        assert!(*last == b'\n' && !text.contains(&b'\n'));
+        assert!(serde_json::from_slice::<serde_json::Value>(text).is_ok(), "{line:?}");
+    }
+}

@@ -1,0 +1,118 @@
+//! The fuzz targets on the corpus that is kept, and on changes of it: with any compiler, and the
+//! same in every run.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::similar_names,
+    unreachable_pub,
+    reason = "in a test a panic is the way to fail; elsewhere it is a library"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[path = "../../fuzz/src/lib.rs"]
+mod targets;
+
+/// How many changes of each file are tried.
+const CHANGES: u64 = 60;
+
+fn folder(name: &str) -> PathBuf {
+    tests_e2e::places::root().join("fuzz").join(name)
+}
+
+/// The files of a folder, in one order.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn every_target_keeps_its_promises_on_its_corpus() {
+    for (target, run) in targets::TARGETS {
+        let files = files(&folder("corpus").join(target));
+        assert!(files.len() >= 3, "the corpus of {target} is gone");
+        targets::run(target, &[]);
+        for file in files {
+            let data = fs::read(&file).unwrap();
+            let tried = std::panic::catch_unwind(|| run(&data));
+            assert!(tried.is_ok(), "{target} fails on {}", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_target_keeps_its_promises_on_changes_of_its_corpus() {
+    for (target, run) in targets::TARGETS {
+        let corpus: Vec<Vec<u8>> = files(&folder("corpus").join(target))
+            .into_iter()
+            .map(|file| fs::read(file).unwrap())
+            .collect();
+        for (number, data) in corpus.iter().enumerate() {
+            for change in 0..CHANGES {
+                let seed = u64::try_from(number).unwrap() << 32 | change;
+                let other = &corpus[usize::try_from(change).unwrap() % corpus.len()];
+                let changed = changed(data, other, seed);
+                let tried = std::panic::catch_unwind(|| run(&changed));
+                assert!(
+                    tried.is_ok(),
+                    "{target} fails on {:?}",
+                    changed.escape_ascii().to_string()
+                );
+            }
+        }
+    }
+}
+
+/// Some bytes of one are replaced, removed, repeated, or followed by the end of another.
+fn changed(data: &[u8], other: &[u8], seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let mut below = |most: usize| {
+        // splitmix64
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % u64::try_from(most.max(1)).unwrap()).unwrap()
+    };
+    let mut changed = data.to_vec();
+    for _ in 0..=below(4) {
+        let place = below(changed.len());
+        let end = (place + below(9)).min(changed.len());
+        match below(5) {
+            0 if !changed.is_empty() => changed[place] = u8::try_from(below(256)).unwrap(),
+            1 => drop(changed.drain(place..end)),
+            2 => {
+                let again = changed[place..end].to_vec();
+                changed.splice(place..place, again);
+            }
+            3 => {
+                let odd: [&[u8]; 6] = [b"\0", b"\xff", b"\"", b"\\u", b"{", b"-"];
+                changed.splice(place..place, odd[below(6)].iter().copied());
+            }
+            _ => {
+                changed.truncate(place);
+                changed.extend_from_slice(&other[below(other.len())..]);
+            }
+        }
+    }
+    changed
+}
+
+#[test]
+fn every_target_has_its_program_and_no_program_is_forgotten() {
+    let programs: Vec<String> = files(&folder("fuzz_targets"))
+        .into_iter()
+        .map(|file| file.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(programs, targets::TARGETS.map(|(name, _)| name));
+}
+
+#[test]
+fn the_corpus_stays_small() {
+    let all = targets::TARGETS.iter().flat_map(|(name, _)| files(&folder("corpus").join(name)));
+    let bytes: u64 = all.map(|file| file.metadata().unwrap().len()).sum();
+    assert!(bytes < 300 * 1024, "{bytes}");
+}

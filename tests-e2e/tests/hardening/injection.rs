@@ -1,0 +1,328 @@
+//! Odd values in every option: each arrives as one argument, exactly as it was given, or is refused
+//! before anything starts.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use claude_agent_kit::transport::{Connecting, Launch, Transport};
+use claude_agent_kit::{
+    AgentDefinition, Error, ErrorKind, Options, Plugin, SystemPrompt, Thinking, query,
+};
+use serde_json::Value;
+
+use crate::support::{Fake, HANDSHAKE, RESULT, ask, run};
+
+/// Values that some program on the way might take for something else.
+fn values() -> Vec<String> {
+    let mut values: Vec<String> = [
+        "--help",
+        "-p",
+        "-",
+        "--",
+        "--model=other",
+        "",
+        " ",
+        "a b",
+        "a\nb",
+        "\n--debug",
+        "a\r\nb",
+        "\t",
+        "\"",
+        "'",
+        "'; touch made; '",
+        "`touch made`",
+        "$(touch made)",
+        "a; touch made & touch made | touch made > made",
+        "$HOME ~ * ? [a] {a,b}",
+        "%PATH% ^ !x! \" & echo made",
+        "\\",
+        "\\\\\" x",
+        "=",
+        "a=b",
+        ",",
+        "a,b",
+        "Bash(a,b)",
+        "Bash(a",
+        "\u{7f}\u{1b}[31m",
+        "ü\u{202e}\u{feff}",
+        "a\0b",
+        "\0",
+    ]
+    .map(str::to_owned)
+    .into();
+    // More than one argument can have on any system.
+    values.push("x".repeat(2 * 1024 * 1024));
+    values
+}
+
+/// What an option takes.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Text,
+    Id,
+    Path,
+    /// An entry of a list that is joined by commas.
+    Entry,
+    /// A text that becomes a variable.
+    Variable,
+}
+
+/// An option, the flag or variable by which the CLI is told of it, and what goes with it.
+struct Row {
+    kind: Kind,
+    name: &'static str,
+    plant: fn(Options, &str) -> Options,
+    beside: fn(Options) -> Options,
+}
+
+fn row(kind: Kind, name: &'static str, plant: fn(Options, &str) -> Options) -> Row {
+    Row { kind, name, plant, beside: |options| options }
+}
+
+fn rows() -> Vec<Row> {
+    use Kind::{Entry, Id, Path, Text, Variable};
+    let with = |beside: fn(Options) -> Options, row: Row| Row { beside, ..row };
+    vec![
+        row(Text, "--model", |options, value| options.model(value)),
+        row(Text, "--fallback-model", |options, value| options.fallback_model(value)),
+        row(Text, "--permission-prompt-tool", |o, value| o.permission_prompt_tool(value)),
+        row(Text, "--agent", |options, value| options.agent(value)),
+        row(Text, "--permission-mode", |options, value| options.permission_mode(value)),
+        row(Text, "--permission-prompts", |options, value| options.permission_prompts(value)),
+        row(Text, "--effort", |options, value| options.effort(value)),
+        with(
+            |options| options.thinking(Thinking::adaptive()),
+            row(Text, "--thinking-display", |options, value| {
+                options.thinking(Thinking::adaptive().display(value))
+            }),
+        ),
+        row(Text, "--some-flag", |options, value| options.extra_arg("some-flag", Some(value))),
+        row(Text, "--some-flag", |options, value| {
+            options.extra_args([("--some-flag", Some(value))])
+        }),
+        row(Id, "--resume", |options, value| options.resume(value)),
+        row(Id, "--session-id", |options, value| options.session_id(value)),
+        with(
+            |options| options.resume("r"),
+            row(Id, "--resume-session-at", |options, value| options.resume_at(value)),
+        ),
+        with(
+            |options| options.resume("r").resume_at("m"),
+            row(Id, "--resume-drops-turn", |options, value| options.resume_drops_turn(value)),
+        ),
+        row(Path, "--add-dir", |options, value| options.add_dir(value)),
+        row(Path, "--add-dir", |options, value| options.add_dirs([value])),
+        row(Path, "--project-config-root", |options, value| options.project_config_root(value)),
+        row(Path, "--debug-file", |options, value| options.debug_file(value)),
+        row(Path, "--mcp-config", |options, value| options.mcp_config_file(value)),
+        row(Path, "--plugin-dir", |options, value| options.plugin(value)),
+        row(Path, "--plugin-dir-no-mcp", |options, value| {
+            options.plugins([Plugin::new(value).without_mcp()])
+        }),
+        row(Path, "--settings", |options, value| options.settings(PathBuf::from(value))),
+        row(Path, "--system-prompt-file", |options, value| {
+            options.system_prompt(SystemPrompt::File(value.into()))
+        }),
+        row(Entry, "--allowedTools", |options, value| options.allowed_tools([value])),
+        row(Entry, "--disallowedTools", |options, value| options.disallowed_tools([value])),
+        row(Entry, "--tools", |options, value| options.tools([value])),
+        row(Entry, "--betas", |options, value| options.betas([value])),
+        row(Entry, "--setting-sources", |options, value| options.setting_sources([value])),
+        row(Variable, "SOME_NAME", |options, value| options.env("SOME_NAME", value)),
+        row(Variable, "SOME_NAME", |options, value| options.envs([("SOME_NAME", value)])),
+        row(Variable, "CLAUDE_AGENT_SDK_CLIENT_APP", |options, value| options.client_app(value)),
+        row(Variable, "CLAUDE_CODE_QUESTION_PREVIEW_FORMAT", |options, value| {
+            options.question_preview(value)
+        }),
+    ]
+}
+
+impl Kind {
+    /// Whether such a value cannot be passed on.
+    fn refuses(self, value: &str) -> bool {
+        let impossible = value.contains('\0') || value.len() > 128 * 1024;
+        let nothing = value.trim().is_empty();
+        impossible
+            || match self {
+                Self::Text | Self::Variable => false,
+                Self::Id => nothing,
+                Self::Path => value.is_empty(),
+                // The CLI cuts at them, but not inside of parentheses.
+                Self::Entry => {
+                    let whole = ["Bash(a,b)", "$(touch made)"].contains(&value);
+                    let cut = value.trim_matches(' ').contains([',', ' ']) && !whole;
+                    nothing || cut || value == "Bash(a"
+                }
+            }
+    }
+}
+
+/// What a CLI was to be started with.
+type Caught = (Vec<String>, Vec<(String, String)>);
+
+/// Starts nothing, but keeps what was to be started.
+#[derive(Clone, Default)]
+struct Catch(Arc<Mutex<Option<Caught>>>);
+
+impl Transport for Catch {
+    fn connect(&self, launch: Launch) -> Connecting<'_> {
+        let variables = launch.variables().iter();
+        let variables = variables.map(|(name, value)| (name.clone(), value.expose().to_owned()));
+        *self.0.lock().unwrap() = Some((launch.arguments().to_vec(), variables.collect()));
+        Box::pin(async { Err(io::Error::other("nothing is started")) })
+    }
+}
+
+/// What these options start, or why they do not.
+async fn caught(options: Options) -> Result<Caught, Error> {
+    let catch = Catch::default();
+    let error = query("hello", options.transport(catch.clone())).await.unwrap_err();
+    catch.0.lock().unwrap().take().ok_or(error)
+}
+
+#[test]
+fn a_value_is_one_argument_exactly_or_refused() {
+    run(async {
+        for row in rows() {
+            let plain = caught((row.beside)(Options::new())).await.unwrap();
+            for value in values() {
+                let shown: String = value.chars().take(60).collect();
+                let options = (row.plant)((row.beside)(Options::new()), &value);
+                match caught(options).await {
+                    Ok(told) => {
+                        assert!(!row.kind.refuses(&value), "{} took {shown:?}", row.name);
+                        check_added(&row, &value, &plain, told);
+                    }
+                    Err(error) => {
+                        assert!(row.kind.refuses(&value), "{} {shown:?}: {error}", row.name);
+                        assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Exactly one argument or variable was added, and it is that value.
+fn check_added(row: &Row, value: &str, plain: &Caught, told: Caught) {
+    let (mut arguments, mut variables) = told;
+    if row.kind == Kind::Variable {
+        variables.retain(|variable| *variable != (row.name.to_owned(), value.to_owned()));
+    } else {
+        let argument = format!("{}={value}", row.name);
+        let place = arguments.iter().position(|other| *other == argument);
+        arguments.remove(place.unwrap_or_else(|| panic!("{argument:?} is not in {arguments:?}")));
+    }
+    assert_eq!((&arguments, &variables), (&plain.0, &plain.1), "{}", row.name);
+}
+
+#[test]
+fn names_of_flags_and_variables_are_names_or_refused() {
+    run(async {
+        for value in values() {
+            let shown: String = value.chars().take(60).collect();
+            let name = value.trim_start_matches('-');
+            let is_flag = !name.is_empty() && !name.contains(['=', '\0', ' ', '\n']);
+            match caught(Options::new().extra_arg(&*value, None)).await {
+                Ok((arguments, _)) => {
+                    assert!(is_flag, "{shown:?}");
+                    assert_eq!(arguments.last(), Some(&format!("--{name}")));
+                }
+                Err(error) => {
+                    assert!(!is_flag || value.len() > 1000, "{shown:?}: {error}");
+                    assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
+                }
+            }
+            let is_variable = !value.is_empty() && !value.contains(['=', '\0']);
+            match caught(Options::new().env(&*value, "v")).await {
+                Ok((_, variables)) => {
+                    assert!(is_variable && variables.contains(&(value, "v".to_owned())));
+                }
+                Err(error) => {
+                    assert!(!is_variable || value.len() > 1000, "{shown:?}: {error}");
+                    assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
+                }
+            }
+        }
+    });
+}
+
+/// A CLI that writes down what it got, and answers.
+fn noting() -> Fake {
+    let notes = r#"printf '%s\0' "$@" > "$0.argv"; cat /proc/self/environ > "$0.environ"
+"#;
+    let lines = r#"printf '%s' "$line" > "$0.line"; printf '%s' "$prompt" > "$0.prompt"
+"#;
+    Fake::new(&format!("{notes}{HANDSHAKE}{lines}{RESULT}"))
+}
+
+/// What it wrote down, NUL by NUL.
+fn noted(fake: &Fake, what: &str) -> Vec<String> {
+    let text = fs::read(fake.path().with_extension(what)).unwrap();
+    let parts = text.split(|byte| *byte == 0);
+    parts.map(|part| String::from_utf8(part.to_vec()).unwrap()).collect()
+}
+
+#[test]
+fn a_process_gets_what_was_given() {
+    run(async {
+        for value in values() {
+            if Kind::Path.refuses(&value) {
+                continue;
+            }
+            let fake = noting();
+            let options = fake
+                .options()
+                .model(&*value)
+                .extra_arg("some-flag", Some(&value))
+                .add_dir(&*value)
+                .env("SOME_NAME", &*value);
+            let collected = ask("hello", options).await;
+            assert!(collected.error.is_none(), "{value:?}: {:?}", collected.error);
+            let argv = noted(&fake, "argv");
+            for flag in ["--model", "--some-flag", "--add-dir"] {
+                let argument = format!("{flag}={value}");
+                assert_eq!(argv.iter().filter(|other| **other == argument).count(), 1, "{argv:?}");
+            }
+            // The form, these three, and the end.
+            assert_eq!(argv.len(), 9, "{argv:?}");
+            assert!(noted(&fake, "environ").contains(&format!("SOME_NAME={value}")), "{value:?}");
+            assert!(!fake.beside("made").exists(), "{value:?} was run");
+        }
+    });
+}
+
+#[test]
+fn the_handshake_and_the_prompt_carry_any_text() {
+    run(async {
+        for value in values() {
+            let text = if value.trim().is_empty() { "." } else { &*value };
+            let fake = noting();
+            let options = fake
+                .options()
+                .system_prompt(&*value)
+                .append_system_prompt(&*value)
+                .plan_mode_instructions(&*value)
+                .title(&*value)
+                .tool_aliases([(text, "Bash")])
+                .define_agent(text, AgentDefinition::new(text, text));
+            let collected = ask(text, options).await;
+            assert!(collected.error.is_none(), "{:?}", collected.error);
+            let read = |what| noted(&fake, what).concat();
+            let line: Value = serde_json::from_str(&read("line")).unwrap();
+            let told = &line["request"];
+            for name in ["appendSystemPrompt", "planModeInstructions", "title"] {
+                assert_eq!(told[name], *value, "{name}");
+            }
+            assert_eq!(told["systemPrompt"][0], *value);
+            assert_eq!(told["toolAliases"][text], "Bash");
+            assert_eq!(told["agents"][text]["prompt"], text);
+            let prompt: Value = serde_json::from_str(&read("prompt")).unwrap();
+            assert_eq!(prompt["message"]["content"], text);
+            assert_eq!(noted(&fake, "argv").len(), 6, "nothing of it is an argument");
+            assert!(!Path::new(&fake.beside("made")).exists(), "{value:?} was run");
+        }
+    });
+}

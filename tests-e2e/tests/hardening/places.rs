@@ -1,0 +1,162 @@
+//! Every place of the options that can hold something that others must not read.
+
+use std::collections::BTreeMap;
+
+use claude_agent_kit::mcp::{RemoteServer, StdioServer};
+use claude_agent_kit::transport::Wrapped;
+use claude_agent_kit::{AgentDefinition, CliSettings, Json, Options, Sandbox, SystemPrompt};
+use serde_json::json;
+
+/// What it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Nature {
+    /// A key: hidden also where the CLI prints it.
+    Key,
+    /// A text of the host: never printed from here. What the CLI says of it is its own matter.
+    Text,
+}
+
+/// How it reaches the CLI.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Way {
+    /// Where nobody else on the machine can read it.
+    Hidden,
+    /// On the command line, because the CLI takes it nowhere else.
+    Arguments,
+    /// Not at all in these tests.
+    Nowhere,
+}
+
+/// A place, and how something is put there.
+pub(crate) struct Place {
+    pub(crate) option: &'static str,
+    pub(crate) nature: Nature,
+    pub(crate) way: Way,
+    pub(crate) plant: fn(Options, &str) -> Options,
+}
+
+/// A place of a key.
+fn key(option: &'static str, way: Way, plant: fn(Options, &str) -> Options) -> Place {
+    Place { option, nature: Nature::Key, way, plant }
+}
+
+/// A place of a text.
+fn text(option: &'static str, way: Way, plant: fn(Options, &str) -> Options) -> Place {
+    Place { option, nature: Nature::Text, way, plant }
+}
+
+pub(crate) fn all() -> Vec<Place> {
+    let mut all = keys();
+    all.extend(servers());
+    all.extend(texts());
+    all
+}
+
+fn keys() -> Vec<Place> {
+    use Way::{Arguments, Hidden, Nowhere};
+    vec![
+        key("env", Hidden, |options, mark| options.env("SOME_SETTING", mark)),
+        key("env", Hidden, |options, mark| options.env("ANTHROPIC_API_KEY", mark)),
+        key("envs", Hidden, |options, mark| options.envs([("ANTHROPIC_AUTH_TOKEN", mark)])),
+        key("extra_arg", Arguments, |options, mark| options.extra_arg("some-flag", Some(mark))),
+        key("extra_args", Arguments, |options, mark| options.extra_args([("some", Some(mark))])),
+        key("settings", Arguments, |options, mark| {
+            let env = BTreeMap::from([("X".to_owned(), mark.to_owned())]);
+            options.settings(CliSettings::default().env(env))
+        }),
+        key("settings", Arguments, |options, mark| {
+            options.settings(CliSettings::default().api_key_helper(format!("echo {mark}")))
+        }),
+        key("settings", Arguments, |options, mark| {
+            options.settings(json!({"deep": {"list": [{"clientSecret": mark}]}}))
+        }),
+        key("managed_settings", Arguments, |options, mark| {
+            options.managed_settings(Json::from(json!({"env": {"X": mark}})))
+        }),
+        key("executable_args", Nowhere, |options, mark| {
+            options.executable_args([format!("--key={mark}")])
+        }),
+        key("transport", Nowhere, |options, mark| {
+            options.transport(Wrapped::command("false", ["-e".to_owned(), format!("KEY={mark}")]))
+        }),
+    ]
+}
+
+fn servers() -> Vec<Place> {
+    use Way::{Arguments, Hidden};
+    const ADDRESS: &str = "http://127.0.0.1:1/";
+    vec![
+        key("mcp_server", Arguments, |options, mark| {
+            let server =
+                RemoteServer::http(ADDRESS).header("Authorization", format!("Bearer {mark}"));
+            options.mcp_server("mine", server)
+        }),
+        key("mcp_server", Arguments, |options, mark| {
+            options.mcp_server("mine", RemoteServer::http(format!("http://me:{mark}@127.0.0.1:1/")))
+        }),
+        key("mcp_server", Arguments, |options, mark| {
+            options.mcp_server("mine", RemoteServer::sse(format!("{ADDRESS}?access={mark}")))
+        }),
+        key("mcp_server", Arguments, |options, mark| {
+            options.mcp_server("mine", StdioServer::new("false").env("X", mark))
+        }),
+        key("mcp_server", Arguments, |options, mark| {
+            options.mcp_server("mine", StdioServer::new("false").args(["--token", mark]))
+        }),
+        key("mcp_servers", Arguments, |options, mark| {
+            options.mcp_servers([("mine", json!({"command": "false", "env": {"X": mark}}))])
+        }),
+        key("agents", Hidden, |options, mark| {
+            let server = json!({"mine": {"type": "http", "url": ADDRESS, "headers": {"X": mark}}});
+            let mut agent = AgentDefinition::new("Helps", "Help.");
+            agent.mcp_servers = vec![Json::from(server)].into();
+            options.agents([("helper", agent)])
+        }),
+    ]
+}
+
+fn texts() -> Vec<Place> {
+    use Way::{Arguments, Hidden};
+    vec![
+        text("system_prompt", Hidden, |options, mark| options.system_prompt(mark)),
+        text("system_prompt", Hidden, |options, mark| {
+            options.system_prompt(SystemPrompt::cached(mark, mark))
+        }),
+        text("append_system_prompt", Hidden, |options, mark| options.append_system_prompt(mark)),
+        text("plan_mode_instructions", Hidden, |options, mark| {
+            options.plan_mode_instructions(mark)
+        }),
+        text("title", Hidden, |options, mark| options.title(mark)),
+        text("agents", Hidden, |options, mark| {
+            options.agents([("helper", AgentDefinition::new("Helps", mark))])
+        }),
+        text("define_agent", Hidden, |options, mark| {
+            options.define_agent("helper", AgentDefinition::new(mark, "Help."))
+        }),
+        text("sandbox", Arguments, |options, mark| {
+            options.sandbox(Sandbox::default().set("new", Json::from(mark)))
+        }),
+    ]
+}
+
+/// Setters whose values may be read by whoever prints the options: switches, numbers, names, paths.
+pub(crate) const SHOWN: &str = "
+    add_dir add_dirs agent agent_progress_summaries allow_dangerously_skip_permissions allowed_tools
+    background_ceiling backlog_limits betas callback_limits cancel_grace cli_path client_app
+    continue_latest conversation cwd debug debug_file die_with_parent disallowed_tools effort
+    environment exclude_dynamic_sections executable exit_grace fallback_model file_checkpointing
+    fork_session forward_subagent_text hook_timeout hooks_fail_closed idle_timeout
+    include_hook_events include_partial_messages initialize_timeout max_budget_usd max_line_bytes
+    max_running_mcp max_thinking_tokens max_turns max_unwritten_bytes mcp_config_file model
+    operation_limits operation_timeout output_schema per_task_stop_affordance permission_mode
+    permission_prompt_tool permission_prompts permission_timeout permissive_version_check
+    persist_session plugin plugin_delivery plugins print_mode project_config_root prompt_suggestions
+    question_preview resume resume_at resume_drops_turn session_id setting_sources skills
+    skip_version_check strict_exit_status strict_mcp_config system_prompt_snapshot task_budget
+    thinking tool_aliases tools user verbatim_prompts wait_for_background";
+
+/// Setters of code: what it is given and gives is tried in `what_is_said_is_shown_nowhere`.
+pub(crate) const CODE: &str = "
+    answer_as ask_user ask_user_blocking can_use_tool can_use_tool_blocking on on_blocking
+    on_elicitation on_elicitation_blocking on_stderr on_user_dialog on_user_dialog_blocking
+    on_warning raw_mcp_server rmcp_server tool_server";

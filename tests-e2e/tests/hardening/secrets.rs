@@ -1,0 +1,237 @@
+//! A mark is put into every place that can hold a secret, and looked for in all that is shown.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::sync::{Arc, Mutex};
+
+use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::{Options, Permission, Prompt, Session, ToolError, ToolServer, query};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use serde::Deserialize;
+use serde_json::json;
+use tests_e2e::stage::Stage;
+
+use crate::listener::{heard, listen};
+use crate::places::{self, CODE, Nature, Place, SHOWN, Way};
+use crate::setters;
+use crate::support::{Fake, SHORT, everything, run};
+
+/// Tells all that it knows, on both outputs, and fails.
+const TELLS_ALL: &str = r#"printf '%s\0' "$@" > "$0.argv"
+{ env; echo "$*"; read -r line; echo "$line"; } >&2
+echo "no JSON but $* $(env | tr '\n' ' ')"
+exit 1"#;
+
+/// Fails without a word.
+const TELLS_NOTHING: &str = r#"printf '%s\0' "$@" > "$0.argv"
+read -r line
+exit 1"#;
+
+/// Texts that were shown, by what showed them.
+#[derive(Clone, Default)]
+struct Shown(Arc<Mutex<Vec<(&'static str, String)>>>);
+
+impl Shown {
+    fn add(&self, by: &'static str, text: impl Into<String>) {
+        self.0.lock().unwrap().push((by, text.into()));
+    }
+
+    /// Options that also tell what is given to callbacks.
+    fn listening(&self, options: Options) -> Options {
+        let (warnings, lines) = (self.clone(), self.clone());
+        options
+            .on_warning(move |warning| warnings.add("a warning", format!("{warning} {warning:?}")))
+            .on_stderr(move |line| lines.add("a line of stderr", line))
+    }
+
+    /// The mark stands in nothing of it, and nowhere in what was traced.
+    fn assert_without(&self, mark: &str, place: &str) {
+        self.add("tracing", heard());
+        for (by, text) in self.0.lock().unwrap().iter() {
+            assert!(!text.contains(mark), "{by} shows what was put into {place}: {text}");
+        }
+    }
+}
+
+#[test]
+fn every_setter_is_told_of() {
+    let planted = places::all().into_iter().map(|place| place.option.to_owned());
+    let others = SHOWN.split_whitespace().chain(CODE.split_whitespace()).map(str::to_owned);
+    let known: BTreeSet<String> = planted.chain(others).collect();
+    let missing: Vec<String> = setters::all().difference(&known).cloned().collect();
+    assert!(missing.is_empty(), "can these hold a secret? Say so in places.rs: {missing:?}");
+}
+
+#[test]
+fn what_is_put_into_an_option_is_shown_nowhere() {
+    listen();
+    run(async {
+        for (number, place) in places::all().iter().enumerate() {
+            let mark = format!("hush-{number}-7d1f0c");
+            let shown = Shown::default();
+            let name = format!("{} ({number})", place.option);
+            try_place(place, &mark, &shown, &name).await;
+            shown.assert_without(&mark, &name);
+        }
+    });
+}
+
+async fn try_place(place: &Place, mark: &str, shown: &Shown, name: &str) {
+    let script = if place.nature == Nature::Key { TELLS_ALL } else { TELLS_NOTHING };
+    let fake = Fake::new(script);
+    let options = shown.listening((place.plant)(fake.options(), mark)).exit_grace(SHORT);
+    shown.add("Debug of Options", format!("{options:?} {options:#?}"));
+    let explained = options.explain();
+    shown.add("an explanation", format!("{explained} {explained:?}"));
+    match query("hello", &options).await {
+        Ok(stream) => {
+            shown.add("Debug of QueryStream", format!("{stream:?}"));
+            let collected = stream.collect().await;
+            shown.add("an error", everything(collected.error.as_ref().unwrap()));
+            for warning in collected.warnings() {
+                shown.add("a warning of the stream", format!("{warning} {warning:?}"));
+            }
+        }
+        Err(error) => shown.add("a refusal", everything(&error)),
+    }
+    try_session(&options, shown).await;
+    if place.way == Way::Nowhere {
+        return;
+    }
+    let argv = fs::read_to_string(fake.path().with_extension("argv")).unwrap();
+    assert!(argv.contains("--verbose"), "{name}: {argv}");
+    assert_eq!(argv.contains(mark), place.way == Way::Arguments, "{name} on the command line");
+}
+
+async fn try_session(options: &Options, shown: &Shown) {
+    let session = match Session::open(options).await {
+        Ok(session) => session,
+        Err(error) => return shown.add("a refusal", everything(&error)),
+    };
+    let messages = session.messages();
+    shown.add("Debug of Messages", format!("{messages:?}"));
+    match session.send("hello").await {
+        Ok(turn) => shown.add("Debug of Turn", format!("{turn:?}")),
+        Err(error) => shown.add("an error of send", everything(&error)),
+    }
+    shown.add("an error of ready", everything(&session.ready().await.unwrap_err()));
+    shown.add("an error of stop", everything(&session.stop().await.unwrap_err()));
+    shown.add("Debug of Session", format!("{session:?} {:?}", session.events()));
+}
+
+/// A Messages API that calls a tool of the host.
+fn looks(mark: &str) -> Script {
+    let call = Reply::tool("mcp__mine__look", json!({"at": format!("{mark}-input")}));
+    Script::new().otherwise([call, Reply::text(format!("{mark}-answer"))])
+}
+
+#[derive(Deserialize, claude_agent_kit::schemars::JsonSchema)]
+#[schemars(crate = "claude_agent_kit::schemars")]
+struct Look {
+    at: String,
+}
+
+#[test]
+fn what_is_said_is_shown_nowhere() {
+    const MARK: &str = "said-7d1f0c";
+    listen();
+    run(async {
+        let shown = Shown::default();
+        let stage = Stage::in_memory(looks(MARK)).await.unwrap();
+        let server = ToolServer::new("mine").tool("look", "Looks", |look: Look| async move {
+            assert!(look.at.contains(MARK));
+            Err::<String, _>(ToolError::new(format!("{MARK}-result")))
+        });
+        let options = shown
+            .listening(stage.options())
+            .tool_server(server)
+            .on(PreToolUse, |_, _| async {
+                PreToolUseAnswer::new().system_message(format!("{MARK}-hook"))
+            })
+            .can_use_tool(
+                |request, _| async move { Permission::allow().with_input(request.input) },
+            );
+        shown.add("Debug of Options", format!("{options:?}"));
+        let prompt = Prompt::from(format!("{MARK}-prompt"));
+        shown.add("Debug of Prompt", format!("{prompt:?}"));
+        let session = Session::start(options).await.unwrap();
+        let turn = session.send(prompt).await.unwrap();
+        shown.add("Debug of Turn", format!("{turn:?}"));
+        let outcome = turn.finish().await.unwrap();
+        assert!(outcome.text.contains(MARK), "{}", outcome.text);
+        let mut messages = session.messages();
+        session.stop().await.unwrap();
+        shown.add("Debug of Messages", format!("{messages:?}"));
+        drop(messages.next().await);
+        shown.add("Debug of Session", format!("{session:?} {:?}", session.events()));
+        // The tool was called, and its result went to the model.
+        let asked = stage.api().requests();
+        assert!(
+            asked.iter().any(|request| request.body.to_string().contains("said-7d1f0c-result"))
+        );
+        shown.assert_without(MARK, "a conversation");
+    });
+}
+
+#[test]
+fn a_callback_that_fails_with_a_secret_of_the_options_does_not_show_it() {
+    const MARK: &str = "failed-7d1f0c";
+    listen();
+    run(async {
+        let shown = Shown::default();
+        let script = Script::new()
+            .otherwise([Reply::tool("Bash", json!({"command": "true"})), Reply::text("Done.")]);
+        let stage = Stage::in_memory(script).await.unwrap();
+        let options = shown
+            .listening(stage.options())
+            .env("MY_KEY", MARK)
+            .on(PreToolUse, |_, _| async { Err::<(), _>(format!("no login with {MARK}").into()) });
+        let session = Session::start(options).await.unwrap();
+        session.send("go").await.unwrap().finish().await.unwrap();
+        session.stop().await.unwrap();
+        let told = shown.0.lock().unwrap().clone();
+        assert!(told.iter().any(|(_, text)| text.contains("no login with ***")), "{told:?}");
+        shown.assert_without(MARK, "the text of an error");
+    });
+}
+
+/// What a panic says is printed by the panic hook of the process, which is the host's. Nothing of
+/// it is repeated from here.
+#[test]
+fn a_callback_that_panics_with_a_secret_shows_it_to_the_panic_hook_alone() {
+    const MARK: &str = "panicked-7d1f0c";
+    listen();
+    let hooked = Arc::new(Mutex::new(String::new()));
+    let (notes, before) = (hooked.clone(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = panic.to_string();
+        if text.contains(MARK) {
+            writeln!(notes.lock().unwrap(), "{text}").unwrap();
+        } else {
+            before(panic);
+        }
+    }));
+    run(async {
+        let shown = Shown::default();
+        let script = Script::new()
+            .otherwise([Reply::tool("Bash", json!({"command": "true"})), Reply::text("Done.")]);
+        let stage = Stage::in_memory(script).await.unwrap();
+        let options = shown
+            .listening(stage.options())
+            .on(PreToolUse, |_, _| async { broken(MARK) })
+            .can_use_tool_blocking(|_, _| -> Permission { panic!("with {MARK}") });
+        let session = Session::start(options).await.unwrap();
+        session.send("go").await.unwrap().finish().await.unwrap();
+        session.stop().await.unwrap();
+        let told = shown.0.lock().unwrap().clone();
+        assert!(told.iter().any(|(_, text)| text.contains("it panicked")), "{told:?}");
+        shown.assert_without(MARK, "a panic");
+    });
+    assert!(hooked.lock().unwrap().contains(MARK), "it never panicked");
+}
+
+/// What a callback calls that never gives an answer.
+fn broken(text: &str) -> PreToolUseAnswer {
+    panic!("with {text}")
+}
