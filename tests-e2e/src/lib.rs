@@ -6,6 +6,7 @@
 //! - [`drift`]: how a new recording differs in shape from the stored one.
 //! - [`corpus`]: where recordings are stored.
 //! - [`decoded`]: whether every line of a recording decodes.
+//! - [`faults`]: what becomes of a session in every state when something goes wrong.
 //! - [`outside`]: an MCP server outside the host.
 //! - [`stage`]: where the SDK is tried.
 //! - [`compare`]: whether two CLIs said the same.
@@ -17,6 +18,8 @@ pub mod compare;
 pub mod corpus;
 pub mod decoded;
 pub mod drift;
+#[cfg(unix)]
+pub mod faults;
 pub mod outside;
 pub mod parity;
 pub mod places;

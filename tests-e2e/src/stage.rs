@@ -32,6 +32,8 @@ enum Cli {
     Scripted {
         program: PathBuf,
         script: PathBuf,
+        /// Whether it asks the mock API all the same.
+        asks_api: bool,
     },
 }
 
@@ -66,11 +68,32 @@ impl Stage {
     /// # Errors
     /// When directories or the mock API cannot be had.
     pub async fn scripted(file: &str, program: impl Into<PathBuf>) -> io::Result<Self> {
-        let program = program.into();
-        let mut stage = Self::new(Script::new(), Cli::Program(program.clone())).await?;
+        Self::with_file(Script::new(), file, program.into(), false).await
+    }
+
+    /// The simulated CLI as a process that asks the mock API, with a script file that says what
+    /// goes wrong.
+    ///
+    /// # Errors
+    /// When directories or the mock API cannot be had.
+    pub async fn faulty_process(
+        script: Script,
+        faults: &str,
+        program: impl Into<PathBuf>,
+    ) -> io::Result<Self> {
+        Self::with_file(script, faults, program.into(), true).await
+    }
+
+    async fn with_file(
+        model: Script,
+        file: &str,
+        program: PathBuf,
+        asks_api: bool,
+    ) -> io::Result<Self> {
+        let mut stage = Self::new(model, Cli::Program(program.clone())).await?;
         let script = stage.root().join("script.sim");
         std::fs::write(&script, file)?;
-        stage.cli = Cli::Scripted { program, script };
+        stage.cli = Cli::Scripted { program, script, asks_api };
         Ok(stage)
     }
 
@@ -107,14 +130,12 @@ impl Stage {
     pub fn variables(&self) -> BTreeMap<String, String> {
         let address = self.api.base_url();
         let mut variables = self.world.variables(&address);
-        match &self.cli {
-            Cli::Scripted { script, .. } => {
-                let script = script.to_string_lossy().into_owned();
-                variables.insert("CLAUDE_SIM_SCRIPT".to_owned(), script);
-            }
-            Cli::InMemory(_) | Cli::Program(_) => {
-                variables.insert("CLAUDE_SIM_API".to_owned(), address);
-            }
+        if let Cli::Scripted { script, .. } = &self.cli {
+            let script = script.to_string_lossy().into_owned();
+            variables.insert("CLAUDE_SIM_SCRIPT".to_owned(), script);
+        }
+        if !matches!(&self.cli, Cli::Scripted { asks_api: false, .. }) {
+            variables.insert("CLAUDE_SIM_API".to_owned(), address);
         }
         variables
     }

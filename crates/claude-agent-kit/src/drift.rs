@@ -9,7 +9,7 @@ use claude_wire::{Body, Extra, Message};
 
 use crate::warning::{Warning, WarningCode};
 
-/// How much is told of in one run. A CLI that has more that is new is another CLI.
+/// How much of each sort is told of in one run. A CLI that has more that is new is another CLI.
 const MOST_TOLD: usize = 64;
 /// How much of a name is told.
 const MOST_OF_A_NAME: usize = 64;
@@ -17,7 +17,20 @@ const MOST_OF_A_NAME: usize = 64;
 /// What was told of already.
 #[derive(Debug, Default)]
 pub(crate) struct Drift {
-    told: Mutex<BTreeSet<String>>,
+    /// Apart from the kinds: there may be many, and none of them may hide a kind.
+    fields: Told,
+    kinds: Told,
+}
+
+#[derive(Debug, Default)]
+struct Told(Mutex<BTreeSet<String>>);
+
+impl Told {
+    fn is_first(&self, name: &str) -> bool {
+        // Nothing that panics happens under the lock.
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.len() < MOST_TOLD && !told.contains(name) && told.insert(name.to_owned())
+    }
 }
 
 impl Drift {
@@ -27,7 +40,7 @@ impl Drift {
     pub(crate) fn look_at(&self, message: &Message) -> Vec<Warning> {
         for (field, _) in message.body.extra().into_iter().flat_map(Extra::iter) {
             let field = format!("`{}` of `{}`", shown(field), full_kind(&message.body));
-            if self.is_first(&field) {
+            if self.fields.is_first(&field) {
                 tracing::info!("the CLI sent a field that is not named: {field}");
             }
         }
@@ -52,7 +65,7 @@ impl Drift {
     }
 
     fn warning(&self, name: &str, message: &Message) -> Option<Warning> {
-        self.is_first(name).then(|| {
+        self.kinds.is_first(name).then(|| {
             let text = format!(
                 "the CLI sent something that this version does not know: {name}; it is passed on \
                  as it came"
@@ -60,12 +73,6 @@ impl Drift {
             let line = message.raw().clone();
             Warning::new(WarningCode::UnknownMessage, text).with(|facts| facts.line = Some(line))
         })
-    }
-
-    fn is_first(&self, name: &str) -> bool {
-        // Nothing that panics happens under the lock.
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.len() < MOST_TOLD && !told.contains(name) && told.insert(name.to_owned())
     }
 }
 
@@ -126,7 +133,7 @@ mod tests {
     #[test]
     fn a_field_without_a_name_is_noted_once_and_is_no_warning() {
         let drift = Drift::default();
-        let noted = || drift.told.lock().unwrap().iter().cloned().collect::<Vec<_>>();
+        let noted = || drift.fields.0.lock().unwrap().iter().cloned().collect::<Vec<_>>();
         for _ in 0..2 {
             assert!(told(&drift, r#"{"type":"result","novel":1}"#).is_empty());
             assert!(told(&drift, r#"{"type":"system","subtype":"status","new":1}"#).is_empty());
@@ -162,10 +169,20 @@ mod tests {
     }
 
     #[test]
+    fn no_number_of_fields_hides_a_kind() {
+        let drift = Drift::default();
+        for number in 0..2 * MOST_TOLD {
+            let line = format!(r#"{{"type":"result","novel{number}":1}}"#);
+            assert!(drift.look_at(&Message::decode(line).unwrap()).is_empty());
+        }
+        assert_eq!(drift.fields.0.lock().unwrap().len(), MOST_TOLD);
+        assert_eq!(told(&drift, r#"{"type":"novel"}"#).len(), 1);
+    }
+
+    #[test]
     fn nothing_that_was_recorded_is_of_an_unknown_kind() {
         let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../claude-wire/tests/corpus/2.1.325");
-        let drift = Drift::default();
         let mut all = 0;
         for entry in std::fs::read_dir(corpus).unwrap() {
             let text = std::fs::read(entry.unwrap().path()).unwrap();
@@ -181,7 +198,8 @@ mod tests {
                     continue;
                 }
                 all += 1;
-                let new = drift.look_at(&message);
+                // A new one for each line: nothing was told of before.
+                let new = Drift::default().look_at(&message);
                 assert!(new.is_empty(), "{new:?}");
             }
         }

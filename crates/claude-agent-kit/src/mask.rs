@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 /// What stands in the place of a secret.
 const STARS: &str = "***";
@@ -18,20 +18,32 @@ const SHORTEST: usize = 6;
 /// Values that must not be shown, and the forms by which others are recognised.
 #[derive(Clone, Default)]
 pub(crate) struct Mask {
-    secrets: Arc<[String]>,
+    /// Shared by all copies, since more may have to be hidden later.
+    secrets: Arc<RwLock<Vec<String>>>,
 }
 
 impl Mask {
     /// Hides these values.
     pub(crate) fn new(secrets: impl IntoIterator<Item = String>) -> Self {
-        let mut found = Vec::new();
+        let mask = Self::default();
+        mask.learn(secrets);
+        mask
+    }
+
+    /// From now on hides these values as well, in every copy.
+    pub(crate) fn learn(&self, secrets: impl IntoIterator<Item = String>) {
+        // Nothing that panics happens under the lock.
+        let mut found = self.secrets.write().unwrap_or_else(PoisonError::into_inner);
         for secret in secrets {
             add(&mut found, secret.trim());
         }
         // Longest first: it hides what is inside of it.
         found.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         found.dedup();
-        Self { secrets: found.into() }
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Vec<String>> {
+        self.secrets.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Hides the values of variables whose names say that they are secret.
@@ -58,15 +70,10 @@ impl Mask {
         Self::new(secrets)
     }
 
-    /// Hides these values as well.
-    pub(crate) fn and(&self, secrets: impl IntoIterator<Item = String>) -> Self {
-        Self::new(self.secrets.iter().cloned().chain(secrets))
-    }
-
     /// The text without the secrets.
     pub(crate) fn apply<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut places = Vec::new();
-        for secret in &*self.secrets {
+        for secret in self.known().iter() {
             occurrences(text, secret, &mut places);
         }
         tokens(text, &mut places);
@@ -91,7 +98,7 @@ impl Mask {
 
 impl fmt::Debug for Mask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mask").field("secrets", &self.secrets.len()).finish()
+        f.debug_struct("Mask").field("secrets", &self.known().len()).finish()
     }
 }
 
@@ -267,7 +274,10 @@ mod tests {
 
     #[test]
     fn values_can_be_added_and_a_mask_does_not_show_them() {
-        let mask = Mask::new(["first-secret".to_owned()]).and(["second-one".to_owned()]);
+        let mask = Mask::new(["first-secret".to_owned()]);
+        let copy = mask.clone();
+        mask.learn(["second-one".to_owned()]);
+        assert_eq!(copy.apply("first-secret, second-one"), "***, ***");
         assert_eq!(mask.apply("first-secret, second-one"), "***, ***");
         assert_eq!(format!("{mask:?}"), "Mask { secrets: 2 }");
     }

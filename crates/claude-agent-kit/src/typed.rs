@@ -113,7 +113,9 @@ fn value_of<T: DeserializeOwned + JsonSchema>(result: &ResultMessage) -> Result<
     let inner = if is_object(&schema::<T>()) {
         Some(output.clone())
     } else {
-        output.parse::<Extra>().ok().and_then(|fields| fields.get("value").cloned())
+        // A value that may be null may be left out.
+        let fields = output.parse::<Extra>().ok();
+        fields.map(|fields| fields.get("value").cloned().unwrap_or_default())
     };
     read(inner.as_ref().unwrap_or(output)).map_err(|unfit| {
         // The reason may quote the answer, which is not for texts that are printed.

@@ -67,14 +67,22 @@ fn what_is_wrong_with_the_executable_is_told_with_a_remedy() {
         let report = on(&good, |options| options.cli_path(&plain)).await;
         only_problem(&report, Check::Executable, "is not executable");
 
+        let report = on(&Fake::bare("#!/bin/sh\necho 1.9.9\n"), |options| options).await;
+        only_problem(&report, Check::Version, "1.9.9");
         for (script, part) in [
-            ("#!/bin/sh\necho 1.9.9\n", "1.9.9"),
             ("#!/bin/sh\necho hello\n", "version"),
             ("#!/bin/sh\nkill -SEGV $$\n", "signal"),
             ("#!/missing/interpreter\n", "could not be started"),
         ] {
-            let report = on(&Fake::bare(script), |options| options).await;
+            // The handshake of a session tells; print mode has none.
+            let report = on(&Fake::bare(script), |options| options.print_mode(true)).await;
             only_problem(&report, Check::Version, part);
+            let report = on(&Fake::bare(script), |options| options).await;
+            let version = finding(&report, Check::Version);
+            assert_eq!(version.level(), Level::Warning, "{report}");
+            assert!(version.what().contains(part), "{report}");
+            let skipped = on(&Fake::bare(script), |o| o.skip_version_check(true)).await;
+            assert_eq!(finding(&skipped, Check::Version).level(), Level::Good, "{skipped}");
         }
         // What is too old for a session may do for print mode.
         let old = on(&Fake::bare("#!/bin/sh\necho 1.9.9\n"), |o| o.print_mode(true)).await;
@@ -99,6 +107,9 @@ fn bad_options_configurations_and_places_are_told_each() {
 
         let report = on(&fake, |options| options.cwd("/missing")).await;
         only_problem(&report, Check::WorkingDirectory, "/missing");
+
+        let report = on(&fake, |options| options.add_dir("missing")).await;
+        only_problem(&report, Check::Files, "missing");
 
         let config = fake.beside("agent.json");
         std::fs::write(&config, r#"{"modle": "m"}"#).unwrap();

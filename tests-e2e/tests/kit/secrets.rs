@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use claude_agent_kit::{Collected, Error, Json, Options};
+use claude_agent_kit::{Collected, Error, Json, Options, Session};
 
 use crate::support::{Fake, HANDSHAKE, ask, error_of, run};
 
@@ -108,5 +108,24 @@ fn a_handshake_that_is_refused_with_them_is_not_quoted() {
         let error = error_of(&collected);
         assert!(error.to_string().contains("bad: ***"), "{error}");
         assert_hidden("the error", &everything(error));
+    });
+}
+
+#[test]
+fn servers_that_were_set_later_are_not_quoted() {
+    // The line after the handshake is the request with the servers.
+    let fake = Fake::new(&format!("{HANDSHAKE}echo \"$prompt\" >&2\nexit 1"));
+    run(async {
+        let heard = Arc::new(Mutex::new(String::new()));
+        let lines = Arc::clone(&heard);
+        let options = fake
+            .options()
+            .on_stderr(move |line| writeln!(lines.lock().unwrap(), "{line}").unwrap());
+        let session = Session::start(options).await.unwrap();
+        let servers = r#"{"mine":{"command":"c","args":["--token","argument-value-7d1f0c"],"env":{"X":"server-env-7d1f0c"}}}"#;
+        let error = session.mcp_set_servers(Json::from_text(servers).unwrap()).await.unwrap_err();
+        assert!(error.stderr_tail().unwrap().contains("\"X\":\"***\""), "{error:?}");
+        assert_hidden("the error", &everything(&error));
+        assert_hidden("stderr", &heard.lock().unwrap());
     });
 }

@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, Result};
 use crate::warning::{Warning, WarningCode};
 
 pub(crate) use check::printed;
-pub(crate) use program::{Program, Runtime};
+pub(crate) use program::{Arguments, Program, Runtime};
 pub use version::CliVersion;
 pub(crate) use version::Probe;
 
@@ -52,12 +52,7 @@ pub(crate) fn choose(
     runtime: &Runtime,
     policy: VersionPolicy,
 ) -> Result<Chosen> {
-    let program = find_program(path, runtime)?;
-    if policy.skip {
-        return Ok(Chosen { program, version: None, warnings: Vec::new() });
-    }
-    let probe = check::probe(&program);
-    policy.judge(program, &probe)
+    policy.ask(find_program(path, runtime)?)
 }
 
 fn find_program(path: Option<PathBuf>, runtime: &Runtime) -> Result<Program> {
@@ -65,23 +60,17 @@ fn find_program(path: Option<PathBuf>, runtime: &Runtime) -> Result<Program> {
     Program::of(find::find(&places)?, runtime, &places)
 }
 
-/// Finds the executable and asks it for its version, whatever it says. Blocks for up to five seconds.
+/// What [`choose`] gives, with where the executable is also if it will not do.
 ///
 /// # Errors
 /// [`ErrorKind::CliNotFound`].
-pub(crate) fn look_at(path: Option<PathBuf>, runtime: &Runtime) -> Result<(PathBuf, Probe)> {
+pub(crate) fn look_at(
+    path: Option<PathBuf>,
+    runtime: &Runtime,
+    policy: VersionPolicy,
+) -> Result<(PathBuf, Result<Chosen>)> {
     let program = find_program(path, runtime)?;
-    let probe = check::probe(&program);
-    Ok((program.path().to_owned(), probe))
-}
-
-/// The version that a probe gave, if it will do.
-///
-/// # Errors
-/// [`ErrorKind::UnsupportedCliVersion`], [`ErrorKind::UnknownCliVersion`] or
-/// [`ErrorKind::VersionDetection`].
-pub(crate) fn judge(probe: &Probe, print_mode: bool) -> Result<CliVersion> {
-    version::judge(probe, minimum(print_mode))
+    Ok((program.path().to_owned(), policy.ask(program)))
 }
 
 /// The oldest version that will do.
@@ -108,8 +97,17 @@ pub(crate) fn choose_if_known(
 }
 
 impl VersionPolicy {
+    /// Asks the executable for its version, if it has to be known.
+    fn ask(self, program: Program) -> Result<Chosen> {
+        if self.skip {
+            return Ok(Chosen { program, version: None, warnings: Vec::new() });
+        }
+        let probe = check::probe(&program);
+        self.judge(program, &probe)
+    }
+
     fn judge(self, program: Program, probe: &Probe) -> Result<Chosen> {
-        let error = match judge(probe, self.print_mode) {
+        let error = match version::judge(probe, minimum(self.print_mode)) {
             Ok(version) => {
                 return Ok(Chosen { program, version: Some(version), warnings: Vec::new() });
             }

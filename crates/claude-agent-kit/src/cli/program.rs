@@ -1,6 +1,7 @@
 //! What is started: the CLI itself, or what runs a CLI that is a script.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::find::{Places, is_executable, is_script};
@@ -12,7 +13,18 @@ pub(crate) struct Runtime {
     /// The program: a path, or a name on `PATH`. Node.js if there is none.
     pub(crate) executable: Option<PathBuf>,
     /// What it is told before the script.
-    pub(crate) arguments: Vec<String>,
+    pub(crate) arguments: Arguments,
+}
+
+/// Arguments for a program that only the host knows; any of them may be a secret.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Arguments(pub(crate) Vec<String>);
+
+impl fmt::Debug for Arguments {
+    /// How many there are.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of them", self.0.len())
+    }
 }
 
 /// A CLI that was found.
@@ -40,7 +52,7 @@ impl Program {
                 "name what runs it with `executable`, or name the native program with `cli_path`",
             )
         })?;
-        Ok(Self { path, runtime: Some((executable, runtime.arguments.clone())) })
+        Ok(Self { path, runtime: Some((executable, runtime.arguments.0.clone())) })
     }
 
     /// The CLI itself.
@@ -92,7 +104,7 @@ mod tests {
 
     fn runtime(executable: Option<&str>) -> Runtime {
         let executable = executable.map(PathBuf::from);
-        Runtime { executable, arguments: vec!["--max".to_owned()] }
+        Runtime { executable, arguments: Arguments(vec!["--max".to_owned()]) }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use claude_wire::control::PermissionMode;
-use claude_wire::launch::SettingsSource;
+use claude_wire::launch::{Settings, SettingsSource, SystemPrompt};
 use serde_json::Value;
 
 use super::Variables;
@@ -136,10 +136,7 @@ impl Place<'_> {
     pub(super) fn mcp_config(&self) -> Vec<Finding> {
         let settings = &self.options.settings;
         let here = if self.is_elsewhere() { &[] } else { settings.mcp_config_files.as_slice() };
-        let files = here.iter().map(|path| match &settings.cwd {
-            Some(cwd) => cwd.join(path),
-            None => path.clone(),
-        });
+        let files = here.iter().map(|path| self.seen_by_cli(path));
         let findings = files.map(|path| match servers_in(&path) {
             Ok(1) => Finding::good(Check::McpConfig, format!("{} has a server", path.display())),
             Ok(count) => {
@@ -154,6 +151,33 @@ impl Place<'_> {
         findings.collect()
     }
 
+    /// A path as the CLI understands it, from its working directory.
+    fn seen_by_cli(&self, path: &Path) -> PathBuf {
+        self.options.settings.cwd.as_ref().map_or_else(|| path.to_owned(), |cwd| cwd.join(path))
+    }
+
+    pub(super) fn files(&self) -> Vec<Finding> {
+        if self.is_elsewhere() {
+            return Vec::new();
+        }
+        let named = named_files(&self.options.settings).into_iter();
+        let findings = named.map(|(option, path, kind)| {
+            let path = self.seen_by_cli(path);
+            let shown = format!("`{option}`: {}", path.display());
+            let (fits, what) = match kind {
+                Kind::File => (path.is_file(), "is no file"),
+                Kind::Directory => (path.is_dir(), "is no directory"),
+                Kind::Any => (path.exists(), "is not there"),
+            };
+            if fits {
+                return Finding::good(Check::Files, format!("{shown} is there"));
+            }
+            let remedy = format!("make it, or name another with `{option}`");
+            Finding::problem(Check::Files, format!("{shown} {what}"), &remedy)
+        });
+        findings.collect()
+    }
+
     pub(super) fn permissions(&self) -> Option<Finding> {
         let mode = &self.options.settings.permission_mode;
         let bypass = *mode == Some(PermissionMode::BypassPermissions);
@@ -164,6 +188,31 @@ impl Place<'_> {
             Finding::problem(Check::Permissions, "the CLI does not let root bypass them", remedy)
         })
     }
+}
+
+/// What something that an option names has to be.
+enum Kind {
+    File,
+    Directory,
+    Any,
+}
+
+/// What the CLI reads at its start, by option.
+fn named_files(settings: &Settings) -> Vec<(&'static str, &Path, Kind)> {
+    let mut named = Vec::new();
+    if let Some(SettingsSource::File(path)) = &settings.settings {
+        named.push(("settings", path.as_path(), Kind::File));
+    }
+    if let Some(SystemPrompt::File(path)) = &settings.system_prompt {
+        named.push(("system_prompt", path.as_path(), Kind::File));
+    }
+    // An archive will do.
+    named.extend(settings.plugins.iter().map(|it| ("plugins", it.path.as_path(), Kind::Any)));
+    let root = settings.project_config_root.iter();
+    named.extend(root.map(|path| ("project_config_root", path.as_path(), Kind::Directory)));
+    let added = settings.add_dirs.iter();
+    named.extend(added.map(|path| ("add_dirs", path.as_path(), Kind::Directory)));
+    named
 }
 
 #[cfg(unix)]

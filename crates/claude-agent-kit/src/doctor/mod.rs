@@ -8,11 +8,12 @@ mod tests;
 
 use std::ffi::OsString;
 use std::future::{Future, IntoFuture};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
 pub use self::report::{Check, Finding, Level, Report};
-use crate::cli::{self, Probe};
+use crate::cli::{self, Chosen, VersionPolicy};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Layers, Options, prepare};
 use crate::prompt::Prompt;
@@ -76,6 +77,7 @@ impl Doctor {
         findings.extend(place.config_directory());
         findings.extend(place.credentials());
         findings.extend(place.mcp_config());
+        findings.extend(place.files());
         findings.extend(place.permissions());
         if let Some(limit) = self.handshake {
             let healthy = findings.iter().all(|finding| finding.level() < Level::Problem);
@@ -131,24 +133,40 @@ async fn examine_cli(options: &Options, findings: &mut Vec<Finding>) {
         findings.push(Finding::good(Check::Executable, what));
         return;
     }
-    let (path, probe) = match look_at_cli(options).await {
+    let policy = options.host.version_policy();
+    let (path, chosen) = match look_at_cli(options, policy).await {
         Ok(found) => found,
         Err(error) => return findings.push(of_error(Check::Executable, &error)),
     };
     findings.push(Finding::good(Check::Executable, path.display().to_string()));
-    let print_mode = options.host.print_mode;
-    findings.push(match cli::judge(&probe, print_mode) {
-        Ok(version) => {
-            let what = format!("{version}; {} is needed at least", cli::minimum(print_mode));
-            Finding::good(Check::Version, what)
-        }
-        Err(error) => of_error(Check::Version, &error),
-    });
+    findings.extend(of_version(chosen, policy));
 }
 
-async fn look_at_cli(options: &Options) -> Result<(std::path::PathBuf, Probe)> {
+/// What a run would make of the version.
+fn of_version(chosen: Result<Chosen>, policy: VersionPolicy) -> Vec<Finding> {
+    const CHECK: Check = Check::Version;
+    let chosen = match chosen {
+        Ok(chosen) => chosen,
+        Err(error) => return vec![of_error(CHECK, &error)],
+    };
+    if let Some(version) = chosen.version {
+        let minimum = cli::minimum(policy.print_mode);
+        return vec![Finding::good(CHECK, format!("{version}; {minimum} is needed at least"))];
+    }
+    if policy.skip {
+        return vec![Finding::good(CHECK, "it was not asked for, as `skip_version_check` says")];
+    }
+    let remedy = "a run tries it all the same; name another CLI with `cli_path` if that fails";
+    let warnings = chosen.warnings.iter();
+    warnings.map(|warning| Finding::warning(CHECK, warning.to_string(), remedy)).collect()
+}
+
+async fn look_at_cli(
+    options: &Options,
+    policy: VersionPolicy,
+) -> Result<(PathBuf, Result<Chosen>)> {
     let (path, runtime) = (options.host.cli_path.clone(), options.host.runtime.clone());
-    let looked = tokio::task::spawn_blocking(move || cli::look_at(path, &runtime)).await;
+    let looked = tokio::task::spawn_blocking(move || cli::look_at(path, &runtime, policy)).await;
     looked.unwrap_or_else(|error| Err(Error::new(ErrorKind::RuntimeGone, error.to_string())))
 }
 

@@ -126,6 +126,8 @@ pub enum Check {
     Credentials,
     /// Files that configure MCP servers.
     McpConfig,
+    /// Other files and directories that options name.
+    Files,
     /// Whether the CLI lets this user run without permissions.
     Permissions,
     /// The handshake.
@@ -143,6 +145,7 @@ impl fmt::Display for Check {
             Self::ConfigDirectory => "config directory",
             Self::Credentials => "credentials",
             Self::McpConfig => "mcp config",
+            Self::Files => "files",
             Self::Permissions => "permissions",
             Self::Handshake => "handshake",
         })

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use claude_wire::Json;
-use claude_wire::launch::EnvironmentPolicy;
+use claude_wire::launch::{EnvironmentPolicy, SystemPrompt};
 
 use super::checks::Place;
 use super::*;
@@ -132,4 +132,66 @@ fn root_cannot_bypass_permissions() {
     assert!(!look(bypass(), &[("IS_SANDBOX", "1")]));
     assert!(!look(bypass().user(OsUser::Ids { user: 1, group: 1 }), &[]));
     assert!(!look(Options::new(), &[]));
+}
+
+#[test]
+fn files_and_directories_that_options_name_have_to_be_there() {
+    type Set = fn(Options, &str) -> Options;
+
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "{}").unwrap();
+    fs::create_dir(folder.path().join("dir")).unwrap();
+    let cases: [(&str, Set, bool, bool); 5] = [
+        ("settings", |o, path| o.settings(Path::new(path)), true, false),
+        ("system_prompt", |o, path| o.system_prompt(SystemPrompt::File(path.into())), true, false),
+        ("plugins", |o, path| o.plugin(path), true, true),
+        ("project_config_root", |o, path| o.project_config_root(path), false, true),
+        ("add_dirs", |o, path| o.add_dir(path), false, true),
+    ];
+    for (option, set, may_be_file, may_be_directory) in cases {
+        for (name, fits) in [("file", may_be_file), ("dir", may_be_directory), ("gone", false)] {
+            // Relative to the working directory of the CLI.
+            let options = set(Options::new().cwd(folder.path()), name);
+            let findings = place(&options, &[]).files();
+            assert_eq!(findings.len(), 1);
+            let expected = if fits { Level::Good } else { Level::Problem };
+            let path = folder.path().join(name);
+            assert_eq!(level(&findings[0], &[option, text(&path)]), expected, "{}", findings[0]);
+            assert!(fits || findings[0].remedy().unwrap().contains(option));
+            let elsewhere = options.user(OsUser::Ids { user: 1, group: 1 });
+            assert!(place(&elsewhere, &[]).files().is_empty());
+        }
+    }
+    assert!(place(&Options::new(), &[]).files().is_empty());
+}
+
+#[test]
+fn the_version_is_judged_as_a_run_would_judge_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let cli = |name: &str, script: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        Options::new().cli_path(path)
+    };
+    let look = |options: Options| {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let mut findings = Vec::new();
+        runtime.block_on(examine_cli(&options, &mut findings));
+        assert_eq!(findings.len(), 2, "{findings:?}");
+        assert_eq!(findings[1].check(), Check::Version);
+        findings.remove(1)
+    };
+    let (old, odd) = (cli("old", "echo 1.9.9"), cli("odd", "echo hello"));
+    assert_eq!(level(&look(old.clone()), &["1.9.9"]), Level::Problem);
+    assert_eq!(level(&look(old.clone().print_mode(true)), &["1.9.9"]), Level::Good);
+    let skipped = look(old.skip_version_check(true));
+    assert_eq!(level(&skipped, &["not asked", "skip_version_check"]), Level::Good);
+    // The handshake of a session will tell; print mode has none.
+    assert_eq!(level(&look(odd.clone()), &["version", "cli_path"]), Level::Warning);
+    let print = odd.print_mode(true);
+    assert_eq!(level(&look(print.clone()), &["version"]), Level::Problem);
+    assert_eq!(level(&look(print.permissive_version_check(true)), &["version"]), Level::Warning);
 }

@@ -20,6 +20,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use claude_wire::control::HostRequest;
+use claude_wire::launch;
 use claude_wire::session::{
     Effect, End, Event, Exit, Failure, Machine, Notice, Refusal, RunWarning, Settled, State, Waiter,
 };
@@ -223,6 +225,9 @@ impl Driver {
             Event::Forget(waiter) => self.forget(*waiter),
             Event::CallbackDone { key, .. } => self.calls.forget(*key),
             Event::Stop(_) => self.stop_asked = true,
+            Event::Ask { request: HostRequest::McpSetServers(new), .. } => {
+                self.evidence.mask.learn(launch::secrets_in(&new.servers));
+            }
             _ => {}
         }
         self.tell(note.event);

@@ -11,7 +11,7 @@ use tracing::Instrument as _;
 
 use super::calls::Calls;
 use super::{Driver, Parts, StderrReader, WarningSink, limits};
-use crate::cli::{self, Chosen, CliVersion, VersionPolicy};
+use crate::cli::{self, Chosen, CliVersion};
 use crate::diagnose::{self, Evidence};
 use crate::error::{Error, ErrorKind, Result};
 use crate::feed::Feed;
@@ -177,11 +177,7 @@ async fn reach(options: &Options, launch: Launch) -> Result<Reached> {
 async fn choose(options: &Options) -> Result<Chosen> {
     let path = options.host.cli_path.clone();
     let runtime = options.host.runtime.clone();
-    let policy = VersionPolicy {
-        print_mode: options.host.print_mode,
-        permissive: options.host.permissive_version_check,
-        skip: options.host.skip_version_check,
-    };
+    let policy = options.host.version_policy();
     if let Some(chosen) = cli::choose_if_known(path.clone(), &runtime, policy) {
         return chosen;
     }
@@ -234,7 +230,9 @@ fn outgoing(prompt: &Prompt, verbatim: bool) -> Result<Outgoing> {
 }
 
 fn mask(prepared: &Prepared) -> Mask {
-    Mask::of_environment(std::env::vars_os()).and(prepared.secrets.iter().cloned())
+    let mask = Mask::of_environment(std::env::vars_os());
+    mask.learn(prepared.secrets.iter().cloned());
+    mask
 }
 
 fn patience(options: &Options, prepared: &Prepared) -> Patience {

@@ -9,7 +9,7 @@ use claude_wire::launch::Needs;
 
 use super::{Options, OsUser, strings};
 use crate::callback::Registry;
-use crate::cli::Runtime;
+use crate::cli::{Arguments, Runtime, VersionPolicy};
 use crate::transport::Transport;
 use crate::warning::Warning;
 
@@ -62,6 +62,8 @@ pub(crate) struct HostOptions {
     pub(crate) callback_places: (usize, usize),
     /// Bytes that wait for a slow reader: the soft limit, the hard one.
     pub(crate) backlog: (usize, usize),
+    /// Why the isolation that was asked for cannot be had.
+    pub(crate) isolation: Option<&'static str>,
     /// What answers requests of the CLI.
     pub(crate) callbacks: Registry,
     /// What the callbacks and servers of this process need of the CLI.
@@ -69,6 +71,17 @@ pub(crate) struct HostOptions {
 }
 
 const MIB: usize = 1024 * 1024;
+
+impl HostOptions {
+    /// What a run asks of the version of the CLI.
+    pub(crate) fn version_policy(&self) -> VersionPolicy {
+        VersionPolicy {
+            print_mode: self.print_mode,
+            permissive: self.permissive_version_check,
+            skip: self.skip_version_check,
+        }
+    }
+}
 
 impl Default for HostOptions {
     fn default() -> Self {
@@ -95,6 +108,7 @@ impl Default for HostOptions {
             operation_timeout: None,
             callback_places: (256, 4096),
             backlog: (16 * MIB, 256 * MIB),
+            isolation: None,
             callbacks: Registry::default(),
             needs: Needs::default(),
         }
@@ -116,7 +130,9 @@ impl Options {
 
     /// What that program is told before the script. Default: nothing.
     pub fn executable_args(self, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.change_host("executable_args", |host| host.runtime.arguments = strings(arguments))
+        self.change_host("executable_args", |host| {
+            host.runtime.arguments = Arguments(strings(arguments));
+        })
     }
 
     /// Whom the CLI runs as: a name, or [`OsUser::Ids`]. This process must be allowed to become
@@ -264,6 +280,7 @@ impl fmt::Debug for HostOptions {
             .field("operation_timeout", &self.operation_timeout)
             .field("callback_places", &self.callback_places)
             .field("backlog", &self.backlog)
+            .field("isolation", &self.isolation)
             .field("callbacks", &self.callbacks)
             .field("needs", &self.needs)
             .finish()

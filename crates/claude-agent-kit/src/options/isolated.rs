@@ -1,6 +1,6 @@
 //! Options with which nothing of the user's machine reaches a session.
 
-use std::path::PathBuf;
+use std::path::{self, Path, PathBuf};
 
 use claude_wire::launch::EnvironmentPolicy;
 
@@ -21,8 +21,10 @@ impl Options {
     ///
     /// `directory` takes the place of the home: what the CLI writes, it writes there. It has to
     /// exist, and should belong to nobody else; it is also the working directory until
-    /// [`cwd`](Self::cwd) names another. Whatever setters say after that is let in, beginning with
-    /// the key.
+    /// [`cwd`](Self::cwd) names another. A relative one is below the working directory of this
+    /// process as it is now. One that is empty or no UTF-8 cannot be handed on, and makes the start
+    /// fail with [`InvalidOptions`](crate::ErrorKind::InvalidOptions). Whatever setters say after
+    /// that is let in, beginning with the key.
     ///
     /// It cannot stop policies that an administrator set for the machine, nor what the model's
     /// tools read from the disk and the network: that takes a [`sandbox`](Self::sandbox) or a
@@ -34,18 +36,22 @@ impl Options {
     /// let options = Options::isolated("/srv/agents/7").env("ANTHROPIC_API_KEY", "…");
     /// ```
     pub fn isolated(directory: impl Into<PathBuf>) -> Self {
-        let directory = directory.into();
-        let home = directory.to_string_lossy().into_owned();
-        let config = directory.join(".claude").to_string_lossy().into_owned();
         let options = Self::new()
-            .cwd(directory)
             .setting_sources([""; 0])
             .strict_mcp_config(true)
-            .env("CLAUDE_CONFIG_DIR", config)
-            .env("CLAUDE_CODE_TMPDIR", &home)
             .env("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "1")
             .env("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1");
-        options.with_home(home)
+        match home(&directory.into()) {
+            Ok((home, config)) => options
+                .cwd(&home)
+                .env("CLAUDE_CONFIG_DIR", config)
+                .env("CLAUDE_CODE_TMPDIR", &home)
+                .with_home(home),
+            // Nothing starts with this; setters cannot take it back.
+            Err(reason) => options
+                .environment(EnvironmentPolicy::Clean)
+                .change(|host| host.isolation = Some(reason)),
+        }
     }
 
     #[cfg(unix)]
@@ -64,5 +70,62 @@ impl Options {
             .env("APPDATA", &home)
             .env("LOCALAPPDATA", &home)
             .env("USERPROFILE", home)
+    }
+}
+
+/// The directory as the CLI is told of it, whatever its working directory, and that of its own files.
+fn home(directory: &Path) -> Result<(String, String), &'static str> {
+    if directory.as_os_str().is_empty() {
+        return Err("it needs a directory, and this one is empty");
+    }
+    let directory = path::absolute(directory)
+        .map_err(|_| "the directory is relative, and the working directory is gone")?;
+    let text = |path: &Path| {
+        path.to_str().map(str::to_owned).ok_or("the directory is no UTF-8, as variables have to be")
+    };
+    Ok((text(&directory)?, text(&directory.join(".claude"))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use claude_wire::launch::Secret;
+
+    use super::*;
+    use crate::options::prepare;
+    use crate::{ErrorKind, Prompt};
+
+    #[test]
+    fn a_relative_directory_is_that_below_the_working_directory_of_this_process() {
+        let options = Options::isolated("agents/7").cwd("/elsewhere");
+        let expected = std::env::current_dir().unwrap().join("agents").join("7");
+        let below = ["HOME", "USERPROFILE", "TMPDIR", "TEMP", "CLAUDE_CODE_TMPDIR"];
+        let env = &options.settings.env;
+        let found: Vec<&str> =
+            below.iter().filter_map(|name| env.get(*name)).map(Secret::expose).collect();
+        assert_eq!(found, [expected.to_str().unwrap(); 3]);
+        assert_eq!(env["CLAUDE_CONFIG_DIR"].expose(), expected.join(".claude").to_str().unwrap());
+        assert_eq!(Options::isolated("agents/7").settings.cwd, Some(expected));
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_handed_on_is_refused() {
+        let refused = |directory: &Path| {
+            // What is let in afterwards does not help.
+            let options = Options::isolated(directory).cwd("/").env("HOME", "/");
+            let error = prepare(&options, Some(&Prompt::from("hello"))).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+            assert_eq!(error.problems()[0].options, ["isolated"]);
+            let under = Options::layered().under(options).unwrap();
+            assert!(prepare(&under, None).is_err(), "layers do not lose it");
+            error.to_string()
+        };
+        assert!(refused(Path::new("")).contains("empty"));
+        #[cfg(unix)]
+        {
+            use std::os::unix::ffi::OsStrExt as _;
+            let path = Path::new(std::ffi::OsStr::from_bytes(b"/srv/\xff"));
+            assert!(refused(path).contains("no UTF-8"));
+        }
+        assert!(prepare(&Options::isolated("/srv/agents/7"), None).is_ok());
     }
 }

@@ -309,7 +309,7 @@ mod tests {
         let host = &options.host;
         assert_eq!(host.cli_path, Some(PathBuf::from("c")));
         assert_eq!(host.runtime.executable, Some(PathBuf::from("bun")));
-        assert_eq!(host.runtime.arguments, ["--smol"]);
+        assert_eq!(host.runtime.arguments.0, ["--smol"]);
         assert!(host.print_mode && host.permissive_version_check && host.skip_version_check);
         assert_eq!((host.max_line_bytes, host.max_unwritten_bytes), (1, 2));
         assert_eq!((host.operations, host.callback_places), ((5, 6), (7, 8)));

@@ -65,6 +65,11 @@ impl Origins {
         self.0.insert(option, sources.into_iter().collect());
     }
 
+    /// Nobody said anything of this option.
+    pub(crate) fn forget(&mut self, option: &'static str) {
+        self.0.remove(option);
+    }
+
     /// The sources of an option; none if nobody said anything of it.
     pub(crate) fn of(&self, option: &str) -> &[Source] {
         self.0.get(option).map_or(&[], Vec::as_slice)

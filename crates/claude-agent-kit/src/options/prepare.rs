@@ -117,16 +117,19 @@ fn beaten_by_transport(host: &HostOptions) -> Vec<(&'static str, &'static str)> 
     if host.transport.is_none() {
         return Vec::new();
     }
-    let runtime = host.runtime.executable.is_some() || !host.runtime.arguments.is_empty();
+    let runtime = host.runtime.executable.is_some() || !host.runtime.arguments.0.is_empty();
     [("cli_path", host.cli_path.is_some()), ("executable", runtime), ("user", host.user.is_some())]
         .into_iter()
         .filter_map(|(option, given)| given.then_some((option, "transport")))
         .collect()
 }
 
-/// Limits with which nothing could work.
+/// An isolation that cannot be had, and limits with which nothing could work.
 fn limits(host: &HostOptions) -> Vec<Problem> {
     let mut problems = Vec::new();
+    if let Some(reason) = host.isolation {
+        problems.push(Problem::new(&["isolated"], reason));
+    }
     if host.max_line_bytes == 0 {
         problems.push(Problem::new(&["max_line_bytes"], "no line would fit"));
     }

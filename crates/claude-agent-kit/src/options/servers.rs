@@ -35,7 +35,7 @@ impl Options {
     }
 
     fn server(self, server: Arc<dyn Server>) -> Self {
-        self.change_host("max_running_mcp", |host| {
+        self.change(|host| {
             host.callbacks.servers.add(server);
             host.needs.servers = host.callbacks.servers.names().collect();
         })

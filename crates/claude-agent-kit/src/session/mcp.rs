@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claude_wire::control::McpServerInfo;
+use claude_wire::control::{McpServerInfo, McpStatusAnswer};
 use claude_wire::message::McpServerStatus;
 use tokio::time::Instant;
 
@@ -13,6 +13,8 @@ use crate::options::Options;
 /// How often the CLI is asked, at first and at most.
 const SOON: Duration = Duration::from_millis(20);
 const SELDOM: Duration = Duration::from_millis(500);
+/// How long its answer may take at least.
+const LAST_LOOK: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Waits until every MCP server is connected, but those that are switched off, and gives them.
@@ -59,7 +61,7 @@ impl Session {
         let deadline = Instant::now().checked_add(limit);
         let mut pause = SOON;
         loop {
-            let mut servers = self.mcp_status().await?.mcp_servers.into_vec();
+            let mut servers = self.status_until(deadline).await?.mcp_servers.into_vec();
             servers.retain(|server| all || names.iter().any(|name| is(server, name)));
             let pending = match pending(&servers, all)? {
                 Some(name) => Some(late(name, limit)),
@@ -72,12 +74,24 @@ impl Session {
                 servers.retain(|server| server.status == Some(McpServerStatus::Connected));
                 return Ok(servers);
             };
-            if deadline.is_some_and(|deadline| Instant::now() + pause > deadline) {
+            // The last look is at the deadline itself.
+            let left = deadline.map_or(pause, |deadline| deadline - Instant::now());
+            if left.is_zero() {
                 return Err(pending);
             }
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(pause.min(left)).await;
             pause = (pause * 2).min(SELDOM);
         }
+    }
+}
+
+impl Session {
+    /// Asks the CLI, which gets a moment for its answer even if the deadline is near.
+    async fn status_until(&self, deadline: Option<Instant>) -> Result<McpStatusAnswer> {
+        let Some(deadline) = deadline else { return self.mcp_status().await };
+        let left = (deadline - Instant::now()).max(LAST_LOOK);
+        let limit = self.limit.map_or(left, |limit| limit.min(left));
+        self.with_limit(limit).mcp_status().await
     }
 }
 

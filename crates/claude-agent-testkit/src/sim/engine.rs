@@ -146,6 +146,7 @@ impl Engine {
             biased;
             exit = self.out.ended() => exit,
             exit = self.terminated(terminate) => exit,
+            () = self.out.at_signal() => Exit::Code(1),
             exit = Box::pin(self.live(stdin)) => {
                 self.out.close().await;
                 exit
@@ -220,7 +221,14 @@ impl Engine {
         while open {
             self.out.may_read().await;
             // A broken pipe ends the input like a closed one.
-            open = matches!(stdin.read_buf(framer.space()).await, Ok(1..));
+            let read = tokio::select! {
+                biased;
+                () = self.out.input_closed() => break,
+                read = stdin.read_buf(framer.space()) => read,
+            };
+            // A read may have been under way when the fault struck.
+            self.out.may_read().await;
+            open = matches!(read, Ok(1..));
             let mut frame = framer.next_frame();
             if !open && frame.is_none() {
                 frame = framer.finish();
@@ -233,6 +241,11 @@ impl Engine {
                 }
                 frame = framer.next_frame();
             }
+        }
+        if open {
+            // Nothing more is heard, not even the end.
+            drop(stdin);
+            return std::future::pending().await;
         }
         self.close_stdin();
         // The dispatcher lives as long as the engine.

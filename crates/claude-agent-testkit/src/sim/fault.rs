@@ -25,6 +25,8 @@ pub enum Point {
     /// When the n-th line of the host of this kind was read: `user`, `control_request/initialize`,
     /// `control_response`, …
     Read(String, usize),
+    /// When the process gets its first SIGUSR1, whatever it is doing. Only as a process.
+    Signal,
 }
 
 /// What goes wrong.
@@ -63,6 +65,8 @@ pub enum Trouble {
     WrongShape,
     /// Closes stdout and lives on.
     CloseStdout,
+    /// Closes stdin and lives on: what the host writes then fails.
+    CloseStdin,
     /// Exits with 0 while another process holds stdout open for this long. Only as a process.
     LeaveGrandchild(Duration),
     /// Stops reading stdin.
@@ -110,6 +114,11 @@ impl Faults {
     #[must_use]
     pub fn on_read(self, kind: impl Into<String>, trouble: Trouble) -> Self {
         self.at(Point::Read(kind.into(), 1), trouble)
+    }
+
+    /// Whether something is to happen at a signal.
+    pub(crate) fn await_signal(&self) -> bool {
+        self.rules.iter().any(|rule| rule.point == Point::Signal)
     }
 
     /// Whether there are none.

@@ -26,6 +26,10 @@ struct Shared {
     end: watch::Sender<Option<Exit>>,
     /// Whether stdin is no longer read.
     deaf: watch::Sender<bool>,
+    /// Whether stdin is to be closed.
+    input_closed: watch::Sender<bool>,
+    /// Whether a signal says when some of the faults strike.
+    awaits_signal: bool,
     ignores_terminate: AtomicBool,
 }
 
@@ -85,6 +89,8 @@ impl Output {
                 streams: Mutex::new(streams),
                 end: watch::Sender::new(None),
                 deaf: watch::Sender::new(false),
+                input_closed: watch::Sender::new(false),
+                awaits_signal: faults.await_signal(),
                 ignores_terminate: AtomicBool::new(false),
             }),
         }
@@ -93,6 +99,22 @@ impl Output {
     /// Lets the faults of the start strike.
     pub(crate) async fn start(&self) {
         self.strike(|armed| armed.point == Point::Start).await;
+    }
+
+    /// Lets the faults strike that wait for a signal, when it comes. Never returns.
+    pub(crate) async fn at_signal(&self) {
+        if self.shared.awaits_signal {
+            signalled().await;
+            self.strike(|armed| armed.point == Point::Signal).await;
+        }
+        pending::<()>().await;
+    }
+
+    /// Returns when stdin is to be closed.
+    pub(crate) async fn input_closed(&self) {
+        let mut closed = self.shared.input_closed.subscribe();
+        // The sender lives in `self`, so that this does not fail.
+        drop(closed.wait_for(|closed| *closed).await);
     }
 
     /// Lets the faults strike that wait for a line of the host.
@@ -221,6 +243,7 @@ impl Output {
             }
             Trouble::Pause(time) => tokio::time::sleep(*time).await,
             Trouble::CloseStdout => streams.close_stdout().await,
+            Trouble::CloseStdin => drop(self.shared.input_closed.send_replace(true)),
             Trouble::Swallow => pending.line = None,
             Trouble::Twice => pending.twice = true,
             Trouble::Behind => pending.behind = true,
@@ -235,6 +258,22 @@ impl Output {
         self.shared.end.send_replace(Some(exit));
         Fate::Final
     }
+}
+
+/// Returns when SIGUSR1 comes. Before it is first polled, that signal ends the process.
+#[cfg(unix)]
+async fn signalled() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::user_defined1()) {
+        Ok(mut signal) => drop(signal.recv().await),
+        // Without it the fault does not strike, which whoever waits for it sees.
+        Err(_) => pending().await,
+    }
+}
+
+#[cfg(not(unix))]
+async fn signalled() {
+    pending().await
 }
 
 /// Keeps the streams locked for ever: nothing is written any more, and nothing closed.

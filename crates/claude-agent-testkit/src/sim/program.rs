@@ -10,7 +10,7 @@ use crate::recording::Exit;
 /// Names the file with the script; without it the model says what it has heard.
 pub const SCRIPT: &str = "CLAUDE_SIM_SCRIPT";
 
-/// Names the address of a Messages API to ask in place of a script.
+/// Names the address of a Messages API to ask in place of what a script says.
 pub const API: &str = "CLAUDE_SIM_API";
 
 /// The whole program.
@@ -53,7 +53,9 @@ fn scripted(sim: Sim) -> Result<Sim, String> {
     let shown = path.to_string_lossy().into_owned();
     let file = std::fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}"))?;
     let script = script_file::parse(&file).map_err(|error| format!("{shown}: {error}"))?;
-    let sim = sim.script(script.model).faults(script.faults);
+    let sim = sim.faults(script.faults);
+    // With an API to ask, the script says what goes wrong and no more.
+    let sim = if std::env::var_os(API).is_some() { sim } else { sim.script(script.model) };
     Ok(match script.version {
         Some(version) => sim.version(version),
         None => sim,
@@ -70,11 +72,75 @@ fn live(sim: Sim) -> ExitCode {
     };
     let exit = runtime.block_on(async {
         let terminate = terminations();
-        sim.run_until(tokio::io::stdin(), tokio::io::stdout(), tokio::io::stderr(), terminate).await
+        sim.run_until(pipes::stdin(), pipes::stdout(), tokio::io::stderr(), terminate).await
     });
     // A read of stdin may still be under way in a thread of the runtime.
     runtime.shutdown_background();
     leave(exit)
+}
+
+/// The streams of the process, which can be closed.
+#[cfg(unix)]
+mod pipes {
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::AsFd as _;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, ready};
+
+    use tokio::io::{AsyncRead, AsyncWrite, Stdout};
+    use tokio::net::unix::pipe;
+
+    /// Closed when it is dropped, if it is a pipe.
+    pub(super) fn stdin() -> Box<dyn AsyncRead + Send + Unpin> {
+        match stdin_pipe() {
+            Ok(stdin) => Box::new(stdin),
+            Err(_) => Box::new(tokio::io::stdin()),
+        }
+    }
+
+    fn stdin_pipe() -> io::Result<pipe::Receiver> {
+        let owned = io::stdin().as_fd().try_clone_to_owned()?;
+        let stdin = pipe::Receiver::from_owned_fd(owned)?;
+        // The copy is to be the only one.
+        rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+        Ok(stdin)
+    }
+
+    /// Closed when it is shut down.
+    pub(super) fn stdout() -> impl AsyncWrite + Send + Unpin {
+        Closing(tokio::io::stdout())
+    }
+
+    struct Closing(Stdout);
+
+    impl AsyncWrite for Closing {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.0).poll_write(context, bytes)
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.0).poll_flush(context)
+        }
+
+        fn poll_shutdown(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+        ) -> Poll<io::Result<()>> {
+            ready!(Pin::new(&mut self.0).poll_shutdown(context))?;
+            let nowhere = File::options().write(true).open("/dev/null")?;
+            Poll::Ready(Ok(rustix::stdio::dup2_stdout(nowhere)?))
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod pipes {
+    pub(super) use tokio::io::{stdin, stdout};
 }
 
 /// Becomes true with every SIGTERM.

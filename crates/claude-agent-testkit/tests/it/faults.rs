@@ -307,6 +307,35 @@ mod as_a_process {
     }
 
     #[tokio::test]
+    async fn a_signal_from_outside_says_when_a_fault_strikes() {
+        let (mut child, _folder) = process("at signal exit 9");
+        assert!(first_line(&mut child).await.contains(ANSWERED));
+        let _stdin = child.stdin.take();
+        signal(&child, rustix::process::Signal::USR1);
+        let status = timeout(LIMIT, child.wait()).await.unwrap().unwrap();
+        assert_eq!(status.code(), Some(9));
+    }
+
+    #[tokio::test]
+    async fn either_pipe_can_be_closed_by_a_process_that_lives_on() {
+        let (mut child, _folder) = process("after control_response close-stdout");
+        first_line(&mut child).await;
+        let _stdin = child.stdin.take();
+        let mut rest = Vec::new();
+        let mut stdout = child.stdout.take().unwrap();
+        timeout(LIMIT, stdout.read_to_end(&mut rest)).await.unwrap().unwrap();
+        assert!(child.try_wait().unwrap().is_none(), "it lives");
+
+        let (mut child, _folder) = process("after control_response close-stdin");
+        first_line(&mut child).await;
+        let mut stdin = child.stdin.take().unwrap();
+        // It is closed at some time after the answer was written.
+        let writing = async { while stdin.write_all(b"\n").await.is_ok() {} };
+        timeout(LIMIT, writing).await.unwrap();
+        assert!(child.try_wait().unwrap().is_none(), "it lives");
+    }
+
+    #[tokio::test]
     async fn a_mistake_in_a_script_is_named_with_its_place() {
         let (child, _folder) = process("before result exti 3");
         let output = timeout(LIMIT, child.wait_with_output()).await.unwrap().unwrap();

@@ -127,6 +127,7 @@ fn every_point_can_be_said() {
     breaks("at start hang", [(Point::Start, Trouble::Hang)]);
     breaks("before result hang", [(Point::Before(kind("result"), 1), Trouble::Hang)]);
     breaks("after system/init 2 hang", [(Point::After(kind("system/init"), 2), Trouble::Hang)]);
+    breaks("at signal hang", [(Point::Signal, Trouble::Hang)]);
     breaks("after * 100 hang", [(Point::After(kind("*"), 100), Trouble::Hang)]);
     breaks(
         "on control_request/initialize hang",
@@ -157,6 +158,7 @@ fn every_trouble_can_be_said() {
     check("stderr 300", Trouble::Stderr(300));
     check("pause 200ms", Trouble::Pause(Duration::from_millis(200)));
     check("close-stdout", Trouble::CloseStdout);
+    check("close-stdin", Trouble::CloseStdin);
     check("leave-grandchild 5s", Trouble::LeaveGrandchild(Duration::from_secs(5)));
     check("stop-reading", Trouble::StopReading);
 }
@@ -298,7 +300,7 @@ fn a_mistake_in_json_is_told_where_it_is() {
 #[test]
 fn a_mistake_in_faults_is_told() {
     mistake("faults exit 3", 1, 8, "`at`, `before`, `after`, `on` or a section", "`exit`");
-    mistake("faults at the-end exit 3", 1, 11, "`start`", "`the-end`");
+    mistake("faults at the-end exit 3", 1, 11, "`start` or `signal`", "`the-end`");
     mistake("faults before exit 3", 1, 15, KIND, "`exit`");
     mistake("faults before \"result\" exit 3", 1, 15, KIND, "`\"result\"`");
     mistake("faults before result, exit 3", 1, 15, KIND, "`result,`");

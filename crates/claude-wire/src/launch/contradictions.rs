@@ -69,8 +69,9 @@ fn conversation(found: &mut Found, settings: &Settings) {
             .add(&["fork_session"], "there is nothing to fork; give `resume` or `continue_latest`");
     }
     if settings.session_id.is_some() && resumes && !settings.fork_session {
+        let other = if settings.resume.is_some() { "resume" } else { "continue_latest" };
         found.add(
-            &["session_id", "resume"],
+            &["session_id", other],
             "a session that goes on keeps its id; fork it, or leave `session_id` out",
         );
     }

@@ -30,7 +30,7 @@ pub use sandbox::{
     CredentialMode, Sandbox, SandboxCredential, SandboxCredentials, SandboxFilesystem,
     SandboxNetwork, SandboxRipgrep, SandboxTls,
 };
-pub use secrets::secrets;
+pub use secrets::{secrets, secrets_in};
 pub use settings::{
     ManagedSettings, McpServers, PermissionPrompts, PreviewFormat, SYSTEM_PROMPT_BOUNDARY, Secret,
     Settings, SettingsSource, SystemPrompt, ToolSet,

@@ -6,14 +6,16 @@
 /// the wire where it is not the field's own. `["type" = "text"]` are the tags by which a union
 /// knows the struct: written first when the struct is written by itself, skipped when read.
 macro_rules! wire_struct {
+    // One that prints itself, because it holds secrets.
     (
+        @private
         $(#[$meta:meta])*
         $vis:vis struct $name:ident $([$($tag:literal = $tag_value:literal),+])? {
             $( $(#[$field_meta:meta])* $field:ident: $type:ty $(as $wire:literal)? ),* $(,)?
         }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, PartialEq)]
         #[non_exhaustive]
         $vis struct $name {
             $( $(#[$field_meta])* pub $field: $type, )*
@@ -82,6 +84,21 @@ macro_rules! wire_struct {
         }
 
         $crate::schema::required_field!($name);
+    };
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident $([$($tag:literal = $tag_value:literal),+])? {
+            $( $(#[$field_meta:meta])* $field:ident: $type:ty $(as $wire:literal)? ),* $(,)?
+        }
+    ) => {
+        wire_struct! {
+            @private
+            $(#[$meta])*
+            #[derive(Debug)]
+            $vis struct $name $([$($tag = $tag_value),+])? {
+                $( $(#[$field_meta])* $field: $type $(as $wire)? ),*
+            }
+        }
     };
 }
 

@@ -25,10 +25,18 @@ pub(super) struct Callbacks {
     /// Those that are not answered yet.
     open: BTreeMap<RequestId, CallKey>,
     calls: BTreeMap<CallKey, Call>,
-    decisions: Lane,
-    mcp: Lane,
+    lanes: Lanes,
     /// When a call must be answered or aborted. A call has one timer at most.
     timers: BTreeSet<(Duration, CallKey)>,
+}
+
+/// The places of all callbacks.
+#[derive(Debug)]
+struct Lanes {
+    decisions: Lane,
+    mcp: Lane,
+    /// Answers of the CLI to servers. Calls that run may wait for them, so they wait for no call.
+    answers: Lane,
 }
 
 /// The places of one kind of callback.
@@ -74,8 +82,11 @@ impl Callbacks {
             cancel_grace: limits.cancel_grace,
             open: BTreeMap::new(),
             calls: BTreeMap::new(),
-            decisions: Lane::new(limits.running_callbacks, limits.waiting_callbacks),
-            mcp: Lane::new(limits.running_mcp, limits.waiting_mcp),
+            lanes: Lanes {
+                decisions: Lane::new(limits.running_callbacks, limits.waiting_callbacks),
+                mcp: Lane::new(limits.running_mcp, limits.waiting_mcp),
+                answers: Lane::new(limits.running_mcp, limits.waiting_mcp),
+            },
             timers: BTreeSet::new(),
         }
     }
@@ -92,7 +103,7 @@ impl Callbacks {
     pub(super) fn ask(&mut self, asked: Asked, now: Duration, out: &mut Outbox) {
         let Asked { request, line, rule, limit } = asked;
         let request_id = request.request_id.clone();
-        let lane = lane(&mut self.decisions, &mut self.mcp, &rule);
+        let lane = self.lanes.of(&rule);
         if lane.is_full() {
             out.answer(&request_id, rule.refusal(OVERLOAD));
             return out.warn(Notice::CallbackRefused { what: rule.what() });
@@ -116,7 +127,7 @@ impl Callbacks {
             Stage::Running => true,
             Stage::Cancelled | Stage::Aborted => false,
         };
-        lane(&mut self.decisions, &mut self.mcp, &call.rule).running -= 1;
+        self.lanes.of(&call.rule).running -= 1;
         self.set_timer(key, None);
         let Some(call) = self.calls.remove(&key) else { return };
         if was_open {
@@ -156,8 +167,9 @@ impl Callbacks {
 
     /// No answer can be given any more: what runs is cancelled, what waits is dropped.
     pub(super) fn close_all(&mut self, now: Duration, out: &mut Outbox) {
-        self.decisions.waiting.clear();
-        self.mcp.waiting.clear();
+        for lane in self.lanes.all() {
+            lane.waiting.clear();
+        }
         for key in std::mem::take(&mut self.open).into_values() {
             self.close(key, now, out);
         }
@@ -213,9 +225,7 @@ impl Callbacks {
         let Some(call) = self.calls.get_mut(&key) else { return };
         match call.stage {
             Stage::Waiting(..) => {
-                lane(&mut self.decisions, &mut self.mcp, &call.rule)
-                    .waiting
-                    .retain(|waiting| *waiting != key);
+                self.lanes.of(&call.rule).waiting.retain(|waiting| *waiting != key);
                 self.set_timer(key, None);
                 self.calls.remove(&key);
             }
@@ -242,7 +252,7 @@ impl Callbacks {
     }
 
     fn run_next(&mut self, out: &mut Outbox) {
-        for lane in [&mut self.decisions, &mut self.mcp] {
+        for lane in self.lanes.all() {
             while lane.running < lane.most_running {
                 let Some(key) = lane.waiting.pop_front() else { break };
                 let Some(call) = self.calls.get_mut(&key) else { continue };
@@ -266,6 +276,20 @@ impl Callbacks {
     }
 }
 
+impl Lanes {
+    fn of(&mut self, rule: &FailRule) -> &mut Lane {
+        match rule {
+            FailRule::Mcp { .. } => &mut self.mcp,
+            FailRule::McpAnswer { .. } => &mut self.answers,
+            _ => &mut self.decisions,
+        }
+    }
+
+    fn all(&mut self) -> [&mut Lane; 3] {
+        [&mut self.decisions, &mut self.mcp, &mut self.answers]
+    }
+}
+
 impl Lane {
     fn new(most_running: usize, most_waiting: usize) -> Self {
         Self { running: 0, most_running, waiting: VecDeque::new(), most_waiting }
@@ -273,14 +297,6 @@ impl Lane {
 
     fn is_full(&self) -> bool {
         self.running >= self.most_running && self.waiting.len() >= self.most_waiting
-    }
-}
-
-/// Fields and not the whole, because a call is borrowed beside it.
-fn lane<'a>(decisions: &'a mut Lane, mcp: &'a mut Lane, rule: &FailRule) -> &'a mut Lane {
-    match rule {
-        FailRule::Mcp { .. } => mcp,
-        _ => decisions,
     }
 }
 

@@ -31,6 +31,10 @@ pub(super) enum FailRule {
         /// What the JSON-RPC answer must name; none for a notification.
         id: Option<Json>,
     },
+    /// The CLI answers a request of a server.
+    McpAnswer {
+        server: String,
+    },
 }
 
 impl FailRule {
@@ -42,6 +46,7 @@ impl FailRule {
             Self::Elicitation { server } => format!("question of the MCP server {server}"),
             Self::Dialog { kind } => format!("dialog {kind}"),
             Self::Mcp { server, .. } => format!("message for the MCP server {server}"),
+            Self::McpAnswer { server } => format!("answer for the MCP server {server}"),
         }
     }
 
@@ -57,7 +62,8 @@ impl FailRule {
             Self::Permission { .. }
             | Self::Elicitation { .. }
             | Self::Dialog { .. }
-            | Self::Mcp { .. } => true,
+            | Self::Mcp { .. }
+            | Self::McpAnswer { .. } => true,
         }
     }
 
@@ -77,7 +83,7 @@ impl FailRule {
             Self::Elicitation { .. } => decline(),
             Self::Dialog { .. } => cancel_dialog(),
             Self::Mcp { id: Some(id), .. } => mcp_error(id, -32603, reason),
-            Self::Mcp { id: None, .. } => mcp_acknowledgement(),
+            Self::Mcp { id: None, .. } | Self::McpAnswer { .. } => mcp_acknowledgement(),
         }
     }
 }
@@ -135,6 +141,18 @@ pub(super) fn decline() -> Json {
 
 fn cancel_dialog() -> Json {
     Json::from_text(r#"{"behavior":"cancelled"}"#).unwrap_or_default()
+}
+
+/// Whether a message is the answer to a request of the server.
+pub(super) fn is_mcp_answer(message: &Json) -> bool {
+    // Most messages are none, and some are large.
+    let text = message.as_str();
+    if !text.contains("\"result\"") && !text.contains("\"error\"") {
+        return false;
+    }
+    let fields: Extra = message.parse().unwrap_or_default();
+    fields.get("method").is_none()
+        && (fields.get("result").is_some() || fields.get("error").is_some())
 }
 
 /// The id of a JSON-RPC request, as it stands there; a notification has none.

@@ -64,7 +64,7 @@ impl Machine {
             out: Outbox::new(limits.unwritten_bytes),
             handshake: Handshake::Done,
             queue: Queue::default(),
-            operations: Operations::new(plan.id_suffix, limits.pending_operations),
+            operations: Operations::new(plan.id_suffix, &limits),
             callbacks: Callbacks::new(&limits),
             turns: Turns::default(),
             run,
@@ -136,7 +136,12 @@ impl Machine {
     /// Whether somebody waits for what the CLI will say, so that its output must be read although
     /// nobody takes the messages.
     pub fn somebody_waits(&self) -> bool {
-        let has_callbacks = !self.plan.hooks.is_empty() || self.plan.permissions;
+        let plan = &self.plan;
+        let has_callbacks = !plan.hooks.is_empty()
+            || !plan.mcp_servers.is_empty()
+            || plan.permissions
+            || plan.elicitation
+            || plan.dialogs;
         let turn_open =
             self.turns.any_open() || self.run.as_ref().is_some_and(|run| run.prompt_open);
         self.over.is_none()

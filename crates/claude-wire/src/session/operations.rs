@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::event::{Effect, Refusal, Settled, Waiter};
+use super::event::{Effect, Refusal, SessionLimits, Settled, Waiter};
 use super::outbox::Outbox;
 use crate::control::{ControlOutcome, ControlResponse, HostControlRequest, HostRequest};
 use crate::error::DecodeError;
@@ -17,7 +17,11 @@ use crate::id::RequestId;
 pub(super) struct Operations {
     last_id: u64,
     suffix: u32,
+    /// Of the host's own.
     most: usize,
+    /// Messages of servers inside the host: every call that runs may send some, and none of them
+    /// takes the place of an interrupt.
+    most_of_servers: usize,
     pending: BTreeMap<RequestId, Pending>,
 }
 
@@ -26,11 +30,18 @@ struct Pending {
     waiter: Waiter,
     limit: Duration,
     deadline: Duration,
+    of_a_server: bool,
 }
 
 impl Operations {
-    pub(super) fn new(suffix: u32, most: usize) -> Self {
-        Self { last_id: 0, suffix, most, pending: BTreeMap::new() }
+    pub(super) fn new(suffix: u32, limits: &SessionLimits) -> Self {
+        Self {
+            last_id: 0,
+            suffix,
+            most: limits.pending_operations,
+            most_of_servers: limits.running_mcp.saturating_mul(2),
+            pending: BTreeMap::new(),
+        }
     }
 
     /// The line of a request, with an id of its own.
@@ -55,7 +66,10 @@ impl Operations {
         must_have_room: bool,
         out: &mut Outbox,
     ) {
-        if self.pending.len() >= self.most {
+        let of_a_server = matches!(request, HostRequest::McpMessage(_));
+        let most = if of_a_server { self.most_of_servers } else { self.most };
+        let alike = self.pending.values().filter(|pending| pending.of_a_server == of_a_server);
+        if alike.count() >= most {
             return out.settle(waiter, Settled::Refused(Refusal::TooManyPending));
         }
         let (id, line) = match self.encode(request) {
@@ -70,7 +84,7 @@ impl Operations {
         }
         let deadline = now.saturating_add(limit);
         // Registered before it is written, so that no answer can come too early.
-        self.pending.insert(id, Pending { waiter, limit, deadline });
+        self.pending.insert(id, Pending { waiter, limit, deadline, of_a_server });
         out.write(line);
     }
 

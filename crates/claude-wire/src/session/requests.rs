@@ -234,8 +234,11 @@ fn rule_of(plan: &HookPlan) -> FailRule {
 }
 
 fn mcp_rule(message: &McpMessage) -> FailRule {
-    let id = fail_rule::mcp_id(&message.message);
-    FailRule::Mcp { server: message.server_name.clone(), id }
+    let server = message.server_name.clone();
+    if fail_rule::is_mcp_answer(&message.message) {
+        return FailRule::McpAnswer { server };
+    }
+    FailRule::Mcp { server, id: fail_rule::mcp_id(&message.message) }
 }
 
 fn text(fields: &Extra, name: &str) -> Option<String> {

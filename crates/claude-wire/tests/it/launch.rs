@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use claude_wire::Json;
-use claude_wire::control::PermissionMode;
+use claude_wire::control::{HostRequest, McpSetServers, PermissionMode};
 use claude_wire::launch::{
     CommandLine, EnvironmentPolicy, Form, Limits, Needs, Secret, Settings, SettingsSource,
-    SystemPrompt, ToolSet, command_line, initialize, secrets,
+    SystemPrompt, ToolSet, command_line, initialize, secrets, secrets_in,
 };
 use expect_test::{Expect, expect};
 
@@ -455,6 +455,39 @@ fn what_must_be_masked_is_found_wherever_it_was_given() {
     let mut found = secrets(&settings);
     found.sort_unstable();
     assert_eq!(found, ["deep", "flag", "header", "helper", "t", "variable"]);
+}
+
+#[test]
+fn what_arguments_and_addresses_of_servers_hide_is_masked() {
+    for (config, expected) in [
+        (r#"{"args":["--api-key","one","--port","80","x"]}"#, &["one"][..]),
+        (r#"{"args":["--api-key=one","-token","two","TOKEN=three"]}"#, &["one", "two", "three"]),
+        // A value may look like a flag, and a flag without a value is followed by the next one.
+        (r#"{"args":["--secret","-x","--password","--token","y"]}"#, &["-x", "--token", "y"]),
+        (r#"{"args":["serve","tokens","--verbose"]}"#, &[]),
+        (r#"{"args":[1,null,"--key",2,"x"]}"#, &["x"]),
+        (r#"{"args":["postgres://me:word@host/db?a=b"]}"#, &["me:word", "word", "b"]),
+        (r#"{"url":"https://host/mcp?key=one&flag&b=two#part=x"}"#, &["one", "two"]),
+        (r#"{"url":"https://token@host/a@b"}"#, &["token"]),
+        (r#"{"url":"https://host:1/mcp"}"#, &[]),
+        (r#"{"url":"nonsense?a=b"}"#, &[]),
+    ] {
+        let settings = settings(|s| s.mcp_servers.set("s", json(config)));
+        assert_eq!(secrets(&settings), expected, "{config}");
+        assert_eq!(secrets_in(&json(&format!(r#"{{"s":{config}}}"#))), expected);
+    }
+}
+
+#[test]
+fn new_servers_for_a_session_print_their_names_only() {
+    let servers = json(r#"{"one":{"env":{"K":"s3cr3t"}},"two":{"url":"https://s3cr3t@host"}}"#);
+    let request = McpSetServers::new(servers.clone());
+    let text = format!("{request:?} {request:#?} {:?}", HostRequest::from(request.clone()));
+    assert!(!text.contains("s3cr3t"), "{text}");
+    assert!(text.contains(r#"["one", "two"]"#), "{text}");
+    assert_eq!(request.servers, servers);
+    let odd = McpSetServers::new(json(r#"["s3cr3t"]"#));
+    assert!(!format!("{odd:?}").contains("s3cr3t"));
 }
 
 #[test]

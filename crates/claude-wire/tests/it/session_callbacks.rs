@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claude_wire::session::CallOutcome;
+use claude_wire::session::{CallOutcome, Event, Plan, Run};
 
 use crate::session_operations::oversized;
 use crate::session_play::{Play, cancel, hook, permission, request, with_callbacks};
@@ -241,6 +241,47 @@ fn questions_of_servers_are_declined() {
     let body = r#""subtype":"elicitation","mcp_server_name":"s","message":"?""#;
     let effects = ready().line(&request("a", body));
     assert_eq!(effects[0], r#"answer a {"action":"decline"}"#);
+}
+
+#[test]
+fn an_answer_for_a_server_waits_for_no_call_that_may_wait_for_it() {
+    let mut plan = Plan::new(Run::Session);
+    plan.mcp_servers.insert("calc".to_owned());
+    plan.limits.running_mcp = 1;
+    plan.limits.waiting_mcp = 0;
+    let mut play = Play::ready(plan);
+    let body = |message: &str| {
+        format!(r#""subtype":"mcp_message","server_name":"calc","message":{message}"#)
+    };
+    let call = body(r#"{"jsonrpc":"2.0","id":5,"method":"tools/call"}"#);
+    assert_eq!(play.line(&request("a", &call)), ["run 1 for a"]);
+    for (id, key, message) in [
+        ("b", 2, r#"{"jsonrpc":"2.0","id":"kit-1","result":{}}"#),
+        ("c", 3, r#"{"jsonrpc":"2.0","id":"kit-2","error":{"code":1,"message":"no"}}"#),
+    ] {
+        assert_eq!(play.line(&request(id, &body(message))), [format!("run {key} for {id}")]);
+        play.answers(key, "{}");
+    }
+    // What only looks like one is a call.
+    let odd = body(r#"{"jsonrpc":"2.0","id":6,"method":"m","params":{"result":1}}"#);
+    assert!(play.line(&request("d", &odd))[0].starts_with("answer d"), "there is no place");
+}
+
+#[test]
+fn a_turn_is_read_on_for_whoever_may_be_asked_in_it() {
+    let with = |change: fn(&mut Plan)| {
+        let mut plan = Plan::new(Run::Session);
+        change(&mut plan);
+        let mut play = Play::ready(plan);
+        play.send(1, "m");
+        play.happens(Event::Written(10_000));
+        play.machine.somebody_waits()
+    };
+    assert!(!with(|_| {}), "nobody can be asked");
+    assert!(with(|plan| plan.permissions = true));
+    assert!(with(|plan| assert!(plan.mcp_servers.insert("calc".to_owned()))));
+    assert!(with(|plan| plan.elicitation = true));
+    assert!(with(|plan| plan.dialogs = true));
 }
 
 const ELICITATION: &str = r#""subtype":"elicitation","mcp_server_name":"s","message":"?""#;

@@ -165,6 +165,25 @@ fn sixty_four_operations_wait_for_their_answers() {
 }
 
 #[test]
+fn messages_of_servers_take_no_place_of_the_hosts_operations() {
+    let message = || {
+        let request = r#"{"subtype":"mcp_message","server_name":"calc","message":{"method":"p"}}"#;
+        Json::from_text(request).unwrap().parse::<HostRequest>().unwrap()
+    };
+    let mut plan = Plan::new(Run::Session);
+    plan.limits.running_mcp = 50;
+    let mut play = Play::ready(plan);
+    for waiter in 0..100 {
+        assert_eq!(play.ask_for(waiter, message()).len(), 1, "each call may tell of its progress");
+    }
+    assert_eq!(play.ask_for(100, message()), ["100: refused TooManyPending"]);
+    for waiter in 200..264 {
+        assert_eq!(play.ask(waiter).len(), 1, "an interrupt is never refused for them");
+    }
+    assert_eq!(play.ask(264), ["264: refused TooManyPending"]);
+}
+
+#[test]
 fn files_are_not_put_back_without_checkpoints() {
     let rewind = || {
         let request = r#"{"subtype":"rewind_files","user_message_id":"m"}"#;

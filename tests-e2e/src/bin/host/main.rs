@@ -9,6 +9,8 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use claude_agent_kit::{Options, query};
+#[cfg(unix)]
+use tests_e2e::faults::{self, Fault, State};
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::Holdings;
 
@@ -25,6 +27,10 @@ fn main() -> ExitCode {
         ["isolated", directory] => bait::isolated(directory),
         ["drops", sim, runtime] => drops::run(sim, runtime),
         ["leaks", count] => leaks::in_memory(count),
+        #[cfg(unix)]
+        ["fault", sim, state, fault] => one_fault(sim, state, fault),
+        #[cfg(unix)]
+        ["hold", sim, state] => hold(sim, state),
         ["leaks", count, sim] => leaks::as_processes(count, sim),
         other => Err(format!("there is no such command: {other:?}").into()),
     };
@@ -35,6 +41,24 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// One cell of the fault matrix, and what came of it.
+#[cfg(unix)]
+#[expect(clippy::print_stdout, reason = "that is its answer")]
+fn one_fault(sim: &str, state: &str, fault: &str) -> Outcome {
+    let state = State::named(state).ok_or("there is no such state")?;
+    let fault = Fault::named(fault).ok_or("there is no such fault")?;
+    let (line, text) = faults::run_here(state, fault, sim)?;
+    println!("{line}\n{text}");
+    Ok(())
+}
+
+/// A session in a state, until this process is killed.
+#[cfg(unix)]
+fn hold(sim: &str, state: &str) -> Outcome {
+    let state = State::named(state).ok_or("there is no such state")?;
+    Ok(faults::hold(state, sim)?)
 }
 
 /// One query, with everything that the environment says.

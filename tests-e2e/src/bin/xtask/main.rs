@@ -22,6 +22,7 @@ cargo xtask test              everything: format, lints, tests, documentation, t
 cargo xtask cli               install the pinned CLI and say its version
 cargo xtask record [names…]   play scenarios on the real CLI and store what was said
 cargo xtask drift [names…]    play scenarios and print how they differ from what is stored
+cargo xtask faults            print the fault matrix, as in docs/faults.md
 cargo xtask api               list what the crates publish, in docs/api
 cargo xtask parity            store the names that the pinned official SDKs publish
 cargo xtask scenarios         list the scenarios";
@@ -36,6 +37,11 @@ fn main() -> ExitCode {
         Some((command, [])) if command == "cli" => install().map(|_| ExitCode::SUCCESS),
         Some((command, names)) if command == "record" => record(names),
         Some((command, names)) if command == "drift" => drift(names),
+        #[cfg(unix)]
+        Some((command, [])) if command == "faults" => {
+            print!("{}", tests_e2e::faults::document());
+            Ok(ExitCode::SUCCESS)
+        }
         Some((command, [])) if command == "api" => api::store(),
         Some((command, [])) if command == "parity" => parity::store(),
         Some((command, [])) if command == "scenarios" => {

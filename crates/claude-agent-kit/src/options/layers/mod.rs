@@ -2,6 +2,7 @@
 //!
 //! Each source becomes options of its own, and [`TABLE`] says how they are put on top of each other.
 
+mod groups;
 mod json;
 mod nearest;
 mod node;
@@ -160,9 +161,10 @@ impl Layers {
         let mut stack: Vec<Options> =
             self.files.iter().filter_map(|file| file.layer(&mut problems)).collect();
         stack.push(of_variables(&self.variables, &mut problems));
-        let merged = merged(&stack, builder.into(), &mut problems);
+        let builder = builder.into();
+        let merged = merged(&stack, builder.clone(), &mut problems);
         if problems.is_empty() {
-            problems = contradictions(&merged);
+            problems = contradictions(&merged, &builder);
         }
         if problems.is_empty() { Ok(merged) } else { Err(invalid(problems)) }
     }
@@ -183,9 +185,11 @@ fn invalid(mut problems: Vec<Problem>) -> Error {
 fn merged(stack: &[Options], builder: Options, problems: &mut Vec<Problem>) -> Options {
     // Callbacks and the like are the builder's; of the rest every value is put together anew.
     let mut all = Options::new();
+    let mut levels = groups::Levels::new();
     for row in TABLE {
-        let given = stack.iter().chain([&builder]);
-        for layer in given.filter(|layer| !layer.origins.of(row.name).is_empty()) {
+        let given = stack.iter().chain([&builder]).enumerate();
+        for (level, layer) in given.filter(|(_, layer)| !layer.origins.of(row.name).is_empty()) {
+            levels.insert(row.name, level);
             if let Err(reason) = (row.put)(&mut all, layer) {
                 problems.push(Problem::new(&[row.name], reason));
             }
@@ -198,6 +202,7 @@ fn merged(stack: &[Options], builder: Options, problems: &mut Vec<Problem>) -> O
             }
         }
     }
+    groups::leave_out_what_is_beaten(&mut all, &levels);
     let mut merged = builder;
     for row in TABLE.iter().filter(|row| !all.origins.of(row.name).is_empty()) {
         (row.replace)(&mut merged, &all);
@@ -206,12 +211,14 @@ fn merged(stack: &[Options], builder: Options, problems: &mut Vec<Problem>) -> O
     merged
 }
 
-/// Values that contradict each other or cannot be passed on, of which at least one came from a
-/// layer. What the builder alone says is looked at when it is used.
-fn contradictions(options: &Options) -> Vec<Problem> {
-    let found = prepare::problems(options).into_iter();
+/// Values that contradict each other or cannot be passed on. What is wrong with the builder alone is
+/// looked at when it is used.
+fn contradictions(options: &Options, builder: &Options) -> Vec<Problem> {
+    let own = prepare::problems(builder);
     let elsewhere = |name: &&str| options.origins.elsewhere(name).next().is_some();
-    found.filter(|problem| problem.options.iter().any(elsewhere)).collect()
+    let mut found = prepare::problems(options);
+    found.retain(|problem| problem.options.iter().any(elsewhere) || !own.contains(problem));
+    found
 }
 
 /// The sources of options that were given as settings.

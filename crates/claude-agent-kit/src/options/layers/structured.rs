@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use claude_wire::Json;
 use claude_wire::control::AgentDefinition;
 use claude_wire::launch::{
-    Agents, EnvironmentPolicy, McpServers, Plugin, PluginDelivery, Sandbox, SandboxCredentials,
-    SandboxFilesystem, SandboxNetwork, Secret, SettingsSource, Skills, SystemPrompt, Thinking,
-    ThinkingDisplay, ToolSet,
+    Agents, EnvironmentPolicy, McpServers, Plugin, PluginDelivery, Sandbox, SandboxCredential,
+    SandboxCredentials, SandboxFilesystem, SandboxNetwork, SandboxRipgrep, SandboxTls, Secret,
+    SettingsSource, Skills, SystemPrompt, Thinking, ThinkingDisplay, ToolSet,
 };
 use serde::de::DeserializeOwned;
 
@@ -284,15 +284,26 @@ impl Take for Sandbox {
 
     fn take(node: &Node) -> Taken<Self> {
         let Value::Table(_) = node.value else { return Err(misfit::<Self>(node)) };
-        let parts = [
-            ("network", SandboxNetwork::FIELDS),
-            ("filesystem", SandboxFilesystem::FIELDS),
-            ("credentials", SandboxCredentials::FIELDS),
+        let parts: [(&[&str], &[&str]); 7] = [
+            (&["network"], SandboxNetwork::FIELDS),
+            (&["network", "tlsTerminate"], SandboxTls::FIELDS),
+            (&["filesystem"], SandboxFilesystem::FIELDS),
+            (&["credentials"], SandboxCredentials::FIELDS),
+            (&["credentials", "files"], SandboxCredential::FIELDS),
+            (&["credentials", "envVars"], SandboxCredential::FIELDS),
+            (&["ripgrep"], SandboxRipgrep::FIELDS),
         ];
-        let below =
-            parts.map(|(name, known)| node.get(name).map_or(Ok(()), |node| only(node, known)));
+        let below = parts.into_iter().flat_map(|(path, known)| {
+            let part = path.iter().try_fold(node, |node, name| node.get(name));
+            let entries = match part.map(|part| (&part.value, part)) {
+                Some((Value::List(entries), _)) => entries.as_slice(),
+                Some((_, part)) => std::slice::from_ref(part),
+                None => &[],
+            };
+            entries.iter().map(move |entry| only(entry, known))
+        });
         let own = only(node, Self::FIELDS);
-        all(below.into_iter().chain([own]))?;
+        all(below.chain([own]))?;
         typed(node, Self::FIELDS)
     }
 }

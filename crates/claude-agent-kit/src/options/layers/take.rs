@@ -10,6 +10,7 @@ use claude_wire::id::{MessageId, SessionId};
 use claude_wire::launch::{Effort, ManagedSettings, PermissionPrompts, PreviewFormat, Secret};
 
 use super::node::{Node, Value, Wrong};
+use crate::cli::Arguments;
 
 /// Everything that is wrong with a value, or what it is.
 pub(super) type Taken<T> = Result<T, Vec<Wrong>>;
@@ -202,6 +203,14 @@ impl Take for Vec<String> {
     fn spelled(text: &str) -> Node {
         let entries = split(text).into_iter().map(|entry| Node::nowhere(Value::Text(entry)));
         Node::nowhere(Value::List(entries.collect()))
+    }
+}
+
+impl Take for Arguments {
+    const WHAT: &'static str = Vec::<String>::WHAT;
+
+    fn take(node: &Node) -> Taken<Self> {
+        Vec::take(node).map(Self)
     }
 }
 

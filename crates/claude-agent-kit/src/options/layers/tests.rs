@@ -376,6 +376,11 @@ fn the_environment_beats_files_and_later_files_beat_earlier_ones() {
 fn mistakes_are_told_together_each_with_its_place_and_the_nearest_key() {
     let text = "modle = \"m\"\nmax_turns = \"s3cr3t\"\n\n[agents.a]\ndescription = \"d\"\n\
                 prompt = \"p\"\nmaxturns = 1\n\n[sandbox.network]\nallowedDomain = []\n\n\
+                [[sandbox.credentials.files]]\npaht = \"p\"\n\n\
+                [[sandbox.credentials.envVars]]\nname = \"N\"\n\n\
+                [[sandbox.credentials.envVars]]\nmod = \"deny\"\n\n\
+                [sandbox.network.tlsTerminate]\ncaCert = \"c\"\n\n\
+                [sandbox.ripgrep]\ncomand = \"rg\"\n\n\
                 [nonsense]\nx = 1\n";
     assert_eq!(
         mistakes("dir/a.toml", text),
@@ -383,8 +388,12 @@ fn mistakes_are_told_together_each_with_its_place_and_the_nearest_key() {
             "max_turns: dir/a.toml:2:13: it takes a whole number, and this is a text",
             "agents: dir/a.toml:7:1: unknown key \"maxturns\"; did you mean \"maxTurns\"?",
             "sandbox: dir/a.toml:10:1: unknown key \"allowedDomain\"; did you mean \"allowedDomains\"?",
+            "sandbox: dir/a.toml:22:1: unknown key \"caCert\"; did you mean \"caCertPath\"?",
+            "sandbox: dir/a.toml:13:1: unknown key \"paht\"; did you mean \"path\"?",
+            "sandbox: dir/a.toml:19:1: unknown key \"mod\"; did you mean \"mode\"?",
+            "sandbox: dir/a.toml:25:1: unknown key \"comand\"; did you mean \"command\"?",
             "dir/a.toml:1:1: unknown key \"modle\"; did you mean \"model\"?",
-            "dir/a.toml:12:2: unknown key \"nonsense\"",
+            "dir/a.toml:27:2: unknown key \"nonsense\"",
         ]
     );
     let layers = Options::layered()
@@ -421,9 +430,35 @@ fn contradictions_name_the_places_of_both_sides() {
     // What the builder alone says is looked at when it is used.
     let wrong = Options::new().max_turns(0);
     assert!(Options::layered().file_text("a.json", "{}").under(wrong.clone()).is_ok());
-    let mixed = Options::layered().file_text("a.json", r#"{"resume": "r"}"#);
-    let error = mixed.under(Options::new().session_id("i")).unwrap_err();
-    assert!(error.to_string().contains("`resume` comes from a.json:1:2"), "{error}");
+    let told = mistakes("a.toml", "continue_latest = true\nsession_id = \"i\"\n");
+    assert!(told[0].starts_with("session_id and continue_latest: "), "{told:?}");
+    assert!(told[0].contains("a.toml:1:1") && told[0].contains("a.toml:2:1"), "{told:?}");
+    let mixed = Options::layered().file_text("a.json", r#"{"model": "m"}"#);
+    let error = mixed.under(Options::new().fallback_model("m")).unwrap_err();
+    assert!(error.to_string().contains("`model` comes from a.json:1:2"), "{error}");
+}
+
+#[test]
+fn what_is_wrong_only_together_with_a_layer_is_told_whatever_it_names() {
+    // The problem names `resume_at` alone, which is the builder's.
+    let builder = Options::new().resume("r").resume_at("m");
+    assert!(Options::layered().under(builder.clone()).is_ok());
+    let mut merged = builder.clone();
+    merged.settings.resume = None;
+    let found = contradictions(&merged, &builder);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].options, ["resume_at"]);
+    assert_eq!(contradictions(&merged, &merged), []);
+}
+
+#[test]
+fn a_server_of_this_process_says_nothing_of_how_many_messages_are_served() {
+    let server = crate::mcp::RawServer::new("s", |message, _| async { Ok(message) });
+    let layers = Options::layered().file_text("a.json", r#"{"max_running_mcp": 5}"#);
+    let options = layers.under(Options::new().raw_mcp_server(server)).unwrap();
+    assert_eq!(options.host.callbacks.running_mcp, Some(5));
+    assert_eq!(options.host.needs.servers, ["s"]);
+    assert_eq!(options.explain().to_string(), "max_running_mcp = 5 (a.json:1:2)\n");
 }
 
 #[test]
@@ -488,7 +523,15 @@ fn printing_shows_no_secrets() {
         .variables([("CLAUDE_SYSTEM_PROMPT", "s3cr3t-value")])
         .variables([("CLAUDE_SETTINGS", r#"{"apiKey": "s3cr3t-value"}"#)]);
     assert!(!format!("{layers:?}").contains("s3cr3t"), "{layers:?}");
-    let options = layers.under(Options::new().debug_file("/s3cr3t-value/log")).unwrap();
+    let servers = r#"{"mcp_servers": {"s": {"args": ["--token", "s3cr3t-other"]}}}"#;
+    let layers = layers.file_text("y.json", servers);
+    let builder = Options::new()
+        .debug_file("/s3cr3t-value/log")
+        .executable_args(["--key=s3cr3t", "s3cr3t"])
+        .project_config_root("/s3cr3t-other");
+    let options = layers.under(builder).unwrap();
+    assert!(!format!("{:?}", options.host).contains("s3cr3t"));
+    assert!(options.explain().to_string().contains("executable_args = 2 of them (builder)"));
     let text = format!("{} {options:?}", options.explain());
     assert!(!options.explain().to_string().contains("s3cr3t"), "{text}");
     assert!(text.contains("env = {\"K\": ***} (x.json:1:2)"), "{text}");

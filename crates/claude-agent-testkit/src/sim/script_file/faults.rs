@@ -19,7 +19,7 @@ type PointOf = fn(&mut Cursor<'_>) -> Result<Point, ScriptError>;
 type TroubleOf = fn(&mut Cursor<'_>) -> Result<Trouble, ScriptError>;
 
 const POINTS: Table<PointOf> = &[
-    ("at", start),
+    ("at", moment),
     ("before", |cursor| line(cursor).map(|(kind, nth)| Point::Before(kind, nth))),
     ("after", |cursor| line(cursor).map(|(kind, nth)| Point::After(kind, nth))),
     ("on", |cursor| line(cursor).map(|(kind, nth)| Point::Read(kind, nth))),
@@ -45,6 +45,7 @@ const TROUBLES: Table<TroubleOf> = &[
     ("wrong-id", |_| Ok(Trouble::WrongId)),
     ("wrong-shape", |_| Ok(Trouble::WrongShape)),
     ("close-stdout", |_| Ok(Trouble::CloseStdout)),
+    ("close-stdin", |_| Ok(Trouble::CloseStdin)),
     ("leave-grandchild", |cursor| Ok(Trouble::LeaveGrandchild(cursor.duration()?))),
     ("stop-reading", |_| Ok(Trouble::StopReading)),
 ];
@@ -75,8 +76,9 @@ fn changes_a_line(trouble: &Trouble) -> bool {
     matches!(trouble, Behind | Swallow | Twice | WrongId | WrongShape)
 }
 
-fn start(cursor: &mut Cursor<'_>) -> Result<Point, ScriptError> {
-    cursor.choose(&[("start", ())], &[], "`start`").map(|()| Point::Start)
+fn moment(cursor: &mut Cursor<'_>) -> Result<Point, ScriptError> {
+    let moments: Table<fn() -> Point> = &[("start", || Point::Start), ("signal", || Point::Signal)];
+    cursor.choose(moments, &[], "`start` or `signal`").map(|moment| moment())
 }
 
 /// A kind of lines and which of them is meant; the first one if nothing else is said.

@@ -56,6 +56,7 @@
 //! | `at start` | before anything else |
 //! | `before assistant` | before, or instead of, the first line of this kind that the CLI writes |
 //! | `after assistant 2` | after the second line of this kind |
+//! | `at signal` | when the process gets its first SIGUSR1 |
 //! | `on control_request/interrupt` | when the first line of this kind was read from the host |
 //!
 //! Kinds are those of [`Point`]: `result`, `system/init`, `control_response`, `*` for any line.
@@ -76,6 +77,7 @@
 //! | `stderr 300kb` | writes so much to stderr |
 //! | `pause 2s` | waits |
 //! | `close-stdout` | closes stdout and lives on |
+//! | `close-stdin` | closes stdin and lives on |
 //! | `leave-grandchild 5s` | exits while another process holds stdout open for this long |
 //! | `stop-reading` | stops reading stdin |
 //!

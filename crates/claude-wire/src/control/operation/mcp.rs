@@ -1,5 +1,10 @@
 //! MCP servers.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::IgnoredAny;
+
 use crate::control::PermissionMode;
 use crate::json::{Extra, Json, List, Nullable, Number};
 use crate::message::McpServerStatus;
@@ -95,6 +100,7 @@ impl McpToggle {
 }
 
 wire_struct! {
+    @private
     /// Replace the MCP servers.
     pub struct McpSetServers ["subtype" = "mcp_set_servers"] {
         /// The servers by name.
@@ -106,6 +112,18 @@ impl McpSetServers {
     /// These servers by name.
     pub fn new(servers: impl Into<Json>) -> Self {
         Self { servers: servers.into(), extra: Extra::default() }
+    }
+}
+
+impl fmt::Debug for McpSetServers {
+    /// Names only: headers and variables hold keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let servers = self.servers.parse::<BTreeMap<String, IgnoredAny>>().unwrap_or_default();
+        let extra: Vec<&str> = self.extra.iter().map(|(name, _)| name).collect();
+        f.debug_struct("McpSetServers")
+            .field("servers", &servers.into_keys().collect::<Vec<_>>())
+            .field("extra", &extra)
+            .finish()
     }
 }
 

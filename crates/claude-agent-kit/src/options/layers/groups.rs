@@ -1,0 +1,113 @@
+//! Options that say one thing together, where several sources speak of it.
+
+use std::collections::BTreeMap;
+
+use super::table::{Row, TABLE};
+use crate::options::Options;
+
+/// For each option the highest layer that gives it.
+pub(super) type Levels = BTreeMap<&'static str, usize>;
+
+/// Options that say one thing together. The highest source that decides it beats what lower ones
+/// say of it, by whichever option.
+struct Group {
+    deciding: &'static [&'static str],
+    /// What goes with them, and alone says nothing.
+    details: &'static [&'static str],
+}
+
+const GROUPS: [Group; 2] = [
+    Group { deciding: &["thinking", "max_thinking_tokens"], details: &[] },
+    Group {
+        deciding: &["resume", "continue_latest", "session_id"],
+        details: &["resume_at", "resume_drops_turn", "fork_session"],
+    },
+];
+
+/// Puts back to its default what a lower source says where a higher one decides.
+pub(super) fn leave_out_what_is_beaten(all: &mut Options, levels: &Levels) {
+    for group in GROUPS {
+        group.leave_out_what_is_beaten(all, levels);
+    }
+}
+
+impl Group {
+    fn leave_out_what_is_beaten(&self, all: &mut Options, levels: &Levels) {
+        let unset = Options::new();
+        let level_of = |row: &Row| levels.get(row.name).copied();
+        // What was set back to its default, such as `continue_latest = false`, decides nothing.
+        let decides =
+            |row: &&Row| self.deciding.contains(&row.name) && (row.show)(all) != (row.show)(&unset);
+        let highest = TABLE.iter().filter(decides).filter_map(level_of).max();
+        let belongs =
+            |row: &&Row| self.deciding.contains(&row.name) || self.details.contains(&row.name);
+        for row in TABLE.iter().filter(belongs).filter(|row| level_of(row) < highest) {
+            (row.replace)(all, &unset);
+            all.origins.forget(row.name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claude_wire::launch::Thinking;
+
+    use super::*;
+    use crate::options::prepare;
+
+    /// The arguments with which the CLI would be started.
+    fn arguments(options: &Options) -> Vec<String> {
+        prepare(options, None).map(|prepared| prepared.command.arguments).ok().unwrap()
+    }
+
+    #[test]
+    fn of_options_that_say_the_same_the_highest_source_wins() {
+        let file = |text: &str| Options::layered().file_text("a.json", text);
+        let new = Options::new;
+        for (layers, builder, there, gone) in vec![
+            (
+                file(r#"{"thinking": "adaptive"}"#),
+                new().max_thinking_tokens(0),
+                "disabled",
+                "adaptive",
+            ),
+            (
+                file(r#"{"max_thinking_tokens": 9}"#),
+                new().thinking(Thinking::adaptive()),
+                "adaptive",
+                "9",
+            ),
+            (file(r#"{"resume": "r"}"#), new().continue_latest(true), "--continue", "--resume"),
+            (file(r#"{"continue_latest": true}"#), new().resume("r"), "--resume", "--continue"),
+            (file(r#"{"resume": "r"}"#), new().session_id("i"), "--session-id", "--resume"),
+            (file(r#"{"resume": "r", "resume_at": "m"}"#), new().resume("s"), "--resume=s", "-at"),
+            // What decides nothing by itself goes with what is decided below.
+            (file(r#"{"resume": "r"}"#), new().fork_session(true), "--resume=r", "--continue"),
+            (file(r#"{"resume": "r"}"#), new().continue_latest(false), "--resume=r", "--continue"),
+            (
+                file(r#"{"thinking": "adaptive"}"#)
+                    .variables([("CLAUDE_MAX_THINKING_TOKENS", "9")]),
+                new(),
+                "--max-thinking-tokens=9",
+                "adaptive",
+            ),
+            (
+                file(r#"{"resume": "r"}"#).file_text("b.json", r#"{"continue_latest": true}"#),
+                new(),
+                "--continue",
+                "--resume",
+            ),
+        ] {
+            let options = layers.under(builder).unwrap();
+            let arguments = arguments(&options).join(" ");
+            assert!(arguments.contains(there), "{there}: {arguments}");
+            assert!(!arguments.contains(gone), "{gone}: {arguments}");
+            assert!(prepare(&options, None).is_ok_and(|it| it.warnings.is_empty()));
+        }
+        // What is beaten has no source any more; within one source the option decides, with a warning.
+        let options = file(r#"{"resume": "r"}"#).under(new().continue_latest(true)).unwrap();
+        assert_eq!(options.explain().to_string(), "continue_latest = true (builder)\n");
+        let both = file(r#"{"resume": "r", "continue_latest": true}"#).load().unwrap();
+        assert!(arguments(&both).join(" ").contains("--resume=r"));
+    }
+}

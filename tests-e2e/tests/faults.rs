@@ -1,0 +1,95 @@
+//! The fault matrix, one trial per cell, and whether the document tells of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use tests_e2e::faults::{self, Fault, Programs, State};
+
+/// So many cells there are to be.
+const LEAST: usize = 300;
+
+/// How each cell came out.
+type Results = Arc<Mutex<BTreeMap<(State, Fault), bool>>>;
+
+fn main() -> ExitCode {
+    faults::quiet_panics();
+    let mut arguments = Arguments::from_args();
+    // Most of the time a cell waits.
+    arguments.test_threads.get_or_insert(8);
+    let results = Results::default();
+    let mut trials = vec![
+        Trial::test("the_document_is_what_the_code_says", document),
+        Trial::test("there_are_enough_cells_and_no_blank", enough),
+    ];
+    for fault in Fault::all() {
+        for state in State::ALL {
+            if faults::expected(state, fault).is_ok() {
+                let results = Arc::clone(&results);
+                let name = format!("{}::{}", state.name(), fault.name());
+                trials.push(Trial::test(name, move || cell(state, fault, &results)));
+            }
+        }
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    print(&results);
+    conclusion.exit_code()
+}
+
+fn cell(state: State, fault: Fault, results: &Results) -> Result<(), Failed> {
+    let programs = Programs::new(env!("CARGO_BIN_EXE_sim"), env!("CARGO_BIN_EXE_host"));
+    let wanted = faults::expected(state, fault)?;
+    let came = faults::run(state, fault, programs);
+    let good = came.as_ref().is_ok_and(|(came, _)| wanted.allows(came));
+    results.lock().unwrap_or_else(PoisonError::into_inner).insert((state, fault), good);
+    match came {
+        _ if good => Ok(()),
+        Ok((came, text)) => {
+            Err(format!("wanted {}\n  came {came}\n  {text}", wanted.line()).into())
+        }
+        Err(reason) => Err(reason.into()),
+    }
+}
+
+/// The cells as they came out: letters as in the document, `!` for one that is not as it should be.
+#[expect(clippy::print_stdout, reason = "that is the table")]
+fn print(results: &Results) {
+    let results = results.lock().unwrap_or_else(PoisonError::into_inner);
+    if results.is_empty() {
+        return;
+    }
+    let seen = |state, fault| match results.get(&(state, fault)) {
+        Some(true) => faults::wanted(state, fault),
+        Some(false) => format!("!{}", faults::wanted(state, fault)),
+        None if faults::expected(state, fault).is_err() => "·".to_owned(),
+        None => "not run".to_owned(),
+    };
+    println!("{}", faults::table(seen));
+    let good = results.values().filter(|good| **good).count();
+    println!("{good} of {} cells came out as docs/faults.md says", faults::count());
+}
+
+fn document() -> Result<(), Failed> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/faults.md");
+    if fs::read_to_string(path)? == faults::document() {
+        return Ok(());
+    }
+    Err("docs/faults.md is not what `cargo xtask faults` prints".into())
+}
+
+fn enough() -> Result<(), Failed> {
+    let mut blank = Vec::new();
+    for fault in Fault::all() {
+        for state in State::ALL {
+            if faults::wanted(state, fault).contains('?') {
+                blank.push(format!("{}::{}", state.name(), fault.name()));
+            }
+        }
+    }
+    if faults::count() < LEAST || !blank.is_empty() {
+        return Err(format!("{} cells, without letters: {blank:?}", faults::count()).into());
+    }
+    Ok(())
+}
