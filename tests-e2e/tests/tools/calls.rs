@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use claude_agent_kit::mcp::RawServer;
 use claude_agent_kit::tool::NoArguments;
-use claude_agent_kit::{Tool, ToolContext, ToolError, ToolResult, ToolServer, WarningCode};
-use serde_json::json;
+use claude_agent_kit::{Json, Tool, ToolContext, ToolError, ToolResult, ToolServer, WarningCode};
+use serde_json::{Value, json};
 use tests_e2e::stage::Stage;
 use tokio::sync::{Barrier, Semaphore};
 
@@ -185,7 +186,7 @@ fn images_and_structured_content_reach_the_model() {
 }
 
 /// Notes that it was dropped.
-struct Dropped(Notes<&'static str>);
+pub(crate) struct Dropped(pub(crate) Notes<&'static str>);
 
 impl Drop for Dropped {
     fn drop(&mut self) {
@@ -229,6 +230,45 @@ fn an_interrupt_drops_the_call_and_fires_its_token() {
 }
 
 #[test]
+fn the_cli_asks_for_progress_and_takes_it() {
+    let script = || calling(&[("mcp__calc__count", json!({}))]);
+    on_all(script, async |stage| {
+        let taken = Notes::new();
+        let notes = taken.clone();
+        let server = RawServer::new("calc", move |message: Json, ctx| {
+            let notes = notes.clone();
+            async move {
+                let message: Value = message.parse()?;
+                let result = match message["method"].as_str().unwrap_or_default() {
+                    "initialize" => json!({
+                        "protocolVersion": message["params"]["protocolVersion"],
+                        "capabilities": {"tools": {}},
+                        "serverInfo": {"name": "calc", "version": "1"},
+                    }),
+                    "tools/list" => {
+                        json!({"tools": [{"name": "count", "inputSchema": {"type": "object"}}]})
+                    }
+                    "tools/call" => {
+                        let token = &message["params"]["_meta"]["progressToken"];
+                        let params = json!({"progressToken": token, "progress": 1, "total": 2});
+                        // Done when the CLI has acknowledged it.
+                        ctx.client.notify("notifications/progress", Json::from(params)).await?;
+                        notes.add(token.clone());
+                        json!({"content": [{"type": "text", "text": "counted"}]})
+                    }
+                    _ => json!({}),
+                };
+                Ok(json!({"result": result}).into())
+            }
+        });
+        one_turn(stage.options().raw_mcp_server(server).allowed_tools(["mcp__calc"])).await;
+        assert_eq!(texts(&stage), ["counted"]);
+        let tokens = taken.all();
+        assert!(matches!(&*tokens, [Value::Number(_) | Value::String(_)]), "{tokens:?}");
+    });
+}
+
+#[test]
 fn progress_arrives_and_the_context_names_the_call() {
     let script = || calling(&[("mcp__calc__count", json!({}))]);
     on_all(script, async |stage| {
@@ -242,14 +282,17 @@ fn progress_arrives_and_the_context_names_the_call() {
                 }
                 ctx.client.log("info", "counted").await?;
                 let pong = ctx.client.request("ping", None).await?;
-                notes.add((ctx.tool_use_id, ctx.session_id, pong.to_string()));
+                // Without a token nothing is sent; the context shows that there was one.
+                let asked = format!("{ctx:?}").contains("progress_token: Some");
+                notes.add((ctx.tool_use_id, ctx.session_id, pong.to_string(), asked));
                 Ok(3)
             }
         };
         let server = calc().tool_with_context("count", "Counts", count);
         one_turn(with(&stage, server)).await;
         assert_eq!(texts(&stage), ["3"]);
-        let (tool_use_id, session_id, pong) = called.all().remove(0);
+        let (tool_use_id, session_id, pong, asked) = called.all().remove(0);
+        assert!(asked, "the CLI did not ask for progress");
         assert!(tool_use_id.is_some() && session_id.is_some());
         assert!(pong.contains(r#""result":{}"#), "{pong}");
     });

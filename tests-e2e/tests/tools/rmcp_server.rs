@@ -1,21 +1,28 @@
 //! Servers that were written with the official Rust MCP SDK, in its own words.
 
+use std::time::Duration;
+
+use claude_agent_kit::Options;
 use claude_agent_kit::mcp::RmcpServer;
 use claude_agent_kit::schemars::{self, JsonSchema};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
-    ErrorData, ListResourcesResult, PaginatedRequestParams, ReadResourceRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, ListPromptsResult,
+    ListResourcesResult, PaginatedRequestParams, PingRequest, Prompt, ReadResourceRequestParams,
     ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ServerCapabilities,
-    ServerConfig,
+    ServerConfig, ServerNotification, ServerRequest, ToolListChangedNotification,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, ServiceError};
 use rmcp::{Json, RoleServer, ServerHandler, tool, tool_handler, tool_router};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::bridge::{answer, call, post};
 use crate::calc::{Pair, Sum, calling, results, texts};
-use crate::play::{on_both, one_turn};
-use crate::support::{noting, on_all};
+use crate::calls::Dropped;
+use crate::play::{Notes, on_both, one_turn};
+use crate::puppet::{Puppet, running};
+use crate::support::{noting, on_all, run, until};
 
 const NOTE: &str = "note://one";
 
@@ -120,5 +127,108 @@ fn resources_are_listed_and_read_by_the_model() {
         for expected in ["A note", "Buy milk.", "not found"] {
             assert!(texts.iter().any(|text| text.contains(expected)), "{texts:?}");
         }
+    });
+}
+
+/// Talks to the CLI while it is called, or waits without end.
+struct Talker(Notes<&'static str>);
+
+impl ServerHandler for Talker {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_prompts().build();
+        ServerConfig::new(capabilities)
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(vec![Prompt::new("greet", Some("Greets"), None)]))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if request.name == "wait" {
+            let _dropped = Dropped(self.0.clone());
+            std::future::pending::<()>().await;
+        }
+        let told = |error: ServiceError| ErrorData::internal_error(error.to_string(), None);
+        let changed = ToolListChangedNotification::default();
+        let changed = ServerNotification::ToolListChangedNotification(changed);
+        context.peer.send_notification(changed).await.map_err(told)?;
+        self.0.add("notified");
+        let ping = ServerRequest::PingRequest(PingRequest::default());
+        context.peer.send_request(ping).await.map_err(told)?;
+        self.0.add("answered");
+        Ok(CallToolResult::success(Vec::new()).into())
+    }
+}
+
+/// A CLI that a server has been introduced to.
+async fn greeted(server: RmcpServer) -> (claude_agent_kit::Session, Puppet) {
+    let (session, mut puppet) = running(Options::new().rmcp_server(server)).await;
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "c", "version": "1"}});
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+    post(&mut puppet, "hello", "calc", hello).await;
+    assert_eq!(answer(&mut puppet).await.1["id"], 0);
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    post(&mut puppet, "note", "calc", note).await;
+    assert_eq!(answer(&mut puppet).await.0, "note");
+    (session, puppet)
+}
+
+/// The message that the server sends next, which the CLI acknowledges.
+async fn told(puppet: &mut Puppet) -> Value {
+    let told = puppet.asked("mcp_message").await;
+    assert_eq!(told["request"]["server_name"], "calc");
+    puppet.answer(&told, json!({})).await;
+    told["request"]["message"].clone()
+}
+
+#[test]
+fn a_handler_notifies_the_cli_asks_it_and_lists_a_prompt() {
+    run(async {
+        let notes = Notes::new();
+        let noted = notes.clone();
+        let server = RmcpServer::new("calc", move || Talker(noted.clone()));
+        let (_session, mut puppet) = greeted(server).await;
+        let list = json!({"jsonrpc": "2.0", "id": "p", "method": "prompts/list"});
+        post(&mut puppet, "list", "calc", list).await;
+        let (_, list) = answer(&mut puppet).await;
+        assert_eq!(list["result"]["prompts"][0]["name"], "greet", "{list}");
+        post(&mut puppet, "call", "calc", call(1, "talk", json!({}))).await;
+        assert_eq!(told(&mut puppet).await["method"], "notifications/tools/list_changed");
+        let ping = told(&mut puppet).await;
+        assert_eq!(ping["method"], "ping");
+        assert_eq!(notes.all(), ["notified"]);
+        let pong = json!({"jsonrpc": "2.0", "id": ping["id"], "result": {}});
+        post(&mut puppet, "pong", "calc", pong).await;
+        // The pong is acknowledged and the call answered, in any order.
+        let mut answers = [answer(&mut puppet).await, answer(&mut puppet).await];
+        answers.sort_by(|one, other| one.0.cmp(&other.0));
+        let [(call, answered), (pong, _)] = answers;
+        assert_eq!([call, pong], ["call", "pong"]);
+        assert_eq!((&answered["id"], &answered["result"]["isError"]), (&json!(1), &json!(false)));
+        assert_eq!(notes.all(), ["notified", "answered"]);
+    });
+}
+
+#[test]
+fn a_handler_that_takes_too_long_is_dropped_and_answered_for() {
+    run(async {
+        let notes = Notes::new();
+        let noted = notes.clone();
+        let server = RmcpServer::new("calc", move || Talker(noted.clone()));
+        let server = server.timeout(Duration::from_secs(1));
+        let (_session, mut puppet) = greeted(server).await;
+        post(&mut puppet, "call", "calc", call(1, "wait", json!({}))).await;
+        let (_, late) = answer(&mut puppet).await;
+        assert_eq!((&late["id"], &late["error"]["code"]), (&json!(1), &json!(-32603)), "{late}");
+        until("it is dropped", || notes.all() == ["dropped"]).await;
     });
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -113,14 +114,19 @@ impl McpClient {
 
     /// Sends a message as it is.
     pub(crate) async fn send(&self, message: Extra) -> Result<()> {
-        self.send_json(Json::from(&message)).await
+        self.post(Json::from(&message)).await
     }
 
-    pub(crate) async fn send_json(&self, message: Json) -> Result<()> {
+    /// Leaves a message for the driver now; messages go out in the order of these calls. The future
+    /// waits until the CLI has acknowledged it.
+    pub(crate) fn post(
+        &self,
+        message: Json,
+    ) -> impl Future<Output = Result<()>> + Send + 'static + use<> {
         let request = HostRequest::McpMessage(McpMessage::new(&*self.server, message));
         let ask = |waiter| Event::Ask { waiter, request, limit: LIMIT };
-        let pending = self.mailbox.ask("mcp_message", None, ask).map_err(over)?;
-        pending.await.map_err(over)?.map(drop)
+        let pending = self.mailbox.ask("mcp_message", None, ask);
+        async move { pending.map_err(over)?.await.map_err(over)?.map(drop) }
     }
 
     fn expect_answer(&self) -> Result<(String, oneshot::Receiver<Json>)> {

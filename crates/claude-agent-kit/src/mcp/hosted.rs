@@ -5,6 +5,9 @@
 //! The SDK answers nothing when a handler panics, goes on with one that is cancelled, and waits for
 //! those that run when it is to end: so every handler runs under a guard.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
@@ -14,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use claude_wire::Json;
-use rmcp::model::{ErrorData, JsonRpcMessage, ProtocolVersion};
+use rmcp::model::{ErrorData, JsonRpcMessage, ProtocolVersion, RequestId};
 use rmcp::service::{
     NotificationContext, RequestContext, RxJsonRpcMessage, Service, ServiceExt as _, ServiceRole,
     TxJsonRpcMessage,
@@ -53,18 +56,19 @@ impl RmcpServer {
         let make = Arc::new(make);
         let start: Start = Arc::new(move |bridge, over| {
             let make = make.clone();
+            let closes = Closes(bridge.waiting.clone());
             drop(tokio::spawn(async move {
-                let failed = bridge.waiting.clone();
+                // Goes last, however this ends: code of the host runs here that may panic.
+                let _closes = closes;
                 // The factory is the host's, and may panic.
                 if let Ok(handler) = catch_unwind(AssertUnwindSafe(|| make())) {
                     let guarded = Guarded { handler, over: over.clone() };
                     match guarded.serve_with_ct(bridge, over).await {
                         Ok(service) => drop(service.waiting().await),
-                        Err(error) => tracing::debug!(%error, "the server did not start"),
+                        // The error would show the message.
+                        Err(_) => tracing::debug!("the server did not start"),
                     }
                 }
-                // Whoever still waits is told that nobody answers.
-                lock(&failed).close();
             }));
         });
         Self { name: name.into(), limit: None, start }
@@ -122,18 +126,23 @@ struct Running {
     _over: DropGuard,
 }
 
-/// Requests of the CLI that wait for their answers, by the text of their ids.
+/// Requests of the CLI that wait for their answers, by their ids as the server reads them: it may
+/// write them in another way than the CLI did.
 #[derive(Debug, Default)]
 struct Waiting {
-    answers: HashMap<String, oneshot::Sender<Json>>,
+    answers: HashMap<RequestId, oneshot::Sender<Json>>,
     /// Whether the server has ended.
     over: bool,
 }
 
-impl Waiting {
-    fn close(&mut self) {
-        self.over = true;
-        self.answers.clear();
+/// Tells whoever still waits that nobody answers any more.
+struct Closes(Arc<Mutex<Waiting>>);
+
+impl Drop for Closes {
+    fn drop(&mut self) {
+        let mut waiting = lock(&self.0);
+        waiting.over = true;
+        waiting.answers.clear();
     }
 }
 
@@ -142,9 +151,14 @@ impl Connection for Hosted {
         let parsed = match message.whole.parse::<RxJsonRpcMessage<RoleServer>>() {
             Ok(parsed) => parsed,
             Err(error) => {
-                let reply = Reply::error(INVALID_REQUEST, error.to_string());
-                return Box::pin(async move { Ok(reply) });
+                return refused(error.to_string());
             }
+        };
+        let id = match (&message.kind, &parsed) {
+            (Kind::Request { .. }, JsonRpcMessage::Request(request)) => Some(request.id.clone()),
+            // Without an id that MCP has, the SDK takes it for something that is not answered.
+            (Kind::Request { .. }, _) => return refused("its id is neither a text nor an integer"),
+            _ => None,
         };
         let mut running = lock(&self.running);
         // One that has ended, because it was spoken to in a wrong order say, is begun anew.
@@ -152,22 +166,23 @@ impl Connection for Hosted {
             *running = None;
         }
         let running = running.get_or_insert_with(|| self.begin());
-        let answer = match &message.kind {
-            Kind::Request { id, .. } => Some((id.to_string(), expect(&running.waiting, id))),
-            _ => None,
-        };
+        let answer = id.map(|id| running.expect(id));
         // There are no more than the machine lets through, so this is bounded.
         let sent = running.messages.send(parsed).is_ok();
-        let (messages, waiting) = (running.messages.clone(), running.waiting.clone());
+        // What it takes with it is dropped also if it is never polled.
         Box::pin(async move {
-            let Some((id, answer)) = answer else { return Ok(Reply::Nothing) };
-            let _gives_up = GivesUp { id, waiting, messages };
+            let Some((_gives_up, answer)) = answer else { return Ok(Reply::Nothing) };
             match answer.await {
                 Ok(answer) if sent => Ok(Reply::Whole(answer)),
                 _ => Err("the server has ended".to_owned()),
             }
         })
     }
+}
+
+fn refused(reason: impl Into<String>) -> Serving {
+    let reply = Reply::error(INVALID_REQUEST, reason);
+    Box::pin(async move { Ok(reply) })
 }
 
 impl Hosted {
@@ -181,19 +196,22 @@ impl Hosted {
     }
 }
 
-fn expect(waiting: &Mutex<Waiting>, id: &Json) -> oneshot::Receiver<Json> {
-    let (sender, receiver) = oneshot::channel();
-    let mut waiting = lock(waiting);
-    // After the end the sender is dropped, which tells the receiver.
-    if !waiting.over {
-        waiting.answers.insert(id.to_string(), sender);
+impl Running {
+    fn expect(&self, id: RequestId) -> (GivesUp, oneshot::Receiver<Json>) {
+        let (sender, receiver) = oneshot::channel();
+        let mut waiting = lock(&self.waiting);
+        // After the end the sender is dropped, which tells the receiver.
+        if !waiting.over {
+            waiting.answers.insert(id.clone(), sender);
+        }
+        let (waiting, messages) = (self.waiting.clone(), self.messages.clone());
+        (GivesUp { id, waiting, messages }, receiver)
     }
-    receiver
 }
 
 /// Takes the place of a request back, and tells the server if the answer is no longer wanted.
 struct GivesUp {
-    id: String,
+    id: RequestId,
     waiting: Arc<Mutex<Waiting>>,
     messages: mpsc::UnboundedSender<RxJsonRpcMessage<RoleServer>>,
 }
@@ -202,11 +220,12 @@ impl Drop for GivesUp {
     fn drop(&mut self) {
         // Still there: dropped before the answer came.
         if lock(&self.waiting).answers.remove(&self.id).is_some() {
-            let text = format!(
-                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{}}}}}"#,
-                self.id
-            );
-            let cancelled = Json::from_text(text).ok().and_then(|json| json.parse().ok());
+            let cancelled = Json::of(&self.id).ok().and_then(|id| {
+                let text = format!(
+                    r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+                );
+                Json::from_text(text).ok()?.parse().ok()
+            });
             if let Some(cancelled) = cancelled {
                 // A server that has ended has nothing to cancel.
                 drop(self.messages.send(cancelled));
@@ -229,24 +248,29 @@ impl Transport<RoleServer> for Bridge {
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let id = match &item {
-            JsonRpcMessage::Response(response) => Json::of(&response.id).ok(),
-            JsonRpcMessage::Error(error) => error.id.as_ref().and_then(|id| Json::of(id).ok()),
-            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
-        };
-        let message = Json::of(&item);
-        let answers = id.and_then(|id| lock(&self.waiting).answers.remove(&id.to_string()));
-        let is_own = matches!(item, JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_));
-        let client = self.client.clone();
-        async move {
-            let Ok(message) = message else { return Ok(()) };
-            match answers {
-                // Whoever has given up needs no answer.
-                Some(answers) => drop(answers.send(message)),
-                None if is_own => client.send_json(message).await?,
-                None => {}
+        // All of it happens now. The SDK makes a task of each of these futures, and tasks have no
+        // order; only whether the CLI has acknowledged the message is left to wait for.
+        let message = Json::of(&item).ok();
+        let acknowledged = match item {
+            JsonRpcMessage::Response(response) => {
+                self.answer(&response.id, message);
+                None
             }
-            Ok(())
+            JsonRpcMessage::Error(error) => {
+                if let Some(id) = error.id {
+                    self.answer(&id, message);
+                }
+                None
+            }
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {
+                message.map(|message| self.client.post(message))
+            }
+        };
+        async move {
+            match acknowledged {
+                Some(acknowledged) => acknowledged.await,
+                None => Ok(()),
+            }
         }
     }
 
@@ -257,6 +281,17 @@ impl Transport<RoleServer> for Bridge {
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.received.close();
         Ok(())
+    }
+}
+
+impl Bridge {
+    /// Answers a request; without a message, which could not be written then, it fails.
+    fn answer(&self, id: &RequestId, message: Option<Json>) {
+        let answer = lock(&self.waiting).answers.remove(id);
+        if let (Some(answer), Some(message)) = (answer, message) {
+            // Whoever has given up needs no answer.
+            drop(answer.send(message));
+        }
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) use read::{is_object, read, schema};
 ///
 /// One value serves many sessions. Its tools stay the same, unless it is
 /// [changeable](Self::changeable). See [the module](self) for an example.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "a server does nothing until options have it"]
 pub struct ToolServer {
     name: String,
@@ -194,6 +194,17 @@ impl ToolServer {
             Tools::Fixed(tools) => look(tools),
             Tools::Changing(changing) => look(&changing.tools()),
         }
+    }
+}
+
+impl fmt::Debug for ToolServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolServer")
+            .field("name", &self.name)
+            .field("version", &self.version)
+            .field("limit", &self.limit)
+            .field("tools", &self.tools)
+            .finish_non_exhaustive()
     }
 }
 
