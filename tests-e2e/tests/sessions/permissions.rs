@@ -6,7 +6,7 @@ use std::time::Duration;
 use claude_agent_kit::permission::{
     PermissionBehavior, PermissionDestination, PermissionRule, PermissionUpdate, RulesUpdate,
 };
-use claude_agent_kit::{Answers, BoxError, Permission, WarningCode};
+use claude_agent_kit::{Answers, Background, BoxError, Permission, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tokio::sync::Barrier;
@@ -247,6 +247,25 @@ fn the_answers_of_the_user_reach_the_model() {
         let last = stage.api().requests().into_iter().last().unwrap();
         let results = serde_json::to_string(&last.tool_results()).unwrap();
         assert!(results.contains("Blue") && !results.contains("Red"), "{results}");
+    });
+}
+
+#[test]
+fn a_user_may_be_asked_on_a_thread_that_blocks() {
+    on_both(asking, async |stage| {
+        let options = stage
+            .options()
+            .ask_user_blocking(|questions, _| {
+                questions.iter().fold(Answers::new(), |answers, question| {
+                    answers.choose(question, &question.options[0].label)
+                })
+            })
+            .wait_for_background(Background::All)
+            .die_with_parent(true)
+            .operation_limits(4, 4)
+            .operation_timeout(Duration::from_secs(60));
+        assert_eq!(one_turn(options).await.text, "Done.");
+        assert!(model_was_told(&stage, "Red"));
     });
 }
 

@@ -69,7 +69,6 @@ fn address(text: &str, found: &mut Vec<String>) {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
     if let Some((user, _)) = authority.rsplit_once('@') {
-        found.push(user.to_owned());
         found.extend(user.split(':').map(str::to_owned));
     }
     let query = rest.split_once('?').map_or("", |(_, query)| query);
@@ -80,13 +79,13 @@ fn address(text: &str, found: &mut Vec<String>) {
 /// Arguments of a command whose name tells: `--token=x`, `TOKEN=x`, and `x` behind `--token`.
 fn arguments(entries: &[Value], found: &mut Vec<String>) {
     let mut is_value = false;
-    for entry in entries.iter().map(|entry| entry.as_str().unwrap_or_default()) {
+    for entry in entries.iter().filter_map(Value::as_str) {
         match entry.split_once('=') {
             _ if is_value => found.push(entry.to_owned()),
             Some((name, value)) if tells(name) => found.push(value.to_owned()),
             _ => {}
         }
-        is_value = !is_value && entry.starts_with('-') && !entry.contains('=') && tells(entry);
+        is_value = entry.starts_with('-') && !entry.contains('=') && tells(entry);
     }
 }
 
