@@ -63,10 +63,11 @@ impl RmcpServer {
                 // The factory is the host's, and may panic.
                 if let Ok(handler) = catch_unwind(AssertUnwindSafe(|| make())) {
                     let guarded = Guarded { handler, over: over.clone() };
-                    match guarded.serve_with_ct(bridge, over).await {
-                        Ok(service) => drop(service.waiting().await),
-                        // The error would show the message.
-                        Err(_) => tracing::debug!("the server did not start"),
+                    if let Ok(service) = guarded.serve_with_ct(bridge, over).await {
+                        drop(service.waiting().await);
+                    } else {
+                        // Its error would show the message.
+                        tracing::debug!("the server did not start");
                     }
                 }
             }));
