@@ -53,6 +53,18 @@ fn an_answer_comes_as_its_type_from_a_query_and_from_a_turn() {
 }
 
 #[test]
+fn an_answer_that_may_be_nothing_may_be_left_out() {
+    on_all(answering(json!({})), async |stage| {
+        let place: Option<Place> = in_time(query_as("where?", stage.options())).await.unwrap();
+        assert_eq!(place, None);
+    });
+    on_all(answering(json!({"value": {"city": "Paris"}})), async |stage| {
+        let place: Option<Place> = in_time(query_as("where?", stage.options())).await.unwrap();
+        assert_eq!(place, Some(Place { city: "Paris".to_owned() }));
+    });
+}
+
+#[test]
 fn an_answer_that_is_no_object_comes_as_its_type() {
     on_all(answering(json!({"value": "Large"})), async |stage| {
         let size: Size = in_time(query_as("how large?", stage.options())).await.unwrap();

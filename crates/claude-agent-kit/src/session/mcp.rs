@@ -140,3 +140,36 @@ fn late(name: String, limit: Duration) -> Error {
         },
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_status_decides_whether_a_server_is_waited_for() {
+        let decided = |status: &str, all: bool| {
+            let text = format!(r#"{{"name":"s","status":"{status}"}}"#);
+            let server: McpServerInfo = serde_json::from_str(&text).unwrap();
+            match pending(&[server], all) {
+                Ok(None) => "there",
+                Ok(Some(_)) => "waited for",
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::McpServerFailed);
+                    assert_eq!(error.server(), Some("s"));
+                    "failed"
+                }
+            }
+        };
+        for (status, one_of_all, named) in [
+            ("connected", "there", "there"),
+            ("pending", "waited for", "waited for"),
+            ("something-new", "waited for", "waited for"),
+            ("disabled", "there", "failed"),
+            ("needs-auth", "failed", "failed"),
+            ("failed", "failed", "failed"),
+        ] {
+            assert_eq!(decided(status, true), one_of_all, "{status}");
+            assert_eq!(decided(status, false), named, "{status}");
+        }
+    }
+}
