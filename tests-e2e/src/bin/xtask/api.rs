@@ -4,6 +4,7 @@ use std::{
     env,
     error::Error,
     fs,
+    path::Path,
     process::{Command, ExitCode, Stdio},
 };
 
@@ -19,7 +20,7 @@ const AS_RUSTDOC: &str = "XTASK_AS_RUSTDOC";
 
 /// Writes the listings anew.
 pub(crate) fn store() -> Outcome {
-    for (name, lines) in listings()? {
+    for (name, lines) in listings(&env::current_exe()?)? {
         let path = public_api::path(name);
         fs::create_dir_all(path.parent().ok_or("a listing has a directory")?)?;
         fs::write(path, stored::text_of(&lines))?;
@@ -28,10 +29,11 @@ pub(crate) fn store() -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the crates publish what the listings say; prints what they do not agree on.
-pub(crate) fn is_as_listed() -> Result<bool, Box<dyn Error>> {
+/// Whether the crates publish what the listings say; prints what they do not agree on. `program` is
+/// where this one lies.
+pub(crate) fn is_as_listed(program: &Path) -> Result<bool, Box<dyn Error>> {
     let mut as_listed = true;
-    for (name, lines) in listings()? {
+    for (name, lines) in listings(program)? {
         let listed = fs::read_to_string(public_api::path(name)).unwrap_or_default();
         let listed: Names = listed.lines().map(str::to_owned).collect();
         let drift = stored::drift(&listed, &lines);
@@ -45,12 +47,12 @@ pub(crate) fn is_as_listed() -> Result<bool, Box<dyn Error>> {
 }
 
 /// What each crate publishes.
-fn listings() -> Result<Vec<(&'static str, Names)>, Box<dyn Error>> {
+fn listings(program: &Path) -> Result<Vec<(&'static str, Names)>, Box<dyn Error>> {
     // The whole workspace, as the step that builds the documentation does: so the crates it needs
     // are built once for both.
     let status = Command::new(env!("CARGO"))
         .args(["doc", "--workspace", "--lib", "--no-deps", "--all-features", "--quiet"])
-        .env("RUSTDOC", env::current_exe()?)
+        .env("RUSTDOC", program)
         .env(AS_RUSTDOC, "1")
         .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json")
         .current_dir(places::root())
