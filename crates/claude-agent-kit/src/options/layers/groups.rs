@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use claude_wire::launch::PermissionPrompts;
+
 use super::table::{Row, TABLE};
 use crate::options::Options;
 
@@ -16,12 +18,13 @@ struct Group {
     details: &'static [&'static str],
 }
 
-const GROUPS: [Group; 2] = [
+const GROUPS: [Group; 3] = [
     Group { deciding: &["thinking", "max_thinking_tokens"], details: &[] },
     Group {
         deciding: &["resume", "continue_latest", "session_id"],
         details: &["resume_at", "resume_drops_turn", "fork_session"],
     },
+    Group { deciding: &["permission_prompts", "permission_prompt_tool"], details: &[] },
 ];
 
 /// Puts back to its default what a lower source says where a higher one decides.
@@ -35,9 +38,7 @@ impl Group {
     fn leave_out_what_is_beaten(&self, all: &mut Options, levels: &Levels) {
         let unset = Options::new();
         let level_of = |row: &Row| levels.get(row.name).copied();
-        // What was set back to its default, such as `continue_latest = false`, decides nothing.
-        let decides =
-            |row: &&Row| self.deciding.contains(&row.name) && (row.show)(all) != (row.show)(&unset);
+        let decides = |row: &&Row| self.deciding.contains(&row.name) && says_something(row, all);
         let highest = TABLE.iter().filter(decides).filter_map(level_of).max();
         let belongs =
             |row: &&Row| self.deciding.contains(&row.name) || self.details.contains(&row.name);
@@ -46,6 +47,14 @@ impl Group {
             all.origins.forget(row.name);
         }
     }
+}
+
+/// Whether what was given differs from the default: `continue_latest = false` does not, nor do
+/// `permission_prompts` that go to the host, where the tool may answer for it.
+fn says_something(row: &Row, all: &Options) -> bool {
+    let host = Some(PermissionPrompts::Host);
+    let is_host = row.name == "permission_prompts" && all.settings.permission_prompts == host;
+    (row.show)(all) != (row.show)(&Options::new()) && !is_host
 }
 
 #[cfg(test)]
@@ -96,6 +105,26 @@ mod tests {
                 new(),
                 "--continue",
                 "--resume",
+            ),
+            (
+                file(r#"{"permission_prompts": "none"}"#),
+                new().permission_prompt_tool("p"),
+                "--permission-prompt-tool=p",
+                "none",
+            ),
+            (
+                file(r#"{"permission_prompt_tool": "p"}"#)
+                    .variables([("CLAUDE_PERMISSION_PROMPTS", "none")]),
+                new(),
+                "--permission-prompts=none",
+                "--permission-prompt-tool",
+            ),
+            // The host is asked through the tool.
+            (
+                file(r#"{"permission_prompt_tool": "p"}"#),
+                new().permission_prompts("host"),
+                "--permission-prompt-tool=p",
+                "none",
             ),
         ] {
             let options = layers.under(builder).unwrap();
