@@ -62,16 +62,28 @@ mod tests {
     use claude_wire::launch::Thinking;
 
     use super::*;
-    use crate::options::prepare;
+    use crate::options::{Layers, prepare};
 
     /// The arguments with which the CLI would be started.
     fn arguments(options: &Options) -> Vec<String> {
         prepare(options, None).map(|prepared| prepared.command.arguments).ok().unwrap()
     }
 
+    fn file(text: &str) -> Layers {
+        Options::layered().file_text("a.json", text)
+    }
+
+    /// What the CLI would be told, and what it would not be, with no warning.
+    fn check(layers: Layers, builder: Options, there: &str, gone: &str) {
+        let options = layers.under(builder).unwrap();
+        let arguments = arguments(&options).join(" ");
+        assert!(arguments.contains(there), "{there}: {arguments}");
+        assert!(!arguments.contains(gone), "{gone}: {arguments}");
+        assert!(prepare(&options, None).is_ok_and(|it| it.warnings.is_empty()));
+    }
+
     #[test]
     fn of_options_that_say_the_same_the_highest_source_wins() {
-        let file = |text: &str| Options::layered().file_text("a.json", text);
         let new = Options::new;
         for (layers, builder, there, gone) in vec![
             (
@@ -106,6 +118,20 @@ mod tests {
                 "--continue",
                 "--resume",
             ),
+        ] {
+            check(layers, builder, there, gone);
+        }
+        // What is beaten has no source any more; within one source the option decides, with a warning.
+        let options = file(r#"{"resume": "r"}"#).under(new().continue_latest(true)).unwrap();
+        assert_eq!(options.explain().to_string(), "continue_latest = true (builder)\n");
+        let both = file(r#"{"resume": "r", "continue_latest": true}"#).load().unwrap();
+        assert!(arguments(&both).join(" ").contains("--resume=r"));
+    }
+
+    #[test]
+    fn the_highest_source_says_who_answers_permission_requests() {
+        let new = Options::new;
+        for (layers, builder, there, gone) in [
             (
                 file(r#"{"permission_prompts": "none"}"#),
                 new().permission_prompt_tool("p"),
@@ -127,16 +153,7 @@ mod tests {
                 "none",
             ),
         ] {
-            let options = layers.under(builder).unwrap();
-            let arguments = arguments(&options).join(" ");
-            assert!(arguments.contains(there), "{there}: {arguments}");
-            assert!(!arguments.contains(gone), "{gone}: {arguments}");
-            assert!(prepare(&options, None).is_ok_and(|it| it.warnings.is_empty()));
+            check(layers, builder, there, gone);
         }
-        // What is beaten has no source any more; within one source the option decides, with a warning.
-        let options = file(r#"{"resume": "r"}"#).under(new().continue_latest(true)).unwrap();
-        assert_eq!(options.explain().to_string(), "continue_latest = true (builder)\n");
-        let both = file(r#"{"resume": "r", "continue_latest": true}"#).load().unwrap();
-        assert!(arguments(&both).join(" ").contains("--resume=r"));
     }
 }
