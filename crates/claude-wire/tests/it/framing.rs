@@ -146,7 +146,8 @@ fn a_line_that_grows_large_keeps_its_bytes_and_its_neighbours() {
             frames.extend(std::iter::from_fn(|| framer.next_frame()));
         }
         let lines = [&b"before"[..], &long, b"after"];
-        let is = |frame: &Frame, wanted: &[u8]| matches!(frame, Frame::Line(line) if line == wanted);
+        let is =
+            |frame: &Frame, wanted: &[u8]| matches!(frame, Frame::Line(line) if line == wanted);
         assert_eq!(frames.len(), 3, "in pieces of {size}");
         assert!(frames.iter().zip(lines).all(|(frame, wanted)| is(frame, wanted)), "{size}");
     }

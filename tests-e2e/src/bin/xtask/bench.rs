@@ -19,6 +19,8 @@ const GROWING: usize = 7;
 /// What is wanted.
 struct Wanted {
     quick: bool,
+    /// Fewer than are published.
+    rounds: Option<usize>,
     works: Vec<String>,
     only: Vec<&'static str>,
 }
@@ -43,12 +45,17 @@ pub(crate) fn run(words: &[String]) -> Outcome {
 
 impl Wanted {
     fn read(words: &[String]) -> Result<Self, String> {
-        let mut wanted = Self { quick: false, works: Vec::new(), only: Vec::new() };
+        let mut wanted = Self { quick: false, rounds: None, works: Vec::new(), only: Vec::new() };
         let mut naming = false;
-        for word in words {
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
             match word.as_str() {
                 "--quick" => wanted.quick = true,
                 "--only" => naming = true,
+                "--rounds" => {
+                    let rounds = words.next().and_then(|rounds| rounds.parse().ok());
+                    wanted.rounds = Some(rounds.ok_or("--rounds takes a number")?);
+                }
                 name if naming => wanted.only.push(
                     NAMES
                         .into_iter()
@@ -68,6 +75,10 @@ impl Wanted {
             wanted.only.extend(["floor", "kit"]);
         }
         Ok(wanted)
+    }
+
+    fn rounds(&self, published: usize) -> usize {
+        self.rounds.unwrap_or(if self.quick { 1 } else { published })
     }
 
     fn has(&self, work: &str) -> bool {
@@ -102,7 +113,7 @@ fn compare(wanted: &Wanted, arena: &Arena, contestants: &[Contestant]) -> bool {
     let mut good = true;
     for row in ROWS.iter().filter(|row| wanted.has(row.work)) {
         let count = if wanted.quick { row.quick_count } else { row.count };
-        let rounds = if wanted.quick { 1 } else { row.rounds };
+        let rounds = wanted.rounds(row.rounds);
         eprintln!("{}: {rounds} rounds", row.title);
         let columns = measure::rounds(row, rounds, contestants.len(), |index| {
             turn(arena, contestants, row, count, index)
@@ -160,7 +171,7 @@ fn costs(wanted: &Wanted, arena: &Arena, kit: &Contestant, growth: &Growth) -> O
     let shrink = if wanted.quick { 20 } else { 1 };
     let sizes = growth.sizes().map(|size| (size / shrink).max(1));
     let mut found: [Vec<f64>; 3] = Default::default();
-    for _ in 0..if wanted.quick { 1 } else { GROWING } {
+    for _ in 0..wanted.rounds(GROWING) {
         for (size, found) in sizes.iter().zip(&mut found) {
             let answer = arena.run(kit, growth.work, *size, false);
             eprintln!("  {size}: {answer:?}");
