@@ -12,8 +12,11 @@
 //! - [`compare`]: whether two CLIs said the same.
 //! - [`parity`]: whether everything that the official SDKs publish is accounted for.
 //! - [`public_api`]: what the crates publish.
+//! - [`bench`]: how fast it is, beside others.
 //! - [`places`]: where tests stand that the documents name.
 
+#[cfg(unix)]
+pub mod bench;
 pub mod compare;
 pub mod corpus;
 pub mod decoded;

@@ -4,6 +4,8 @@
 //! nothing. Lines are cut out of the read buffer without a copy. Every byte is searched for a line
 //! break once, however the chunks fall.
 
+use std::mem;
+
 use bytes::{Bytes, BytesMut};
 use memchr::memchr;
 
@@ -16,6 +18,10 @@ pub const KEPT_OF_OVERSIZED: usize = 64 * 1024;
 /// The space that is offered to a reader at first, and at most. It doubles when a read fills it.
 const READ_SPACE: usize = 8 * 1024;
 const MAX_READ_SPACE: usize = 256 * 1024;
+
+/// Allocations of this size grow without a copy where the system can give their pages another
+/// address, and without touching new memory for what is already there.
+const MOVED_BY_PAGES: usize = 256 * 1024;
 
 /// Cuts a stream of bytes into lines.
 ///
@@ -167,9 +173,17 @@ impl Framer {
             return;
         }
         let doubled = (2 * self.buffer.len()).min(self.max_line_bytes + READ_SPACE);
-        let mut larger = BytesMut::with_capacity(doubled.max(self.buffer.len() + more));
-        larger.extend_from_slice(&self.buffer);
-        self.buffer = larger;
+        let room = doubled.max(self.buffer.len() + more);
+        self.buffer = if self.buffer.len() < MOVED_BY_PAGES {
+            let mut larger = BytesMut::with_capacity(room);
+            larger.extend_from_slice(&self.buffer);
+            larger
+        } else {
+            let mut grown = Vec::from(mem::take(&mut self.buffer));
+            grown.reserve_exact(room - grown.len());
+            // Nothing else holds it, so it is not copied.
+            BytesMut::from(Bytes::from(grown))
+        };
     }
 }
 

@@ -17,7 +17,8 @@ const TYPESCRIPT: Pin = Pin {
     package: include_str!("../../parity/package.json"),
     lock: include_str!("../../parity/package-lock.json"),
     folder: "sdk-typescript",
-    // Only the declarations are read: no CLI for every platform, and nothing to run them with.
+    // Its declarations are read, and the benchmarks run it with a CLI of their own: no CLI for every
+    // platform, and none of what it can be used with.
     arguments: &["--omit=optional", "--legacy-peer-deps"],
 };
 
@@ -30,12 +31,9 @@ const REQUIREMENTS: &str = include_str!("../../parity/requirements.txt");
 /// When it cannot be installed, or does not look as it should.
 pub fn names(source: Source) -> Result<Names, InstallError> {
     let found = match source {
-        Source::TypeScript => {
-            let package = TYPESCRIPT.install()?.join("node_modules").join(TYPESCRIPT.name);
-            typescript::names(&read(&package.join("sdk.d.ts"))?)
-        }
+        Source::TypeScript => typescript::names(&read(&typescript_package()?.join("sdk.d.ts"))?),
         Source::Python => {
-            let package = install_python()?.join("src/claude_agent_sdk");
+            let package = python_sources()?.join("src/claude_agent_sdk");
             let mut sources = python::FILES.map(str::to_owned);
             for source in &mut sources {
                 *source = read(&package.join(&*source))?;
@@ -61,8 +59,13 @@ fn python_version() -> &'static str {
     pinned.and_then(|rest| rest.split_whitespace().next()).unwrap_or("unpinned")
 }
 
+/// The package of the SDK for TypeScript.
+pub(crate) fn typescript_package() -> Result<PathBuf, InstallError> {
+    Ok(TYPESCRIPT.install()?.join("node_modules").join(TYPESCRIPT.name))
+}
+
 /// The sources of the SDK for Python. pip checks them against the pinned checksum.
-fn install_python() -> Result<PathBuf, InstallError> {
+pub(crate) fn python_sources() -> Result<PathBuf, InstallError> {
     let version = python_version();
     let wanted = format!("claude-agent-sdk {version}");
     cache::once(&format!("sdk-python-{version}"), |staging| {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read as _};
 use std::process::{Child, Command, Stdio};
-use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -20,10 +20,13 @@ const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// More than any version has; a program that prints on and on is cut off here.
 const MOST: u64 = 64 * 1024;
 
-/// What was found out about an executable, as long as it stays the same file.
-static KNOWN: LazyLock<Mutex<HashMap<Identity, Probe>>> = LazyLock::new(Mutex::default);
+/// What was found out about an executable, as long as it stays the same file, or is just being asked.
+static KNOWN: LazyLock<Mutex<HashMap<Identity, Asked>>> = LazyLock::new(Mutex::default);
 
-#[derive(PartialEq, Eq, Hash)]
+/// Filled by who asks first; the others wait for it.
+type Asked = Arc<OnceLock<Probe>>;
+
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Identity {
     program: Program,
     size: u64,
@@ -37,27 +40,31 @@ impl Identity {
     }
 }
 
-/// Asks for the version, or remembers it. Blocks for up to five seconds.
+/// Asks for the version, or remembers it; of many who want to know at once one asks. Blocks for up to
+/// five seconds.
 pub(crate) fn probe(program: &Program) -> Probe {
     let Some(identity) = Identity::of(program) else { return ask(program, LIMIT) };
-    if let Some(probe) = known().get(&identity) {
-        return probe.clone();
-    }
+    let asked = Arc::clone(known().entry(identity.clone()).or_default());
     // Not under the lock: another executable can be asked meanwhile.
-    let probe = ask(program, LIMIT);
-    // A failure may be over the next time.
-    if let Probe::Printed(_) = probe {
-        known().insert(identity, probe.clone());
+    let probe = asked.get_or_init(|| ask(program, LIMIT)).clone();
+    if let Probe::Failed(_) = probe {
+        // It may be over the next time. Another may have begun to ask anew.
+        let mut known = known();
+        if known.get(&identity).is_some_and(|other| Arc::ptr_eq(other, &asked)) {
+            known.remove(&identity);
+        }
     }
     probe
 }
 
 /// What was found out about this file before. Starts nothing.
 pub(crate) fn remembered(program: &Program) -> Option<Probe> {
-    known().get(&Identity::of(program)?).cloned()
+    let identity = Identity::of(program)?;
+    let probe = known().get(&identity)?.get().cloned();
+    probe.filter(|probe| matches!(probe, Probe::Printed(_)))
 }
 
-fn known() -> std::sync::MutexGuard<'static, HashMap<Identity, Probe>> {
+fn known() -> std::sync::MutexGuard<'static, HashMap<Identity, Asked>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -159,6 +166,35 @@ mod tests {
         assert_eq!(remembered(&path), None);
         assert_eq!(probe(&path), Probe::Printed("1.2.34\n".to_owned()));
         assert_eq!(fs::read_to_string(&counter).unwrap(), "x\ny\n");
+    }
+
+    #[test]
+    fn of_many_at_once_one_asks() {
+        let folder = tempfile::tempdir().unwrap();
+        let counter = folder.path().join("count");
+        let count = format!("echo x >> {}", counter.display());
+        let path = script(&folder, &format!("{count}; sleep 0.1; echo 1.2.3"));
+        let at_once = |path: &Program| {
+            thread::scope(|scope| {
+                let asking: Vec<_> = (0..8).map(|_| scope.spawn(|| probe(path))).collect();
+                asking.into_iter().map(|probe| probe.join().unwrap()).collect::<Vec<_>>()
+            })
+        };
+        let printed = Probe::Printed("1.2.3\n".to_owned());
+        assert!(at_once(&path).iter().all(|probe| *probe == printed));
+        assert_eq!(fs::read_to_string(&counter).unwrap(), "x\n");
+    }
+
+    #[test]
+    fn a_failure_is_not_remembered() {
+        let folder = tempfile::tempdir().unwrap();
+        let counter = folder.path().join("count");
+        let path = script(&folder, &format!("echo x >> {}; exit 7", counter.display()));
+        for _ in 0..2 {
+            assert!(matches!(probe(&path), Probe::Failed(_)));
+            assert_eq!(remembered(&path), None);
+        }
+        assert_eq!(fs::read_to_string(&counter).unwrap(), "x\nx\n");
     }
 
     #[test]

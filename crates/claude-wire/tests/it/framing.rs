@@ -132,6 +132,27 @@ fn a_long_line_just_under_the_limit_arrives() {
     assert!(matches!(framer.next_frame(), Some(Frame::Line(line)) if line.len() == LIMIT));
 }
 
+/// A long line moves to other memory many times while lines before it are still held and the next
+/// one has begun.
+#[test]
+fn a_line_that_grows_large_keeps_its_bytes_and_its_neighbours() {
+    let long: Vec<u8> = (0..3_000_000_u32).map(|index| b'a' + (index % 23) as u8).collect();
+    let stream = [&b"before\n"[..], &long, b"\nafter\n"].concat();
+    for size in [1_000, 70_000, 400_000] {
+        let mut framer = Framer::default();
+        let mut frames = Vec::new();
+        for chunk in stream.chunks(size) {
+            framer.push(chunk);
+            frames.extend(std::iter::from_fn(|| framer.next_frame()));
+        }
+        let lines = [&b"before"[..], &long, b"after"];
+        let is =
+            |frame: &Frame, wanted: &[u8]| matches!(frame, Frame::Line(line) if line == wanted);
+        assert_eq!(frames.len(), 3, "in pieces of {size}");
+        assert!(frames.iter().zip(lines).all(|(frame, wanted)| is(frame, wanted)), "{size}");
+    }
+}
+
 #[test]
 fn lines_are_cut_out_of_the_read_buffer_without_a_copy() {
     let mut framer = Framer::default();

@@ -1,9 +1,11 @@
 //! The commands of the project that are no tests: `cargo xtask <command>`.
 
-#![expect(clippy::print_stdout, reason = "a command speaks to its caller on stdout")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its caller")]
 
 mod api;
 mod bare;
+#[cfg(unix)]
+mod bench;
 mod checks;
 mod long;
 mod parity;
@@ -30,6 +32,7 @@ cargo xtask faults            print the fault matrix, as in docs/faults.md
 cargo xtask api               list what the crates publish, in docs/api
 cargo xtask fuzz SECONDS      run every fuzz target for so long
 cargo xtask soak SECONDS      run sessions with real processes for so long, and count
+cargo xtask bench [works…]    how fast it is, beside others (--quick: whether that works; --only NAME…; --rounds N)
 cargo xtask parity            store the names that the pinned official SDKs publish
 cargo xtask scenarios         list the scenarios";
 
@@ -52,6 +55,8 @@ fn main() -> ExitCode {
         Some((command, [])) if command == "api" => api::store(),
         Some((command, [seconds])) if command == "fuzz" => long::fuzz(seconds),
         Some((command, [seconds])) if command == "soak" => long::soak(seconds),
+        #[cfg(unix)]
+        Some((command, words)) if command == "bench" => bench::run(words),
         Some((command, [])) if command == "parity" => parity::store(),
         Some((command, [])) if command == "scenarios" => {
             list();

@@ -1,0 +1,176 @@
+//! The crate `claude-code-client-sdk`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use claude_benches::{
+    Outcome, Task, WARM, Work, all_of, contest, each, median, now, resident_kib, runtime,
+    seconds_since,
+};
+use claude_code::{
+    ClaudeAgentOptions, ClaudeSdkClient, HookCallback, HookMatcher, InputPrompt, McpServerConfig,
+    McpServersOption, Message, PermissionResult, PermissionResultAllow, create_sdk_mcp_server,
+    query_stream, tool,
+};
+use futures::StreamExt as _;
+use futures::future::{join_all, try_join_all};
+use serde_json::{Value, json};
+
+fn main() {
+    contest(|task| {
+        runtime(task.work)?.block_on(async {
+            match task.work {
+                Work::Flood | Work::Deltas | Work::Line => read_messages(task).await,
+                Work::Hook | Work::Permission | Work::Tool => answer_questions(task).await,
+                Work::First => first(task).await,
+                Work::Sessions => sessions(task).await,
+                Work::Idle => idle(task).await,
+            }
+        })
+    });
+}
+
+fn options(task: &Task) -> ClaudeAgentOptions {
+    ClaudeAgentOptions { cli_path: Some(task.cli.clone()), ..ClaudeAgentOptions::default() }
+}
+
+fn prompt() -> InputPrompt {
+    InputPrompt::Text("go".to_owned())
+}
+
+async fn read_messages(task: &Task) -> Outcome<f64> {
+    let mut options = options(task);
+    options.include_partial_messages = task.work == Work::Deltas;
+    if task.work == Work::Line {
+        options.max_buffer_size = Some(task.count + 4096);
+    }
+    let mut stream = query_stream(prompt(), Some(options), None).await?;
+    let (mut messages, mut deltas, mut arrived) = (0, 0, 0);
+    let told = loop {
+        match stream.next().await.ok_or("no result")?? {
+            Message::Assistant(_) => {
+                messages += 1;
+                if task.work == Work::Line {
+                    arrived = now();
+                }
+            }
+            Message::StreamEvent(_) => deltas += 1,
+            Message::Result(result) => break result.result,
+            _ => {}
+        }
+    };
+    if task.work == Work::Line {
+        all_of(1, messages)?;
+    } else {
+        arrived = now();
+        all_of(task.count, messages + deltas)?;
+    }
+    seconds_since(told.as_deref().unwrap_or_default(), arrived)
+}
+
+async fn add(arguments: Value) -> claude_code::Result<Value> {
+    let sum =
+        arguments["a"].as_i64().unwrap_or_default() + arguments["b"].as_i64().unwrap_or_default();
+    Ok(json!({ "content": [{ "type": "text", "text": sum.to_string() }] }))
+}
+
+async fn answer_questions(task: &Task) -> Outcome<f64> {
+    let mut options = options(task);
+    match task.work {
+        Work::Hook => {
+            let hook: HookCallback = Arc::new(|_, _, _| Box::pin(async { Ok(json!({}).into()) }));
+            let matcher = HookMatcher { hooks: vec![hook], ..HookMatcher::default() };
+            options.hooks = Some(HashMap::from([("PreToolUse".to_owned(), vec![matcher])]));
+        }
+        Work::Permission => {
+            options.can_use_tool = Some(Arc::new(|_, _, _| {
+                Box::pin(async { Ok(PermissionResult::Allow(PermissionResultAllow::default())) })
+            }));
+        }
+        _ => {
+            let schema = json!({
+                "type": "object",
+                "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } },
+                "required": ["a", "b"]
+            });
+            let server = create_sdk_mcp_server(
+                "calc",
+                "1.0.0",
+                vec![tool("add", "Adds two numbers", schema, add)],
+            );
+            let servers = HashMap::from([("calc".to_owned(), McpServerConfig::Sdk(server))]);
+            options.mcp_servers = McpServersOption::Servers(servers);
+        }
+    }
+    let mut client = start(options).await?;
+    let told = turn(&mut client).await?;
+    told.parse().map_err(|_| format!("the CLI says: {told}").into())
+}
+
+async fn turn(client: &mut ClaudeSdkClient) -> Outcome<String> {
+    client.query(prompt(), "default").await?;
+    loop {
+        if let Message::Result(result) = client.receive_message().await?.ok_or("no result")? {
+            return Ok(result.result.unwrap_or_default());
+        }
+    }
+}
+
+async fn first(task: &Task) -> Outcome<f64> {
+    let mut starts = Vec::new();
+    for _ in 0..task.count {
+        let began = Instant::now();
+        let mut stream = query_stream(prompt(), Some(options(task)), None).await?;
+        stream.next().await.ok_or("no message")??;
+        starts.push(began.elapsed().as_secs_f64());
+        while stream.next().await.is_some() {}
+    }
+    median(starts)
+}
+
+async fn start(options: ClaudeAgentOptions) -> Outcome<ClaudeSdkClient> {
+    let mut client = ClaudeSdkClient::new(Some(options), None);
+    client.connect(None).await?;
+    Ok(client)
+}
+
+async fn sessions(task: &Task) -> Outcome<f64> {
+    let began = Instant::now();
+    let starting = (0..task.count).map(|_| tokio::spawn(start(options(task))));
+    let mut clients = Vec::with_capacity(task.count);
+    for client in try_join_all(starting).await? {
+        clients.push(client?);
+    }
+    let turns = clients
+        .into_iter()
+        .map(|mut client| tokio::spawn(async move { turn(&mut client).await.map(|_| client) }));
+    let mut clients = Vec::with_capacity(task.count);
+    for client in try_join_all(turns).await? {
+        clients.push(client?);
+    }
+    let time = began.elapsed().as_secs_f64();
+    stop(clients).await?;
+    Ok(time)
+}
+
+async fn stop(mut clients: Vec<ClaudeSdkClient>) -> Outcome<()> {
+    for stopped in join_all(clients.iter_mut().map(ClaudeSdkClient::disconnect)).await {
+        stopped?;
+    }
+    Ok(())
+}
+
+async fn idle(task: &Task) -> Outcome<f64> {
+    let mut clients = Vec::with_capacity(WARM + task.count);
+    for _ in 0..WARM {
+        clients.push(start(options(task)).await?);
+    }
+    let before = resident_kib()?;
+    for _ in 0..task.count {
+        clients.push(start(options(task)).await?);
+    }
+    let after = resident_kib()?;
+    stop(clients).await?;
+    Ok(each(before, after, task.count))
+}

@@ -1,0 +1,87 @@
+//! Builds the contestants that are written in Rust, each by itself.
+
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use super::{Contestant, NAMES, Program, official};
+use crate::places::root;
+
+const LOCK: &str = include_str!("../../../../benches/Cargo.lock");
+
+/// Those of these names, built or installed, and the CLI that they talk to.
+///
+/// # Errors
+///
+/// When something does not build.
+pub fn build(names: &[&'static str]) -> Result<(PathBuf, Vec<Contestant>), String> {
+    cargo(&["--bin", "bench-cli", "--bin", "floor"])?;
+    let mut contestants = Vec::new();
+    for name in NAMES.into_iter().filter(|name| names.contains(name)) {
+        contestants.push(match name {
+            "python" => official::python(),
+            "typescript" => official::typescript(),
+            "floor" => native(name, name.to_owned()),
+            _ => {
+                cargo(&["--bin", name, "--features", name])?;
+                let title = match name {
+                    "kit" => "this SDK".to_owned(),
+                    other => format!("{other} {}", version_of(other)),
+                };
+                native(name, title)
+            }
+        });
+    }
+    Ok((program("bench-cli"), contestants))
+}
+
+fn native(name: &'static str, title: String) -> Contestant {
+    let command = vec![program(name)];
+    Contestant { name, title, program: Ok(Program { command, variables: Vec::new() }) }
+}
+
+/// Beside what cargo builds for the project, and removed with it.
+fn target() -> PathBuf {
+    root().join("target/benches")
+}
+
+fn program(name: &str) -> PathBuf {
+    target().join("release").join(name)
+}
+
+fn cargo(arguments: &[&str]) -> Result<(), String> {
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--locked", "--quiet", "--manifest-path"])
+        .arg(root().join("benches/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(target())
+        .args(arguments)
+        .stdin(Stdio::null())
+        .status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(format!("benches do not build: cargo build {}", arguments.join(" "))),
+        Err(error) => Err(format!("cargo does not start: {error}")),
+    }
+}
+
+/// The version of a crate in the lock file of the benches.
+fn version_of(name: &str) -> &'static str {
+    let entry =
+        LOCK.split("[[package]]").find(|entry| entry.contains(&format!("name = \"{name}\"\n")));
+    let version = entry.and_then(|entry| entry.split_once("version = \"")?.1.split('"').next());
+    version.unwrap_or("of an unknown version")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::NAMES, version_of};
+
+    #[test]
+    fn every_crate_that_takes_part_has_a_version() {
+        for name in NAMES.into_iter().filter(|name| name.contains('-')) {
+            assert!(version_of(name).starts_with(|first: char| first.is_ascii_digit()), "{name}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Installs the official SDKs, with what they need to run.
+
+use std::{
+    collections::hash_map::DefaultHasher,
+    fs,
+    hash::{Hash as _, Hasher as _},
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use super::{Contestant, Program};
+use crate::{
+    parity::{Source, official},
+    places::root,
+    real_cli::{
+        InstallError, cache,
+        npm::{self, Pin},
+    },
+};
+
+/// What tools of the SDK for TypeScript describe their arguments with.
+const ZOD: Pin = Pin {
+    name: "zod",
+    package: include_str!("../../../../benches/typescript/package.json"),
+    lock: include_str!("../../../../benches/typescript/package-lock.json"),
+    folder: "bench-zod",
+    arguments: &[],
+};
+
+/// What the SDK for Python runs on.
+const REQUIREMENTS: &str = include_str!("../../../../benches/python/requirements.txt");
+
+pub(super) fn typescript() -> Contestant {
+    let title = format!("TypeScript SDK {}", official::version(Source::TypeScript));
+    Contestant { name: "typescript", title, program: not_missing(typescript_program()) }
+}
+
+fn typescript_program() -> Result<Program, InstallError> {
+    let sdk = official::typescript_package()?.join("sdk.mjs");
+    let zod = ZOD.install()?.join("node_modules/zod/index.js");
+    let node = interpreter("node", &["-p", "process.execPath"])?;
+    let command = vec![
+        node,
+        // So that memory is measured without what is only not yet collected.
+        PathBuf::from("--expose-gc"),
+        root().join("benches/typescript/contestant.mjs"),
+    ];
+    Ok(Program { command, variables: vec![("BENCH_SDK", sdk), ("BENCH_ZOD", zod)] })
+}
+
+pub(super) fn python() -> Contestant {
+    let title = format!("Python SDK {}", official::version(Source::Python));
+    Contestant { name: "python", title, program: not_missing(python_program()) }
+}
+
+fn python_program() -> Result<Program, InstallError> {
+    let mut path = official::python_sources()?.join("src").into_os_string();
+    let python = interpreter("python3", &["-c", "import sys; print(sys.executable)"])?;
+    let abi = said_by("python3", &["-c", "import sys; print(sys.implementation.cache_tag)"])?;
+    let mut hasher = DefaultHasher::new();
+    REQUIREMENTS.hash(&mut hasher);
+    // What is compiled fits one version of Python.
+    let folder = format!("bench-python-{abi}-{:016x}", hasher.finish());
+    let needs = cache::once(&folder, |staging| {
+        let failed = |error| InstallError::Cache(staging.to_owned(), error);
+        fs::write(staging.join("requirements.txt"), REQUIREMENTS).map_err(failed)?;
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "install", "--no-deps", "--quiet", "--disable-pip-version-check"])
+            .args(["--target", "packages", "-r", "requirements.txt"]);
+        npm::run(pip.current_dir(staging), "python3 with pip", "what the SDK for Python runs on")
+    })?;
+    path.push(":");
+    path.push(needs.join("packages"));
+    let command = vec![python, root().join("benches/python/contestant.py")];
+    Ok(Program { command, variables: vec![("PYTHONPATH", path.into())] })
+}
+
+fn not_missing(program: Result<Program, InstallError>) -> Result<Program, String> {
+    program.map_err(|error| format!("not installed: {error}"))
+}
+
+/// Where an interpreter is: contestants do not see this machine's `PATH`.
+fn interpreter(tool: &'static str, arguments: &[&str]) -> Result<PathBuf, InstallError> {
+    said_by(tool, arguments).map(PathBuf::from)
+}
+
+fn said_by(tool: &'static str, arguments: &[&str]) -> Result<String, InstallError> {
+    let wanted = "the comparison with an official SDK".to_owned();
+    match Command::new(tool).args(arguments).stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => {
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        }
+        Ok(output) => {
+            let output = String::from_utf8_lossy(&output.stderr).into_owned();
+            Err(InstallError::ToolFailed { tool, wanted, output })
+        }
+        Err(error) => Err(InstallError::ToolMissing { tool, wanted, error }),
+    }
+}

@@ -1,0 +1,238 @@
+//! What is measured, how it is compared, and what is aimed at.
+
+use super::spread::{Spread, digits};
+
+/// A line of the table.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Row {
+    /// What the contestants are asked for.
+    pub work: &'static str,
+    /// What it is, for people.
+    pub title: &'static str,
+    /// How often, how many or how much.
+    pub count: usize,
+    /// The same, only to see that it works.
+    pub quick_count: usize,
+    /// How often everybody takes a turn.
+    pub rounds: usize,
+    /// Whether contestant and CLI share one CPU, which takes the noise of the scheduler away.
+    pub pinned: bool,
+    /// How figures are set beside the floor's.
+    pub comparison: Comparison,
+    /// What is aimed at.
+    pub target: Option<Target>,
+    /// A contestant that has taken so many seconds, and three rounds, takes no more turns.
+    pub patience: Option<u64>,
+}
+
+/// How a figure is set beside the floor's of the same round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Comparison {
+    /// Both are seconds for the same messages: how many times as many a second.
+    Throughput,
+    /// Both are seconds: how many times as long.
+    Seconds,
+    /// Both are microseconds: how many times as long.
+    Microseconds,
+    /// Both are microseconds: how many more.
+    Over,
+    /// There is no floor: KiB.
+    Memory,
+}
+
+/// What is aimed at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Target {
+    /// More is better.
+    AtLeast(f64),
+    /// Less is better.
+    AtMost(f64),
+}
+
+impl Target {
+    /// Whether it is reached.
+    pub fn is_met(self, figure: f64) -> bool {
+        match self {
+            Self::AtLeast(aim) => figure >= aim,
+            Self::AtMost(aim) => figure <= aim,
+        }
+    }
+
+    /// As it stands in the table.
+    pub fn text(self) -> String {
+        match self {
+            Self::AtLeast(aim) => format!("≥ {aim}"),
+            Self::AtMost(aim) => format!("≤ {aim}"),
+        }
+    }
+}
+
+impl Comparison {
+    /// A figure beside the floor's of the same round; nothing if there has to be one and is none.
+    pub fn of(self, figure: f64, floor: Option<f64>) -> Option<f64> {
+        match self {
+            Self::Throughput => Some(floor? / figure),
+            Self::Seconds | Self::Microseconds => Some(figure / floor?),
+            Self::Over => Some(figure - floor?),
+            Self::Memory => Some(figure),
+        }
+    }
+
+    /// What is compared, in words for the table.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Throughput => "messages a second, as a ratio: more is better",
+            Self::Seconds | Self::Microseconds => "time, as a ratio: less is better",
+            Self::Over => "µs over the floor: less is better",
+            Self::Memory => "KiB: less is better",
+        }
+    }
+
+    /// The floor's own figures, which are what the contestants print.
+    pub fn absolute(self, figures: &[f64], count: usize) -> String {
+        let shown = |unit: &str, convert: &dyn Fn(f64) -> f64| {
+            let spread = Spread::of(figures.iter().map(|figure| convert(*figure)));
+            spread.map_or_else(String::new, |spread| {
+                let digits = digits(spread.median);
+                format!("{:.digits$} {unit}", spread.median)
+            })
+        };
+        let messages = u32::try_from(count).map_or(f64::NAN, f64::from);
+        match self {
+            Self::Throughput => shown("k/s", &|seconds| messages / seconds / 1e3),
+            Self::Seconds => shown("ms", &|seconds| seconds * 1e3),
+            Self::Microseconds | Self::Over => shown("µs", &|figure| figure),
+            Self::Memory => String::new(),
+        }
+    }
+}
+
+/// The longest line that the SDK reads by default.
+pub const LONG_LINE: usize = 64 << 20;
+
+const MANY: Row = Row {
+    work: "flood",
+    title: "flood: 200,000 messages with 400-byte texts",
+    count: 200_000,
+    quick_count: 5_000,
+    rounds: 11,
+    pinned: false,
+    comparison: Comparison::Throughput,
+    target: Some(Target::AtLeast(1.5)),
+    patience: None,
+};
+
+const TRIP: Row = Row {
+    work: "hook",
+    title: "hook round trip, on one CPU",
+    count: 2_000,
+    quick_count: 100,
+    rounds: 11,
+    pinned: true,
+    comparison: Comparison::Over,
+    target: Some(Target::AtMost(6.0)),
+    patience: Some(60),
+};
+
+const FREE_TRIP: Row = Row {
+    title: "hook round trip",
+    pinned: false,
+    comparison: Comparison::Microseconds,
+    target: Some(Target::AtMost(1.35)),
+    ..TRIP
+};
+
+/// Everything that is measured.
+pub const ROWS: [Row; 12] = [
+    MANY,
+    Row {
+        work: "deltas",
+        title: "deltas: 200,000 pieces of a message",
+        target: Some(Target::AtLeast(1.8)),
+        ..MANY
+    },
+    TRIP,
+    Row { work: "permission", title: "permission round trip, on one CPU", ..TRIP },
+    Row { work: "tool", title: "MCP round trip, on one CPU", target: None, ..TRIP },
+    FREE_TRIP,
+    Row { work: "permission", title: "permission round trip", ..FREE_TRIP },
+    Row { work: "tool", title: "MCP round trip", target: None, ..FREE_TRIP },
+    Row {
+        work: "first",
+        title: "from the call to the first message",
+        count: 21,
+        quick_count: 3,
+        comparison: Comparison::Seconds,
+        target: None,
+        ..FREE_TRIP
+    },
+    Row {
+        work: "line",
+        title: "a line of 64 MiB",
+        count: LONG_LINE,
+        quick_count: LONG_LINE / 16,
+        comparison: Comparison::Seconds,
+        target: Some(Target::AtMost(1.0)),
+        ..FREE_TRIP
+    },
+    Row {
+        work: "sessions",
+        title: "1,000 sessions at once, a turn each",
+        count: 1_000,
+        quick_count: 20,
+        comparison: Comparison::Seconds,
+        target: None,
+        ..FREE_TRIP
+    },
+    Row {
+        work: "idle",
+        title: "memory of an idle session in the host",
+        count: 1_000,
+        quick_count: 20,
+        rounds: 3,
+        comparison: Comparison::Memory,
+        target: Some(Target::AtMost(32.0)),
+        ..FREE_TRIP
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::{Comparison, ROWS, Target};
+
+    #[test]
+    fn a_figure_is_compared_with_the_floor_in_the_way_of_its_row() {
+        let near = |found: Option<f64>, wanted: f64| {
+            assert!(found.is_some_and(|found| (found - wanted).abs() < 1e-9), "{found:?} {wanted}");
+        };
+        near(Comparison::Throughput.of(0.5, Some(1.0)), 2.0);
+        near(Comparison::Seconds.of(0.5, Some(1.0)), 0.5);
+        near(Comparison::Microseconds.of(3.0, Some(2.0)), 1.5);
+        near(Comparison::Over.of(13.0, Some(7.0)), 6.0);
+        near(Comparison::Memory.of(17.0, None), 17.0);
+        assert_eq!(Comparison::Throughput.of(0.5, None), None);
+    }
+
+    #[test]
+    fn a_target_is_met_from_its_own_side() {
+        assert!(Target::AtLeast(1.5).is_met(1.5) && !Target::AtLeast(1.5).is_met(1.4));
+        assert!(Target::AtMost(6.0).is_met(6.0) && !Target::AtMost(6.0).is_met(6.1));
+    }
+
+    #[test]
+    fn figures_of_the_floor_are_told_in_their_unit() {
+        assert_eq!(Comparison::Throughput.absolute(&[0.5], 200_000), "400 k/s");
+        assert_eq!(Comparison::Seconds.absolute(&[0.0016], 1), "1.60 ms");
+        assert_eq!(Comparison::Over.absolute(&[7.0, 8.0, 7.5], 1), "7.50 µs");
+    }
+
+    #[test]
+    fn what_is_published_is_measured_in_enough_rounds_with_enough_messages() {
+        for row in ROWS.iter().filter(|row| row.comparison == Comparison::Throughput) {
+            assert!(row.count >= 200_000 && row.rounds >= 11, "{}", row.title);
+        }
+    }
+}
