@@ -1,6 +1,6 @@
 //! The kept thread.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,6 +79,8 @@ struct Household {
     inbox: mpsc::Receiver<Order>,
     wake: Wake,
     children: HashMap<u64, Kept>,
+    /// When the end of a child is taken a step further. A child has one step at most.
+    steps: BTreeSet<(Instant, u64)>,
     next_id: u64,
     alarms: BTreeMap<(Instant, u64), Waker>,
 }
@@ -134,14 +136,23 @@ fn later(now: Instant, time: Duration) -> Instant {
 
 impl Household {
     fn new(inbox: mpsc::Receiver<Order>, wake: Wake) -> Self {
-        Self { inbox, wake, children: HashMap::new(), next_id: 0, alarms: BTreeMap::new() }
+        Self {
+            inbox,
+            wake,
+            children: HashMap::new(),
+            steps: BTreeSet::new(),
+            next_id: 0,
+            alarms: BTreeMap::new(),
+        }
     }
 
+    /// What it costs does not grow with the number of children: hosts have thousands.
     fn keep(&mut self) {
+        let mut ended = Vec::new();
         loop {
             let alarm = self.alarms.first_key_value().map(|((at, _), _)| *at);
-            let deadline = self.children.values().filter_map(Kept::deadline).chain(alarm).min();
-            self.wake.wait(self.children.values().map(|kept| &kept.watch), deadline);
+            let deadline = self.steps.first().map(|(at, _)| *at).into_iter().chain(alarm).min();
+            self.wake.wait(&self.children, deadline, &mut ended);
             loop {
                 match self.inbox.try_recv() {
                     Ok(order) => self.obey(order),
@@ -150,12 +161,36 @@ impl Household {
                     Err(mpsc::TryRecvError::Disconnected) => return,
                 }
             }
-            self.children.retain(|_, kept| !kept.reap());
+            ended.drain(..).for_each(|id| self.reap(id));
             let now = Instant::now();
             while let Some(alarm) = self.alarms.first_entry().filter(|alarm| alarm.key().0 <= now) {
                 alarm.remove().wake();
             }
-            self.children.values_mut().for_each(|kept| kept.escalate(now));
+            while let Some(&(_, id)) = self.steps.first().filter(|(at, _)| *at <= now) {
+                self.change(id, |kept| kept.escalate(now));
+            }
+        }
+    }
+
+    /// Lets go of a child that has ended.
+    fn reap(&mut self, id: u64) {
+        if self.children.get_mut(&id).is_some_and(Kept::reap) {
+            self.change(id, |kept| kept.phase = Phase::Killed);
+            if let Some(kept) = self.children.remove(&id) {
+                self.wake.forget(&kept.watch);
+            }
+        }
+    }
+
+    /// Changes where the end of a child stands, and when it goes on.
+    fn change(&mut self, id: u64, change: impl FnOnce(&mut Kept)) {
+        let Some(kept) = self.children.get_mut(&id) else { return };
+        if let Some(at) = kept.deadline() {
+            self.steps.remove(&(at, id));
+        }
+        change(kept);
+        if let Some(at) = kept.deadline() {
+            self.steps.insert((at, id));
         }
     }
 
@@ -168,9 +203,8 @@ impl Household {
             Order::SetAlarm { id, at, waker } => drop(self.alarms.insert((at, id), waker)),
             Order::DropAlarm { id, at } => drop(self.alarms.remove(&(at, id))),
             Order::End { id, patience } => {
-                if let Some(kept) = self.children.get_mut(&id) {
-                    kept.phase = kept.phase.hastened(patience, Instant::now());
-                }
+                let now = Instant::now();
+                self.change(id, |kept| kept.phase = kept.phase.hastened(patience, now));
             }
         }
     }
@@ -181,12 +215,12 @@ impl Household {
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(given_up(child, io::Error::other("a child was started without its pipes")));
         };
-        let watch = match ExitWatch::new(&child, &self.wake) {
+        let (id, pid) = (self.next_id, child.id());
+        let watch = match self.wake.watch(id, &child) {
             Ok(watch) => watch,
             Err(error) => return Err(given_up(child, error)),
         };
         let (exit, receiver) = watch::channel(None);
-        let (id, pid) = (self.next_id, child.id());
         self.next_id += 1;
         self.children.insert(id, Kept { child, watch, exit, phase: Phase::Running });
         let handle = Handle { id, pid, exit: receiver, patience };
@@ -309,58 +343,79 @@ use portable::{ExitWatch, Wake};
 mod linux {
     //! Waiting for orders and for the end of children at once, with descriptors for both.
 
+    use std::collections::HashMap;
     use std::io;
     use std::os::fd::{AsFd as _, OwnedFd};
     use std::process::Child;
     use std::sync::Arc;
     use std::time::Instant;
 
+    use rustix::buffer::spare_capacity;
+    use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
     use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
     use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+    /// Ends of children that are heard of at a time; the others come next.
+    const AT_A_TIME: usize = 64;
+
     #[derive(Clone)]
-    pub(super) struct Wake(Arc<OwnedFd>);
+    pub(super) struct Wake {
+        orders: Arc<OwnedFd>,
+        children: Arc<OwnedFd>,
+    }
 
     pub(super) struct ExitWatch(OwnedFd);
 
     impl Wake {
         pub(super) fn new() -> io::Result<Self> {
             let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-            Ok(Self(Arc::new(eventfd(0, flags)?)))
+            let children = epoll::create(CreateFlags::CLOEXEC)?;
+            Ok(Self { orders: Arc::new(eventfd(0, flags)?), children: Arc::new(children) })
         }
 
         pub(super) fn up(&self) {
             // Full means that it will wake up anyway.
-            let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+            let _ = rustix::io::write(&*self.orders, &1_u64.to_ne_bytes());
         }
 
-        pub(super) fn wait<'a>(
+        /// Waits for orders, the deadline or the end of a child, and says which have ended.
+        pub(super) fn wait<C>(
             &self,
-            children: impl Iterator<Item = &'a ExitWatch>,
+            _: &HashMap<u64, C>,
             deadline: Option<Instant>,
+            ended: &mut Vec<u64>,
         ) {
             let timeout = deadline.map(|deadline| {
                 let left = deadline.saturating_duration_since(Instant::now());
                 // A limit beyond what the kernel takes is no limit.
                 Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 3600, tv_nsec: 0 })
             });
-            let mut descriptors = vec![PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN)];
-            descriptors.extend(
-                children.map(|child| PollFd::from_borrowed_fd(child.0.as_fd(), PollFlags::IN)),
-            );
+            let mut both = [&self.orders, &self.children]
+                .map(|descriptor| PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::IN));
             // Interrupted is as good as woken: everything is looked at again.
-            let _ = poll(&mut descriptors, timeout.as_ref());
+            let _ = poll(&mut both, timeout.as_ref());
             let mut counter = [0; 8];
             // Empty means that it was a child or the deadline.
-            let _ = rustix::io::read(&*self.0, &mut counter);
+            let _ = rustix::io::read(&*self.orders, &mut counter);
+            let mut events = Vec::with_capacity(AT_A_TIME);
+            let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+            // What cannot be asked for now is asked for next time.
+            let _ = epoll::wait(&*self.children, spare_capacity(&mut events), Some(&at_once));
+            ended.extend(events.iter().map(|event| event.data.u64()));
         }
-    }
 
-    impl ExitWatch {
-        pub(super) fn new(child: &Child, _: &Wake) -> io::Result<Self> {
+        /// Has the end of a child told by this id.
+        pub(super) fn watch(&self, id: u64, child: &Child) -> io::Result<ExitWatch> {
             let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
             let pid = pid.ok_or_else(|| io::Error::other("a child without an id"))?;
-            Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
+            let watch = pidfd_open(pid, PidfdFlags::empty())?;
+            epoll::add(&*self.children, &watch, EventData::new_u64(id), EventFlags::IN)?;
+            Ok(ExitWatch(watch))
+        }
+
+        pub(super) fn forget(&self, watch: &ExitWatch) {
+            // It is forgotten with its descriptor at the latest.
+            let _ = epoll::delete(&*self.children, &watch.0);
         }
     }
 }
@@ -369,6 +424,7 @@ mod linux {
 mod portable {
     //! Without a descriptor for the end of a child, it is looked after from time to time.
 
+    use std::collections::HashMap;
     use std::io;
     use std::process::Child;
     use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -392,13 +448,16 @@ mod portable {
             self.0.1.notify_one();
         }
 
-        pub(super) fn wait<'a>(
+        /// Waits for orders, the deadline or the time to look, and says whom to look after.
+        pub(super) fn wait<C>(
             &self,
-            children: impl Iterator<Item = &'a ExitWatch>,
+            children: &HashMap<u64, C>,
             deadline: Option<Instant>,
+            ended: &mut Vec<u64>,
         ) {
+            ended.extend(children.keys());
             let mut woken = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if children.count() == 0 {
+            if children.is_empty() && deadline.is_none() {
                 while !*woken {
                     woken = self.0.1.wait(woken).unwrap_or_else(PoisonError::into_inner);
                 }
@@ -410,11 +469,11 @@ mod portable {
             }
             *woken = false;
         }
-    }
 
-    impl ExitWatch {
-        pub(super) fn new(_: &Child, _: &Wake) -> io::Result<Self> {
-            Ok(Self)
+        pub(super) fn watch(&self, _: u64, _: &Child) -> io::Result<ExitWatch> {
+            Ok(ExitWatch)
         }
+
+        pub(super) fn forget(&self, _: &ExitWatch) {}
     }
 }
