@@ -1,0 +1,132 @@
+//! How long a future of the host lives.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::draw::Draw;
+use super::record::Record;
+
+/// How long the host waits for what may take as long as the CLI likes, where the CLI may be broken.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// How long the longest thing takes that ends by itself.
+const LONGEST: Duration = Duration::from_secs(3_600);
+
+/// How long it takes at most until everybody knows that the process has ended.
+const NEWS: Duration = Duration::from_secs(60);
+
+/// What is known of the end of a future.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Promise {
+    /// It ends within its limits, whatever the CLI does.
+    Kept,
+    /// It ends when the CLI does what it should, or ends.
+    IfHealthy,
+}
+
+/// Who waits, and how.
+#[derive(Clone)]
+pub(super) struct Waiting {
+    pub(super) record: Record,
+    pub(super) healthy: bool,
+}
+
+/// When a future is dropped.
+enum Fate {
+    Lives,
+    Polls(usize),
+    Time(Duration),
+}
+
+impl Fate {
+    fn draw(draw: &mut Draw) -> Self {
+        match draw.between(0, 11) {
+            0 => Self::Polls(draw.between(0, 6)),
+            1 => Self::Time(draw.moment()),
+            _ => Self::Lives,
+        }
+    }
+}
+
+impl Waiting {
+    /// Waits for a future, unless it is drawn to be dropped before.
+    pub(super) async fn mortal<T>(
+        &self,
+        what: &str,
+        promise: Promise,
+        draw: &mut Draw,
+        future: impl Future<Output = T>,
+    ) -> Option<T> {
+        match Fate::draw(draw) {
+            Fate::Lives => self.patient(what, promise, future).await,
+            Fate::Polls(polls) => {
+                let ended = self.polled(polls, future).await;
+                if ended.is_none() {
+                    self.record.count(format!("dropped after polls: {what}"));
+                }
+                ended
+            }
+            Fate::Time(time) => {
+                let ended = tokio::time::timeout(time, future).await.ok();
+                if ended.is_none() {
+                    self.record.count(format!("dropped after a time: {what}"));
+                }
+                ended
+            }
+        }
+    }
+
+    /// Waits as long as it should take, and complains if it takes longer.
+    pub(super) async fn patient<T>(
+        &self,
+        what: &str,
+        promise: Promise,
+        future: impl Future<Output = T>,
+    ) -> Option<T> {
+        let strict = promise == Promise::Kept || self.healthy;
+        let began = self.record.now();
+        let limit = if strict { LONGEST } else { PATIENCE };
+        let ended = tokio::time::timeout(limit, future).await.ok();
+        if ended.is_none() {
+            self.given_up(what, strict, began);
+        }
+        ended
+    }
+
+    fn given_up(&self, what: &str, strict: bool, began: Duration) {
+        let over = self.record.lock().wire.exit_told;
+        if strict {
+            self.record.violation(format!("`{what}` waits for ever, since {began:?}"));
+        } else if let Some(over) = over.filter(|over| *over + NEWS < self.record.now()) {
+            let text = format!("`{what}` waits for ever, although the CLI ended at {over:?}");
+            self.record.violation(text);
+        } else {
+            self.record.count(format!("given up: {what}"));
+        }
+    }
+
+    /// Drops a future after so many polls that brought nothing.
+    async fn polled<T>(&self, polls: usize, future: impl Future<Output = T>) -> Option<T> {
+        let mut future = pin!(future);
+        let mut limit = pin!(sleep(PATIENCE));
+        let mut left = polls;
+        poll_fn(|context| {
+            if left == 0 {
+                return Poll::Ready(None);
+            }
+            left -= 1;
+            if let Poll::Ready(done) = future.as_mut().poll(context) {
+                return Poll::Ready(Some(done));
+            }
+            if left == 0 || limit.as_mut().poll(context).is_ready() {
+                return Poll::Ready(None);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
