@@ -26,6 +26,8 @@ pub(super) enum Promise {
     Kept,
     /// It ends when the CLI does what it should, or ends.
     IfHealthy,
+    /// It ends with the CLI.
+    AtTheEnd,
 }
 
 /// Who waits, and how.
@@ -87,7 +89,11 @@ impl Waiting {
         promise: Promise,
         future: impl Future<Output = T>,
     ) -> Option<T> {
-        let strict = promise == Promise::Kept || self.healthy;
+        let strict = match promise {
+            Promise::Kept => true,
+            Promise::IfHealthy => self.healthy,
+            Promise::AtTheEnd => false,
+        };
         let began = self.record.now();
         let limit = if strict { LONGEST } else { PATIENCE };
         let ended = tokio::time::timeout(limit, future).await.ok();

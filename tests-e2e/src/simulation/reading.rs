@@ -16,21 +16,23 @@ use super::record::Reading;
 /// What came just now may still be on its way to the reader.
 const JUST_NOW: Duration = Duration::from_secs(1);
 
+/// Longer than a reader that is not disturbed waits.
+const LONG: Duration = Duration::from_secs(200);
+
 type Next<'a> = Pin<Box<dyn Future<Output = Option<Result<Item>>> + Send + 'a>>;
 
 /// A stream of items.
 pub(super) trait Items {
     const NAME: &'static str;
-    /// Whether it has everything that is read while it waits.
-    const WHOLE: bool;
+    const PROMISE: Promise;
     fn next(&mut self) -> Next<'_>;
 }
 
 macro_rules! items {
-    ($type:ty, $name:literal, $whole:literal) => {
+    ($type:ty, $name:literal, $promise:ident) => {
         impl Items for $type {
             const NAME: &'static str = $name;
-            const WHOLE: bool = $whole;
+            const PROMISE: Promise = Promise::$promise;
             fn next(&mut self) -> Next<'_> {
                 Box::pin(self.next())
             }
@@ -38,9 +40,9 @@ macro_rules! items {
     };
 }
 
-items!(Messages, "messages", true);
-items!(QueryStream, "query", true);
-items!(Turn, "turn", false);
+items!(Messages, "messages", AtTheEnd);
+items!(QueryStream, "query", IfHealthy);
+items!(Turn, "turn", IfHealthy);
 
 /// A stream of which everything is noted that it gives.
 pub(super) struct Reader<S: Items> {
@@ -73,10 +75,19 @@ impl<S: Items> Reader<S> {
             let Some(stream) = &mut self.stream else { return };
             let next = stream.next();
             let waiting = self.waiting.clone();
-            match waiting.mortal(S::NAME, Promise::IfHealthy, draw, next).await {
+            let began = waiting.record.now();
+            match waiting.mortal(S::NAME, S::PROMISE, draw, next).await {
                 Some(item) => self.take(item),
-                None if S::WHOLE => self.check_nothing_is_held_back(),
-                None => {}
+                None => {
+                    let waited = waiting.record.now() - began;
+                    if waited > JUST_NOW {
+                        self.check_nothing_is_held_back();
+                    }
+                    // Who has waited in vain for that long does not wait again.
+                    if waited > LONG {
+                        return;
+                    }
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What was seen of a run, by everybody who takes part in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -37,6 +37,8 @@ pub(super) struct State {
     pub(super) succeeded: BTreeMap<&'static str, usize>,
     /// User messages that were accepted.
     pub(super) sent: Vec<String>,
+    /// Those that were to be sent again.
+    pub(super) repeated: BTreeSet<String>,
     /// User messages whose result came, as the CLI named it.
     pub(super) finished: Vec<String>,
 }

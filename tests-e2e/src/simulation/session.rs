@@ -12,6 +12,9 @@ use super::operations;
 use super::reading::Reader;
 use super::{Kept, Stage};
 
+/// An actor that takes longer waits for something that takes longer, which is told of.
+const FOR_EVER: Duration = Duration::from_secs(24 * 3_600);
+
 /// Opens a session, lets some actors at it and lets go of it.
 pub(super) async fn play(stage: &Stage, options: Options, mut draw: Draw) {
     let waiting = &stage.waiting;
@@ -80,12 +83,16 @@ async fn read_all(mut reader: Reader<Messages>, mut draw: Draw) {
 
 /// Waits for an actor, or ends it in the middle of what it does.
 async fn watch(mut actor: JoinHandle<()>, waiting: &Waiting, draw: &mut Draw) {
-    if draw.chance(20) && timeout(draw.moment(), &mut actor).await.is_err() {
-        waiting.record.count("actor ended in the middle");
-        actor.abort();
-    }
-    // Its own waits are watched; this one only ends when they have.
-    if let Err(error) = actor.await
+    let patience = if draw.chance(20) { draw.moment() } else { FOR_EVER };
+    let ended = match timeout(patience, &mut actor).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            waiting.record.count("actor ended in the middle");
+            actor.abort();
+            actor.await
+        }
+    };
+    if let Err(error) = ended
         && error.is_panic()
     {
         waiting.record.violation(format!("an actor panicked: {error}"));
@@ -155,8 +162,12 @@ impl Actor {
     async fn send(&mut self) {
         for _ in 0..self.draw.pick(&[1, 1, 1, 3]) {
             // Sometimes one that was sent already.
-            self.sent += usize::from(self.sent == 0 || !self.draw.chance(3));
+            let again = self.sent > 0 && self.draw.chance(3);
+            self.sent += usize::from(!again);
             let id = format!("{:08x}-0000-4000-8000-{:012x}", self.number, self.sent);
+            if again {
+                self.waiting.record.lock().repeated.insert(id.clone());
+            }
             let prompt = Prompt::from("go on ".repeat(self.draw.pick(&[1, 1, 1, 400])));
             let sending = self.session.send(prompt.with_id(id.as_str()));
             let promise = Promise::IfHealthy;
