@@ -1,29 +1,30 @@
-//! Thousands of runs that follow from seeds.
+//! Thousands of runs that follow from seeds. What one of them finds is repeated with
+//! `cargo xtask simulate --seed N`.
 
-use tests_e2e::simulation::{run, run_traced};
+use tests_e2e::simulation::{KINDS, Total, run_traced, seeds};
+
+/// How many seeds every test run plays.
+const RUNS: u64 = 5_000;
+
+/// How many of them are played twice.
+const TWICE: u64 = 300;
 
 #[test]
-fn one() {
-    let first: u64 = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
-    let n: u64 = std::env::var("N").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
-    let began = std::time::Instant::now();
-    let mut counts = std::collections::BTreeMap::<String, u64>::new();
-    let mut bad = 0;
-    for seed in first..first + n {
-        let report = if n == 1 { run_traced(seed) } else { run(seed) };
-        for line in &report.trace {
-            println!("{}", line.chars().take(400).collect::<String>());
-        }
-        for v in &report.violations {
-            println!("{}", v.chars().take(600).collect::<String>());
-        }
-        bad += usize::from(!report.violations.is_empty());
-        for (k, c) in report.counts {
-            *counts.entry(k).or_default() += c;
-        }
+fn thousands_of_seeds_break_nothing_and_all_that_can_happen_happens() {
+    let total: Total = seeds(0, |played| played < RUNS);
+    println!("{total}");
+    assert_eq!(total.violations, Vec::<String>::new());
+    let happened = |kind: &&&str| total.counts.keys().any(|what| what.starts_with(**kind));
+    let (_, missing): (Vec<&&str>, Vec<&&str>) = KINDS.iter().partition(happened);
+    assert!(missing.is_empty(), "these never happened: {missing:?}");
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    for seed in 0..TWICE {
+        let (first, second) = (run_traced(seed).trace, run_traced(seed).trace);
+        let different = first.iter().zip(&second).find(|(first, second)| first != second);
+        assert_eq!(different, None, "seed {seed}");
+        assert_eq!(first.len(), second.len(), "seed {seed}");
     }
-    for (k, c) in &counts {
-        println!("{c:>8} {k}");
-    }
-    println!("{bad} bad of {n} in {:?}", began.elapsed());
 }

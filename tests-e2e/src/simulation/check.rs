@@ -135,6 +135,10 @@ impl Frames {
         let id = |value: &Value| value["request_id"].as_str().unwrap_or_default().to_owned();
         match frame["type"].as_str() {
             Some("control_request") => {
+                let message = &frame["request"]["message"];
+                if message["method"] == "notifications/cancelled" {
+                    self.cancel_call(&message["params"]["requestId"]);
+                }
                 self.asked.insert(id(&frame), (at, frame["request"].take()));
             }
             Some("control_cancel_request") => {
@@ -146,6 +150,16 @@ impl Frames {
             Some("result") => self.results.push(line.clone()),
             _ => {}
         }
+    }
+
+    /// A call of a tool is given up by its number, which no two calls of the one server share.
+    fn cancel_call(&mut self, number: &Value) {
+        let is_it = |request: &Value| {
+            let message = &request["message"];
+            message["method"] == "tools/call" && message["id"] == *number
+        };
+        let open = self.asked.iter().filter(|(_, (_, request))| is_it(request));
+        self.cancelled.extend(open.map(|(id, _)| id.clone()));
     }
 
     fn written(&mut self, line: &[u8]) {

@@ -11,6 +11,7 @@ mod check;
 mod cli;
 mod draw;
 mod fate;
+mod many;
 mod model;
 mod normal;
 mod operations;
@@ -28,6 +29,8 @@ use std::time::Duration;
 use claude_agent_kit::{EnvironmentPolicy, Options, QueryStream, Session};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::{sleep, timeout};
+
+pub use many::{KINDS, Total, seeds};
 
 use draw::Draw;
 use fate::Waiting;

@@ -44,11 +44,16 @@ pub(super) async fn play(stage: &Stage, options: Options, mut draw: Draw) {
 
 async fn close(reader: &mut Reader<QueryStream>, waiting: &Waiting, draw: &mut Draw) {
     let Some(stream) = &mut reader.stream else { return };
+    let mut closed = false;
     for _ in 0..draw.between(1, 2) {
         let closing = stream.close();
         if waiting.mortal("close", Promise::Kept, draw, closing).await.is_some() {
             waiting.record.count("closed");
+            closed = true;
         }
+    }
+    if !closed {
+        return;
     }
     if waiting
         .patient("query", Promise::Kept, stream.next())
