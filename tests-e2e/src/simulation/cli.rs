@@ -45,7 +45,8 @@ async fn connect(
         .args(launch.arguments())
         .envs(variables.map(|(name, value)| (name.as_str(), value.expose())))
         // A directory that is nowhere, and the same on every machine.
-        .cwd("/simulated");
+        .cwd("/simulated")
+        .env("CLAUDE_SIM_PID", "1234");
     let (stdin, stdout, stderr, handle) = sim.start().into_parts();
     record.lock().wire.started = true;
     let handle = Arc::new(handle);

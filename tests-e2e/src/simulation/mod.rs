@@ -159,7 +159,7 @@ fn options(draw: &mut Draw, record: &Record, healthy: bool) -> (Options, bool) {
         options = options.idle_timeout(draw.moment() + Duration::from_millis(1));
     }
     let (callbacks, own) = (draw.branch(), draw.branch());
-    if draw.chance(80) {
+    if draw.chance(85) {
         let (with, limited) = callbacks::add(options, callbacks, record, healthy);
         options = with;
         strict_time &= limited;

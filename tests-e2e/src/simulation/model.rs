@@ -46,6 +46,13 @@ fn tools(draw: &mut Draw, calls: &mut u64) -> Reply {
     let mut reply = if draw.chance(30) { text(draw) } else { Reply::new() };
     for _ in 0..draw.pick(&[1, 1, 2, 4]) {
         *calls += 1;
+        if draw.chance(10) {
+            let background = draw.chance(50);
+            let input = json!({"description": "help", "prompt": "help", "subagent_type":
+                               "general-purpose", "run_in_background": background});
+            reply = reply.and_tool("Agent", input);
+            continue;
+        }
         let tool = draw.pick(&["mcp__sim__work", "mcp__sim__work", "mcp__sim__look"]);
         reply = reply.and_tool(tool, json!({"call": *calls}));
     }

@@ -26,7 +26,7 @@ impl Names {
     }
 
     fn finish(&mut self, word: &mut String, out: &mut String) {
-        if is_date(word) {
+        if is_date(word) || is_time(word) {
             out.push_str("DATE");
         } else if let Some(at) = id_in(word) {
             let next = self.known.len();
@@ -66,6 +66,11 @@ fn id_in(word: &str) -> Option<usize> {
     word.strip_prefix('a').filter(|rest| hex(rest, 16)).map(|_| 1)
 }
 
+/// Milliseconds since 1970, as they are for some centuries.
+fn is_time(word: &str) -> bool {
+    word.len() == 13 && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 fn is_date(word: &str) -> bool {
     let shape = "0000-00-00T00:00:00.000Z";
     word.len() == shape.len()
@@ -86,5 +91,6 @@ mod tests {
         assert_eq!(names.normalise(text), r#"{"id":"ID0","at":"DATE","r":"req_3_ID1","n":12}"#);
         assert_eq!(names.normalise("hook-0a1b2c3d-0000-4000-8000-000000000001"), "hook-ID0");
         assert_eq!(names.normalise("abc a0123456789abcdef"), "abc aID2");
+        assert_eq!(names.normalise("at 1794813501226 or 12"), "at DATE or 12");
     }
 }

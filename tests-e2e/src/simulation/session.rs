@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claude_agent_kit::{Events, Messages, Options, Prompt, Session, Turn};
+use claude_agent_kit::{ErrorKind, Events, Messages, Options, Prompt, Session, Turn};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
@@ -144,16 +144,16 @@ impl Actor {
     async fn play(mut self) {
         for _ in 0..self.draw.between(1, 8) {
             sleep(self.draw.delay()).await;
-            match self.draw.between(0, 19) {
-                0..=4 => self.send().await,
-                5..=7 => self.finish().await,
-                8 | 9 => self.read_turn().await,
-                10..=13 => operations::ask(&self.session, &self.waiting, &mut self.draw).await,
-                14 => self.read_messages().await,
-                15 => self.ready().await,
-                16 => self.cancel().await,
-                17 => self.let_go(),
-                18 => self.events().await,
+            match self.draw.between(0, 39) {
+                0..=9 => self.send().await,
+                10..=18 => self.finish().await,
+                19..=22 => self.read_turn().await,
+                23..=29 => operations::ask(&self.session, &self.waiting, &mut self.draw).await,
+                30..=32 => self.read_messages().await,
+                33 => self.ready().await,
+                34 | 35 => self.cancel().await,
+                36 => self.let_go(),
+                37 | 38 => self.events().await,
                 _ => self.end().await,
             }
         }
@@ -201,6 +201,9 @@ impl Actor {
                 if outcome.named {
                     self.waiting.record.lock().finished.push(id);
                 }
+            }
+            Some(Err(error)) if error.kind() == ErrorKind::UndecodableAnswer => {
+                self.waiting.record.violation("the result of a turn is said to be unreadable");
             }
             Some(Err(error)) => {
                 self.waiting.record.count(format!("turn failed: {:?}", error.kind()));
