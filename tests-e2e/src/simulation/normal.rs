@@ -2,6 +2,19 @@
 
 use std::collections::BTreeMap;
 
+/// What is different in every run, by its shape: `h` is a hexadecimal digit, `0` a decimal one.
+const IDS: [&str; 4] = [
+    // Sessions, messages, requests of the CLI.
+    "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh",
+    // Agents.
+    "ahhhhhhhhhhhhhhhh",
+    // Runs of tasks.
+    "hhhhhhhhh-hhhhhhhh",
+    // Requests of the host: `req_1_` is before it.
+    "_hhhhhhhh",
+];
+const TIMES: [&str; 2] = ["0000-00-00T00:00:00.000Z", "0000000000000"];
+
 /// The ids that were seen, in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct Names {
@@ -12,71 +25,39 @@ impl Names {
     /// The text with its ids numbered and without dates.
     pub(super) fn normalise(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
-        let mut word = String::new();
-        for letter in text.chars() {
-            if letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | ':') {
-                word.push(letter);
+        let mut rest = text;
+        // Only whole words count.
+        let mut inside = false;
+        while let Some(letter) = rest.chars().next() {
+            let fits = |shape: &&&str| is_like(rest, shape) && (!inside || letter == '_');
+            if let Some(shape) = IDS.iter().find(fits) {
+                let (id, after) = rest.split_at(shape.len());
+                let next = self.known.len();
+                let number = *self.known.entry(id.to_owned()).or_insert(next);
+                out.push_str(&format!("ID{number}"));
+                rest = after;
+            } else if let Some(shape) = TIMES.iter().find(fits) {
+                out.push_str("DATE");
+                rest = &rest[shape.len()..];
             } else {
-                self.finish(&mut word, &mut out);
                 out.push(letter);
+                rest = &rest[letter.len_utf8()..];
             }
+            inside = letter.is_ascii_alphanumeric();
         }
-        self.finish(&mut word, &mut out);
         out
     }
-
-    fn finish(&mut self, word: &mut String, out: &mut String) {
-        if is_date(word) || is_time(word) {
-            out.push_str("DATE");
-        } else if let Some(at) = id_in(word) {
-            let next = self.known.len();
-            let number = *self.known.entry(word[at..].to_owned()).or_insert(next);
-            out.push_str(&word[..at]);
-            out.push_str(&format!("ID{number}"));
-        } else {
-            out.push_str(word);
-        }
-        word.clear();
-    }
 }
 
-/// Where the part of a word begins that is random.
-fn id_in(word: &str) -> Option<usize> {
-    let is_uuid = |text: &str| {
-        text.len() == 36
-            && text.bytes().enumerate().all(|(at, byte)| match at {
-                8 | 13 | 18 | 23 => byte == b'-',
-                _ => byte.is_ascii_hexdigit(),
-            })
-    };
-    if let Some(at) = word.len().checked_sub(36)
-        && word.is_char_boundary(at)
-        && is_uuid(&word[at..])
-    {
-        return Some(at);
-    }
-    let hex = |text: &str, length: usize| {
-        text.len() == length && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
-    if let Some(rest) = word.strip_prefix("req_") {
-        let (_, suffix) = rest.split_once('_')?;
-        return hex(suffix, 8).then(|| word.len() - 8);
-    }
-    // Agents.
-    word.strip_prefix('a').filter(|rest| hex(rest, 16)).map(|_| 1)
-}
-
-/// Milliseconds since 1970, as they are for some centuries.
-fn is_time(word: &str) -> bool {
-    word.len() == 13 && word.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-fn is_date(word: &str) -> bool {
-    let shape = "0000-00-00T00:00:00.000Z";
-    word.len() == shape.len()
-        && word.bytes().zip(shape.bytes()).all(|(byte, like)| match like {
+/// Whether a text begins with a word of this shape.
+fn is_like(text: &str, shape: &str) -> bool {
+    let bytes = text.as_bytes();
+    let ends = bytes.get(shape.len()).is_none_or(|byte| !byte.is_ascii_alphanumeric());
+    ends && bytes.len() >= shape.len()
+        && bytes.iter().zip(shape.bytes()).all(|(byte, like)| match like {
+            b'h' => byte.is_ascii_hexdigit(),
             b'0' => byte.is_ascii_digit(),
-            _ => byte == like,
+            _ => *byte == like,
         })
 }
 
@@ -88,9 +69,10 @@ mod tests {
     fn ids_are_numbered_and_dates_are_gone() {
         let mut names = Names::default();
         let text = r#"{"id":"0a1b2c3d-0000-4000-8000-000000000001","at":"2026-01-31T23:59:59.000Z","r":"req_3_00ff00ff","n":12}"#;
-        assert_eq!(names.normalise(text), r#"{"id":"ID0","at":"DATE","r":"req_3_ID1","n":12}"#);
-        assert_eq!(names.normalise("hook-0a1b2c3d-0000-4000-8000-000000000001"), "hook-ID0");
-        assert_eq!(names.normalise("abc a0123456789abcdef"), "abc aID2");
-        assert_eq!(names.normalise("at 1794813501226 or 12"), "at DATE or 12");
+        assert_eq!(names.normalise(text), r#"{"id":"ID0","at":"DATE","r":"req_3ID1","n":12}"#);
+        assert_eq!(names.normalise("/0a1b2c3d-0000-4000-8000-000000000001.jsonl"), "/ID0.jsonl");
+        assert_eq!(names.normalise("abc a0123456789abcdef"), "abc ID2");
+        assert_eq!(names.normalise("ms:1794813501226 or 12"), "ms:DATE or 12");
+        assert_eq!(names.normalise("run 0115c35d4-674a882b"), "run ID3");
     }
 }
