@@ -36,6 +36,10 @@ fn is_message(line: &[u8]) -> bool {
     !control && !sdk_host_only
 }
 
+fn is_result(line: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(line).is_ok_and(|line| line["type"] == "result")
+}
+
 /// Checks everything that can be seen when all is over.
 pub(super) fn run(record: &Record, strict_time: bool) {
     let violations = {
@@ -47,7 +51,6 @@ pub(super) fn run(record: &Record, strict_time: bool) {
         check_approvals(&state, &wire, &mut violations);
         check_operations(&state, &wire, &mut violations);
         check_sent(&state, &wire, &mut violations);
-        check_process(&state, &mut violations);
         violations
     };
     for violation in violations {
@@ -84,7 +87,14 @@ fn check_reading(reading: &Reading, all: &[Bytes]) -> Result<(), String> {
     if reading.from_start && !starts.contains(&0) {
         return Err(format!("missed the first messages, it begins with number {}", starts[0]));
     }
-    let whole = reading.end == Some(Ok(())) && reading.who != "turn";
+    let ended_well = reading.end == Some(Ok(()));
+    if ended_well
+        && reading.who == "turn"
+        && !reading.lines.last().is_some_and(|line| is_result(line))
+    {
+        return Err("ended well without a result".to_owned());
+    }
+    let whole = ended_well && reading.who != "turn";
     let starts = starts.iter().filter(|at| !reading.from_start || **at == 0);
     if whole && !starts.clone().any(|at| at + count == all.len()) {
         return Err(format!("ended well after {count} of {} messages", all.len()));
@@ -273,16 +283,22 @@ fn check_sent(state: &State, frames: &Frames, violations: &mut Vec<String>) {
     }
 }
 
-fn check_process(state: &State, violations: &mut Vec<String>) {
-    let wire = &state.wire;
-    if wire.killed.is_some() && wire.terminated.is_none() {
-        violations.push("the CLI was killed without having been asked to end".to_owned());
+/// Checks how the CLI was ended, where the runtime lived to see it.
+pub(super) fn process(record: &Record) {
+    let (abandoned, killed_at_once, gone) = {
+        let state = record.lock();
+        let wire = &state.wire;
+        let gone = |reading: &Reading| reading.end == Some(Err(ErrorKind::RuntimeGone));
+        let gone = state.readings.iter().any(gone);
+        (wire.abandoned, wire.killed.is_some() && wire.terminated.is_none(), gone)
+    };
+    if abandoned {
+        record.violation("the host let go of a CLI that still ran");
     }
-    if wire.started && wire.abandoned {
-        violations.push("the host let go of a CLI that still ran".to_owned());
+    if killed_at_once {
+        record.violation("the CLI was killed without having been asked to end");
     }
-    let failed = |reading: &Reading| reading.end == Some(Err(ErrorKind::RuntimeGone));
-    if state.readings.iter().any(failed) && wire.exit_told.is_some() {
-        violations.push("a run that came to its end says that its runtime is gone".to_owned());
+    if gone {
+        record.violation("the runtime is said to be gone, and is there");
     }
 }

@@ -2,10 +2,12 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::task::Poll;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::draw::Draw;
 use super::record::Record;
@@ -18,6 +20,9 @@ const LONGEST: Duration = Duration::from_secs(3_600);
 
 /// How long it takes at most until everybody knows that the process has ended.
 const NEWS: Duration = Duration::from_secs(60);
+
+/// How often somebody who waits looks without having been woken.
+const LOOK: Duration = Duration::from_secs(7);
 
 /// What is known of the end of a future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,11 +101,46 @@ impl Waiting {
         };
         let began = self.record.now();
         let limit = if strict { LONGEST } else { PATIENCE };
-        let ended = tokio::time::timeout(limit, future).await.ok();
+        let ended = self.watched(what, limit, future).await;
         if ended.is_none() {
             self.given_up(what, strict, began);
         }
         ended
+    }
+
+    /// Waits so long at most. Looks at the future now and then although nobody woke it: if it is
+    /// ready all the same, somebody has forgotten to.
+    async fn watched<T>(
+        &self,
+        what: &str,
+        limit: Duration,
+        future: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut future = pin!(future);
+        let mut limit = pin!(sleep(limit));
+        let mut look = pin!(sleep(LOOK));
+        let bell = Arc::new(Bell::default());
+        let waker = Waker::from(bell.clone());
+        poll_fn(|context| {
+            bell.rings_for(context.waker());
+            let mut inner = Context::from_waker(&waker);
+            if bell.was_rung()
+                && let Poll::Ready(done) = future.as_mut().poll(&mut inner)
+            {
+                return Poll::Ready(Some(done));
+            }
+            if look.as_mut().poll(context).is_ready() {
+                look.as_mut().reset(Instant::now() + LOOK);
+                // Set anew it has to be polled, or it wakes nobody.
+                let _ = look.as_mut().poll(context);
+                if let Poll::Ready(done) = future.as_mut().poll(&mut inner) {
+                    self.record.violation(format!("`{what}` is ready, and nobody was woken"));
+                    return Poll::Ready(Some(done));
+                }
+            }
+            limit.as_mut().poll(context).map(|()| None)
+        })
+        .await
     }
 
     fn given_up(&self, what: &str, strict: bool, began: Duration) {
@@ -134,5 +174,38 @@ impl Waiting {
             Poll::Pending
         })
         .await
+    }
+}
+
+/// Knows whether somebody was woken.
+struct Bell {
+    rung: AtomicBool,
+    sleeper: Mutex<Option<Waker>>,
+}
+
+impl Default for Bell {
+    /// One that has rung: everybody looks once at first.
+    fn default() -> Self {
+        Self { rung: AtomicBool::new(true), sleeper: Mutex::new(None) }
+    }
+}
+
+impl Bell {
+    fn rings_for(&self, sleeper: &Waker) {
+        *self.sleeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(sleeper.clone());
+    }
+
+    fn was_rung(&self) -> bool {
+        self.rung.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.rung.store(true, Ordering::Relaxed);
+        let sleeper = self.sleeper.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(sleeper) = sleeper {
+            sleeper.wake();
+        }
     }
 }

@@ -13,6 +13,7 @@ pub const KINDS: &[&str] = &[
     "run: with faults",
     "host: query",
     "host: session",
+    "options: one-way form",
     "options: small backlog",
     "options: little may be unwritten",
     "options: few operations",

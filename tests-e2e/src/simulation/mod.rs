@@ -60,6 +60,12 @@ enum Kept {
     Query(QueryStream),
 }
 
+/// When the runtime is lost, and whether the host goes before it or after it.
+struct Loss {
+    at: Duration,
+    host_first: bool,
+}
+
 /// What the parts of a host share.
 #[derive(Clone)]
 struct Stage {
@@ -106,17 +112,19 @@ fn play(seed: u64, traced: bool) -> Report {
     record.count(if healthy { "run: healthy" } else { "run: with faults" });
     let stage =
         Stage { waiting: Waiting { record: record.clone(), healthy }, kept: Arc::default() };
-    let (options, strict_time) = options(&mut draw, &record, healthy);
-    let cut_short = draw.chance(8).then(|| draw.moment());
-    let host = host(stage.clone(), options, draw);
+    let asks_once = draw.chance(35);
+    let (options, strict_time) = options(&mut draw, &record, healthy, asks_once);
+    let loss = draw.chance(8).then(|| Loss { at: draw.moment(), host_first: draw.chance(50) });
+    let host = host(stage.clone(), options, draw, asks_once);
     drop(on_its_clock);
-    match cut_short {
-        Some(moment) => lose_the_runtime(runtime, moment, &stage, host),
-        None => {
-            runtime.block_on(to_the_end(&record, host));
-            let _on_its_clock = runtime.enter();
-            check::run(&record, strict_time);
-        }
+    if let Some(loss) = loss {
+        lose_the_runtime(runtime, loss, &stage, host);
+        check::run(&record, false);
+    } else {
+        runtime.block_on(to_the_end(&record, host));
+        let _on_its_clock = runtime.enter();
+        check::run(&record, strict_time);
+        check::process(&record);
     }
     let repeat = |what: String| format!("seed {seed}: {what} (cargo xtask simulate --seed {seed})");
     let violations = record.violations().into_iter().map(repeat).collect();
@@ -132,7 +140,7 @@ fn runtime() -> Runtime {
 }
 
 /// Options of a run, and whether all its time limits are in force.
-fn options(draw: &mut Draw, record: &Record, healthy: bool) -> (Options, bool) {
+fn options(draw: &mut Draw, record: &Record, healthy: bool, asks_once: bool) -> (Options, bool) {
     let mut options = Options::new()
         .environment(EnvironmentPolicy::Clean)
         .include_partial_messages(draw.chance(50))
@@ -159,7 +167,10 @@ fn options(draw: &mut Draw, record: &Record, healthy: bool) -> (Options, bool) {
         options = options.idle_timeout(draw.moment() + Duration::from_millis(1));
     }
     let (callbacks, own) = (draw.branch(), draw.branch());
-    if draw.chance(85) {
+    if asks_once && draw.chance(10) {
+        record.count("options: one-way form");
+        options = options.print_mode(true);
+    } else if draw.chance(85) {
         let (with, limited) = callbacks::add(options, callbacks, record, healthy);
         options = with;
         strict_time &= limited;
@@ -167,8 +178,8 @@ fn options(draw: &mut Draw, record: &Record, healthy: bool) -> (Options, bool) {
     (cli::reaching(options, own, record, healthy), strict_time)
 }
 
-async fn host(stage: Stage, options: Options, mut draw: Draw) {
-    if draw.chance(35) {
+async fn host(stage: Stage, options: Options, draw: Draw, asks_once: bool) {
+    if asks_once {
         stage.waiting.record.count("host: query");
         query::play(&stage, options, draw).await;
     } else {
@@ -198,21 +209,16 @@ async fn to_the_end(record: &Record, host: impl Future<Output = ()>) {
 }
 
 /// Drops the runtime in the middle; what the host still has must come to its end all the same.
-fn lose_the_runtime(
-    runtime: Runtime,
-    moment: Duration,
-    stage: &Stage,
-    host: impl Future<Output = ()>,
-) {
+fn lose_the_runtime(runtime: Runtime, loss: Loss, stage: &Stage, host: impl Future<Output = ()>) {
     let record = &stage.waiting.record;
     let mut host = Box::pin(host);
     let finished = runtime.block_on(async {
-        let finished = timeout(moment, &mut host).await.is_ok();
+        let finished = timeout(loss.at, &mut host).await.is_ok();
         record.stop_the_clock();
         finished
     });
     let kept = stage.take();
-    if kept.len() % 2 == 0 {
+    if loss.host_first {
         drop(host);
         drop(runtime);
     } else {

@@ -1,6 +1,7 @@
 //! Traces of two runs of a seed are the same but for ids and dates.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// What is different in every run, by its shape: `h` is a hexadecimal digit, `0` a decimal one.
 const IDS: [&str; 4] = [
@@ -34,7 +35,7 @@ impl Names {
                 let (id, after) = rest.split_at(shape.len());
                 let next = self.known.len();
                 let number = *self.known.entry(id.to_owned()).or_insert(next);
-                out.push_str(&format!("ID{number}"));
+                let _ = write!(out, "ID{number}");
                 rest = after;
             } else if let Some(shape) = TIMES.iter().find(fits) {
                 out.push_str("DATE");

@@ -76,18 +76,17 @@ impl<S: Items> Reader<S> {
             let next = stream.next();
             let waiting = self.waiting.clone();
             let began = waiting.record.now();
-            match waiting.mortal(S::NAME, S::PROMISE, draw, next).await {
-                Some(item) => self.take(item),
-                None => {
-                    let waited = waiting.record.now() - began;
-                    if waited > JUST_NOW {
-                        self.check_nothing_is_held_back();
-                    }
-                    // Who has waited in vain for that long does not wait again.
-                    if waited > LONG {
-                        return;
-                    }
-                }
+            if let Some(item) = waiting.mortal(S::NAME, S::PROMISE, draw, next).await {
+                self.take(item);
+                continue;
+            }
+            let waited = waiting.record.now().saturating_sub(began);
+            if waited > JUST_NOW {
+                self.check_nothing_is_held_back();
+            }
+            // Who has waited in vain for that long does not wait again.
+            if waited > LONG {
+                return;
             }
         }
     }

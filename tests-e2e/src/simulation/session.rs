@@ -18,7 +18,7 @@ const FOR_EVER: Duration = Duration::from_secs(24 * 3_600);
 /// Opens a session, lets some actors at it and lets go of it.
 pub(super) async fn play(stage: &Stage, options: Options, mut draw: Draw) {
     let waiting = &stage.waiting;
-    let Some(session) = open(waiting, options, &mut draw).await else { return };
+    let Some(session) = Box::pin(open(waiting, options, &mut draw)).await else { return };
     let events = tokio::spawn(follow(session.events(), waiting.clone()));
     let mut actors = Vec::new();
     if draw.chance(50) {
@@ -52,9 +52,9 @@ pub(super) async fn play(stage: &Stage, options: Options, mut draw: Draw) {
 
 async fn open(waiting: &Waiting, options: Options, draw: &mut Draw) -> Option<Session> {
     let opened = if draw.chance(50) {
-        waiting.mortal("open", Promise::Kept, draw, Session::open(options)).await?
+        waiting.mortal("open", Promise::Kept, draw, Box::pin(Session::open(options))).await?
     } else {
-        waiting.mortal("start", Promise::Kept, draw, Session::start(options)).await?
+        waiting.mortal("start", Promise::Kept, draw, Box::pin(Session::start(options))).await?
     };
     if let Err(error) = &opened {
         waiting.record.count(format!("not opened: {:?}", error.kind()));
@@ -68,6 +68,9 @@ async fn follow(mut events: Events, waiting: Waiting) {
     while let Some(event) = events.next().await {
         waiting.record.note(format!("event {event:?}"));
         last = Some(event);
+    }
+    if events.next().await.is_some() {
+        waiting.record.violation("an event came after the end of the events");
     }
     if !last.is_some_and(|event| event.is_last()) {
         waiting.record.violation("the events ended without a last one");
@@ -84,13 +87,12 @@ async fn read_all(mut reader: Reader<Messages>, mut draw: Draw) {
 /// Waits for an actor, or ends it in the middle of what it does.
 async fn watch(mut actor: JoinHandle<()>, waiting: &Waiting, draw: &mut Draw) {
     let patience = if draw.chance(20) { draw.moment() } else { FOR_EVER };
-    let ended = match timeout(patience, &mut actor).await {
-        Ok(ended) => ended,
-        Err(_) => {
-            waiting.record.count("actor ended in the middle");
-            actor.abort();
-            actor.await
-        }
+    let ended = if let Ok(ended) = timeout(patience, &mut actor).await {
+        ended
+    } else {
+        waiting.record.count("actor ended in the middle");
+        actor.abort();
+        actor.await
     };
     if let Err(error) = ended
         && error.is_panic()
@@ -106,8 +108,8 @@ async fn end(session: Session, waiting: &Waiting, draw: &mut Draw) {
             drop(session);
         }
         1 => {
-            waiting.mortal("end_input", Promise::Kept, draw, session.end_input()).await.map(drop);
-            waiting.mortal("stop", Promise::Kept, draw, session.stop()).await.map(drop);
+            drop(waiting.mortal("end_input", Promise::Kept, draw, session.end_input()).await);
+            stop(&session, waiting, draw).await;
         }
         _ => {
             stop(&session, waiting, draw).await;
@@ -157,6 +159,22 @@ impl Actor {
                 _ => self.end().await,
             }
         }
+        self.leave().await;
+    }
+
+    /// Lets go of everything, in any order, with time in between.
+    async fn leave(self) {
+        let Self { session, mut draw, turns, messages, .. } = self;
+        let (mut session, mut turns, mut messages) = (Some(session), Some(turns), Some(messages));
+        for _ in 0..6 {
+            match draw.between(0, 2) {
+                0 => session = None,
+                1 => turns = None,
+                _ => messages = None,
+            }
+            sleep(draw.delay()).await;
+        }
+        drop((session, turns, messages));
     }
 
     async fn send(&mut self) {
@@ -233,7 +251,7 @@ impl Actor {
 
     async fn ready(&mut self) {
         let ready = self.session.ready();
-        self.waiting.mortal("ready", Promise::Kept, &mut self.draw, ready).await.map(drop);
+        drop(self.waiting.mortal("ready", Promise::Kept, &mut self.draw, ready).await);
     }
 
     async fn cancel(&mut self) {
@@ -269,7 +287,7 @@ impl Actor {
             stop(&self.session, &self.waiting, &mut self.draw).await;
         } else {
             let ending = self.session.end_input();
-            self.waiting.mortal("end_input", Promise::Kept, &mut self.draw, ending).await.map(drop);
+            drop(self.waiting.mortal("end_input", Promise::Kept, &mut self.draw, ending).await);
         }
     }
 }
