@@ -61,6 +61,7 @@ enum Kept {
 }
 
 /// When the runtime is lost, and whether the host goes before it or after it.
+#[derive(Clone, Copy)]
 struct Loss {
     at: Duration,
     host_first: bool,
@@ -198,10 +199,12 @@ async fn to_the_end(record: &Record, host: impl Future<Output = ()>) {
     while alive() > 0 && record.now() < until {
         sleep(Duration::from_millis(100)).await;
     }
-    let wire = &record.lock().wire;
-    let (started, ended) = (wire.started, wire.exit_told.is_some());
+    let (started, ended) = {
+        let state = record.lock();
+        (state.wire.started, state.wire.exit_told.is_some())
+    };
     if started && !ended {
-        record.clone().violation("the CLI still runs after everything was let go");
+        record.violation("the CLI still runs after everything was let go");
     }
     if alive() > 0 {
         record.violation(format!("{} tasks are left", alive()));
