@@ -7,6 +7,8 @@ use crate::control::{ControlCancel, ControlResponse, HostControlRequest, KeepAli
 use crate::envelope::Envelope;
 use crate::error::DecodeError;
 use crate::from_cli::control;
+use crate::id::RequestId;
+use crate::json::Json;
 use crate::message::{Malformed, UserMessage};
 
 /// Answers are hardly ever longer.
@@ -34,17 +36,26 @@ impl FromHost {
     /// # Errors
     /// When a payload cannot be written as JSON.
     pub fn encode(&self) -> Result<Bytes, DecodeError> {
-        // JSON text holds no raw line break: a string escapes it, and opaque payloads that came
-        // from elsewhere have theirs removed.
         let mut line = Vec::with_capacity(USUAL_LINE);
         serde_json::to_writer(&mut line, self).map_err(DecodeError::from_json)?;
-        let mut from = 0;
-        while let Some(found) = memchr::memchr2(b'\n', b'\r', &line[from..]) {
-            line[from + found] = b' ';
-            from += found + 1;
-        }
-        line.push(b'\n');
-        Ok(line.into())
+        Ok(finished(line))
+    }
+
+    /// What [`encode`](Self::encode) gives for [`ControlResponse::success`], put together by hand:
+    /// the CLI waits for it.
+    pub(crate) fn encode_success(request: &RequestId, answer: &Json) -> Result<Bytes, DecodeError> {
+        const BEFORE: &[u8] =
+            br#"{"type":"control_response","response":{"subtype":"success","request_id":"#;
+        const BETWEEN: &[u8] = br#","response":"#;
+        let (id, answer) = (request.as_str(), answer.as_str().as_bytes());
+        let length = BEFORE.len() + id.len() + BETWEEN.len() + answer.len() + 8;
+        let mut line = Vec::with_capacity(length);
+        line.extend_from_slice(BEFORE);
+        serde_json::to_writer(&mut line, id).map_err(DecodeError::from_json)?;
+        line.extend_from_slice(BETWEEN);
+        line.extend_from_slice(answer);
+        line.extend_from_slice(b"}}");
+        Ok(finished(line))
     }
 
     /// Decodes a line of a host, as a CLI does.
@@ -68,6 +79,18 @@ impl FromHost {
     }
 }
 
+/// JSON text as a line. It holds no raw line break: a string escapes it, and opaque payloads that
+/// came from elsewhere have theirs removed.
+fn finished(mut text: Vec<u8>) -> Bytes {
+    let mut from = 0;
+    while let Some(found) = memchr::memchr2(b'\n', b'\r', &text[from..]) {
+        text[from + found] = b' ';
+        from += found + 1;
+    }
+    text.push(b'\n');
+    text.into()
+}
+
 impl Serialize for FromHost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -76,6 +99,28 @@ impl Serialize for FromHost {
             Self::Response(response) => response.serialize(serializer),
             Self::Cancel(cancel) => cancel.serialize(serializer),
             Self::KeepAlive(keep_alive) => keep_alive.serialize(serializer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::control::ControlResponse;
+    use crate::id::RequestId;
+    use crate::json::Json;
+
+    use super::FromHost;
+
+    #[test]
+    fn an_answer_put_together_by_hand_is_the_one_of_the_types() {
+        let answers = ["{}", "null", "[1,2]", r#"{"text":"a\nb\"c"}"#, "{\n\r\"a\" :\n1 }"];
+        for answer in answers {
+            for id in ["cli_1", "", "a\"b\\c\n", "\u{1f600}\u{0}"] {
+                let (id, answer) = (RequestId::from(id), Json::from_text(answer).unwrap());
+                let by_hand = FromHost::encode_success(&id, &answer).unwrap();
+                let response = ControlResponse::success(id, answer);
+                assert_eq!(by_hand, FromHost::Response(Box::new(response)).encode().unwrap());
+            }
         }
     }
 }

@@ -105,7 +105,7 @@ impl Callbacks {
         let request_id = request.request_id.clone();
         let lane = self.lanes.of(&rule);
         if lane.is_full() {
-            out.answer(&request_id, rule.refusal(OVERLOAD));
+            out.answer(&request_id, &rule.refusal(OVERLOAD));
             return out.warn(Notice::CallbackRefused { what: rule.what() });
         }
         self.last_key += 1;
@@ -133,7 +133,7 @@ impl Callbacks {
         if was_open {
             self.open.remove(&call.request_id);
             match outcome {
-                CallOutcome::Answer(answer) => out.answer(&call.request_id, answer),
+                CallOutcome::Answer(answer) => out.answer(&call.request_id, &answer),
                 CallOutcome::Failed(reason) => failed(&call, reason, out),
                 CallOutcome::Gone => failed(&call, "the callback was ended".to_owned(), out),
             }
@@ -208,10 +208,10 @@ impl Callbacks {
         let what = call.rule.what();
         if let Stage::Waiting(..) = call.stage {
             // Nobody was asked, because too many were: that approves nothing.
-            out.answer(&call.request_id, call.rule.refusal(OVERLOAD));
+            out.answer(&call.request_id, &call.rule.refusal(OVERLOAD));
             out.warn(Notice::CallbackRefused { what });
         } else {
-            out.answer(&call.request_id, call.rule.answer("the host's callback took too long"));
+            out.answer(&call.request_id, &call.rule.answer("the host's callback took too long"));
             let (limit, refused) = (call.limit.unwrap_or_default(), call.rule.refuses());
             out.warn(Notice::CallbackTimedOut { what, limit, refused });
         }
@@ -304,7 +304,7 @@ impl Lane {
 fn failed(call: &Call, reason: String, out: &mut Outbox) {
     out.answer(
         &call.request_id,
-        call.rule.answer(&format!("the host's callback failed: {reason}")),
+        &call.rule.answer(&format!("the host's callback failed: {reason}")),
     );
     let (what, refused) = (call.rule.what(), call.rule.refuses());
     out.warn(Notice::CallbackFailed { what, reason, refused });

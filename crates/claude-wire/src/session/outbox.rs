@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::event::{Effect, Notice, Settled, Waiter};
 use crate::control::ControlResponse;
+use crate::error::DecodeError;
 use crate::from_host::FromHost;
 use crate::id::RequestId;
 use crate::json::Json;
@@ -58,18 +59,19 @@ impl Outbox {
     }
 
     /// Answers a request of the CLI. Answers always have room.
-    pub(super) fn answer(&mut self, request: &RequestId, answer: Json) {
-        self.respond(ControlResponse::success(request.clone(), answer));
+    pub(super) fn answer(&mut self, request: &RequestId, answer: &Json) {
+        self.respond(FromHost::encode_success(request, answer));
     }
 
     /// Answers a request of the CLI with an error.
     pub(super) fn answer_error(&mut self, request: &RequestId, reason: &str) {
-        self.respond(ControlResponse::error(request.clone(), reason));
+        let response = ControlResponse::error(request.clone(), reason);
+        self.respond(FromHost::Response(Box::new(response)).encode());
     }
 
-    fn respond(&mut self, response: ControlResponse) {
+    fn respond(&mut self, line: Result<Bytes, DecodeError>) {
         // An answer holds texts and JSON text, so writing it cannot fail.
-        if let Ok(line) = FromHost::Response(Box::new(response)).encode() {
+        if let Ok(line) = line {
             self.write(line);
         }
     }

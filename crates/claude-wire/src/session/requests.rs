@@ -78,7 +78,7 @@ impl Machine {
         // asked is lost, so this form of blocking is the one that all events understand.
         let hook = envelope.subtype.as_deref() == Some("hook_callback");
         if hook && self.plan.hooks.values().any(|hook| hook.fail_closed) {
-            self.out.answer(&id, fail_rule::block("", &reason));
+            self.out.answer(&id, &fail_rule::block("", &reason));
         } else {
             self.out.answer_error(&id, &reason);
         }
@@ -192,7 +192,7 @@ impl Machine {
 
     /// Answers by the fail rule a request for which no callback is run.
     fn failed(&mut self, id: &RequestId, rule: &FailRule, reason: String) {
-        self.out.answer(id, rule.answer(&reason));
+        self.out.answer(id, &rule.answer(&reason));
         let (what, refused) = (rule.what(), rule.refuses());
         self.out.warn(Notice::CallbackFailed { what, reason, refused });
     }
@@ -203,14 +203,14 @@ impl Machine {
             Some(rpc_id) => fail_rule::mcp_error(&rpc_id, -32601, &reason),
             None => fail_rule::mcp_acknowledgement(),
         };
-        self.out.answer(id, answer);
+        self.out.answer(id, &answer);
         let what = mcp_rule(message).what();
         self.out.warn(Notice::UnansweredRequest { what, reason });
     }
 
     /// As the official SDKs do without a handler.
     fn decline(&mut self, id: &RequestId) {
-        self.out.answer(id, fail_rule::decline());
+        self.out.answer(id, &fail_rule::decline());
         let (what, reason) = ("elicitation".to_owned(), "declined".to_owned());
         self.out.warn(Notice::UnansweredRequest { what, reason });
     }
