@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
 
 use super::{Report, run};
 
@@ -178,12 +180,19 @@ impl fmt::Display for Total {
     }
 }
 
-/// Plays seeds from `first` on, for as long as `goes_on` says so when told how many were begun.
+/// How long a run takes at most by the clock on the wall; most take some milliseconds. One that takes
+/// longer turns in a circle while its own clock stands still.
+const LONGEST_RUN: Duration = Duration::from_secs(120);
+
+/// Plays seeds from `first` on, for as long as `goes_on` says so when told how many were begun. Ends
+/// the process if a run never ends.
 ///
 /// # Panics
 /// When a run does, which none should.
 pub fn seeds(first: u64, goes_on: impl Fn(u64) -> bool + Sync) -> Total {
     let begun = AtomicU64::new(0);
+    let running = Mutex::new(BTreeMap::new());
+    let running = || running.lock().unwrap_or_else(PoisonError::into_inner);
     let work = || {
         let mut total = Total::default();
         loop {
@@ -191,16 +200,32 @@ pub fn seeds(first: u64, goes_on: impl Fn(u64) -> bool + Sync) -> Total {
             if !goes_on(number) {
                 return total;
             }
-            total.add(run(first.wrapping_add(number)));
+            let seed = first.wrapping_add(number);
+            running().insert(seed, Instant::now());
+            total.add(run(seed));
+            running().remove(&seed);
         }
     };
     let threads = thread::available_parallelism().map_or(2, usize::from);
     thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        while !workers.iter().all(ScopedJoinHandle::is_finished) {
+            thread::sleep(Duration::from_millis(20));
+            let hangs = |(_, since): &(&u64, &Instant)| since.elapsed() > LONGEST_RUN;
+            if let Some((seed, _)) = running().iter().find(hangs) {
+                give_up(*seed);
+            }
+        }
         let done = workers.into_iter().map(|worker| match worker.join() {
             Ok(total) => total,
             Err(panic) => std::panic::resume_unwind(panic),
         });
         done.reduce(Total::join).unwrap_or_default()
     })
+}
+
+#[expect(clippy::print_stderr, reason = "the last words of the process")]
+fn give_up(seed: u64) -> ! {
+    eprintln!("seed {seed}: never ends (cargo xtask simulate --seed {seed})");
+    std::process::exit(101)
 }
