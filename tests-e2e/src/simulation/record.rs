@@ -122,8 +122,11 @@ impl Record {
     }
 
     pub(super) fn note(&self, what: impl Into<String>) {
-        let now = self.now();
-        self.lock().trace.push((now, what.into()));
+        // In which order tasks are dropped with their runtime is not decided by the seed.
+        if self.stopped.get().is_none() {
+            let now = self.now();
+            self.lock().trace.push((now, what.into()));
+        }
     }
 
     /// Counts a thing that happened, and notes it.
