@@ -145,6 +145,28 @@ fn the_test_command_compares_the_public_api() {
     }
 }
 
+#[test]
+fn the_test_command_runs_the_unit_tests_where_there_is_nothing() {
+    assert!(text_of("tests-e2e/src/bin/xtask/checks.rs").contains("!unit_tests_need_nothing()?"));
+    let bare = text_of("tests-e2e/src/bin/xtask/bare.rs");
+    for part in ["env_clear()", r#""--net""#, r#""HOME", NO_HOME"#, r#""claude", "npm""#] {
+        assert!(bare.contains(part), "{part}");
+    }
+    for name in CRATES {
+        assert!(bare.contains(&format!(r#""-p", "{name}""#)), "{name}");
+    }
+}
+
+#[test]
+fn the_test_command_builds_for_the_other_platforms_or_says_that_it_does_not() {
+    assert!(text_of("tests-e2e/src/bin/xtask/checks.rs").contains("!platforms::check()?"));
+    let readme = text_of("README.md");
+    for platform in ["macOS", "Windows"] {
+        let checked = text_of("tests-e2e/src/bin/xtask/platforms.rs").contains(platform);
+        assert!(checked && readme.contains(platform), "{platform}");
+    }
+}
+
 /// The names of all setters of `Options`.
 fn options() -> Vec<String> {
     let mut names = Vec::new();

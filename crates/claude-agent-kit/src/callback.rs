@@ -10,8 +10,7 @@ use std::future::Future;
 use claude_wire::id::{CallbackId, RequestId, SessionId, ToolUseId};
 use tokio_util::sync::CancellationToken;
 
-#[expect(unused_imports, reason = "the driver that runs callbacks is to come")]
-pub(crate) use registry::{Call, CallResult, HookPlans, Misfit, Registry, Running, told};
+pub(crate) use registry::{Call, CallResult, Misfit, Registry, Running, told};
 
 /// Whatever went wrong in a callback. `?` makes one of any error.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

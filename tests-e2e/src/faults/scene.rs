@@ -19,7 +19,7 @@ use super::gate::Gate;
 use super::outcome::{End, Told};
 use super::state::State;
 use crate::stage::Stage;
-use crate::stage::processes::{exists, marked};
+use crate::stage::processes::{eventually, exists, marked};
 
 /// Far more than anything here takes: whoever waits longer waits for ever.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -276,13 +276,8 @@ impl Scene {
     }
 
     /// Waits until something is so, and looks again from time to time.
-    async fn until(&self, what: &str, mut condition: impl FnMut() -> bool) -> Result<()> {
-        in_time(what, async {
-            while !condition() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        })
-        .await
+    async fn until(&self, what: &str, condition: impl FnMut() -> bool) -> Result<()> {
+        in_time(what, eventually(condition)).await
     }
 
     /// What was told to everybody, once all is over and nothing is left.

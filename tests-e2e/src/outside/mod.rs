@@ -11,6 +11,9 @@ pub use http::HttpServer;
 /// The variable, and the header, whose value the tool `echo` tells.
 pub const MARK: &str = "MARK";
 
+/// A server over pipes as a shell script: its only tool asks the user for a name.
+pub const ASKING_SERVER: &str = include_str!("asking.sh");
+
 /// A server with three tools: `echo` tells the mark and the text that it is given, `wait` never
 /// answers, `ask` asks the user for a name and tells what came of that.
 #[derive(Debug, Default)]

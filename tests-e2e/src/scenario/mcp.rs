@@ -3,6 +3,8 @@
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
+use crate::outside;
+
 use super::{
     Outcome, Plan, Stage,
     answer::{Answer, agreeable},
@@ -129,29 +131,8 @@ pub(super) async fn mcp_call_interrupted(stage: &Stage) -> Outcome {
     cli.finish(1).await
 }
 
-/// A server of its own process that asks the user for a name, in the words of a shell.
-const ASKING_SERVER: &str = r#"
-reply() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
-while read -r line; do
-  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-  case "$line" in
-    *'"method":"initialize"'*)
-      reply "$id" '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"asker","version":"1.0.0"}}' ;;
-    *'"method":"tools/list"'*)
-      reply "$id" '{"tools":[{"name":"greet","description":"Greets","inputSchema":{"type":"object","properties":{}}}]}' ;;
-    *'"method":"tools/call"'*)
-      call=$id
-      printf '%s\n' '{"jsonrpc":"2.0","id":900,"method":"elicitation/create","params":{"message":"Who is it?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}' ;;
-    *'"id":900'*)
-      reply "$call" '{"content":[{"type":"text","text":"Hello, you."}]}' ;;
-    *'"id":'*)
-      reply "$id" '{}' ;;
-  esac
-done
-"#;
-
 pub(super) async fn mcp_elicitation(stage: &Stage) -> Outcome {
-    stage.file("server.sh", ASKING_SERVER)?;
+    stage.file("server.sh", outside::ASKING_SERVER)?;
     let servers = json!({"asker": {"command": "sh", "args": [stage.path("server.sh")]}});
     let config = json!({"mcpServers": servers}).to_string();
     let script = Script::new()

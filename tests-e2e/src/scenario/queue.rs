@@ -28,6 +28,24 @@ async fn until_all_are_named(cli: &mut Cli, ids: &[String]) -> Result<usize, Fai
     Ok(results)
 }
 
+/// The CLI says that it has a message that waits.
+async fn until_queued(cli: &mut Cli, id: &str) -> Result<(), Failure> {
+    let queued = |line: &Value| line["type"] == "command_lifecycle" && line["command_uuid"] == *id;
+    cli.until("the message is queued", queued).await?;
+    Ok(())
+}
+
+/// A CLI whose tool runs until there is the file `go`, and the id of the message that began it.
+async fn start_busy(stage: &Stage) -> Result<(Cli, String), Failure> {
+    let plan = Plan::session(bash("touch begun; until [ -e go ]; do sleep 0.05; done"))
+        .args(&["--allowedTools", "Bash"]);
+    let mut cli = stage.start(plan).await?;
+    cli.initialize().await?;
+    let first = cli.say("run it").await?;
+    cli.wait("the tool runs", stage.appears("begun")).await?;
+    Ok((cli, first))
+}
+
 fn life(cli: &Cli, id: &str) -> Vec<String> {
     cli.history()
         .iter()
@@ -55,17 +73,9 @@ pub(super) async fn three_messages_at_once(stage: &Stage) -> Outcome {
 }
 
 pub(super) async fn message_joins_a_turn(stage: &Stage) -> Outcome {
-    let plan = Plan::session(bash("touch begun; until [ -e go ]; do sleep 0.05; done"))
-        .args(&["--allowedTools", "Bash"]);
-    let mut cli = stage.start(plan).await?;
-    cli.initialize().await?;
-    let first = cli.say("run it").await?;
-    cli.wait("the tool runs", stage.appears("begun")).await?;
+    let (mut cli, first) = start_busy(stage).await?;
     let second = cli.say("and hurry").await?;
-    cli.until("the second is queued", |line| {
-        line["type"] == "command_lifecycle" && line["command_uuid"] == *second
-    })
-    .await?;
+    until_queued(&mut cli, &second).await?;
     stage.file("go", "")?;
     let result = cli.result().await?;
     cli.check(result["user_message_uuids"] == json!([first, second]), "both share the result")?;
@@ -85,10 +95,7 @@ pub(super) async fn queued_message_and_interrupt(stage: &Stage) -> Outcome {
     cli.say("first").await?;
     cli.until("the first piece", |line| line["event"]["type"] == "content_block_delta").await?;
     let second = cli.say("second").await?;
-    cli.until("the second is queued", |line| {
-        line["type"] == "command_lifecycle" && line["command_uuid"] == *second
-    })
-    .await?;
+    until_queued(&mut cli, &second).await?;
     let receipt = cli.ask("interrupt", json!({})).await?;
     cli.check(receipt["still_queued"] == json!([second]), "the receipt names what is queued")?;
     let results = until_all_are_named(&mut cli, &[second]).await?;
@@ -97,17 +104,9 @@ pub(super) async fn queued_message_and_interrupt(stage: &Stage) -> Outcome {
 }
 
 pub(super) async fn queued_message_cancelled(stage: &Stage) -> Outcome {
-    let plan = Plan::session(bash("touch begun; until [ -e go ]; do sleep 0.05; done"))
-        .args(&["--allowedTools", "Bash"]);
-    let mut cli = stage.start(plan).await?;
-    cli.initialize().await?;
-    let first = cli.say("run it").await?;
-    cli.wait("the tool runs", stage.appears("begun")).await?;
+    let (mut cli, first) = start_busy(stage).await?;
     let second = cli.say("never mind").await?;
-    cli.until("the second is queued", |line| {
-        line["type"] == "command_lifecycle" && line["command_uuid"] == *second
-    })
-    .await?;
+    until_queued(&mut cli, &second).await?;
     let answer = cli.ask("cancel_async_message", json!({"message_uuid": second})).await?;
     cli.check(answer["cancelled"] == true, "the message is withdrawn")?;
     let answer = cli.ask("cancel_async_message", json!({"message_uuid": second})).await?;
@@ -129,10 +128,7 @@ pub(super) async fn queued_messages_dropped_by_interrupt(stage: &Stage) -> Outco
     cli.say("first").await?;
     cli.until("the first piece", |line| line["event"]["type"] == "content_block_delta").await?;
     let second = cli.say("second").await?;
-    cli.until("the second is queued", |line| {
-        line["type"] == "command_lifecycle" && line["command_uuid"] == *second
-    })
-    .await?;
+    until_queued(&mut cli, &second).await?;
     cli.ask("interrupt", json!({"cancel_queued": true})).await?;
     cli.result().await?;
     cli.idle().await?;

@@ -1,6 +1,6 @@
 //! Where a scenario is played: a backend, a fresh world, and how to start a CLI in it.
 
-use std::{collections::BTreeMap, fmt, fs, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, fs, sync::Arc};
 
 use claude_agent_testkit::{
     mock_api::{Reply, Script},
@@ -14,7 +14,7 @@ use super::{
     cli::Cli,
     ids::Ids,
 };
-use crate::real_cli::World;
+use crate::{real_cli::World, stage::processes::eventually};
 
 /// The arguments of a session, as every SDK gives them.
 const SESSION: &[&str] =
@@ -72,12 +72,10 @@ impl Stage {
         self.world.project().join(name).to_string_lossy().into_owned()
     }
 
-    /// Waits until a file exists in the project. The file is made by a process that says nothing
-    /// else, so looking again is the only way to learn of it.
+    /// Waits until a file exists in the project, which a process makes that says nothing else.
     pub(super) async fn appears(&self, name: &str) {
-        while !self.world.project().join(name).exists() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let file = self.world.project().join(name);
+        eventually(|| file.exists()).await;
     }
 
     /// Starts the CLI.

@@ -92,13 +92,17 @@ pub fn wait_until(limit: Duration, mut condition: impl FnMut() -> bool) -> bool 
 ///
 /// # Cancel safety
 /// Looks only; dropping the future changes nothing.
-pub async fn until(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
-    let latest = Instant::now() + limit;
+pub async fn until(limit: Duration, condition: impl FnMut() -> bool) -> bool {
+    tokio::time::timeout(limit, eventually(condition)).await.is_ok()
+}
+
+/// Waits until something is so, for as long as it takes. Meant for what nobody tells of, so that
+/// looking again is the only way to learn of it.
+///
+/// # Cancel safety
+/// Looks only; dropping the future changes nothing.
+pub async fn eventually(mut condition: impl FnMut() -> bool) {
     while !condition() {
-        if Instant::now() > latest {
-            return false;
-        }
         tokio::time::sleep(BETWEEN_LOOKS).await;
     }
-    true
 }

@@ -16,6 +16,7 @@ use claude_agent_kit::{Options, PermissionMode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::control::HookInput;
 use serde_json::json;
+use tests_e2e::outside::ASKING_SERVER;
 use tests_e2e::stage::Stage;
 
 use crate::play::{Notes, bash, model_was_told, start, turn};
@@ -121,27 +122,6 @@ fn bash_call(command: &str) -> Reply {
     Reply::tool("Bash", json!({"command": command, "description": "Run it"}))
 }
 
-/// A server of its own process that asks the user for a name, in the words of a shell.
-const ASKER: &str = r#"
-reply() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
-while read -r line; do
-  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-  case "$line" in
-    *'"method":"initialize"'*)
-      reply "$id" '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"asker","version":"1.0.0"}}' ;;
-    *'"method":"tools/list"'*)
-      reply "$id" '{"tools":[{"name":"greet","description":"Greets","inputSchema":{"type":"object","properties":{}}}]}' ;;
-    *'"method":"tools/call"'*)
-      call=$id
-      printf '%s\n' '{"jsonrpc":"2.0","id":900,"method":"elicitation/create","params":{"message":"Who is it?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}' ;;
-    *'"id":900'*)
-      reply "$call" '{"content":[{"type":"text","text":"Hello, you."}]}' ;;
-    *'"id":'*)
-      reply "$id" '{}' ;;
-  esac
-done
-"#;
-
 /// One session in which nearly everything happens.
 async fn long_session() -> Notes<&'static str> {
     let notes = &Notes::new();
@@ -154,7 +134,7 @@ async fn long_session() -> Notes<&'static str> {
     write(&stage, "side/file", "x\n");
     write(&stage, "watched.txt", "one\n");
     write(&stage, "library/README.md", "A library.\n");
-    write(&stage, "server.sh", ASKER);
+    write(&stage, "server.sh", ASKING_SERVER);
     let server = json!({"command": "sh", "args": [path(&stage, "server.sh")]});
     let allowed =
         ["Bash", "EnterWorktree", "ExitWorktree", "mcp__asker__greet", "TaskCreate", "TaskUpdate"];

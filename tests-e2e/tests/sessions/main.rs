@@ -21,6 +21,7 @@ mod hooks;
 mod lifetime;
 mod limits;
 mod operations;
+mod option_effects;
 mod permissions;
 mod play;
 mod puppet;

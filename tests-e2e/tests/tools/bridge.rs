@@ -347,6 +347,11 @@ fn servers_that_cannot_be_served_are_refused_all_at_once() {
             .tool_server(ToolServer::new("outside"))
             .tool_server(ToolServer::new("list").tool("l", "", |_: Vec<i64>| async { Ok(()) }))
             .tool_server(ToolServer::new("long").tool("x".repeat(65), "", nothing))
+            .tool_server(ToolServer::new("y".repeat(64)).tool("z".repeat(58), "", nothing))
+            .tool_server(ToolServer::new("__proto__"))
+            .tool_server(ToolServer::new("ide").tool("lint", "", nothing))
+            .tool_server(ToolServer::new("a").tool("b__c", "", nothing))
+            .tool_server(ToolServer::new("a__b").tool("c", "", nothing))
             .max_running_mcp(0);
         let error = Session::open(options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
@@ -358,10 +363,15 @@ fn servers_that_cannot_be_served_are_refused_all_at_once() {
             "two servers named \"outside\"",
             "the argument of \"l\" is no object",
             "is no name of a tool",
+            "which has 129 characters",
+            "does not see a server of the name `__proto__`",
+            "the tool \"lint\" of the server \"ide\"",
+            "the servers \"a\" and \"a__b\" have a tool that the CLI would call `mcp__a__b__c`",
             "max_running_mcp",
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
-        assert_eq!(error.problems().len(), 7);
+        // The name of 65 letters is too long for a tool, not for the CLI.
+        assert_eq!(error.problems().len(), 11, "{text}");
     });
 }

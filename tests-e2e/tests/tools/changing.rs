@@ -94,6 +94,11 @@ fn tools_that_cannot_be_are_refused_and_change_nothing() {
         let twice = [named("x"), named("x")];
         assert!(in_time(tools.replace(twice)).await.is_err());
         assert_eq!(tools.names(), ["add"]);
+        let (_, tools) = ToolServer::new("s".repeat(64)).changeable();
+        let long = |length| Tool::new("t".repeat(length), "", |_: NoArguments| async { Ok(()) });
+        let error = in_time(tools.add(long(58))).await.unwrap_err();
+        assert!(error.to_string().contains("129 characters"), "{error}");
+        in_time(tools.add(long(57))).await.unwrap();
     });
 }
 

@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use claude_agent_kit::mcp::RawServer;
-use claude_agent_kit::{ErrorKind, Json, Options};
+use claude_agent_kit::{ErrorKind, Json, Options, ToolServer, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
+use tests_e2e::stage::Stage;
 
 use crate::bridge::{answer, call, post};
-use crate::calc::{calc, texts, with};
+use crate::calc::{Pair, calc, calling, results, texts, with};
 use crate::calls::Dropped;
 use crate::play::{Notes, start, turn};
 use crate::puppet::running;
-use crate::support::{LIMIT, SHORT, hello, in_time, on_all, run, until};
+use crate::support::{LIMIT, SHORT, hello, in_time, on_all, real, run, until};
 
 #[test]
 fn servers_are_waited_for_and_one_that_is_not_there_is_told() {
@@ -118,5 +119,79 @@ fn a_raw_server_changes_its_tools_and_the_cli_sees_it() {
         assert_eq!(turn(&session, "pick").await.text, "Picked.");
         assert!(texts(&stage).contains(&"an apple".to_owned()), "{:?}", texts(&stage));
         session.stop().await.unwrap();
+    });
+}
+
+/// A server of its own hand, which nothing looks at before the CLI does.
+fn offering(server: &str, tools: &[String]) -> RawServer {
+    let tool = |name: &String| json!({"name": name, "inputSchema": {"type": "object"}});
+    let tools: Vec<Value> = tools.iter().map(tool).collect();
+    RawServer::new(server, move |message: Json, _| {
+        let tools = tools.clone();
+        async move {
+            let message: Value = message.parse()?;
+            let result = match message["method"].as_str().unwrap_or_default() {
+                "initialize" => json!({
+                    "protocolVersion": message["params"]["protocolVersion"],
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "x", "version": "1"},
+                }),
+                "tools/list" => json!({"tools": tools}),
+                _ => json!({}),
+            };
+            Ok(json!({"result": result}).into())
+        }
+    })
+}
+
+#[test]
+fn the_real_cli_leaves_out_the_tools_that_are_refused_here() {
+    run(async {
+        let stage = Stage::real(hello(), real()).await.unwrap();
+        let tools = ["t".repeat(115), "t".repeat(116)];
+        let editor = ["executeCode".to_owned(), "lint".to_owned()];
+        let options = stage.options().env("ENABLE_TOOL_SEARCH", "false");
+        let options = options.raw_mcp_server(offering("long-1", &tools[..]));
+        let session = start(options.raw_mcp_server(offering("ide", &editor))).await;
+        in_time(session.wait_for_mcp(LIMIT)).await.unwrap();
+        turn(&session, "hello").await;
+        let mut offered = stage.api().requests()[0].tool_names();
+        offered.retain(|name| name.starts_with("mcp__"));
+        offered.sort_unstable();
+        let longest = format!("mcp__long-1__{}", tools[0]);
+        assert_eq!(longest.len(), 128);
+        assert_eq!(offered, ["mcp__ide__executeCode".to_owned(), longest]);
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_name_with_two_underscores_works_and_a_rule_for_the_whole_server_needs_a_star() {
+    let script = || calling(&[("mcp__a__b__add", json!({"a": 1, "b": 2}))]);
+    run(async {
+        for (rule, warnings, result) in [
+            ("mcp__a__b", 1, None),
+            ("mcp__a__b__*", 0, Some("3")),
+            ("mcp__a__b__add", 0, Some("3")),
+        ] {
+            let stage = Stage::real(script(), real()).await.unwrap();
+            let told = Notes::new();
+            let noted = told.clone();
+            let server = ToolServer::new("a__b")
+                .tool("add", "Adds", |pair: Pair| async move { Ok(pair.a + pair.b) });
+            let options = stage.options().tool_server(server).allowed_tools([rule]);
+            let options = options.on_warning(move |warning| {
+                if warning.code() == WarningCode::OptionIgnored {
+                    noted.add("told");
+                }
+            });
+            let session = start(options).await;
+            turn(&session, "add").await;
+            session.stop().await.unwrap();
+            assert_eq!(told.len(), warnings, "{rule}");
+            let said = texts(&stage).join(" ");
+            assert_eq!(result.is_some_and(|sum| said == sum), result.is_some(), "{rule}: {said}");
+            assert_eq!(results(&stage)[0]["is_error"] == true, result.is_none(), "{rule}: {said}");
+        }
     });
 }

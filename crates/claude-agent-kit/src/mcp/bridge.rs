@@ -16,6 +16,7 @@ use claude_wire::id::SessionId;
 use claude_wire::launch::{Problem, Settings};
 
 use super::message::{INVALID_REQUEST, Kind};
+use super::names::{self, NAME};
 use super::{Incoming, McpClient, McpContext, Reply};
 use crate::callback::{CallResult, CancelToken, Running};
 use crate::mailbox::Mailbox;
@@ -25,8 +26,14 @@ pub(crate) trait Server: fmt::Debug + Send + Sync {
     fn name(&self) -> &str;
     /// How long a request may take.
     fn limit(&self) -> Option<Duration>;
+    /// The names of its tools, as far as they are known before somebody asks for them.
+    fn tools(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Everything that is wrong with it.
-    fn problems(&self) -> Vec<String>;
+    fn problems(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// The server of one session.
     fn connect(&self, client: &McpClient) -> Arc<dyn Connection>;
 }
@@ -70,8 +77,10 @@ impl Servers {
         let mut reasons = Vec::new();
         for (index, server) in self.offered.iter().enumerate() {
             let name = server.name();
-            if !is_name(name) {
+            if !names::is_name(name) {
                 reasons.push(format!("{name:?} is no name of a server; {NAME}"));
+            } else if name == "__proto__" {
+                reasons.push(format!("the CLI does not see a server of the name `{name}`"));
             }
             let before = self.offered.iter().take(index);
             let external = settings.mcp_servers.iter().any(|(other, _)| other == name);
@@ -81,7 +90,30 @@ impl Servers {
             let own = server.problems().into_iter();
             reasons.extend(own.map(|reason| format!("the server {name:?}: {reason}")));
         }
+        reasons.extend(self.tools_that_cannot_be_reached());
         reasons.into_iter().map(|reason| Problem::new(&["tool_server"], reason)).collect()
+    }
+
+    /// Tools that the model would not be offered, or of which a call would reach another one.
+    fn tools_that_cannot_be_reached(&self) -> Vec<String> {
+        let mut reasons = Vec::new();
+        let mut taken: BTreeMap<String, &str> = BTreeMap::new();
+        for server in &self.offered {
+            let name = server.name();
+            for tool in server.tools() {
+                if let Some(reason) = names::never_offered(name, &tool) {
+                    reasons.push(format!("the tool {tool:?} of the server {name:?}: {reason}"));
+                }
+                let whole = names::whole(name, &tool);
+                if let Some(other) = taken.insert(whole.clone(), name)
+                    && other != name
+                {
+                    let reason = "have a tool that the CLI would call";
+                    reasons.push(format!("the servers {other:?} and {name:?} {reason} `{whole}`"));
+                }
+            }
+        }
+        reasons
     }
 
     /// The same servers for one session, which is reached through this mailbox.
@@ -150,14 +182,6 @@ async fn guarded(
     // Dropped at once: a call that is not wanted must not go on changing things.
     let reply = cancel.clone().unless_cancelled(in_time).await;
     reply.unwrap_or_else(|| Err("it is not wanted any more".to_owned()))?.encode(id)
-}
-
-/// What the CLI takes for a name.
-pub(crate) const NAME: &str = "names have 1 to 64 letters, digits, `_` and `-`";
-
-pub(crate) fn is_name(name: &str) -> bool {
-    let fits = |letter: u8| letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'-');
-    (1..=64).contains(&name.len()) && name.bytes().all(fits)
 }
 
 impl fmt::Debug for Servers {

@@ -91,10 +91,6 @@ impl Server for RmcpServer {
         self.limit
     }
 
-    fn problems(&self) -> Vec<String> {
-        Vec::new()
-    }
-
     fn connect(&self, client: &McpClient) -> Arc<dyn Connection> {
         Arc::new(Hosted {
             start: self.start.clone(),

@@ -15,6 +15,7 @@ mod hosted;
     )
 )]
 mod message;
+pub(crate) mod names;
 mod raw;
 #[cfg(test)]
 mod tests;
@@ -30,8 +31,6 @@ pub use external::{RemoteServer, StdioServer, ToolPolicy};
 pub use hosted::RmcpServer;
 pub use raw::RawServer;
 
-#[cfg(feature = "tools")]
-pub(crate) use bridge::is_name;
 pub(crate) use bridge::{Connection, Server, Servers, Serving};
 #[cfg(feature = "tools")]
 pub(crate) use message::{INVALID_PARAMS, Kind, METHOD_NOT_FOUND};

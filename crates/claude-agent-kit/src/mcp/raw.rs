@@ -67,10 +67,6 @@ impl Server for RawServer {
         self.limit
     }
 
-    fn problems(&self) -> Vec<String> {
-        Vec::new()
-    }
-
     fn connect(&self, _: &McpClient) -> Arc<dyn Connection> {
         Arc::new(self.clone())
     }

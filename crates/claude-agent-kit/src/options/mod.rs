@@ -18,6 +18,7 @@ mod servers;
 mod settings_file;
 mod tools;
 mod user;
+mod warnings;
 
 use std::fmt;
 

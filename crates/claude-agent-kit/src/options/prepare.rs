@@ -4,13 +4,11 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use claude_wire::content::Content;
-use claude_wire::control::{Initialize, PermissionMode};
-use claude_wire::launch::{
-    self, CommandLine, Form, Limits, PermissionPrompts, Problem, Secret, command_line,
-};
+use claude_wire::control::Initialize;
+use claude_wire::launch::{self, CommandLine, Form, Limits, Problem, Secret, command_line};
 
 use super::settings_file::by_value_beside_a_sandbox;
-use super::{HostOptions, Options, extra_disallowed_tools};
+use super::{HostOptions, Options, extra_disallowed_tools, warnings};
 use crate::error::{Error, ErrorKind, Result};
 use crate::prompt::Prompt;
 use crate::warning::{Warning, WarningCode};
@@ -82,10 +80,7 @@ fn prepare_in(
         problems.extend(more);
         invalid(options, problems)
     })?;
-    let beaten = beaten_by_transport(&options.host);
-    let mut warnings: Vec<Warning> =
-        command.ignored.iter().copied().chain(beaten).map(ignored).collect();
-    warnings.extend(shadowed(options));
+    let mut warnings = warnings::of(options, &command);
     let mut milliseconds = |variable, default| {
         let found = surroundings.milliseconds(options, variable);
         found.unwrap_or_else(|warning| {
@@ -117,18 +112,6 @@ fn runtime_values(options: &Options) -> impl Iterator<Item = String> {
     let values = options.host.runtime.arguments.iter().map(Secret::expose);
     let values = values.filter_map(|entry| entry.split_once('='));
     values.map(|(_, value)| value.to_owned())
-}
-
-/// What a transport of the host's own does not ask for.
-fn beaten_by_transport(host: &HostOptions) -> Vec<(&'static str, &'static str)> {
-    if host.transport.is_none() {
-        return Vec::new();
-    }
-    let runtime = host.runtime.executable.is_some() || !host.runtime.arguments.is_empty();
-    [("cli_path", host.cli_path.is_some()), ("executable", runtime), ("user", host.user.is_some())]
-        .into_iter()
-        .filter_map(|(option, given)| given.then_some((option, "transport")))
-        .collect()
 }
 
 /// An isolation that cannot be had, and limits with which nothing could work.
@@ -278,58 +261,11 @@ fn name_sources(options: &Options, problem: &mut Problem) {
     }
 }
 
-fn ignored((beaten, winner): (&'static str, &'static str)) -> Warning {
-    let message = format!("`{beaten}` is not obeyed, because `{winner}` beats it");
-    Warning::new(WarningCode::OptionIgnored, message)
-        .with(|facts| facts.options = vec![beaten, winner])
-}
-
-/// Options that decide before the permission callback is asked.
-fn shadowed(options: &Options) -> Vec<Warning> {
-    if !options.host.callbacks.has_can_use_tool() {
-        return Vec::new();
-    }
-    let warning = |option: &'static str, message: String| {
-        Warning::new(WarningCode::PermissionCallbackShadowed, message)
-            .with(|facts| facts.options = vec![option, "can_use_tool"])
-    };
-    let settings = &options.settings;
-    let mut warnings = Vec::new();
-    if settings.permission_mode == Some(PermissionMode::BypassPermissions) {
-        let message = "`permission_mode` lets everything run, so `can_use_tool` is never asked";
-        warnings.push(warning("permission_mode", message.to_owned()));
-    }
-    if settings.permission_prompts == Some(PermissionPrompts::Nobody) {
-        let message = "with `permission_prompts` nobody is asked, `can_use_tool` neither";
-        warnings.push(warning("permission_prompts", message.to_owned()));
-    }
-    let bare: Vec<&str> = settings
-        .allowed_tools
-        .iter()
-        .map(|rule| rule.trim())
-        .filter(|rule| is_bare(rule))
-        .collect();
-    if !bare.is_empty() {
-        let message = format!(
-            "`allowed_tools` lets {} run, so `can_use_tool` is never asked about that",
-            bare.join(", ")
-        );
-        warnings.push(warning("allowed_tools", message));
-    }
-    warnings
-}
-
-/// Whether a rule lets every use of a tool run.
-fn is_bare(rule: &str) -> bool {
-    !rule.contains('(') || rule.ends_with("(*)")
-}
-
 #[cfg(test)]
 mod tests {
     use claude_wire::content::ContentBlock;
 
     use super::*;
-    use crate::{Answers, Permission};
     use crate::{EnvironmentPolicy, Json};
 
     fn surroundings(variables: &[(&str, &str)]) -> Surroundings {
@@ -464,33 +400,6 @@ mod tests {
             .map(|option| (WarningCode::OptionIgnored, vec![option, "transport"]));
         assert_eq!(told(&prepared), expected);
         assert!(told(&good(&Options::new().model("m"))).is_empty());
-    }
-
-    #[test]
-    fn options_that_keep_the_permission_callback_from_being_asked_are_told() {
-        let check = |options: Options, callback: bool, expected: &[&'static str]| {
-            let options = if callback {
-                options.can_use_tool(|_, _| async { Permission::allow() })
-            } else {
-                options.ask_user(|_, _| async { Answers::new() })
-            };
-            let warnings = told(&good(&options));
-            let expected: Vec<_> = expected
-                .iter()
-                .map(|name| (WarningCode::PermissionCallbackShadowed, vec![*name, "can_use_tool"]))
-                .collect();
-            assert_eq!(warnings, expected, "{options:?}");
-        };
-        let bypass = || Options::new().permission_mode(PermissionMode::BypassPermissions);
-        check(bypass(), true, &["permission_mode"]);
-        check(bypass(), false, &[]);
-        check(Options::new().permission_mode(PermissionMode::Plan), true, &[]);
-        check(Options::new().permission_prompts("none"), true, &["permission_prompts"]);
-        check(Options::new().allowed_tools(["Bash(git log:*)"]), true, &[]);
-        check(Options::new().allowed_tools(["Bash(git log:*)", "Read"]), true, &["allowed_tools"]);
-        check(Options::new().allowed_tools(["Bash(*)"]), true, &["allowed_tools"]);
-        check(Options::new().allowed_tools(["Read"]), false, &[]);
-        check(bypass().allowed_tools(["Read"]), true, &["permission_mode", "allowed_tools"]);
     }
 
     #[test]

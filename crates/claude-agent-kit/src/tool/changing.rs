@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::Tool;
 use crate::error::{Error, ErrorKind, Result};
-use crate::mcp::McpClient;
+use crate::mcp::{McpClient, names};
 
 /// Changes the tools of a [`ToolServer`](super::ToolServer) while sessions run. Copies change the
 /// same server.
@@ -34,8 +34,9 @@ use crate::mcp::McpClient;
 pub struct ToolHandle(pub(super) Arc<Changing>);
 
 /// The tools of a server that change.
-#[derive(Default)]
 pub(super) struct Changing {
+    /// The server that has them.
+    server: String,
     tools: Mutex<Vec<Tool>>,
     /// Each until its session is over.
     clients: Mutex<Vec<Weak<McpClient>>>,
@@ -46,16 +47,13 @@ impl ToolHandle {
     ///
     /// # Errors
     /// - [`InvalidOptions`](ErrorKind::InvalidOptions) when it has no proper name, or one that is
-    ///   taken, or arguments that are no object. Then nothing has changed.
+    ///   taken or too long for the CLI, or arguments that are no object. Then nothing has changed.
     /// - Those of [`McpClient::notify`] when a session could not be told. The tool is added then.
     ///
     /// # Cancel safety
     /// Once polled, the tool is added; dropping the future may leave sessions untold.
     pub async fn add(&self, tool: Tool) -> Result<()> {
-        self.0.change(|tools| {
-            tools.push(tool);
-            problems(tools)
-        })?;
+        self.0.change(|tools| tools.push(tool))?;
         self.0.tell().await
     }
 
@@ -83,10 +81,7 @@ impl ToolHandle {
     /// That of [`Self::add`].
     pub async fn replace(&self, tools: impl IntoIterator<Item = Tool>) -> Result<()> {
         let new: Vec<Tool> = tools.into_iter().collect();
-        self.0.change(|tools| {
-            *tools = new;
-            problems(tools)
-        })?;
+        self.0.change(|tools| *tools = new)?;
         self.0.tell().await
     }
 
@@ -97,8 +92,9 @@ impl ToolHandle {
 }
 
 impl Changing {
-    pub(super) fn new(tools: Vec<Tool>) -> Self {
-        Self { tools: Mutex::new(tools), clients: Mutex::default() }
+    pub(super) fn new(server: &str, tools: Vec<Tool>) -> Self {
+        let server = server.to_owned();
+        Self { server, tools: Mutex::new(tools), clients: Mutex::default() }
     }
 
     pub(super) fn tools(&self) -> MutexGuard<'_, Vec<Tool>> {
@@ -113,10 +109,15 @@ impl Changing {
     }
 
     /// Changes the tools, unless something is wrong with what comes of it.
-    fn change(&self, change: impl FnOnce(&mut Vec<Tool>) -> Vec<String>) -> Result<()> {
+    fn change(&self, change: impl FnOnce(&mut Vec<Tool>)) -> Result<()> {
         let mut tools = self.tools();
         let mut changed = tools.clone();
-        let problems = change(&mut changed);
+        change(&mut changed);
+        let mut problems = problems(&changed);
+        problems.extend(changed.iter().filter_map(|tool| {
+            let reason = names::never_offered(&self.server, &tool.name)?;
+            Some(format!("the tool {:?}: {reason}", tool.name))
+        }));
         if !problems.is_empty() {
             return Err(invalid(problems));
         }

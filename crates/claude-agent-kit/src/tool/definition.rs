@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
 
 use super::{ToolContext, ToolError, ToolOutput, ToolResult, is_object, read, schema};
-use crate::mcp::is_name;
+use crate::mcp::names::{self, NAME};
 
 type Run = Arc<
     dyn Fn(Json, ToolContext) -> Pin<Box<dyn Future<Output = ToolResult> + Send>> + Send + Sync,
@@ -181,10 +181,8 @@ impl Tool {
     pub(super) fn problems(&self) -> Vec<String> {
         let name = &self.name;
         let mut problems = Vec::new();
-        if !is_name(name) {
-            problems.push(format!(
-                "{name:?} is no name of a tool; names have 1 to 64 letters, digits, `_` and `-`"
-            ));
+        if !names::is_name(name) {
+            problems.push(format!("{name:?} is no name of a tool; {NAME}"));
         }
         if !is_object(&self.input) {
             problems.push(format!("the argument of {name:?} is no object; use a struct"));

@@ -89,7 +89,10 @@ enum Tools {
 impl ToolServer {
     /// A server of this name, with no tools yet. Names have 1 to 64 letters, digits, `_` and `-`;
     /// another name, or one that is taken, is refused when a session starts
-    /// ([`InvalidOptions`](crate::ErrorKind::InvalidOptions)).
+    /// ([`InvalidOptions`](crate::ErrorKind::InvalidOptions)), and so is a tool whose name with the
+    /// server's (`mcp__server__tool`) is longer than 128 characters. A name with `__`, or with `_`
+    /// at its end, works; but a rule that allows the whole server has to be written
+    /// `mcp__server__*` then.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -181,7 +184,7 @@ impl ToolServer {
     /// so. The tools that it has so far are the first; copies of it have the same tools from now on.
     pub fn changeable(mut self) -> (Self, ToolHandle) {
         let changing = match &mut self.tools {
-            Tools::Fixed(tools) => Arc::new(Changing::new(std::mem::take(tools))),
+            Tools::Fixed(tools) => Arc::new(Changing::new(&self.name, std::mem::take(tools))),
             Tools::Changing(changing) => changing.clone(),
         };
         self.tools = Tools::Changing(changing.clone());

@@ -24,6 +24,10 @@ impl Server for ToolServer {
         self.limit
     }
 
+    fn tools(&self) -> Vec<String> {
+        self.look(|tools| tools.iter().map(|tool| tool.name.clone()).collect())
+    }
+
     fn problems(&self) -> Vec<String> {
         self.look(changing::problems)
     }

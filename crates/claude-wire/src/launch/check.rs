@@ -89,6 +89,7 @@ pub(super) fn check(settings: &Settings, form: &Form, needs: &Needs) -> Result<(
     values::check(&mut found, settings);
     extensions(&mut found, settings);
     objects(&mut found, settings);
+    servers(&mut found, settings);
     if let Form::Print { prompt } = form {
         print_mode::check(&mut found, settings, needs, prompt);
     }
@@ -206,6 +207,25 @@ fn objects(found: &mut Found, settings: &Settings) {
     }
     if settings.managed_settings.as_ref().is_some_and(|managed| !object(managed.as_json())) {
         found.add(&["managed_settings"], format!("the value {NONE}"));
+    }
+}
+
+/// Names of servers of which the CLI would offer nothing, without a word.
+fn servers(found: &mut Found, settings: &Settings) {
+    // A tool is `mcp__server__tool` to the CLI, which leaves out those that are longer than 128.
+    const LONGEST: usize = 128 - "mcp____".len() - 1;
+    for (name, _) in settings.mcp_servers.iter() {
+        // It counts as JavaScript does.
+        let length = name.encode_utf16().count();
+        if length > LONGEST {
+            let reason = format!(
+                "the name of a server has {length} characters; with more than {LONGEST} no tool \
+                 of it would be offered"
+            );
+            found.add(&["mcp_servers"], reason);
+        } else if name == "__proto__" {
+            found.add(&["mcp_servers"], "the CLI does not see a server of the name `__proto__`");
+        }
     }
 }
 

@@ -102,7 +102,8 @@ impl Machine {
     }
 
     fn handshake_confirmed(&mut self, success: &ControlSuccess, now: Duration) {
-        if let Some(reason) = self.misses_guards(success.response.as_ref()) {
+        let answer = success.response.as_ref().and_then(|answer| answer.parse().ok());
+        if let Some(reason) = self.misses_something(&answer.unwrap_or_default()) {
             return self.reject(reason, now);
         }
         let text = success.response.as_ref().map(Json::as_str).unwrap_or_default();
@@ -114,13 +115,16 @@ impl Machine {
         self.write_what_waits(now);
     }
 
-    /// Why hooks that must block when they fail would not, if they would not.
-    fn misses_guards(&self, answer: Option<&Json>) -> Option<String> {
+    /// What the session would have to do without, although it was asked for.
+    fn misses_something(&self, answer: &InitializeAnswer) -> Option<String> {
+        // Said only where plugins were in the handshake.
+        if answer.plugins_applied == Some(false) {
+            return Some("the CLI did not load the plugins of the handshake".to_owned());
+        }
+        // Hooks that must block when they fail would not.
         if !self.plan.hooks.values().any(|hook| hook.fail_closed) {
             return None;
         }
-        let answer: InitializeAnswer =
-            answer.and_then(|answer| answer.parse().ok()).unwrap_or_default();
         if answer.hooks_applied == Some(false) {
             return Some("the CLI did not take the hooks, and some are fail-closed".to_owned());
         }

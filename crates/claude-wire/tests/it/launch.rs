@@ -4,28 +4,28 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use claude_wire::Json;
-use claude_wire::control::{HostRequest, McpSetServers, PermissionMode};
+use claude_wire::control::PermissionMode;
 use claude_wire::launch::{
     CommandLine, EnvironmentPolicy, Form, Limits, Needs, Secret, Settings, SettingsSource,
-    SystemPrompt, ToolSet, command_line, initialize, secrets, secrets_in,
+    SystemPrompt, ToolSet, command_line, initialize,
 };
 use expect_test::{Expect, expect};
 
-fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
+pub(crate) fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
     let mut settings = Settings::default();
     change(&mut settings);
     settings
 }
 
-fn session(settings: &Settings) -> CommandLine {
+pub(crate) fn session(settings: &Settings) -> CommandLine {
     command_line(settings, &Form::Session, &Needs::default()).unwrap()
 }
 
-fn print(settings: &Settings) -> CommandLine {
+pub(crate) fn print(settings: &Settings) -> CommandLine {
     command_line(settings, &Form::Print { prompt: "p".to_owned() }, &Needs::default()).unwrap()
 }
 
-fn json(text: &str) -> Json {
+pub(crate) fn json(text: &str) -> Json {
     Json::from_text(text).unwrap()
 }
 
@@ -439,84 +439,4 @@ fn what_has_to_be_an_object_is_refused_when_it_is_a_text() {
     let problems = command_line(&settings, &Form::Session, &Needs::default()).unwrap_err();
     let options: Vec<&str> = problems.iter().map(|problem| problem.options[0]).collect();
     assert_eq!(options, ["mcp_servers", "output_schema", "settings"]);
-}
-
-#[test]
-fn what_must_be_masked_is_found_wherever_it_was_given() {
-    let settings = settings(|s| {
-        s.env = BTreeMap::from([("ANY".to_owned(), Secret::from("variable"))]);
-        s.extra_args = vec![("any".into(), Some(Secret::from("flag"))), ("debug".into(), None)];
-        s.mcp_servers
-            .set("http", json(r#"{"type":"http","url":"https://x","headers":{"X-Any":"header"}}"#));
-        s.mcp_servers.set("stdio", json(r#"{"command":"x","env":{"ANY":"deep"},"args":["a"]}"#));
-        s.settings =
-            Some(json(r#"{"apiKeyHelper":"helper","model":"m","a":[{"authToken":"t"}]}"#).into());
-    });
-    let mut found = secrets(&settings);
-    found.sort_unstable();
-    assert_eq!(found, ["deep", "flag", "header", "helper", "t", "variable"]);
-}
-
-#[test]
-fn what_arguments_and_addresses_of_servers_hide_is_masked() {
-    for (config, expected) in [
-        (r#"{"args":["--api-key","one","--port","80","x"]}"#, &["one"][..]),
-        (r#"{"args":["--api-key=one","-token","two","TOKEN=three"]}"#, &["one", "two", "three"]),
-        // A value may look like a flag, and a flag without a value is followed by the next one.
-        (r#"{"args":["--secret","-x","--password","--token","y"]}"#, &["-x", "--token", "y"]),
-        (r#"{"args":["serve","tokens","--verbose"]}"#, &[]),
-        (r#"{"args":[1,null,"--key",2,"x"]}"#, &["x"]),
-        (r#"{"args":["postgres://me:word@host/db?a=b"]}"#, &["me", "word", "b"]),
-        (r#"{"url":"https://host/mcp?key=one&flag&b=two#part=x"}"#, &["one", "two", "x"]),
-        (r#"{"url":"https://token@host/a@b"}"#, &["token"]),
-        (r#"{"url":"https://host:1/mcp"}"#, &[]),
-        (r#"{"url":"nonsense?a=b"}"#, &[]),
-    ] {
-        let settings = settings(|s| s.mcp_servers.set("s", json(config)));
-        assert_eq!(secrets(&settings), expected, "{config}");
-        assert_eq!(secrets_in(&json(&format!(r#"{{"s":{config}}}"#))), expected);
-    }
-}
-
-#[test]
-fn new_servers_for_a_session_print_their_names_only() {
-    let servers = json(r#"{"one":{"env":{"K":"s3cr3t"}},"two":{"url":"https://s3cr3t@host"}}"#);
-    let request = McpSetServers::new(servers.clone());
-    let text = format!("{request:?} {request:#?} {:?}", HostRequest::from(request.clone()));
-    assert!(!text.contains("s3cr3t"), "{text}");
-    assert!(text.contains(r#"["one", "two"]"#), "{text}");
-    assert_eq!(request.servers, servers);
-    let odd = McpSetServers::new(json(r#"["s3cr3t"]"#));
-    assert!(!format!("{odd:?}").contains("s3cr3t"));
-}
-
-#[test]
-fn secrets_are_printed_nowhere() {
-    const MARK: &str = "s3cr3t";
-    let settings = settings(|s| {
-        s.env = BTreeMap::from([("KEY".to_owned(), Secret::from(MARK))]);
-        s.extra_args = vec![("key".into(), Some(Secret::from(MARK)))];
-        s.settings = Some(json(&format!(r#"{{"a":"{MARK}"}}"#)).into());
-        s.system_prompt = Some(SystemPrompt::Text(MARK.to_owned()));
-        s.append_system_prompt = Some(Secret::from(MARK));
-        s.mcp_servers.set("ext", json(&format!(r#"{{"a":"{MARK}"}}"#)));
-    });
-    let form = Form::Print { prompt: format!("--{MARK}") };
-    let command = command_line(&settings, &form, &Needs::default()).unwrap();
-    let told = command.arguments.iter().filter(|argument| argument.contains(MARK)).count();
-    assert_eq!(told, 6);
-    assert!(!format!("{settings:?} {command:?} {settings:#?} {command:#?}").contains(MARK));
-}
-
-#[test]
-fn a_value_written_into_a_name_is_not_shown_in_the_complaint() {
-    let settings = settings(|s| {
-        s.env = BTreeMap::from([("KEY=s3cr3t".to_owned(), Secret::from("x"))]);
-        s.extra_args = vec![("--key=s3cr3t".into(), None), ("--key s3cr3t".into(), None)];
-    });
-    let problems = command_line(&settings, &Form::Session, &Needs::default()).unwrap_err();
-    assert_eq!(problems.iter().count(), 3);
-    let text = problems.to_string();
-    assert!(text.contains("KEY") && text.contains("--key"), "{text}");
-    assert!(!text.contains("s3cr3t"), "{text}");
 }

@@ -154,3 +154,16 @@ fn credentials_in_addresses_and_arguments_of_servers_are_masked() {
     found.sort();
     assert_eq!(found, ["fifth", "first", "fourth", "me", "pass-word", "second", "third-one"]);
 }
+
+#[test]
+fn a_server_of_which_the_cli_would_offer_nothing_is_refused() {
+    let found = |name: &str| problems(|s| s.mcp_servers.set(name, Json::from_text("{}").unwrap()));
+    for name in ["calc", "a__b", "a b.c/d", "é", "", "constructor", &"x".repeat(120)] {
+        assert_eq!(found(name), Vec::<String>::new(), "{name:?}");
+    }
+    // The CLI counts as JavaScript does.
+    for name in ["__proto__", &"x".repeat(121), &"😀".repeat(61)] {
+        assert_eq!(found(name), ["mcp_servers"], "{name:?}");
+    }
+    assert_eq!(found(&"é".repeat(120)), Vec::<String>::new());
+}

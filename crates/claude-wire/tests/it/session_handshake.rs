@@ -174,6 +174,22 @@ fn fail_closed_hooks_need_a_cli_that_knows_them() {
 }
 
 #[test]
+fn plugins_that_were_not_loaded_are_no_start() {
+    for (answer, fails) in [
+        (r#"{"plugins_applied":false}"#, true),
+        (r#"{"plugins_applied":true}"#, false),
+        (r#"{"plugins_applied":null}"#, false),
+        ("{}", false),
+    ] {
+        let mut play = session();
+        let effects = play.line(&success(INIT, answer));
+        let failed = effects[0].contains("InitializeRejected(\"the CLI did not load the plugins");
+        assert_eq!(failed, fails, "{answer}: {effects:?}");
+        assert_eq!(effects[0] == "state Running", !fails, "{answer}: {effects:?}");
+    }
+}
+
+#[test]
 fn requests_that_the_answer_names_as_open_are_served_once() {
     let mut play = Play::of(with_callbacks());
     play.effects();

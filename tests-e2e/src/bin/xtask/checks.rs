@@ -10,7 +10,11 @@ use tests_e2e::{
     real_cli::{self, InstallError},
 };
 
-use super::{Outcome, api};
+use super::{
+    Outcome, api,
+    bare::{self, Bare},
+    platforms,
+};
 
 /// A step: what it is for, the arguments of cargo, and a variable to set.
 type Step = (&'static str, &'static [&'static str], Option<(&'static str, &'static str)>);
@@ -49,8 +53,7 @@ pub(crate) fn run() -> Outcome {
     let cli = installed();
     if let Err(error) = &cli {
         println!("the tests on the real CLI and on the official SDKs cannot all run: {error}");
-        if env::var_os("CI").is_some_and(|value| !value.is_empty()) {
-            println!("in CI that is a failure");
+        if is_ci() {
             return Ok(ExitCode::FAILURE);
         }
     }
@@ -64,6 +67,9 @@ pub(crate) fn run() -> Outcome {
             return Ok(ExitCode::FAILURE);
         }
     }
+    if !unit_tests_need_nothing()? || !platforms::check()? {
+        return Ok(ExitCode::FAILURE);
+    }
     println!("== public API: cargo xtask api, compared");
     if !api::is_as_listed(&program)? {
         println!("== public API failed");
@@ -74,6 +80,36 @@ pub(crate) fn run() -> Outcome {
         Err(_) => println!("== all that could run passed; what is told of above was SKIPPED"),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether this is CI, where what is left out is a failure; says so.
+fn is_ci() -> bool {
+    let is_ci = env::var_os("CI").is_some_and(|value| !value.is_empty());
+    if is_ci {
+        println!("in CI that is a failure");
+    }
+    is_ci
+}
+
+/// The unit tests alone, where there is nothing.
+pub(crate) fn bare() -> Outcome {
+    Ok(if unit_tests_need_nothing()? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whether the unit tests pass without a CLI, a network, a home and variables.
+fn unit_tests_need_nothing() -> Result<bool, Box<dyn std::error::Error>> {
+    println!("== unit tests without CLI, network, home and variables");
+    match bare::run()? {
+        Bare::Passed => Ok(true),
+        Bare::WithNetwork(reason) => {
+            println!("== all passed, but the network could not be taken away from them: {reason}");
+            Ok(true)
+        }
+        Bare::Failed => {
+            println!("== unit tests that need something failed");
+            Ok(false)
+        }
+    }
 }
 
 /// Installs everything that the tests compare the project with, and says the versions of the CLI.

@@ -3,9 +3,11 @@
 #![expect(clippy::print_stdout, reason = "a command speaks to its caller on stdout")]
 
 mod api;
+mod bare;
 mod checks;
 mod long;
 mod parity;
+mod platforms;
 mod simulate;
 
 use std::{env, error::Error, path::Path, process::ExitCode, sync::Arc};
@@ -21,6 +23,7 @@ use tests_e2e::{
 
 const USAGE: &str = "\
 cargo xtask test              everything: format, lints, tests, documentation, the first run
+cargo xtask bare              unit tests without CLI, network, home and variables
 cargo xtask cli               install the pinned CLI and say its version
 cargo xtask record [names…]   play scenarios on the real CLI and store what was said
 cargo xtask drift [names…]    play scenarios and print how they differ from what is stored
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.split_first() {
         _ if api::is_rustdoc() => api::rustdoc(),
         Some((command, [])) if command == "test" => checks::run(),
+        Some((command, [])) if command == "bare" => checks::bare(),
         Some((command, [])) if command == "cli" => install().map(|_| ExitCode::SUCCESS),
         Some((command, names)) if command == "record" => record(names),
         Some((command, names)) if command == "drift" => drift(names),

@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 
 use claude_agent_kit::{
-    AgentDefinition, Answers, Options, Plugin, PluginDelivery, PreviewFormat, Session, Skills,
+    AgentDefinition, Answers, ErrorKind, Options, Plugin, PluginDelivery, PreviewFormat, Session,
+    Skills,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 use tests_e2e::stage::Stage;
 
 use super::{Row, Seen, lists, play, write};
-use crate::support::{hello, real, run};
+use crate::support::{Fake, hello, in_time, real, run};
 
 fn reviewer() -> AgentDefinition {
     AgentDefinition::new("Finds the marked mistakes", "You are the marked reviewer.")
@@ -177,6 +178,48 @@ fn the_handshake_tells_what_became_of_agents_and_plugins() {
         assert!(info.agents.iter().any(|agent| agent.name.as_deref() == Some("reviewer")));
         assert_eq!(info.plugins_applied, Some(true));
         session.stop().await.unwrap();
+    });
+}
+
+/// The servers of a session whose plugin brings one.
+async fn servers_with(without_mcp: bool) -> Vec<String> {
+    let stage = Stage::real(hello(), real()).await.unwrap();
+    let directory = plugin(&stage, "marked");
+    let servers = json!({"mcpServers": {"out": {"command": "/does/not/exist"}}});
+    write(&directory, ".mcp.json", &servers.to_string());
+    let plugin = Plugin::new(directory);
+    let plugin = if without_mcp { plugin.without_mcp() } else { plugin };
+    let session = in_time(Session::start(stage.options().plugin(plugin))).await.unwrap();
+    let servers = in_time(session.mcp_status()).await.unwrap().mcp_servers;
+    session.stop().await.unwrap();
+    servers.into_iter().filter_map(|server| server.name).collect()
+}
+
+#[test]
+fn the_servers_of_a_plugin_are_left_out_on_request() {
+    run(async {
+        assert_eq!(servers_with(false).await, ["plugin:marked:out"]);
+        assert!(servers_with(true).await.is_empty());
+    });
+}
+
+#[test]
+fn plugins_that_the_cli_does_not_load_are_told_at_the_start() {
+    run(async {
+        let stage = Stage::real(hello(), real()).await.unwrap();
+        // A CLI that is not told to wait for the handshake with its plugins.
+        let hasty = Fake::bare(&format!(
+            "#!/bin/sh\nfor argument do\nshift\n[ \"$argument\" = --await-initialize ] || \
+             set -- \"$@\" \"$argument\"\ndone\nexec '{}' \"$@\"\n",
+            real().path.display()
+        ));
+        let options = stage.options().cli_path(hasty.path()).plugin(plugin(&stage, "marked"));
+        let session = in_time(Session::start(options.clone())).await.unwrap();
+        session.stop().await.unwrap();
+        let options = options.plugin_delivery(PluginDelivery::Handshake);
+        let error = in_time(Session::start(options)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InitializeRejected);
+        assert!(error.to_string().contains("did not load the plugins"), "{error}");
     });
 }
 

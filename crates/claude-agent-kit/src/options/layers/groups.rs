@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use claude_wire::launch::PermissionPrompts;
+
 use super::table::{Row, TABLE};
 use crate::options::Options;
 
@@ -16,12 +18,13 @@ struct Group {
     details: &'static [&'static str],
 }
 
-const GROUPS: [Group; 2] = [
+const GROUPS: [Group; 3] = [
     Group { deciding: &["thinking", "max_thinking_tokens"], details: &[] },
     Group {
         deciding: &["resume", "continue_latest", "session_id"],
         details: &["resume_at", "resume_drops_turn", "fork_session"],
     },
+    Group { deciding: &["permission_prompts", "permission_prompt_tool"], details: &[] },
 ];
 
 /// Puts back to its default what a lower source says where a higher one decides.
@@ -35,9 +38,7 @@ impl Group {
     fn leave_out_what_is_beaten(&self, all: &mut Options, levels: &Levels) {
         let unset = Options::new();
         let level_of = |row: &Row| levels.get(row.name).copied();
-        // What was set back to its default, such as `continue_latest = false`, decides nothing.
-        let decides =
-            |row: &&Row| self.deciding.contains(&row.name) && (row.show)(all) != (row.show)(&unset);
+        let decides = |row: &&Row| self.deciding.contains(&row.name) && says_something(row, all);
         let highest = TABLE.iter().filter(decides).filter_map(level_of).max();
         let belongs =
             |row: &&Row| self.deciding.contains(&row.name) || self.details.contains(&row.name);
@@ -48,21 +49,41 @@ impl Group {
     }
 }
 
+/// Whether what was given differs from the default: `continue_latest = false` does not, nor do
+/// `permission_prompts` that go to the host, where the tool may answer for it.
+fn says_something(row: &Row, all: &Options) -> bool {
+    let host = Some(PermissionPrompts::Host);
+    let is_host = row.name == "permission_prompts" && all.settings.permission_prompts == host;
+    (row.show)(all) != (row.show)(&Options::new()) && !is_host
+}
+
 #[cfg(test)]
 mod tests {
     use claude_wire::launch::Thinking;
 
     use super::*;
-    use crate::options::prepare;
+    use crate::options::{Layers, prepare};
 
     /// The arguments with which the CLI would be started.
     fn arguments(options: &Options) -> Vec<String> {
         prepare(options, None).map(|prepared| prepared.command.arguments).ok().unwrap()
     }
 
+    fn file(text: &str) -> Layers {
+        Options::layered().file_text("a.json", text)
+    }
+
+    /// What the CLI would be told, and what it would not be, with no warning.
+    fn check(layers: Layers, builder: Options, there: &str, gone: &str) {
+        let options = layers.under(builder).unwrap();
+        let arguments = arguments(&options).join(" ");
+        assert!(arguments.contains(there), "{there}: {arguments}");
+        assert!(!arguments.contains(gone), "{gone}: {arguments}");
+        assert!(prepare(&options, None).is_ok_and(|it| it.warnings.is_empty()));
+    }
+
     #[test]
     fn of_options_that_say_the_same_the_highest_source_wins() {
-        let file = |text: &str| Options::layered().file_text("a.json", text);
         let new = Options::new;
         for (layers, builder, there, gone) in vec![
             (
@@ -98,16 +119,41 @@ mod tests {
                 "--resume",
             ),
         ] {
-            let options = layers.under(builder).unwrap();
-            let arguments = arguments(&options).join(" ");
-            assert!(arguments.contains(there), "{there}: {arguments}");
-            assert!(!arguments.contains(gone), "{gone}: {arguments}");
-            assert!(prepare(&options, None).is_ok_and(|it| it.warnings.is_empty()));
+            check(layers, builder, there, gone);
         }
         // What is beaten has no source any more; within one source the option decides, with a warning.
         let options = file(r#"{"resume": "r"}"#).under(new().continue_latest(true)).unwrap();
         assert_eq!(options.explain().to_string(), "continue_latest = true (builder)\n");
         let both = file(r#"{"resume": "r", "continue_latest": true}"#).load().unwrap();
         assert!(arguments(&both).join(" ").contains("--resume=r"));
+    }
+
+    #[test]
+    fn the_highest_source_says_who_answers_permission_requests() {
+        let new = Options::new;
+        for (layers, builder, there, gone) in [
+            (
+                file(r#"{"permission_prompts": "none"}"#),
+                new().permission_prompt_tool("p"),
+                "--permission-prompt-tool=p",
+                "none",
+            ),
+            (
+                file(r#"{"permission_prompt_tool": "p"}"#)
+                    .variables([("CLAUDE_PERMISSION_PROMPTS", "none")]),
+                new(),
+                "--permission-prompts=none",
+                "--permission-prompt-tool",
+            ),
+            // The host is asked through the tool.
+            (
+                file(r#"{"permission_prompt_tool": "p"}"#),
+                new().permission_prompts("host"),
+                "--permission-prompt-tool=p",
+                "none",
+            ),
+        ] {
+            check(layers, builder, there, gone);
+        }
     }
 }

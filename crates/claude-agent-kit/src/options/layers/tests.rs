@@ -1,5 +1,7 @@
 //! Precedence and merging, by the table; mistakes with their places; anything at all as a file.
 
+mod mistakes;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -373,85 +375,6 @@ fn the_environment_beats_files_and_later_files_beat_earlier_ones() {
 }
 
 #[test]
-fn mistakes_are_told_together_each_with_its_place_and_the_nearest_key() {
-    let text = "modle = \"m\"\nmax_turns = \"s3cr3t\"\n\n[agents.a]\ndescription = \"d\"\n\
-                prompt = \"p\"\nmaxturns = 1\n\n[sandbox.network]\nallowedDomain = []\n\n\
-                [[sandbox.credentials.files]]\npaht = \"p\"\n\n\
-                [[sandbox.credentials.envVars]]\nname = \"N\"\n\n\
-                [[sandbox.credentials.envVars]]\nmod = \"deny\"\n\n\
-                [sandbox.network.tlsTerminate]\ncaCert = \"c\"\n\n\
-                [sandbox.ripgrep]\ncomand = \"rg\"\n\n\
-                [nonsense]\nx = 1\n";
-    assert_eq!(
-        mistakes("dir/a.toml", text),
-        [
-            "max_turns: dir/a.toml:2:13: it takes a whole number, and this is a text",
-            "agents: dir/a.toml:7:1: unknown key \"maxturns\"; did you mean \"maxTurns\"?",
-            "sandbox: dir/a.toml:10:1: unknown key \"allowedDomain\"; did you mean \"allowedDomains\"?",
-            "sandbox: dir/a.toml:22:1: unknown key \"caCert\"; did you mean \"caCertPath\"?",
-            "sandbox: dir/a.toml:13:1: unknown key \"paht\"; did you mean \"path\"?",
-            "sandbox: dir/a.toml:19:1: unknown key \"mod\"; did you mean \"mode\"?",
-            "sandbox: dir/a.toml:25:1: unknown key \"comand\"; did you mean \"command\"?",
-            "dir/a.toml:1:1: unknown key \"modle\"; did you mean \"model\"?",
-            "dir/a.toml:27:2: unknown key \"nonsense\"",
-        ]
-    );
-    let layers = Options::layered()
-        .file_text("a.toml", "model = 1")
-        .file_text("b.json", "[]")
-        .file_text("c.json", "{")
-        .file_text("d.yaml", "")
-        .file("/missing/e.json")
-        .optional_file("/missing/f.json")
-        .variables([("CLAUDE_MAX_TURNS", "many"), ("CLAUDE_SETTINGS", "{")]);
-    let error = layers.load().unwrap_err();
-    let told: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 7, "{told:#?}");
-    for (index, part) in [
-        (0, "model: a.toml:1:9: it takes a text, and this is a number"),
-        (1, "b.json:1:1: it is a list, no table"),
-        (2, "c.json:1:1: no JSON: EOF"),
-        (3, "d.yaml: its name ends neither"),
-        (4, "/missing/e.json: it cannot be read"),
-        (5, "variable CLAUDE_MAX_TURNS: it takes a whole number, and this is a text"),
-        (6, "variable CLAUDE_SETTINGS: "),
-    ] {
-        assert!(told[index].contains(part), "{part}: {}", told[index]);
-        assert!(error.to_string().contains(&told[index]));
-    }
-}
-
-#[test]
-fn contradictions_name_the_places_of_both_sides() {
-    let told = mistakes("a.toml", "resume = \"r\"\nsession_id = \"i\"\nmax_turns = 0\n");
-    assert_eq!(told.len(), 2, "{told:?}");
-    let both = told.iter().find(|told| told.contains("resume")).unwrap();
-    assert!(both.contains("a.toml:1:1") && both.contains("a.toml:2:1"), "{both}");
-    // What the builder alone says is looked at when it is used.
-    let wrong = Options::new().max_turns(0);
-    assert!(Options::layered().file_text("a.json", "{}").under(wrong.clone()).is_ok());
-    let told = mistakes("a.toml", "continue_latest = true\nsession_id = \"i\"\n");
-    assert!(told[0].starts_with("session_id and continue_latest: "), "{told:?}");
-    assert!(told[0].contains("a.toml:1:1") && told[0].contains("a.toml:2:1"), "{told:?}");
-    let mixed = Options::layered().file_text("a.json", r#"{"model": "m"}"#);
-    let error = mixed.under(Options::new().fallback_model("m")).unwrap_err();
-    assert!(error.to_string().contains("`model` comes from a.json:1:2"), "{error}");
-}
-
-#[test]
-fn what_is_wrong_only_together_with_a_layer_is_told_whatever_it_names() {
-    // The problem names `resume_at` alone, which is the builder's.
-    let builder = Options::new().resume("r").resume_at("m");
-    assert!(Options::layered().under(builder.clone()).is_ok());
-    let mut merged = builder.clone();
-    merged.settings.resume = None;
-    let found = contradictions(&merged, &builder);
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].options, ["resume_at"]);
-    assert_eq!(contradictions(&merged, &merged), []);
-}
-
-#[test]
 fn a_server_of_this_process_says_nothing_of_how_many_messages_are_served() {
     let server = crate::mcp::RawServer::new("s", |message, _| async { Ok(message) });
     let layers = Options::layered().file_text("a.json", r#"{"max_running_mcp": 5}"#);
@@ -459,58 +382,6 @@ fn a_server_of_this_process_says_nothing_of_how_many_messages_are_served() {
     assert_eq!(options.host.callbacks.running_mcp, Some(5));
     assert_eq!(options.host.needs.servers, ["s"]);
     assert_eq!(options.explain().to_string(), "max_running_mcp = 5 (a.json:1:2)\n");
-}
-
-#[test]
-fn every_wrong_type_is_told_and_shows_no_value() {
-    const WRONG: [&str; 6] =
-        ["null", "true", "-1", "\"s3cr3t\"", "[[\"s3cr3t\"]]", "{\"s3cr3t\": 1}"];
-    for row in TABLE {
-        let refused = WRONG.iter().filter(|value| {
-            let text = json_file(row.name, value);
-            let error = Options::layered().file_text("x.json", text).load().err();
-            error.is_some_and(|error| {
-                let shown = error.to_string().replace("unknown key \"s3cr3t\"", "");
-                assert!(!shown.contains("s3cr3t"), "{shown}");
-                assert!(shown.contains("x.json:1:"), "{shown}");
-                true
-            })
-        });
-        assert!(refused.count() >= 3, "{}", row.name);
-    }
-}
-
-#[test]
-fn a_file_that_is_none_or_too_large_or_no_text_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    std::fs::write(path("large.json"), " ".repeat(2 * 1024 * 1024)).unwrap();
-    std::fs::write(path("bytes.json"), b"{\n\"a\xff\"}").unwrap();
-    std::fs::create_dir(path("folder.json")).unwrap();
-    std::fs::write(path("good.json"), r#"{"model": "m"}"#).unwrap();
-    for (name, part) in [
-        ("large.json", "more than 1 MiB"),
-        ("bytes.json", "line 2, column 3 is no UTF-8"),
-        ("folder.json", "it is no file"),
-        ("missing.json", "cannot be read"),
-    ] {
-        let error = Options::layered().file(path(name)).load().unwrap_err();
-        assert!(error.to_string().contains(part), "{error}");
-    }
-    // One that may be missing must still be good where it is there.
-    assert!(Options::layered().optional_file(path("folder.json")).load().is_err());
-    let options = Options::layered().optional_file(path("good.json")).load().unwrap();
-    assert_eq!(options.settings.model.as_deref(), Some("m"));
-}
-
-#[test]
-fn no_more_mistakes_are_told_than_anybody_reads() {
-    let text: String = (0..1000).fold(String::new(), |mut text, number| {
-        writeln!(text, "nonsense{number} = 1").unwrap();
-        text
-    });
-    let told = mistakes("a.toml", &text);
-    assert_eq!(told.len(), MOST_TOLD);
 }
 
 #[test]

@@ -1,0 +1,122 @@
+//! The unit tests where there is nothing: no CLI, no npm, no network, no home, no variables.
+
+use std::{
+    error::Error,
+    fs, io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use tempfile::TempDir;
+use tests_e2e::places::root;
+
+/// What is left out of the directories where programs are looked for.
+const ABSENT: [&str; 6] = ["claude", "npm", "npx", "node", "bun", "deno"];
+
+/// No directory, and nobody can make it one, not even root.
+const NO_HOME: &str = "/dev/null/home";
+
+/// Asks cargo for the dependency tree, so it needs more than nothing. It is about the crate, not of it.
+const NEEDS_CARGO: &str = "purity::the_dependency_tree_holds_no_runtime_and_no_io";
+
+/// What came of it.
+pub(crate) enum Bare {
+    /// All passed without a network.
+    Passed,
+    /// All passed, but this machine cannot take the network away from a process.
+    WithNetwork(String),
+    /// Something failed; the tests have said what.
+    Failed,
+}
+
+/// Runs the unit tests of the three crates with nothing around them.
+pub(crate) fn run() -> Result<Bare, Box<dyn Error>> {
+    let programs = programs()?;
+    let network = without_network();
+    for (directory, test) in executables()? {
+        let mut command = match &network {
+            Ok(()) => {
+                let mut unshare = Command::new("unshare");
+                unshare.args(["--map-root-user", "--net", "--"]).arg(&test);
+                unshare
+            }
+            Err(_) => Command::new(&test),
+        };
+        command.args(["--quiet", "--skip", NEEDS_CARGO]).current_dir(directory);
+        command.env_clear().env("PATH", programs.path()).env("HOME", NO_HOME);
+        if !command.stdin(Stdio::null()).status()?.success() {
+            return Ok(Bare::Failed);
+        }
+    }
+    Ok(network.map_or_else(Bare::WithNetwork, |()| Bare::Passed))
+}
+
+/// Whether a process can be started that has no network; or why not.
+fn without_network() -> Result<(), String> {
+    let output = Command::new("unshare").args(["--map-root-user", "--net", "--", "true"]).output();
+    match output {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Err(format!("unshare: {error}")),
+    }
+}
+
+/// A directory with the system's programs but for what must not be needed.
+fn programs() -> io::Result<TempDir> {
+    let directory = tempfile::tempdir()?;
+    for place in ["/usr/bin", "/bin"] {
+        for entry in fs::read_dir(place)? {
+            let name = entry?.file_name();
+            let link = directory.path().join(&name);
+            let absent = name.to_str().is_some_and(|name| ABSENT.contains(&name));
+            if !absent && !link.is_symlink() {
+                link_to(&Path::new(place).join(&name), &link)?;
+            }
+        }
+    }
+    Ok(directory)
+}
+
+#[cfg(unix)]
+fn link_to(program: &Path, link: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(program, link)
+}
+
+#[cfg(not(unix))]
+fn link_to(_program: &Path, _link: &Path) -> io::Result<()> {
+    Err(io::Error::other("there are no such links on this system"))
+}
+
+/// The unit tests, built, each with the directory of its crate. Those of `claude-wire` stand beside
+/// it for the most part, and need as little.
+fn executables() -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn Error>> {
+    let mut found = Vec::new();
+    for arguments in [
+        &["--lib", "-p", "claude-agent-kit", "-p", "claude-agent-testkit"][..],
+        &["--lib", "--test", "it", "-p", "claude-wire"],
+    ] {
+        let output = Command::new(env!("CARGO"))
+            .args(["test", "--all-features", "--no-run", "--message-format=json"])
+            .args(arguments)
+            .current_dir(root())
+            .stderr(Stdio::inherit())
+            .output()?;
+        if !output.status.success() {
+            return Err("the unit tests cannot be built".into());
+        }
+        for line in output.stdout.split(|byte| *byte == b'\n') {
+            let message: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+            let manifest = message["manifest_path"].as_str().map(Path::new);
+            if let Some(test) = message["executable"].as_str()
+                && message["profile"]["test"] == true
+                && let Some(directory) = manifest.and_then(Path::parent)
+            {
+                found.push((directory.to_owned(), PathBuf::from(test)));
+            }
+        }
+    }
+    if found.len() < 4 {
+        return Err(format!("cargo names only {} unit tests", found.len()).into());
+    }
+    Ok(found)
+}

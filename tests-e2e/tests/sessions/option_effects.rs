@@ -1,0 +1,185 @@
+//! Options whose effect shows only after a few turns, on the real CLI.
+
+use std::time::Duration;
+
+use claude_agent_kit::hook::{ConfigChange, ConfigChangeAnswer, PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::{Body, Item, Messages};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_wire::message::ResultSubtype;
+use serde_json::{Value, json};
+use tests_e2e::stage::Stage;
+
+use crate::play::{Notes, bash, find, is_made, model_was_told, start, touching, turn};
+use crate::support::{LIMIT, in_time, on_all, real, run, until};
+
+#[test]
+fn a_turn_has_as_many_rounds_as_it_may_and_no_more() {
+    // A model that never comes to an end.
+    let endless = || Script::new().otherwise([Reply::tool("Bash", json!({"command": "echo on"}))]);
+    for most in [1, 2, 5] {
+        on_all(endless, async |stage| {
+            let session = start(stage.options().allowed_tools(["Bash"]).max_turns(most)).await;
+            let outcome = turn(&session, "go on").await;
+            assert_eq!(outcome.result.subtype, Some(ResultSubtype::ErrorMaxTurns));
+            let rounds = stage.api().requests().iter().filter(|request| request.stream()).count();
+            assert_eq!(rounds, most as usize);
+            session.stop().await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn an_overloaded_model_is_left_for_the_other() {
+    run(async {
+        let script = Script::respond_with(|request| {
+            if request.model().contains("haiku") {
+                Reply::text("From the other.")
+            } else {
+                Reply::error(529, "overloaded_error", "Overloaded")
+            }
+        });
+        let stage = Stage::real(script, real()).await.unwrap();
+        let options = stage.options().model("claude-opus-4-6").fallback_model("claude-haiku-4-5");
+        let session = start(options).await;
+        let mut messages = session.messages();
+        let sent = session.send("hello").await.unwrap();
+        let told = found(&mut messages, "model_fallback").await;
+        assert_eq!(told["fallback_model"], "claude-haiku-4-5", "{told}");
+        assert_eq!(in_time(sent.finish()).await.unwrap().text, "From the other.");
+        session.stop().await.unwrap();
+    });
+}
+
+/// The next message with this in it.
+async fn found(messages: &mut Messages, needle: &str) -> Value {
+    let holds = |item: &Item| {
+        let raw = item.message().and_then(|message| message.raw_str());
+        raw.is_some_and(|raw| raw.contains(needle))
+    };
+    let item = find(messages, holds).await;
+    serde_json::from_str(item.message().unwrap().raw_str().unwrap()).unwrap()
+}
+
+#[test]
+fn the_next_prompt_is_suggested_after_a_turn() {
+    run(async {
+        let script = Script::new()
+            .when("[SUGGESTION MODE", [Reply::text("run the tests")])
+            .otherwise([Reply::text("Hello.")]);
+        let stage = Stage::real(script, real()).await.unwrap();
+        let session = start(stage.options().prompt_suggestions(true)).await;
+        let mut messages = session.messages();
+        // The CLI has nothing to suggest after the very first.
+        turn(&session, "hello").await;
+        turn(&session, "hello again").await;
+        let is_suggestion = |item: &Item| {
+            item.message().is_some_and(|message| matches!(message.body, Body::PromptSuggestion(_)))
+        };
+        let item = find(&mut messages, is_suggestion).await;
+        let Body::PromptSuggestion(suggested) = &item.message().unwrap().body else { panic!() };
+        assert_eq!(suggested.suggestion.as_deref(), Some("run the tests"));
+        session.stop().await.unwrap();
+    });
+}
+
+/// A model that delegates, and an agent that is busy for longer than the CLI waits with its
+/// summaries, which is half a minute.
+fn delegating() -> Script {
+    let task = json!({
+        "subagent_type": "general-purpose",
+        "description": "Look",
+        "prompt": "look at it",
+        "run_in_background": false,
+    });
+    let look = Reply::tool("Bash", json!({"command": "echo on", "description": "Look"}))
+        .pause_before(Duration::from_secs(4));
+    Script::new()
+        .when("Describe your most recent action", [Reply::text("Looking at it")])
+        .when("look at it", vec![look; 20])
+        .otherwise([Reply::tool("Agent", task), Reply::text("Done.")])
+}
+
+#[test]
+fn an_agent_that_works_for_long_is_told_of_in_a_few_words() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let play = async {
+        let stage = Stage::real(delegating(), real()).await.unwrap();
+        let options = stage.options().allowed_tools(["Agent", "Bash"]);
+        let session = start(options.agent_progress_summaries(true)).await;
+        let mut messages = session.messages();
+        let sent = session.send("delegate").await.unwrap();
+        let first = found(&mut messages, "task_progress").await;
+        assert!(first.get("summary").is_none(), "{first}");
+        let told = found(&mut messages, "\"summary\":\"Looking at it\"").await;
+        assert_eq!(told["subtype"], "task_progress", "{told}");
+        session.interrupt().await.unwrap();
+        in_time(sent.finish()).await.unwrap();
+        session.stop().await.unwrap();
+    };
+    let in_time = async { tokio::time::timeout(3 * LIMIT, play).await };
+    runtime.block_on(in_time).expect("it takes too long");
+}
+
+#[test]
+fn a_change_of_settings_that_a_hook_blocks_does_not_count() {
+    run(async {
+        for blocks in [false, true] {
+            let stage = Stage::real(touching(), real()).await.unwrap();
+            let settings = stage.project().join(".claude/settings.json");
+            std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+            std::fs::write(&settings, "{}").unwrap();
+            let notes = Notes::new();
+            let asked = notes.clone();
+            let options = stage.options().allowed_tools(["Bash"]);
+            let options = options.on(ConfigChange, move |_, _| {
+                asked.add(());
+                async move {
+                    if blocks {
+                        ConfigChangeAnswer::block("not now")
+                    } else {
+                        ConfigChangeAnswer::new()
+                    }
+                }
+            });
+            let session = start(options).await;
+            turn(&session, "hello").await;
+            std::fs::write(&settings, r#"{"permissions":{"deny":["Bash(touch:*)"]}}"#).unwrap();
+            until("the hook is asked", || notes.len() > 0).await;
+            let denied = async || {
+                turn(&session, "hello again").await;
+                model_was_told(&stage, "has been denied")
+            };
+            if blocks {
+                // By the time of the second answer the CLI has taken that of the hook.
+                in_time(session.mcp_status()).await.unwrap();
+                assert!(!denied().await && !denied().await);
+            } else {
+                while !denied().await {}
+            }
+            session.stop().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_guard_still_denies_after_another_handshake() {
+    run(async {
+        let stage = Stage::real(bash(&["touch made"]), real()).await.unwrap();
+        let notes = Notes::new();
+        let asked = notes.clone();
+        let options = stage.options().allowed_tools(["Bash"]);
+        let options = options.on(PreToolUse.fail_closed(), move |_, _| {
+            asked.add(());
+            async { PreToolUseAnswer::deny("never") }
+        });
+        let session = start(options).await;
+        turn(&session, "run it").await;
+        assert_eq!(notes.len(), 1);
+        let answer = in_time(session.reinitialize()).await.unwrap();
+        assert_ne!(answer.hooks_applied, Some(false));
+        turn(&session, "run it again").await;
+        assert_eq!(notes.len(), 2, "the hook is asked again");
+        assert!(!is_made(&stage, "made"));
+        session.stop().await.unwrap();
+    });
+}
