@@ -8,6 +8,7 @@
 //! - [`decoded`]: whether every line of a recording decodes.
 //! - [`faults`]: what becomes of a session in every state when something goes wrong.
 //! - [`outside`]: an MCP server outside the host.
+//! - [`simulation`]: whole runs that follow from a seed.
 //! - [`stage`]: where the SDK is tried.
 //! - [`compare`]: whether two CLIs said the same.
 //! - [`parity`]: whether everything that the official SDKs publish is accounted for.
@@ -30,4 +31,5 @@ pub mod public_api;
 pub mod real_cli;
 pub mod scenario;
 pub mod scrub;
+pub mod simulation;
 pub mod stage;

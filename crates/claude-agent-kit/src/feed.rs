@@ -1,6 +1,6 @@
 //! Messages on their way from the driver to whoever reads them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -59,7 +59,8 @@ pub(crate) struct Feed {
 #[derive(Debug)]
 struct State {
     backlog: Backlog<Piece>,
-    readers: HashMap<Subscriber, Waker>,
+    /// In an order that is the same in every run.
+    readers: BTreeMap<Subscriber, Waker>,
     /// Warnings of the start that nobody has read yet.
     start: Vec<Warning>,
     /// The driver, while it must not read.
@@ -77,7 +78,7 @@ impl Feed {
     pub(crate) fn new(limits: BacklogLimits) -> Self {
         let state = State {
             backlog: Backlog::new(limits),
-            readers: HashMap::new(),
+            readers: BTreeMap::new(),
             start: Vec::new(),
             driver: None,
             somebody_waits: false,
@@ -225,7 +226,7 @@ impl Feed {
         let mut state = self.lock();
         state.over.get_or_insert(over);
         state.backlog.close();
-        let readers: Vec<Waker> = state.readers.drain().map(|(_, waker)| waker).collect();
+        let readers = state.hungry_readers();
         let others = std::mem::take(&mut state.waiting_for_the_end);
         drop(state);
         wake(readers);
@@ -262,7 +263,7 @@ impl State {
 
     /// Everybody who waits: there is something for each, or it is cheap to look.
     fn hungry_readers(&mut self) -> Vec<Waker> {
-        self.readers.drain().map(|(_, waker)| waker).collect()
+        std::mem::take(&mut self.readers).into_values().collect()
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Turn {
     end: Arc<Mutex<Option<Ended>>>,
     result: Option<Box<ResultMessage>>,
     text: String,
+    /// The error that was its last item.
+    error: Option<Error>,
     done: bool,
 }
 
@@ -106,6 +108,7 @@ impl Turn {
             session,
             result: None,
             text: String::new(),
+            error: None,
             done: false,
         }
     }
@@ -153,7 +156,8 @@ impl Turn {
         }
         let ended = self.ended();
         let Some(result) = self.result.take() else {
-            return Err(self.without_result(ended.as_ref()));
+            let given = self.error.take();
+            return Err(given.unwrap_or_else(|| self.without_result(ended.as_ref())));
         };
         let (shared_with, named) = match ended.as_ref().map(|ended| &ended.how) {
             Some(TurnEnd::Result { shared_with, named, .. }) => (shared_with.clone(), *named),
@@ -178,7 +182,10 @@ impl Turn {
         let item = ready!(self.reader.poll_item(context));
         match &item {
             Some(Ok(item)) => self.look_at(item),
-            Some(Err(_)) => self.done = true,
+            Some(Err(error)) => {
+                self.error = Some(error.clone());
+                self.done = true;
+            }
             None => {
                 self.done = true;
                 return Poll::Ready(self.end_error().map(Err));

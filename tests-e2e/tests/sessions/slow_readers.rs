@@ -63,6 +63,27 @@ fn at_the_hard_limit_the_slow_reader_is_cut_off_and_the_others_go_on() {
 }
 
 #[test]
+fn a_turn_that_was_cut_off_says_so_again_when_it_is_finished() {
+    run(async {
+        let options = Options::new().backlog_limits(KIB, 4 * KIB);
+        let (session, mut puppet) = puppet::running(options).await;
+        let mut quick = session.messages();
+        let mut slow = session.send("hello").await.unwrap();
+        let user = puppet.hear().await;
+        puppet.lifecycle(&user, "started").await;
+        for number in 0..20 {
+            puppet.talk(&format!("{number} {}", "x".repeat(KIB))).await;
+            while kind(&in_time(quick.next()).await.unwrap().unwrap()) != "assistant" {}
+        }
+        puppet.result(&user).await;
+        while kind(&in_time(quick.next()).await.unwrap().unwrap()) != "result" {}
+        let error = in_time(slow.next()).await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Lagged);
+        assert_eq!(in_time(slow.finish()).await.unwrap_err().kind(), ErrorKind::Lagged);
+    });
+}
+
+#[test]
 fn when_nobody_waits_reading_pauses_and_goes_on_later() {
     run(async {
         let options = Options::new().backlog_limits(16 * KIB, 32 * KIB);

@@ -1,6 +1,6 @@
 //! Callbacks that run, each in a task of its own.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -32,7 +32,7 @@ pub(crate) struct Calls {
     mailbox: Arc<Mailbox>,
     feed: Arc<Feed>,
     warnings: WarningSink,
-    running: HashMap<CallKey, (CancelToken, Option<AbortHandle>)>,
+    running: BTreeMap<CallKey, (CancelToken, Option<AbortHandle>)>,
 }
 
 impl Calls {
@@ -53,7 +53,7 @@ impl Calls {
             warn(&their_feed, &their_warnings, warning);
         });
         let registry = registry.connect_servers(&mailbox);
-        Self { registry, runtime, mailbox, feed, warnings, running: HashMap::new() }
+        Self { registry, runtime, mailbox, feed, warnings, running: BTreeMap::new() }
     }
 
     pub(super) fn run(

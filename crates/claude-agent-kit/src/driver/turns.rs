@@ -1,6 +1,6 @@
 //! The turns that somebody follows.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use claude_wire::Body;
@@ -12,7 +12,7 @@ use crate::turn::{Totals, TurnSlot};
 
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    open: HashMap<MessageId, TurnSlot>,
+    open: BTreeMap<MessageId, TurnSlot>,
     /// What the CLI had counted before the last result, and after it.
     before: Totals,
     after: Totals,
@@ -53,7 +53,7 @@ impl Turns {
 
     /// The session is over; what did not end by then does not end.
     pub(super) fn end_all(&mut self, feed: &Feed) {
-        for (_, slot) in self.open.drain() {
+        for slot in std::mem::take(&mut self.open).into_values() {
             feed.finish(slot.reader);
         }
     }

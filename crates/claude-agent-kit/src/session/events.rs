@@ -1,6 +1,6 @@
 //! What becomes of a session.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,7 +55,7 @@ struct State {
     session_id: Option<SessionId>,
     /// Why it failed, while the process is still being ended.
     failure: Option<Error>,
-    wakers: HashMap<u64, Waker>,
+    wakers: BTreeMap<u64, Waker>,
     next_key: u64,
 }
 
@@ -68,7 +68,7 @@ impl EventLog {
                 info: None,
                 session_id: None,
                 failure: None,
-                wakers: HashMap::new(),
+                wakers: BTreeMap::new(),
                 next_key: 0,
             }),
         }

@@ -130,6 +130,12 @@ pub(super) struct Custom {
 }
 
 impl Engine {
+    /// Its process, or the number that it is told to be.
+    fn pid(&self) -> u32 {
+        let told = self.launch.var("CLAUDE_SIM_PID").and_then(|pid| pid.parse().ok());
+        told.unwrap_or_else(std::process::id)
+    }
+
     /// Commands and skills that lie in the project.
     pub(super) fn custom_commands(&self) -> Vec<Custom> {
         let own = self.launch.cwd.join(".claude");
@@ -198,7 +204,7 @@ impl Engine {
             .str("user_output_styles_dir", &format!("{}/output-styles", self.config_directory()))
             .raw("models", &models_json())
             .raw("account", &account.done())
-            .plain("pid", std::process::id())
+            .plain("pid", self.pid())
             .str("claude_code_version", &self.launch.version)
             .str("current_permission_mode", &state.mode)
             .plain("hook_on_failure_supported", true)

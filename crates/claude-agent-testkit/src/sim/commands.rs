@@ -1,9 +1,9 @@
 //! Commands: prompts that begin with a slash.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::engine::Engine;
 use super::hooks::HookCall;

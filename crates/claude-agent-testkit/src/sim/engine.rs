@@ -10,14 +10,14 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use claude_wire::{Frame, Framer};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::argv::{Launch, OutputFormat};
 use super::ids::Ids;

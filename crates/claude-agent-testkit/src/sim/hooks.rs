@@ -1,8 +1,9 @@
 //! Hooks: callbacks of the host, and commands from settings files.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::engine::Engine;
 use super::host::{Asked, Heard as HostHeard};

@@ -39,6 +39,7 @@
 //! - Texts that are meant for people, and the lists of commands and models, are its own.
 //! - Session files are only written where `CLAUDE_CONFIG_DIR` names a directory.
 //! - It has a login unless `CLAUDE_SIM_LOGIN` is `none`.
+//! - Its process is `CLAUDE_SIM_PID` where that is set, for runs that are to be the same each time.
 //! - Its shells end with it, also when it is killed.
 
 mod agent;

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::engine::Engine;
 use super::hooks::{Gate, HookCall};

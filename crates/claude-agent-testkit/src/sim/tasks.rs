@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Instant;
 
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::engine::Engine;
 use super::ids::now_ms;

@@ -22,11 +22,14 @@ struct Turn {
     id: MessageId,
     written: bool,
     started: bool,
+    /// The CLI has dealt with it. Its result is the next one, whether that names it or not: one of
+    /// a turn that the CLI began by itself names nobody who joined it.
+    completed: bool,
 }
 
 impl Turns {
     pub(super) fn open(&mut self, id: MessageId) {
-        self.open.push_back(Turn { id, written: false, started: false });
+        self.open.push_back(Turn { id, written: false, started: false, completed: false });
     }
 
     pub(super) fn is_open(&self, id: &MessageId) -> bool {
@@ -84,6 +87,12 @@ impl Turns {
                     out.push(Effect::TurnEnded(turn.id, TurnEnd::Cancelled));
                 }
             }
+            "command_lifecycle" if envelope.state.as_deref() == Some("completed") => {
+                let id = envelope.command_uuid.as_deref().unwrap_or_default();
+                if let Some(turn) = self.open.iter_mut().find(|turn| turn.id == *id) {
+                    turn.completed = true;
+                }
+            }
             "result" => self.result(envelope, oversized, out),
             _ => {}
         }
@@ -110,6 +119,10 @@ impl Turns {
             let others = envelope.user_messages.iter().filter(|other| turn.id != ***other);
             let shared_with = others.map(|other| MessageId::from(&**other)).collect();
             let end = TurnEnd::Result { shared_with, named: true, oversized };
+            out.push(Effect::TurnEnded(turn.id, end));
+        }
+        while let Some(turn) = self.take(|turn| turn.completed) {
+            let end = TurnEnd::Result { shared_with: Vec::new(), named: false, oversized };
             out.push(Effect::TurnEnded(turn.id, end));
         }
     }

@@ -102,6 +102,19 @@ fn a_turn_that_the_cli_begins_by_itself_ends_none_of_the_host() {
 }
 
 #[test]
+fn a_message_that_joins_a_turn_of_the_cli_ends_with_its_result_although_that_names_nobody() {
+    let own = r#"{"type":"result","origin":{"kind":"task-notification"}}"#;
+    let mut play = sent(&["a", "b"]);
+    play.line(&lifecycle("a", "started"));
+    assert!(turns(play.line(&lifecycle("a", "completed"))).is_empty());
+    assert_eq!(turns(play.line(own)), ["turn a ended with [], not named"]);
+    // One that is named has its name.
+    play.line(&lifecycle("b", "completed"));
+    assert_eq!(turns(play.line(&result_for(&["b"]))), ["turn b started", "turn b ended with []"]);
+    assert!(turns(play.line(own)).is_empty());
+}
+
+#[test]
 fn a_result_that_is_too_long_still_ends_its_turn() {
     let long = "x".repeat(200_000);
     let named = format!(r#"{{"result":"{long}","type":"result","user_message_uuids":["b"]}}"#);

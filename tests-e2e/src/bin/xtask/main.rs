@@ -10,6 +10,7 @@ mod checks;
 mod long;
 mod parity;
 mod platforms;
+mod simulate;
 
 use std::{env, error::Error, path::Path, process::ExitCode, sync::Arc};
 
@@ -32,6 +33,9 @@ cargo xtask faults            print the fault matrix, as in docs/faults.md
 cargo xtask api               list what the crates publish, in docs/api
 cargo xtask fuzz SECONDS      run every fuzz target for so long
 cargo xtask soak SECONDS      run sessions with real processes for so long, and count
+cargo xtask simulate SECONDS [FIRST]
+                              play whole runs that follow from seeds, for so long
+cargo xtask simulate --seed N play one of them and print all that happens
 cargo xtask bench [works…]    how fast it is, beside others (--quick: whether that works; --only NAME…; --rounds N)
 cargo xtask parity            store the names that the pinned official SDKs publish
 cargo xtask scenarios         list the scenarios";
@@ -55,6 +59,13 @@ fn main() -> ExitCode {
         Some((command, [])) if command == "api" => api::store(),
         Some((command, [seconds])) if command == "fuzz" => long::fuzz(seconds),
         Some((command, [seconds])) if command == "soak" => long::soak(seconds),
+        Some((command, [flag, seed])) if command == "simulate" && flag == "--seed" => {
+            simulate::one(seed)
+        }
+        Some((command, [seconds])) if command == "simulate" => simulate::long(seconds, None),
+        Some((command, [seconds, first])) if command == "simulate" => {
+            simulate::long(seconds, Some(first))
+        }
         #[cfg(unix)]
         Some((command, words)) if command == "bench" => bench::run(words),
         Some((command, [])) if command == "parity" => parity::store(),

@@ -1,0 +1,30 @@
+//! Thousands of runs that follow from seeds. What one of them finds is repeated with
+//! `cargo xtask simulate --seed N`.
+
+use tests_e2e::simulation::{KINDS, Total, run_traced, seeds};
+
+/// How many seeds every test run plays.
+const RUNS: u64 = 5_000;
+
+/// How many of them are played twice.
+const TWICE: u64 = 300;
+
+#[test]
+fn thousands_of_seeds_break_nothing_and_all_that_can_happen_happens() {
+    let total: Total = seeds(0, |played| played < RUNS);
+    println!("{total}");
+    assert_eq!(total.violations, Vec::<String>::new());
+    let happened = |kind: &&&str| total.counts.keys().any(|what| what.starts_with(**kind));
+    let (_, missing): (Vec<&&str>, Vec<&&str>) = KINDS.iter().partition(happened);
+    assert!(missing.is_empty(), "these never happened: {missing:?}");
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    for seed in 0..TWICE {
+        let (first, second) = (run_traced(seed).trace, run_traced(seed).trace);
+        let different = first.iter().zip(&second).find(|(first, second)| first != second);
+        assert_eq!(different, None, "seed {seed}");
+        assert_eq!(first.len(), second.len(), "seed {seed}");
+    }
+}
