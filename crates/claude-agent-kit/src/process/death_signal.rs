@@ -1,4 +1,5 @@
-//! The signal that the kernel sends to a child when its parent dies. The only unsafe code here.
+//! The signal that the kernel sends to a child when its parent dies, for children that `std` starts.
+//! With `spawn` the only unsafe code here.
 
 #![expect(unsafe_code, reason = "running something between fork and exec is unsafe by nature")]
 

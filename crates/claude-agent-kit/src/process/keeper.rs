@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::task::Waker;
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{oneshot, watch};
 
+use super::child::Child;
 use super::{Handle, Patience, Process, Spec, Started};
 
 /// The one thread that starts, ends and reaps.
@@ -210,11 +211,7 @@ impl Household {
     }
 
     fn start(&mut self, spec: &Spec, patience: Patience) -> io::Result<Started> {
-        let mut child = command(spec).spawn()?;
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err(given_up(child, io::Error::other("a child was started without its pipes")));
-        };
+        let (child, (stdin, stdout, stderr)) = Child::spawn(spec)?;
         let (id, pid) = (self.next_id, child.id());
         let watch = match self.wake.watch(id, &child) {
             Ok(watch) => watch,
@@ -231,40 +228,9 @@ impl Household {
 
 /// Ends a child that cannot be kept, and leaves no zombie.
 fn given_up(mut child: Child, why: io::Error) -> io::Error {
-    // The only failure is that it has ended.
-    drop(child.kill());
-    drop(child.wait());
+    child.kill();
+    child.wait();
     why
-}
-
-fn command(spec: &Spec) -> Command {
-    let mut command = Command::new(&spec.program);
-    command
-        .args(&spec.arguments)
-        .env_clear()
-        .envs(&spec.environment)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    if let Some(directory) = &spec.directory {
-        command.current_dir(directory);
-    }
-    #[cfg(unix)]
-    {
-        use std::os::unix::process::CommandExt as _;
-        // A group of its own: a Ctrl-C on the host's terminal is the host's business, and a signal
-        // to the group reaches what the CLI started in it.
-        command.process_group(0);
-        if let Some(ids) = spec.user {
-            // A process that may do so also lets go of the other groups of this one.
-            command.gid(ids.group).uid(ids.user);
-        }
-    }
-    #[cfg(target_os = "linux")]
-    if spec.die_with_parent {
-        super::death_signal::arm(&mut command);
-    }
-    command
 }
 
 impl Kept {
@@ -309,7 +275,7 @@ impl Kept {
     #[cfg(not(unix))]
     fn terminate(&mut self) {
         // There is nothing gentler.
-        drop(self.child.kill());
+        self.child.kill();
     }
 
     fn kill(&mut self) {
@@ -317,8 +283,7 @@ impl Kept {
         let descendants = super::descendants::Descendants::of(self.child.id());
         #[cfg(unix)]
         signal_group(&self.child, rustix::process::Signal::KILL);
-        // The only failure is that it has ended.
-        drop(self.child.kill());
+        self.child.kill();
         #[cfg(target_os = "linux")]
         descendants.kill();
     }
@@ -346,7 +311,6 @@ mod linux {
     use std::collections::HashMap;
     use std::io;
     use std::os::fd::{AsFd as _, OwnedFd};
-    use std::process::Child;
     use std::sync::Arc;
     use std::time::Instant;
 
@@ -354,6 +318,8 @@ mod linux {
     use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
     use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
     use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+    use super::Child;
 
     /// Ends of children that are heard of at a time; the others come next.
     const AT_A_TIME: usize = 64;
@@ -426,9 +392,10 @@ mod portable {
 
     use std::collections::HashMap;
     use std::io;
-    use std::process::Child;
     use std::sync::{Arc, Condvar, Mutex, PoisonError};
     use std::time::{Duration, Instant};
+
+    use super::Child;
 
     /// How late the end of a child may be noticed.
     const BETWEEN_LOOKS: Duration = Duration::from_millis(20);

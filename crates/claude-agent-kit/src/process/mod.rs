@@ -5,11 +5,14 @@
 //! must also live as long as the host does, because the kernel ties the parent-death signal to the
 //! *thread*.
 
+mod child;
 #[cfg(target_os = "linux")]
 mod death_signal;
 #[cfg(target_os = "linux")]
 mod descendants;
 mod keeper;
+#[cfg(target_os = "linux")]
+mod spawn;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,6 +58,19 @@ fn is_gone(pid: u32) -> bool {
     !Path::new(&format!("/proc/{pid}")).exists()
 }
 
+/// Children of this process that have ended and were not reaped.
+fn own_zombies() -> usize {
+    let me = std::process::id().to_string();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let stats = processes.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
+    stats
+        .filter(|stat| {
+            let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+            fields.next() == Some("Z") && fields.next() == Some(me.as_str())
+        })
+        .count()
+}
+
 fn first_line(started: &mut Started) -> String {
     let mut line = String::new();
     BufReader::new(&mut started.stdout).read_line(&mut line).unwrap();
@@ -101,6 +115,60 @@ fn what_cannot_be_started_is_an_error_of_the_system() {
     let mut no_directory = shell("");
     no_directory.directory = Some("/nowhere".into());
     assert!(try_start(no_directory).is_err());
+    let mut no_program = shell("");
+    no_program.program = "/etc/passwd".into();
+    let error = try_start(no_program).err().unwrap();
+    assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+    let mut cut = shell("");
+    cut.arguments.push("a\0b".into());
+    assert_eq!(try_start(cut).err().unwrap().kind(), std::io::ErrorKind::InvalidInput);
+    eventually("a child that became nothing is left", || own_zombies() == 0);
+}
+
+/// What a process finds: signals, group, descriptors, directory and arguments.
+fn surroundings(die_with_parent: bool) -> String {
+    let mut spec = shell(
+        // Above 31 are signals of the C library itself.
+        "grep -E '^Sig(Blk|Ign)' /proc/self/status | sed -E 's/[0-9a-f]{9}([0-9a-f]{7})$/\\1/'
+         [ \"$(cut -d' ' -f5 /proc/$$/stat)\" = $$ ] && echo a group of its own
+         ls /proc/$$/fd; pwd; env | sort; printf '<%s>' \"$@\"",
+    );
+    spec.arguments.extend(["zero", "", "two words", "--three", "\u{1f600}\n'\""].map(Into::into));
+    spec.directory = Some("/usr".into());
+    spec.die_with_parent = die_with_parent;
+    let mut started = try_start(spec).unwrap();
+    let mut out = String::new();
+    started.stdout.read_to_string(&mut out).unwrap();
+    assert!(wait(&started.process).success());
+    out
+}
+
+#[test]
+fn a_process_finds_the_same_in_whichever_way_it_was_started() {
+    let (light, standard) = (surroundings(true), surroundings(false));
+    assert_eq!(light, standard);
+    let found = [
+        "SigBlk:\t0000000\n",
+        "SigIgn:\t0000000\n",
+        "a group of its own",
+        "\n/usr\n",
+        "<two words>",
+    ];
+    for fact in found {
+        assert!(light.contains(fact), "{fact:?} is missing in {light}");
+    }
+}
+
+#[test]
+fn a_script_that_names_no_interpreter_and_a_program_without_a_path_are_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    fs::write(&script, "echo it runs").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    for (program, arguments) in [(script, vec![]), ("echo".into(), vec!["it runs".into()])] {
+        let spec = Spec { program, arguments, ..shell("") };
+        assert_eq!(first_line(&mut try_start(spec).unwrap()), "it runs");
+    }
 }
 
 #[test]

@@ -1,0 +1,264 @@
+//! Starting a process that dies with this one, without a copy of this one. With `death_signal` the only
+//! unsafe code here.
+//!
+//! To ask the kernel for the parent-death signal something has to run in the child before it becomes
+//! the other program. `std` forks for that: the page tables of the host are copied, and after that
+//! every page that the host writes. Of a thousand sessions that start at once this was two thirds of
+//! the time. Here the child borrows the memory of the host, which stands still until the child is the
+//! other program (`CLONE_VM | CLONE_VFORK`), as `posix_spawn` of the C library does it.
+
+#![expect(unsafe_code, reason = "a child that borrows our memory is started by hand")]
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
+use std::ptr;
+
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use super::Spec;
+
+/// What the child has for itself until it is the other program; the C library uses half of it.
+const STACK_BYTES: usize = 64 * 1024;
+
+/// A process that was started, not reaped yet.
+#[derive(Debug)]
+pub(super) struct Spawned(Pid);
+
+/// Its ends of the pipes.
+pub(super) struct Pipes {
+    pub(super) stdin: ChildStdin,
+    pub(super) stdout: ChildStdout,
+    pub(super) stderr: ChildStderr,
+}
+
+/// Starts it; none if that has to be done by `std`, which can do more.
+///
+/// # Errors
+/// What the system says.
+pub(super) fn spawn(spec: &Spec) -> io::Result<Option<(Spawned, Pipes)>> {
+    let is_path = spec.program.as_os_str().as_bytes().contains(&b'/');
+    if !spec.die_with_parent || spec.user.is_some() || !is_path {
+        return Ok(None);
+    }
+    let texts = Texts::of(spec)?;
+    let [(read_stdin, stdin), (stdout, write_stdout), (stderr, write_stderr)] = [
+        pipe_with(PipeFlags::CLOEXEC)?,
+        pipe_with(PipeFlags::CLOEXEC)?,
+        pipe_with(PipeFlags::CLOEXEC)?,
+    ];
+    let streams = [&read_stdin, &write_stdout, &write_stderr].map(OwnedFd::as_raw_fd);
+    // In a host without standard streams a pipe can have the number of one of them.
+    if streams.iter().any(|stream| *stream <= libc::STDERR_FILENO) {
+        return Ok(None);
+    }
+    match start(&texts, streams) {
+        // No program and no script that names its interpreter: a shell is tried, which `std` does.
+        Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => Ok(None),
+        Err(error) => Err(error),
+        Ok(pid) => {
+            let pipes = Pipes { stdin: stdin.into(), stdout: stdout.into(), stderr: stderr.into() };
+            Ok(Some((Spawned(pid), pipes)))
+        }
+    }
+}
+
+impl Spawned {
+    pub(super) fn id(&self) -> u32 {
+        self.0.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// How it ended, if it has; then it is reaped.
+    pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        let ended = waitpid(Some(self.0), WaitOptions::NOHANG)?;
+        Ok(ended.map(|(_, status)| ExitStatus::from_raw(status.as_raw())))
+    }
+
+    /// Waits for its end and reaps it.
+    pub(super) fn wait(&mut self) {
+        while matches!(waitpid(Some(self.0), WaitOptions::empty()), Err(Errno::INTR)) {}
+    }
+
+    /// It must not be reaped yet.
+    pub(super) fn kill(&mut self) {
+        // The only failure is that it has ended.
+        let _ = kill_process(self.0, Signal::KILL);
+    }
+}
+
+/// What the new program is given, as the kernel takes it.
+struct Texts {
+    program: CString,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+    directory: Option<CString>,
+}
+
+impl Texts {
+    fn of(spec: &Spec) -> io::Result<Self> {
+        let program = text(spec.program.as_os_str())?;
+        let mut arguments = vec![program.clone()];
+        for argument in &spec.arguments {
+            arguments.push(text(argument)?);
+        }
+        let mut environment = Vec::with_capacity(spec.environment.len());
+        for (name, value) in &spec.environment {
+            let mut entry = OsString::with_capacity(name.len() + value.len() + 1);
+            entry.push(name);
+            entry.push("=");
+            entry.push(value);
+            environment.push(CString::new(entry.into_vec())?);
+        }
+        let directory = spec.directory.as_ref().map(|directory| text(directory.as_os_str()));
+        Ok(Self { program, arguments, environment, directory: directory.transpose()? })
+    }
+}
+
+fn text(text: &OsStr) -> io::Result<CString> {
+    Ok(CString::new(text.as_bytes())?)
+}
+
+/// The pointers to texts, and the null that ends them.
+fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
+    texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
+}
+
+/// What the child reads, and where it leaves why it could not become the other program.
+struct Orders {
+    program: *const libc::c_char,
+    arguments: *const *const libc::c_char,
+    environment: *const *const libc::c_char,
+    /// Null for the host's own.
+    directory: *const libc::c_char,
+    streams: [libc::c_int; 3],
+    host: libc::pid_t,
+    failure: libc::c_int,
+}
+
+fn start(texts: &Texts, streams: [libc::c_int; 3]) -> io::Result<Pid> {
+    let (arguments, environment) = (pointers(&texts.arguments), pointers(&texts.environment));
+    let mut orders = Orders {
+        program: texts.program.as_ptr(),
+        arguments: arguments.as_ptr(),
+        environment: environment.as_ptr(),
+        directory: texts.directory.as_ref().map_or(ptr::null(), |directory| directory.as_ptr()),
+        streams,
+        host: libc::pid_t::try_from(std::process::id()).map_err(io::Error::other)?,
+        failure: 0,
+    };
+    // Of a type that is aligned as a stack has to be.
+    let mut stack = Vec::<u128>::with_capacity(STACK_BYTES / size_of::<u128>());
+    // SAFETY: the child runs on a stack of its own, of which this is the upper end, and reads and
+    // writes nothing but `orders` and what it points to. All of that lives until the end of this
+    // function, and with `CLONE_VFORK` this thread goes on only when the child has become another
+    // program or has ended. All signals are blocked meanwhile, in the child too: no handler of the
+    // host runs in it.
+    let started = unsafe {
+        let top = stack.as_mut_ptr().add(stack.capacity()).cast();
+        let before = block_signals();
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        let pid = libc::clone(become_the_program, top, flags, ptr::from_mut(&mut orders).cast());
+        let started = if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid) };
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
+        started
+    };
+    let pid = started?;
+    // SAFETY: it is ours; the child, which has written it, is there no more or is another program.
+    let failure = unsafe { ptr::read_volatile(&raw const orders.failure) };
+    let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("a child without an id"))?;
+    if failure != 0 {
+        Spawned(pid).wait();
+        return Err(io::Error::from_raw_os_error(failure));
+    }
+    Ok(pid)
+}
+
+/// Blocks all signals for this thread, and gives those that were blocked before.
+///
+/// # Safety
+/// None is needed beyond that the old mask is put back.
+unsafe fn block_signals() -> libc::sigset_t {
+    // SAFETY: both sets are plain data, filled in by the C library.
+    unsafe {
+        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        before
+    }
+}
+
+/// What the child does.
+extern "C" fn become_the_program(orders: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: these are the orders of `start`, which waits. Only system calls are made, nothing is
+    // allocated, no lock is taken, and nothing here can panic.
+    unsafe {
+        let orders = orders.cast::<Orders>();
+        let failure = follow(&*orders);
+        ptr::write_volatile(&raw mut (*orders).failure, failure);
+        libc::_exit(127)
+    }
+}
+
+/// Becomes the other program, or says why not (an `errno`).
+///
+/// # Safety
+/// To be called in the child alone, with orders whose pointers are good.
+unsafe fn follow(orders: &Orders) -> libc::c_int {
+    // SAFETY: as above; `errno` is that of the thread which waits, and nobody else's.
+    unsafe {
+        let errno = || *libc::__errno_location();
+        default_signals();
+        // A group of its own: a Ctrl-C on the host's terminal is the host's business.
+        if libc::setpgid(0, 0) != 0 {
+            return errno();
+        }
+        let [stdin, stdout, stderr] = orders.streams;
+        for (pipe, stream) in [(stdin, 0), (stdout, 1), (stderr, 2)] {
+            if libc::dup2(pipe, stream) < 0 {
+                return errno();
+            }
+        }
+        if !orders.directory.is_null() && libc::chdir(orders.directory) != 0 {
+            return errno();
+        }
+        // SIGTERM and not SIGKILL, so that the CLI can end its tools.
+        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
+            return errno();
+        }
+        // The host may have died before that; then nobody will send the signal.
+        if libc::getppid() != orders.host {
+            return libc::ESRCH;
+        }
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+        libc::execve(orders.program, orders.arguments, orders.environment);
+        errno()
+    }
+}
+
+/// Takes away the handlers of the host, which must not run in the child, and lets SIGPIPE, which Rust
+/// programs ignore, do what other programs expect.
+///
+/// # Safety
+/// To be called in the child alone: the host has a table of its own.
+unsafe fn default_signals() {
+    // SAFETY: plain data and system calls; a signal that cannot be asked about has no handler.
+    unsafe {
+        let mut default: libc::sigaction = std::mem::zeroed();
+        default.sa_sigaction = libc::SIG_DFL;
+        for signal in 1..=libc::SIGRTMAX() {
+            let mut present: libc::sigaction = std::mem::zeroed();
+            let known = libc::sigaction(signal, ptr::null(), &raw mut present) == 0;
+            let ignored = present.sa_sigaction == libc::SIG_IGN && signal != libc::SIGPIPE;
+            if known && !ignored && present.sa_sigaction != libc::SIG_DFL {
+                libc::sigaction(signal, &raw const default, ptr::null_mut());
+            }
+        }
+    }
+}
