@@ -83,6 +83,31 @@ pub(super) async fn message_joins_a_turn(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
+pub(super) async fn message_joins_a_turn_of_the_cli(stage: &Stage) -> Outcome {
+    let wait_for = |file: &str| format!("until [ -e {file} ]; do sleep 0.05; done");
+    let background = json!({"command": wait_for("end"), "run_in_background": true});
+    let busy = json!({"command": format!("touch begun; {}", wait_for("go"))});
+    let script = Script::new().when("and hurry", [Reply::text("Hurried.")]).otherwise([
+        Reply::tool("Bash", background),
+        Reply::text("Started."),
+        Reply::tool("Bash", busy),
+        Reply::text("It is done."),
+    ]);
+    let mut cli = stage.start(Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
+    cli.initialize().await?;
+    cli.turn("start it").await?;
+    stage.file("end", "")?;
+    cli.wait("the tool of the CLI's own turn runs", stage.appears("begun")).await?;
+    let joined = cli.say("and hurry").await?;
+    until_queued(&mut cli, &joined).await?;
+    stage.file("go", "")?;
+    let result = cli.result().await?;
+    cli.check(result["origin"]["kind"] == "task-notification", "the turn is the CLI's own")?;
+    cli.check(result["user_message_uuids"] == json!([joined]), "its result names who joined it")?;
+    cli.idle().await?;
+    cli.finish(0).await
+}
+
 pub(super) async fn queued_message_and_interrupt(stage: &Stage) -> Outcome {
     let script = Script::new().when("second", [Reply::text("Two.")]).otherwise([Reply::text(
         "A long answer.",

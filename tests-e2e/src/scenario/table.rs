@@ -95,6 +95,7 @@ pub const SCENARIOS: &[Scenario] = scenarios![
     queue::two_messages_at_once "Two prompts in one write.",
     queue::three_messages_at_once "Three prompts in one write.",
     queue::message_joins_a_turn "A prompt while a tool runs joins its turn.",
+    queue::message_joins_a_turn_of_the_cli "A prompt while a tool of the CLI's own turn runs joins that turn.",
     queue::queued_message_and_interrupt "A prompt is queued while the turn before it is interrupted.",
     queue::queued_message_cancelled "A queued prompt is withdrawn.",
     queue::queued_messages_dropped_by_interrupt "An interrupt that takes queued prompts with it.",

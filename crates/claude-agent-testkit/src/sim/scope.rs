@@ -162,7 +162,8 @@ impl Scope {
     /// The prompts of the turn, for its result.
     pub(super) fn prompts(&self) -> Object {
         let (uuids, joined) = (lock(&self.uuids), lock(&self.joined));
-        match uuids.last() {
+        // Of a turn that nobody's prompt began, those who joined it.
+        match uuids.last().or(joined.last()) {
             Some(last) => {
                 let all: Vec<&String> = uuids.iter().chain(joined.iter()).collect();
                 Object::new().str("user_message_uuid", last).strings("user_message_uuids", &all)

@@ -22,8 +22,8 @@ struct Turn {
     id: MessageId,
     written: bool,
     started: bool,
-    /// The CLI has dealt with it. Its result is the next one, whether that names it or not: one of
-    /// a turn that the CLI began by itself names nobody who joined it.
+    /// The CLI has dealt with it. Its result is the next one, which names it; one that does not
+    /// must not leave anybody waiting.
     completed: bool,
 }
 
