@@ -13,7 +13,7 @@
 //! - [`compare`]: whether two CLIs said the same.
 //! - [`parity`]: whether everything that the official SDKs publish is accounted for.
 //! - [`public_api`]: what the crates publish.
-//! - [`bench`]: how fast it is, beside others.
+//! - [`mod@bench`]: how fast it is, beside others.
 //! - [`places`]: where tests stand that the documents name.
 
 #[cfg(unix)]
