@@ -5,6 +5,7 @@
 
 mod calls;
 mod clock;
+mod end;
 mod input;
 mod limits;
 mod sink;
@@ -35,7 +36,7 @@ use stderr::StderrReader;
 
 use crate::diagnose::{self, Evidence};
 use crate::error::{Error, ErrorKind};
-use crate::feed::{Feed, Over, Piece};
+use crate::feed::{Feed, Piece};
 use crate::mailbox::{Done, Mailbox, Note, Reply};
 use crate::session::events::{EventLog, SessionEvent};
 use crate::transport::Running;
@@ -361,7 +362,7 @@ impl Driver {
         if let Notice::Run(RunWarning::NonZeroExitAfterResult(exit)) = notice
             && self.strict_exit_status
         {
-            self.strict_failure = Some(strict_failure(exit));
+            self.strict_failure = Some(end::strict_failure(exit));
             return;
         }
         // The host's own words stand in it, and what the CLI said.
@@ -390,82 +391,6 @@ impl Driver {
         // Whoever waited may have gone since.
         drop(reply.sender.send(done));
     }
-
-    /// Tells everybody that it is over, and why.
-    async fn conclude(&mut self, end: End) {
-        // The reason of a failure, and what is told line by line, may still be on its way.
-        self.stderr.finish().await;
-        let error = match self.failure_of(&end) {
-            Some(failure) => {
-                self.complete_evidence();
-                Some(diagnose::failure(&failure, &self.evidence))
-            }
-            None => self.strict_failure.take(),
-        };
-        if let Some(error) = &error {
-            tracing::debug!(kind = ?error.kind(), "the run failed");
-        }
-        let completed = self.is_completed(&end);
-        self.finish(error, completed);
-        // Only now: whoever finds the mailbox closed looks for the cause.
-        for note in self.mailbox.close() {
-            self.take_note(note);
-        }
-        self.act();
-        self.turns.end_all(&self.feed);
-    }
-
-    /// What went wrong, if something did. An input that the host ended must be followed by a good
-    /// exit, or by that of a result that was an error.
-    fn failure_of(&self, end: &End) -> Option<Failure> {
-        match end {
-            End::Failed(failure) => Some(failure.clone()),
-            End::Stopped(exit)
-                if self.machine.evidence().input_ended
-                    && !self.stop_asked
-                    && !self.is_completed(end) =>
-            {
-                let silent = !self.machine.evidence().any_output;
-                Some(Failure::Process { exit: *exit, stopped: false, silent })
-            }
-            _ => None,
-        }
-    }
-
-    fn is_completed(&self, end: &End) -> bool {
-        let seen = self.machine.evidence();
-        let End::Stopped(exit) = end else { return false };
-        let good = *exit == Exit::Code(0);
-        let told = *exit == Exit::Code(1) && seen.last_result_is_error == Some(true);
-        seen.input_ended && !self.stop_asked && (good || told)
-    }
-
-    /// The cause is published first, so that whoever is woken finds it.
-    fn finish(&mut self, error: Option<Error>, completed: bool) {
-        self.feed.end(Over { exit: self.exit, error: error.clone(), completed });
-        self.turns.end_all(&self.feed);
-        self.events.add(match error {
-            Some(error) => SessionEvent::Failed(error),
-            None if completed => SessionEvent::Completed(self.exit),
-            None => SessionEvent::Stopped(self.exit),
-        });
-    }
-
-    fn complete_evidence(&mut self) {
-        let seen = self.machine.evidence();
-        let mut stdout_tail = String::new();
-        for line in seen.output_before_handshake() {
-            stdout_tail.push_str(&String::from_utf8_lossy(line));
-            stdout_tail.push('\n');
-        }
-        let evidence = &mut self.evidence;
-        evidence.exit = self.exit;
-        evidence.stderr_tail = self.stderr.tail();
-        evidence.stdout_tail = self.stderr.masked(&stdout_tail);
-        evidence.last_other_line.clone_from(&seen.last_other_line);
-        evidence.session_id.clone_from(&seen.session_id);
-        evidence.read_error.clone_from(&seen.read_error);
-    }
 }
 
 impl Drop for Driver {
@@ -491,13 +416,4 @@ fn event_of(frame: Frame) -> Event {
         // There is no third kind.
         _ => Event::Tick,
     }
-}
-
-fn strict_failure(exit: Exit) -> Error {
-    Error::new(
-        ErrorKind::NonZeroExit,
-        format!("the result was no error, but the process ended with {exit}"),
-    )
-    .remedy("look at stderr, or do without `strict_exit_status`")
-    .with(|facts| facts.exit = Some(exit))
 }
