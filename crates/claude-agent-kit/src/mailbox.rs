@@ -54,6 +54,13 @@ pub(crate) struct Reply {
     pub(crate) sender: oneshot::Sender<Result<Done>>,
 }
 
+impl Reply {
+    pub(crate) fn send(self, done: Result<Done>) {
+        // Whoever waited may have gone since.
+        drop(self.sender.send(done));
+    }
+}
+
 /// What became of a note.
 #[derive(Debug)]
 pub(crate) enum Done {

@@ -14,7 +14,9 @@ use tests_e2e::stage::processes::exists;
 
 use crate::play::{Notes, is_piece, kind, on_both, start, touching, turn};
 use crate::puppet;
-use crate::support::{Fake, SHORT, SIM, faulty, hello, in_time, on_all, real, run, until};
+use crate::support::{
+    Fake, HANDSHAKE, SHORT, SIM, faulty, hello, in_time, on_all, real, run, until,
+};
 
 /// Compiles only if a handle can be used by anybody anywhere.
 const fn can_go_everywhere<T: Clone + Send + Sync + 'static>() {}
@@ -130,6 +132,37 @@ fn pending_operations_fail_when_the_cli_ends_under_them() {
         assert!(matches!(last, Some(SessionEvent::Failed(_))), "{last:?}");
         let late = in_time(session.mcp_status()).await.unwrap_err();
         assert_eq!(late.kind(), ErrorKind::TransportClosed);
+    });
+}
+
+/// A script that hears a request after the handshake and then does this.
+fn after_a_request(then: &str) -> Fake {
+    Fake::new(&format!("{HANDSHAKE}{then}"))
+}
+
+#[test]
+fn a_pending_operation_says_how_the_cli_died_however_late_it_says_so() {
+    run(async {
+        let fake = after_a_request("exec >&-; sleep 0.3; echo 'no space left' >&2; exit 3");
+        let session = start(fake.options()).await;
+        let error = in_time(session.mcp_status()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
+        assert_eq!(error.exit(), Some(Exit::Code(3)), "{error}");
+        assert_eq!(error.stderr_tail(), Some("no space left\n"), "{error}");
+    });
+}
+
+#[test]
+fn a_pending_operation_ends_with_the_cli_although_nobody_reads_messages() {
+    let flood = "i=0; while [ $i -lt 200 ]; do echo '{\"type\":\"system\",\"subtype\":\"x\"}'; \
+                 i=$((i+1)); done; exit 3";
+    run(async {
+        let fake = after_a_request(flood);
+        let session = start(fake.options().backlog_limits(500, 1_000_000)).await;
+        let messages = session.messages();
+        let error = in_time(session.mcp_status()).await.unwrap_err();
+        assert_eq!(error.exit(), Some(Exit::Code(3)), "{error}");
+        drop(messages);
     });
 }
 

@@ -30,6 +30,10 @@ impl Driver {
             self.take_note(note);
         }
         self.act();
+        self.complete_evidence();
+        for (reply, refusal) in std::mem::take(&mut self.bereft) {
+            self.refuse(reply, &refusal);
+        }
         self.turns.end_all(&self.feed);
     }
 

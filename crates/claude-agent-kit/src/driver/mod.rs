@@ -85,6 +85,8 @@ pub(crate) struct Driver {
     calls: Calls,
     turns: Turns,
     waiters: HashMap<Waiter, Reply>,
+    /// Those whom the dying CLI left without an answer. They are told when it is known how it died.
+    bereft: Vec<(Reply, Refusal)>,
     /// What was read and not handed over yet.
     batch: Vec<Piece>,
     clock: Clock,
@@ -94,6 +96,8 @@ pub(crate) struct Driver {
     strict_failure: Option<Error>,
     /// Whether the host wanted the end.
     stop_asked: bool,
+    /// Whether the cause of the failure was told while the process still lived.
+    failed_early: bool,
 }
 
 /// What happened, for the machine to hear.
@@ -124,6 +128,7 @@ impl Driver {
             calls: parts.calls,
             turns: Turns::default(),
             waiters: HashMap::new(),
+            bereft: Vec::new(),
             batch: Vec::new(),
             clock: Clock::start(),
             timer: Timer::default(),
@@ -131,6 +136,7 @@ impl Driver {
             strict_exit_status: parts.strict_exit_status,
             strict_failure: None,
             stop_asked: false,
+            failed_early: false,
         }
     }
 
@@ -157,7 +163,7 @@ impl Driver {
                 Err(error) => Happening::WriteFailed(error.to_string()),
             });
         }
-        if !self.feed.poll_may_read(context, self.machine.somebody_waits()) {
+        if !self.feed.poll_may_read(context, self.somebody_waits()) {
             // What is not read yet came before the exit and before any limit: time stands still.
             self.clock.pause();
             return Poll::Pending;
@@ -335,8 +341,14 @@ impl Driver {
 
     fn hand_over(&mut self) {
         if !self.batch.is_empty() {
-            self.feed.push(&mut self.batch, self.machine.somebody_waits());
+            let somebody_waits = self.somebody_waits();
+            self.feed.push(&mut self.batch, somebody_waits);
         }
+    }
+
+    /// Whether somebody waits for more than messages, so that reading must go on.
+    fn somebody_waits(&self) -> bool {
+        self.machine.somebody_waits() || !self.bereft.is_empty()
     }
 
     fn change_state(&mut self, state: State) {
@@ -351,6 +363,7 @@ impl Driver {
 
     /// Whoever waits is told the cause at once, while the process is still being ended.
     fn fail_early(&mut self, failure: &Failure) {
+        self.failed_early = true;
         self.complete_evidence();
         let error = diagnose::failure(failure, &self.evidence);
         self.hand_over();
@@ -373,23 +386,34 @@ impl Driver {
 
     fn settle(&mut self, waiter: Waiter, settled: Settled) {
         let Some(reply) = self.waiters.remove(&waiter) else { return };
-        let done = match settled {
-            Settled::Answered(answer) => Ok(Done::Answered(answer)),
+        match settled {
+            Settled::Answered(answer) => reply.send(Ok(Done::Answered(answer))),
             Settled::Refused(refusal) => {
                 if let Some(turn) = &reply.turn
                     && refusal != Refusal::DuplicateMessage
                 {
                     self.turns.forget(turn);
                 }
-                self.complete_evidence();
-                let error = diagnose::refusal(&refusal, &reply.operation, &self.evidence);
-                tracing::error!(operation = reply.operation, kind = ?error.kind(), "failed");
-                Err(error)
+                if matches!(refusal, Refusal::Closed(_)) && self.is_dying() {
+                    self.bereft.push((reply, refusal));
+                } else {
+                    self.complete_evidence();
+                    self.refuse(reply, &refusal);
+                }
             }
-            _ => Ok(Done::Accepted),
-        };
-        // Whoever waited may have gone since.
-        drop(reply.sender.send(done));
+            _ => reply.send(Ok(Done::Accepted)),
+        }
+    }
+
+    /// Whether the CLI ends, or is ended, within limits and without anybody having said why.
+    fn is_dying(&self) -> bool {
+        (self.output.is_none() || self.exit.is_some()) && !self.failed_early
+    }
+
+    fn refuse(&self, reply: Reply, refusal: &Refusal) {
+        let error = diagnose::refusal(refusal, &reply.operation, &self.evidence);
+        tracing::error!(operation = reply.operation, kind = ?error.kind(), "failed");
+        reply.send(Err(error));
     }
 }
 

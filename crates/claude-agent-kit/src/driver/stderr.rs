@@ -1,15 +1,16 @@
 //! Stderr is always read, whatever the rest does: a CLI that cannot complain would stand still.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, ReadBuf};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -33,6 +34,8 @@ pub(crate) struct StderrReader {
 struct Heard {
     tail: Mutex<StderrTail>,
     reads: AtomicU64,
+    /// Read what is there, and then no more.
+    last_call: Notify,
 }
 
 impl StderrReader {
@@ -57,12 +60,19 @@ impl StderrReader {
         let latest = Instant::now() + MOST;
         loop {
             let reads = self.heard.reads.load(Ordering::Relaxed);
-            let over = tokio::time::timeout(QUIET, &mut task).await.is_ok();
-            let quiet = reads == self.heard.reads.load(Ordering::Relaxed);
-            if over || quiet || Instant::now() > latest {
-                task.abort();
+            if tokio::time::timeout(QUIET, &mut task).await.is_ok() {
                 return;
             }
+            let quiet = reads == self.heard.reads.load(Ordering::Relaxed);
+            if quiet || Instant::now() > latest {
+                break;
+            }
+        }
+        // The time may have passed because the machine stood still: only the reader knows whether
+        // nothing is left.
+        self.heard.last_call.notify_one();
+        if tokio::time::timeout_at(latest, &mut task).await.is_err() {
+            task.abort();
         }
     }
 
@@ -105,7 +115,12 @@ async fn read(
     mut listener: Listener,
 ) {
     // An error is as good as the end: there is nothing to read any more.
-    while let Some(lines) = poll_fn(|context| poll_read(&mut errors, &heard, context)).await {
+    let mut last_call = pin!(heard.last_call.notified());
+    let mut next = |context: &mut Context<'_>| match poll_read(&mut errors, &heard, context) {
+        Poll::Pending => last_call.as_mut().poll(context).map(|()| None),
+        read @ Poll::Ready(_) => read,
+    };
+    while let Some(lines) = poll_fn(&mut next).await {
         for line in &lines {
             listener.hear(line);
         }
@@ -140,5 +155,47 @@ impl Heard {
     fn lock(&self) -> MutexGuard<'_, StderrTail> {
         // Nothing that panics happens under the lock.
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    /// Says this when the time has come, and nothing more.
+    struct Late(Pin<Box<tokio::time::Sleep>>, Option<&'static str>);
+
+    impl AsyncRead for Late {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<std::io::Result<()>> {
+            ready!(self.0.as_mut().poll(context));
+            match self.1.take() {
+                Some(text) => {
+                    buffer.put_slice(text.as_bytes());
+                    Poll::Ready(Ok(()))
+                }
+                None => Poll::Pending,
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_at_the_last_moment_is_heard() {
+        let told = Arc::new(Mutex::new(String::new()));
+        let lines = told.clone();
+        let callback: OnStderr =
+            Arc::new(move |line: &str| writeln!(lines.lock().unwrap(), "{line}").unwrap());
+        // As after a stall: the time is up and there is something to read, both at once.
+        let errors = Late(Box::pin(tokio::time::sleep(QUIET)), Some("why\nit di"));
+        let mut reader =
+            StderrReader::start(Some(Box::new(errors)), Mask::default(), Some(callback));
+        reader.finish().await;
+        assert_eq!(reader.tail(), "why\nit di");
+        assert_eq!(*told.lock().unwrap(), "why\nit di\n");
     }
 }
