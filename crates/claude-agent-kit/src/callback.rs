@@ -5,10 +5,14 @@ mod registry;
 mod tests;
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
 use claude_wire::id::{CallbackId, RequestId, SessionId, ToolUseId};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Notify;
 
 pub(crate) use registry::{Call, CallResult, Misfit, Registry, Running, told};
 
@@ -46,25 +50,38 @@ pub(crate) mod sealed {
 /// A callback that does not end soon after that is aborted (`Options::cancel_grace`), at its next
 /// `await`; one on a blocking thread cannot be aborted and should look at it.
 #[derive(Clone)]
-pub struct CancelToken(CancellationToken);
+pub struct CancelToken(Arc<Signal>);
+
+#[derive(Default)]
+struct Signal {
+    given: AtomicBool,
+    waiting: Notify,
+}
 
 impl CancelToken {
     pub(crate) fn new() -> Self {
-        Self(CancellationToken::new())
+        Self(Arc::default())
     }
 
     pub(crate) fn cancel(&self) {
-        self.0.cancel();
+        self.0.given.store(true, Ordering::SeqCst);
+        self.0.waiting.notify_waiters();
     }
 
     /// What comes of `future`, which is dropped when the answer is no longer wanted.
     pub(crate) async fn unless_cancelled<F: Future>(self, future: F) -> Option<F::Output> {
-        self.0.run_until_cancelled(future).await
+        let mut cancelled = pin!(self.cancelled());
+        let mut future = pin!(future);
+        poll_fn(|context| match cancelled.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => future.as_mut().poll(context).map(Some),
+        })
+        .await
     }
 
     /// Whether the answer is no longer wanted.
     pub fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled()
+        self.0.given.load(Ordering::SeqCst)
     }
 
     /// Waits until the answer is no longer wanted.
@@ -72,7 +89,11 @@ impl CancelToken {
     /// # Cancel safety
     /// Dropping it loses nothing.
     pub async fn cancelled(&self) {
-        self.0.cancelled().await;
+        // Made before the look at the signal: it hears of one that is given from here on.
+        let given = self.0.waiting.notified();
+        if !self.is_cancelled() {
+            given.await;
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Callbacks that run, each in a task of its own.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -32,7 +31,15 @@ pub(crate) struct Calls {
     mailbox: Arc<Mailbox>,
     feed: Arc<Feed>,
     warnings: WarningSink,
-    running: BTreeMap<CallKey, (CancelToken, Option<AbortHandle>)>,
+    running: Vec<Started>,
+}
+
+/// A callback that runs, and how it is told to end.
+struct Started {
+    key: CallKey,
+    cancel: CancelToken,
+    /// None on a blocking thread, where it cannot be ended; its token tells it.
+    task: Option<AbortHandle>,
 }
 
 impl Calls {
@@ -53,7 +60,7 @@ impl Calls {
             warn(&their_feed, &their_warnings, warning);
         });
         let registry = registry.connect_servers(&mailbox);
-        Self { registry, runtime, mailbox, feed, warnings, running: BTreeMap::new() }
+        Self { registry, runtime, mailbox, feed, warnings, running: Vec::new() }
     }
 
     pub(super) fn run(
@@ -67,7 +74,7 @@ impl Calls {
         let report = Report { key, what, mailbox: self.mailbox.clone(), done: false };
         let cancel = CancelToken::new();
         let call = Call { request, line, session_id, cancel: cancel.clone() };
-        let abort = match self.registry.call(call) {
+        let task = match self.registry.call(call) {
             Some(Running::Async(future)) => Some(self.spawn(future, report)),
             Some(Running::Blocking(function)) => {
                 drop(self.runtime.spawn_blocking(move || block(function, report)));
@@ -78,7 +85,7 @@ impl Calls {
                 None
             }
         };
-        self.running.insert(key, (cancel, abort));
+        self.running.push(Started { key, cancel, task });
     }
 
     fn spawn(
@@ -99,28 +106,37 @@ impl Calls {
     }
 
     pub(super) fn cancel(&mut self, key: CallKey) {
-        if let Some((token, _)) = self.running.get(&key) {
-            token.cancel();
+        if let Some(at) = self.find(key) {
+            self.running[at].cancel.cancel();
         }
     }
 
     pub(super) fn abort(&mut self, key: CallKey) {
-        // One on a blocking thread cannot be ended; its token has fired.
-        if let Some((_, Some(task))) = self.running.get(&key) {
+        if let Some(at) = self.find(key)
+            && let Some(task) = &self.running[at].task
+        {
             task.abort();
         }
     }
 
     pub(super) fn forget(&mut self, key: CallKey) {
-        self.running.remove(&key);
+        if let Some(at) = self.find(key) {
+            self.running.swap_remove(at);
+        }
+    }
+
+    fn find(&self, key: CallKey) -> Option<usize> {
+        self.running.iter().position(|started| started.key == key)
     }
 }
 
 impl Drop for Calls {
     fn drop(&mut self) {
-        for (token, task) in self.running.values() {
-            token.cancel();
-            if let Some(task) = task {
+        // In the order of the requests, for whoever wants every run to be the same.
+        self.running.sort_by_key(|started| started.key);
+        for started in &self.running {
+            started.cancel.cancel();
+            if let Some(task) = &started.task {
                 task.abort();
             }
         }

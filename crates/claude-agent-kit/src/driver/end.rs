@@ -13,6 +13,7 @@ impl Driver {
     pub(super) async fn conclude(&mut self, end: End) {
         // The reason of a failure, and what is told line by line, may still be on its way.
         self.stderr.finish().await;
+        self.clock.look_again();
         let error = match self.failure_of(&end) {
             Some(failure) => {
                 self.complete_evidence();

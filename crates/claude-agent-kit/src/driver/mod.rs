@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::{BufMut as _, Bytes};
 use claude_wire::control::HostRequest;
@@ -141,14 +141,20 @@ impl Driver {
     }
 
     pub(crate) async fn run(mut self) {
-        let end = loop {
-            if let Some(end) = self.act() {
-                break end;
-            }
-            let happening = poll_fn(|context| self.poll_happening(context)).await;
-            self.hear(happening);
-        };
+        let end = poll_fn(|context| self.poll_end(context)).await;
         self.conclude(end).await;
+    }
+
+    /// Does all that there is to do, until the end.
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<End> {
+        self.clock.look_again();
+        loop {
+            if let Some(end) = self.act() {
+                return Poll::Ready(end);
+            }
+            let happening = ready!(self.poll_happening(context));
+            self.hear(happening);
+        }
     }
 
     /// The next thing that happens. Notes and writes never wait behind a flood of output; of the
@@ -204,7 +210,7 @@ impl Driver {
 
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let due = self.machine.wake_at().map(|due| self.clock.instant(due));
-        self.timer.poll(due, context)
+        self.timer.poll(due, self.clock.on_the_wall(), context)
     }
 
     fn hear(&mut self, happening: Happening) {
@@ -218,7 +224,11 @@ impl Driver {
                 self.exit = Some(exit);
                 self.tell(Event::Exited(exit));
             }
-            Happening::TimeIsUp => self.tell(Event::Tick),
+            Happening::TimeIsUp => {
+                // It was not up yet at the last look.
+                self.clock.look_again();
+                self.tell(Event::Tick);
+            }
         }
     }
 
@@ -253,6 +263,8 @@ impl Driver {
     }
 
     fn cut_lines(&mut self) {
+        // There may be no end of them before the task rests.
+        self.clock.look_again();
         let now = self.clock.now();
         while let Some(frame) = self.framer.next_frame() {
             self.machine.handle(event_of(frame), now);

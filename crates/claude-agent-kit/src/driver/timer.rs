@@ -25,12 +25,16 @@ pub(super) struct Timer {
 
 impl Timer {
     /// Ready when it is due. The task of `context` is woken for that.
-    pub(super) fn poll(&mut self, due: Option<Instant>, context: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll(
+        &mut self,
+        due: Option<Instant>,
+        now: Instant,
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
         let Some(due) = due else {
             self.sleep = None;
             return Poll::Pending;
         };
-        let now = Instant::now();
         if due.saturating_duration_since(now) > NEAR && self.set_alarm(due, now, context) {
             self.sleep = None;
             return Poll::Pending;
@@ -72,7 +76,7 @@ mod tests {
     /// Waits until it is due, as a driver does: it asks again whenever it is woken.
     async fn wait(timer: &mut Timer, after: Duration) -> Duration {
         let began = Instant::now();
-        poll_fn(|context| timer.poll(Some(began + after), context)).await;
+        poll_fn(|context| timer.poll(Some(began + after), Instant::now(), context)).await;
         began.elapsed()
     }
 
@@ -93,7 +97,7 @@ mod tests {
         let mut timer = Timer::default();
         let due = Some(Instant::now() + Duration::from_secs(3600));
         poll_fn(|context| {
-            assert!(timer.poll(due, context).is_pending());
+            assert!(timer.poll(due, Instant::now(), context).is_pending());
             Poll::Ready(())
         })
         .await;

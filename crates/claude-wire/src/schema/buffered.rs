@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::vec;
 
 use serde::de::value::BorrowedStrDeserializer;
-use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess};
+use serde::de::{DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
+use serde::forward_to_deserialize_any;
 use serde_json::value::RawValue;
 
 use super::Key;
@@ -68,8 +69,69 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Buffered<'de, A> {
         seed: V,
     ) -> Result<V::Value, Self::Error> {
         match self.value.take() {
-            Some(value) => seed.deserialize(value).map_err(A::Error::custom),
+            Some(value) => seed.deserialize(Held(value)).map_err(A::Error::custom),
             None => self.rest.next_value_seed(seed),
         }
+    }
+}
+
+/// A value that was held as text. Most are strings, and most of those stand there as they are: they
+/// need no second reading.
+pub(crate) struct Held<'de>(pub(crate) &'de RawValue);
+
+impl<'de> Held<'de> {
+    /// The string, if it is one without escapes.
+    fn plain(&self) -> Option<&'de str> {
+        let text = self.0.get().strip_prefix('"')?.strip_suffix('"')?;
+        (!text.as_bytes().contains(&b'\\')).then_some(text)
+    }
+}
+
+impl<'de> Deserializer<'de> for Held<'de> {
+    type Error = serde_json::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self.plain() {
+            Some(text) => visitor.visit_borrowed_str(text),
+            None => self.0.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self.plain() {
+            Some(_) => visitor.visit_some(self),
+            None => self.0.deserialize_option(visitor),
+        }
+    }
+
+    /// Raw text is asked for in this way too.
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        self.0.deserialize_newtype_struct(name, visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        self.0.deserialize_enum(name, variants, visitor)
+    }
+
+    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        self.0.deserialize_bytes(visitor)
+    }
+
+    fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        self.0.deserialize_byte_buf(visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string unit unit_struct seq
+        tuple tuple_struct map struct identifier ignored_any
     }
 }

@@ -27,7 +27,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap};
 use serde_json::{Map, Value};
 
-pub(crate) use buffered::Buffered;
+pub(crate) use buffered::{Buffered, Held};
 pub(crate) use depth::Level;
 pub(crate) use field::{Field, required_field};
 pub(crate) use strings::TextVisitor;

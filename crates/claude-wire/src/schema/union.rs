@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Vi
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-use super::{Buffered, Key, MapVisitor, WriteFields, isolate};
+use super::{Buffered, Held, Key, MapVisitor, WriteFields, isolate};
 use crate::json::{Extra, Json};
 use crate::schema::FromMap;
 
@@ -90,7 +90,7 @@ pub(crate) fn late_tag<'de, T, A: MapAccess<'de>>(
 ) -> Result<T, A::Error> {
     let (value, rest) = Buffered::collect(first, map, tag)?;
     let kind = match value {
-        Some(value) => Key::deserialize(value)
+        Some(value) => Key::deserialize(Held(value))
             .map_err(|_| A::Error::custom(format_args!("`{tag}` of {union} is not a string")))?,
         None if optional => Key::none(),
         None => return Err(A::Error::custom(format_args!("{union} without `{tag}`"))),

@@ -3,13 +3,14 @@
 //! A request is open until it is answered, cancelled or dropped, and then closed for good. The
 //! callback that was run for it may outlive it, and keeps its place until it has ended.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::event::{CallKey, CallOutcome, Effect, Notice, SessionLimits};
 use super::fail_rule::FailRule;
+use super::flat_map::FlatMap;
 use super::outbox::Outbox;
 use crate::control::CliControlRequest;
 use crate::id::RequestId;
@@ -23,11 +24,11 @@ pub(super) struct Callbacks {
     last_key: u64,
     cancel_grace: Duration,
     /// Those that are not answered yet.
-    open: BTreeMap<RequestId, CallKey>,
-    calls: BTreeMap<CallKey, Call>,
+    open: FlatMap<RequestId, CallKey>,
+    calls: FlatMap<CallKey, Call>,
     lanes: Lanes,
     /// When a call must be answered or aborted. A call has one timer at most.
-    timers: BTreeSet<(Duration, CallKey)>,
+    timers: FlatMap<(Duration, CallKey), ()>,
 }
 
 /// The places of all callbacks.
@@ -80,14 +81,14 @@ impl Callbacks {
         Self {
             last_key: 0,
             cancel_grace: limits.cancel_grace,
-            open: BTreeMap::new(),
-            calls: BTreeMap::new(),
+            open: FlatMap::default(),
+            calls: FlatMap::default(),
             lanes: Lanes {
                 decisions: Lane::new(limits.running_callbacks, limits.waiting_callbacks),
                 mcp: Lane::new(limits.running_mcp, limits.waiting_mcp),
                 answers: Lane::new(limits.running_mcp, limits.waiting_mcp),
             },
-            timers: BTreeSet::new(),
+            timers: FlatMap::default(),
         }
     }
 
@@ -158,8 +159,9 @@ impl Callbacks {
         now: Duration,
         out: &mut Outbox,
     ) {
-        let mut calls = self.open.iter().filter_map(|(id, key)| Some((id, self.calls.get(key)?)));
-        let asked = calls.find(|(_, call)| call.rule.is_for(server, rpc_id));
+        let is_asked =
+            |key| self.calls.get(key).is_some_and(|call| call.rule.is_for(server, rpc_id));
+        let asked = self.open.iter().find(|(_, key)| is_asked(key));
         if let Some(request) = asked.map(|(id, _)| id.clone()) {
             self.cancelled(&request, now, out);
         }
@@ -170,7 +172,7 @@ impl Callbacks {
         for lane in self.lanes.all() {
             lane.waiting.clear();
         }
-        for key in std::mem::take(&mut self.open).into_values() {
+        for key in self.open.take_values() {
             self.close(key, now, out);
         }
     }
@@ -178,14 +180,14 @@ impl Callbacks {
     /// Ends what still runs.
     pub(super) fn abort_all(&mut self, now: Duration, out: &mut Outbox) {
         self.close_all(now, out);
-        let keys: Vec<CallKey> = self.calls.keys().copied().collect();
+        let keys: Vec<CallKey> = self.calls.iter().map(|(key, _)| *key).collect();
         for key in keys {
             self.abort(key, out);
         }
     }
 
     pub(super) fn tick(&mut self, now: Duration, out: &mut Outbox) {
-        while let Some(&(at, key)) = self.timers.first() {
+        while let Some((&(at, key), ())) = self.timers.first() {
             if now < at {
                 break;
             }
@@ -200,7 +202,7 @@ impl Callbacks {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Duration> {
-        self.timers.first().map(|(at, _)| *at)
+        self.timers.first().map(|((at, _), ())| *at)
     }
 
     fn timed_out(&mut self, key: CallKey, now: Duration, out: &mut Outbox) {
@@ -271,7 +273,7 @@ impl Callbacks {
             self.timers.remove(&(old, key));
         }
         if let Some(at) = at {
-            self.timers.insert((at, key));
+            self.timers.insert((at, key), ());
         }
     }
 }

@@ -8,6 +8,7 @@ mod ending;
 mod event;
 mod evidence;
 mod fail_rule;
+mod flat_map;
 mod handshake;
 mod life;
 mod machine;

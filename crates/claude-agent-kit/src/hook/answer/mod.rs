@@ -145,7 +145,10 @@ impl<S: Specific> Body<S> {
             output.is_async = Some(true);
             output.async_timeout = Some(milliseconds(limit));
         }
-        let json = Json::of(&output).map_err(|error| error.to_string())?;
+        // Most hooks have nothing to say, and the CLI waits for that.
+        let json =
+            if output == WireOutput::default() { Json::from_text("{}") } else { Json::of(&output) };
+        let json = json.map_err(|error| error.to_string())?;
         Ok(Encoded { json, dropped: Vec::new() })
     }
 }
