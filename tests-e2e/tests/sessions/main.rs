@@ -20,6 +20,7 @@ mod failing_hooks;
 mod hooks;
 mod lifetime;
 mod limits;
+mod one_thread;
 mod operations;
 mod option_effects;
 mod permissions;

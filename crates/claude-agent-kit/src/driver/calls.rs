@@ -1,19 +1,19 @@
-//! Callbacks that run, each in a task of its own.
+//! Callbacks that run, each in a task of its own unless that is of no use.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use claude_wire::control::{CliControlRequest, CliRequest};
 use claude_wire::id::SessionId;
 use claude_wire::session::{CallKey, CallOutcome, Event};
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::AbortHandle;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use super::WarningSink;
 use crate::callback::{Call, CallResult, CancelToken, Misfit, Registry, Running};
@@ -32,6 +32,19 @@ pub(crate) struct Calls {
     feed: Arc<Feed>,
     warnings: WarningSink,
     running: Vec<Started>,
+    /// Those that have not begun.
+    fresh: Vec<Fresh>,
+    /// Whether all tasks share one thread. A callback that blocks then holds up everything whichever
+    /// task it is in, so that nothing is lost where the driver itself begins with it.
+    one_thread: bool,
+}
+
+/// A callback that is to begin.
+struct Fresh {
+    key: CallKey,
+    cancel: CancelToken,
+    task: CallTask,
+    span: Span,
 }
 
 /// A callback that runs, and how it is told to end.
@@ -60,7 +73,9 @@ impl Calls {
             warn(&their_feed, &their_warnings, warning);
         });
         let registry = registry.connect_servers(&mailbox);
-        Self { registry, runtime, mailbox, feed, warnings, running: Vec::new() }
+        let one_thread = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
+        let (running, fresh) = (Vec::new(), Vec::new());
+        Self { registry, runtime, mailbox, feed, warnings, running, fresh, one_thread }
     }
 
     pub(super) fn run(
@@ -74,40 +89,59 @@ impl Calls {
         let report = Report { key, what, mailbox: self.mailbox.clone(), done: false };
         let cancel = CancelToken::new();
         let call = Call { request, line, session_id, cancel: cancel.clone() };
-        let task = match self.registry.call(call) {
-            Some(Running::Async(future)) => Some(self.spawn(future, report)),
+        match self.registry.call(call) {
+            Some(Running::Async(future)) => {
+                let span = tracing::debug_span!("claude_callback", what);
+                let began = (!span.is_disabled()).then(Instant::now);
+                let (feed, warnings) = (self.feed.clone(), self.warnings.clone());
+                let task = CallTask { future, report: Some(report), feed, warnings, began };
+                let fresh = Fresh { key, cancel, task, span };
+                if self.one_thread {
+                    self.fresh.push(fresh);
+                } else {
+                    self.spawn(fresh);
+                }
+            }
             Some(Running::Blocking(function)) => {
                 drop(self.runtime.spawn_blocking(move || block(function, report)));
-                None
+                self.running.push(Started { key, cancel, task: None });
             }
             None => {
                 report.finish(CallOutcome::Failed("no callback is registered for it".to_owned()));
-                None
             }
-        };
+        }
+    }
+
+    fn spawn(&mut self, fresh: Fresh) {
+        let Fresh { key, cancel, task, span } = fresh;
+        let task = Some(self.runtime.spawn(task.instrument(span)).abort_handle());
         self.running.push(Started { key, cancel, task });
     }
 
-    fn spawn(
-        &self,
-        future: Pin<Box<dyn Future<Output = CallResult> + Send>>,
-        report: Report,
-    ) -> AbortHandle {
-        let span = tracing::debug_span!("claude_callback", what = report.what);
-        let began = (!span.is_disabled()).then(Instant::now);
-        let task = CallTask {
-            future,
-            report: Some(report),
-            feed: self.feed.clone(),
-            warnings: self.warnings.clone(),
-            began,
-        };
-        self.runtime.spawn(task.instrument(span)).abort_handle()
+    /// Begins with what has not begun. One that is alone is begun with here, and often it ends at
+    /// once: a task for it would cost more than it does. All others get their tasks.
+    pub(super) fn begin(&mut self, context: &mut Context<'_>) -> Option<(CallKey, CallOutcome)> {
+        if self.fresh.len() == 1
+            && let Some(mut alone) = self.fresh.pop()
+        {
+            let Fresh { key, task, span, .. } = &mut alone;
+            if let Poll::Ready(outcome) = span.in_scope(|| task.poll_outcome(context)) {
+                task.is_told();
+                return Some((*key, outcome));
+            }
+            self.spawn(alone);
+        }
+        for fresh in std::mem::take(&mut self.fresh) {
+            self.spawn(fresh);
+        }
+        None
     }
 
     pub(super) fn cancel(&mut self, key: CallKey) {
         if let Some(at) = self.find(key) {
             self.running[at].cancel.cancel();
+        } else if let Some(fresh) = self.fresh.iter().find(|fresh| fresh.key == key) {
+            fresh.cancel.cancel();
         }
     }
 
@@ -117,6 +151,8 @@ impl Calls {
         {
             task.abort();
         }
+        // One that has not begun is dropped, and tells that itself.
+        self.fresh.retain(|fresh| fresh.key != key);
     }
 
     pub(super) fn forget(&mut self, key: CallKey) {
@@ -157,22 +193,8 @@ impl Future for CallTask {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let task = &mut *self;
-        let began = Instant::now();
-        let polled = catch_unwind(AssertUnwindSafe(|| task.future.as_mut().poll(context)));
-        let held = began.elapsed();
-        if held > BLOCKED {
-            task.warn_blocked(held);
-        }
-        let outcome = match polled {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(result)) => outcome(result),
-            Err(_) => CallOutcome::Failed("it panicked".to_owned()),
-        };
-        if let Some(began) = task.began {
-            tracing::debug!(took = ?began.elapsed(), "the callback ended");
-        }
-        if let Some(report) = task.report.take() {
+        let outcome = ready!(self.poll_outcome(context));
+        if let Some(report) = self.report.take() {
             report.finish(outcome);
         }
         Poll::Ready(())
@@ -180,6 +202,31 @@ impl Future for CallTask {
 }
 
 impl CallTask {
+    fn poll_outcome(&mut self, context: &mut Context<'_>) -> Poll<CallOutcome> {
+        let began = Instant::now();
+        let polled = catch_unwind(AssertUnwindSafe(|| self.future.as_mut().poll(context)));
+        let held = began.elapsed();
+        if held > BLOCKED {
+            self.warn_blocked(held);
+        }
+        let outcome = match polled {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(result)) => outcome(result),
+            Err(_) => CallOutcome::Failed("it panicked".to_owned()),
+        };
+        if let Some(began) = self.began {
+            tracing::debug!(took = ?began.elapsed(), "the callback ended");
+        }
+        Poll::Ready(outcome)
+    }
+
+    /// Whoever polled it tells how it ended.
+    fn is_told(&mut self) {
+        if let Some(report) = &mut self.report {
+            report.done = true;
+        }
+    }
+
     fn warn_blocked(&self, held: Duration) {
         let what = self.report.as_ref().map_or("", |report| report.what);
         let warning = Warning::new(

@@ -152,6 +152,10 @@ impl Driver {
             if let Some(end) = self.act() {
                 return Poll::Ready(end);
             }
+            if let Some((key, outcome)) = self.calls.begin(context) {
+                self.tell(Event::CallbackDone { key, outcome });
+                continue;
+            }
             let happening = ready!(self.poll_happening(context));
             self.hear(happening);
         }

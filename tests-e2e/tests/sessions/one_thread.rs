@@ -1,0 +1,145 @@
+//! Callbacks where all tasks share one thread, and where they do not.
+
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::{Options, Session};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::play::command_of;
+use crate::puppet::{self, Puppet};
+use crate::support::{LIMIT, in_time, run};
+
+fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(in_time(future))
+}
+
+/// A request to the hook that was registered first, as it stands on the wire.
+fn question(id: &str) -> String {
+    let input = json!({"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash",
+                       "tool_input": {"command": id}});
+    let request = json!({"subtype": "hook_callback", "callback_id": "hook_0", "input": input});
+    format!("{}\n", json!({"type": "control_request", "request_id": id, "request": request}))
+}
+
+/// The id and the answer of the next response.
+async fn answered(puppet: &mut Puppet) -> (String, Value) {
+    let line = puppet.hear().await;
+    let response = &line["response"];
+    (response["request_id"].as_str().unwrap().to_owned(), response["response"].clone())
+}
+
+/// The CLI asks something, and is answered although a callback has not ended.
+async fn goes_on(session: &Session, puppet: &mut Puppet) {
+    let answer = async {
+        let asked = puppet.asked("mcp_status").await;
+        puppet.answer(&asked, json!({"mcpServers": []})).await;
+    };
+    let (status, ()) = in_time(async { tokio::join!(session.mcp_status(), answer) }).await;
+    status.unwrap();
+}
+
+#[test]
+fn several_at_once_begin_in_their_order() {
+    on_one_thread(async {
+        let begun = Arc::new(Mutex::new(Vec::new()));
+        let notes = begun.clone();
+        let options = Options::new().on(PreToolUse, move |call, _| {
+            let notes = notes.clone();
+            async move { notes.lock().unwrap().push(command_of(call.tool_input.as_ref())) }
+        });
+        let (_session, mut puppet) = puppet::running(options).await;
+        for batch in [&["a", "b", "c"][..], &["d"], &["e", "f"]] {
+            begun.lock().unwrap().clear();
+            let lines: String = batch.iter().map(|id| question(id)).collect();
+            puppet.write(lines.as_bytes()).await;
+            for id in batch {
+                assert_eq!(answered(&mut puppet).await, ((*id).to_owned(), json!({})));
+            }
+            assert_eq!(*begun.lock().unwrap(), batch);
+        }
+    });
+}
+
+#[test]
+fn one_that_waits_holds_up_nothing_and_is_answered_in_the_end() {
+    on_one_thread(async {
+        let go = Arc::new(Notify::new());
+        let gate = go.clone();
+        let options = Options::new().on(PreToolUse, move |call, _| {
+            let gate = gate.clone();
+            async move {
+                if command_of(call.tool_input.as_ref()) == "slow" {
+                    gate.notified().await;
+                }
+                PreToolUseAnswer::deny("no")
+            }
+        });
+        let (session, mut puppet) = puppet::running(options).await;
+        puppet.write(question("slow").as_bytes()).await;
+        goes_on(&session, &mut puppet).await;
+        puppet.write(question("quick").as_bytes()).await;
+        assert_eq!(answered(&mut puppet).await.0, "quick");
+        go.notify_one();
+        assert_eq!(answered(&mut puppet).await.0, "slow");
+    });
+}
+
+#[test]
+fn one_that_panics_before_it_waits_ends_only_itself() {
+    on_one_thread(async {
+        let options = Options::new().on(PreToolUse.fail_closed(), |call, _| async move {
+            assert_ne!(command_of(call.tool_input.as_ref()), "panic", "as the test wants it");
+        });
+        let (_session, mut puppet) = puppet::running(options).await;
+        puppet.write(question("panic").as_bytes()).await;
+        let (id, answer) = answered(&mut puppet).await;
+        assert_eq!(id, "panic");
+        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
+        puppet.write(question("fine").as_bytes()).await;
+        assert_eq!(answered(&mut puppet).await, ("fine".to_owned(), json!({})));
+    });
+}
+
+#[test]
+fn one_that_is_withdrawn_with_its_question_is_told_so_or_never_begins() {
+    on_one_thread(async {
+        for (grace, begins) in [(Duration::from_secs(9), true), (Duration::ZERO, false)] {
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            let notes = seen.clone();
+            let options = Options::new().cancel_grace(grace).on(PreToolUse, move |_, context| {
+                notes.lock().unwrap().push(context.cancel.is_cancelled());
+                async {}
+            });
+            let (_session, mut puppet) = puppet::running(options).await;
+            let withdrawn = json!({"type": "control_cancel_request", "request_id": "x"});
+            puppet.write(format!("{}{withdrawn}\n", question("x")).as_bytes()).await;
+            puppet.write(question("y").as_bytes()).await;
+            assert_eq!(answered(&mut puppet).await.0, "y");
+            let expected: &[bool] = if begins { &[true, false] } else { &[false] };
+            assert_eq!(*seen.lock().unwrap(), expected);
+        }
+    });
+}
+
+#[test]
+fn with_more_threads_one_that_blocks_its_own_holds_up_nothing() {
+    run(async {
+        let (release, gate) = mpsc::channel::<()>();
+        let gate = Mutex::new(gate);
+        let options = Options::new().on(PreToolUse, move |_, _| {
+            let ended = gate.lock().unwrap().recv_timeout(LIMIT);
+            assert_ne!(ended, Err(RecvTimeoutError::Timeout));
+            async {}
+        });
+        let (session, mut puppet) = puppet::running(options).await;
+        puppet.write(question("blocks").as_bytes()).await;
+        goes_on(&session, &mut puppet).await;
+        drop(release);
+        assert_eq!(answered(&mut puppet).await, ("blocks".to_owned(), json!({})));
+    });
+}
