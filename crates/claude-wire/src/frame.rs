@@ -23,6 +23,12 @@ const MAX_READ_SPACE: usize = 256 * 1024;
 /// address, and without touching new memory for what is already there.
 const MOVED_BY_PAGES: usize = 256 * 1024;
 
+/// A page of memory, on most machines.
+const PAGE: usize = 4 * 1024;
+
+/// So much of the room for a long line is touched before it is read into.
+const TOUCHED_PAGES: usize = 16;
+
 /// Cuts a stream of bytes into lines.
 ///
 /// Lines end with `\n`; a `\r` before it belongs to the line break; blank lines are skipped.
@@ -97,7 +103,19 @@ impl Framer {
         if room < READ_SPACE / 8 {
             self.make_room(self.read_space);
         }
+        if self.buffer.len() >= MOVED_BY_PAGES {
+            self.touch();
+        }
         &mut self.buffer
+    }
+
+    /// Has the system give the next pages now. Otherwise it does so while it copies from a pipe, and
+    /// nobody can write into the pipe meanwhile.
+    fn touch(&mut self) {
+        let room = self.buffer.spare_capacity_mut();
+        for page in room.chunks_mut(PAGE).take(TOUCHED_PAGES) {
+            page[0].write(0);
+        }
     }
 
     /// The next line that is whole.
