@@ -27,7 +27,7 @@ const MOVED_BY_PAGES: usize = 256 * 1024;
 const PAGE: usize = 4 * 1024;
 
 /// So much of the room for a long line is touched before it is read into.
-const TOUCHED_PAGES: usize = 16;
+const TOUCHED_PAGES: usize = 64;
 
 /// Cuts a stream of bytes into lines.
 ///

@@ -20,7 +20,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::{BufMut as _, Bytes};
+use bytes::Bytes;
 use claude_wire::control::HostRequest;
 use claude_wire::launch;
 use claude_wire::session::{
@@ -46,10 +46,6 @@ use clock::Clock;
 use input::Input;
 use timer::Timer;
 use turns::Turns;
-
-/// A pipe is read by pieces, although it holds more and more fits into the buffer: the CLI fills it
-/// again meanwhile. Emptied at once, it would have both of them sleep by turns.
-const READ_AT_ONCE: usize = 16 * 1024;
 
 /// What a driver is made of.
 pub(crate) struct Parts {
@@ -191,8 +187,7 @@ impl Driver {
     fn poll_output(&mut self, context: &mut Context<'_>) -> Poll<Happening> {
         let Some(output) = &mut self.output else { return Poll::Pending };
         // What was read is in the framer, not in this future: dropping it loses nothing.
-        let mut space = self.framer.space().limit(READ_AT_ONCE);
-        let read = pin!(output.read_buf(&mut space)).poll(context);
+        let read = pin!(output.read_buf(self.framer.space())).poll(context);
         read.map(|read| match read {
             Ok(0) => Happening::OutputEnded(None),
             Ok(_) => Happening::Read,

@@ -2,6 +2,7 @@
 
 mod local;
 mod memory;
+mod pipe;
 mod wrapped;
 
 use std::collections::BTreeMap;
