@@ -153,6 +153,22 @@ fn a_pending_operation_says_how_the_cli_died_however_late_it_says_so() {
 }
 
 #[test]
+fn a_cli_that_closed_its_output_and_lives_on_holds_up_nobody_for_long() {
+    run(async {
+        let fake = after_a_request("exec >&-; read -r more");
+        let session = start(fake.options().exit_grace(Duration::from_secs(3600))).await;
+        // The first waits a little for the end of the CLI, those after it no more.
+        for _ in 0..50 {
+            let error = in_time(session.mcp_status()).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
+            assert_eq!(error.exit(), None, "{error}");
+        }
+        assert!(exists(session.pid().unwrap()));
+        in_time(session.stop()).await.unwrap();
+    });
+}
+
+#[test]
 fn a_pending_operation_ends_with_the_cli_although_nobody_reads_messages() {
     let flood = "i=0; while [ $i -lt 200 ]; do echo '{\"type\":\"system\",\"subtype\":\"x\"}'; \
                  i=$((i+1)); done; exit 3";

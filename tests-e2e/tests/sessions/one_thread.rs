@@ -1,17 +1,20 @@
 //! Callbacks where all tasks share one thread, and where they do not.
 
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, mpsc};
+use std::task::Poll;
 use std::time::Duration;
 
 use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
-use claude_agent_kit::{Options, Session};
+use claude_agent_kit::{Options, Session, query};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::play::command_of;
 use crate::puppet::{self, Puppet};
-use crate::support::{LIMIT, in_time, run};
+use crate::support::{Fake, HANDSHAKE, LIMIT, RESULT, SHORT, in_time, run};
 
 fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -123,6 +126,97 @@ fn one_that_is_withdrawn_with_its_question_is_told_so_or_never_begins() {
             let expected: &[bool] = if begins { &[true, false] } else { &[false] };
             assert_eq!(*seen.lock().unwrap(), expected);
         }
+    });
+}
+
+/// A CLI that says all this at once, notes that it was answered, hears so many more answers, and is
+/// done.
+fn asking(lines: &str, more: usize) -> Fake {
+    let more = "read -r answer\n".repeat(more);
+    Fake::new(&format!(
+        "{HANDSHAKE}printf '%s' '{lines}'\nread -r answer\ntouch told\n{more}{RESULT}"
+    ))
+}
+
+/// Waits, without leaving its thread, until the CLI was answered; whether that came.
+fn blocks_until_told(fake: &Fake) -> impl Fn() -> bool + Send + Sync + 'static {
+    let told = fake.beside("told");
+    move || {
+        let began = std::time::Instant::now();
+        while !told.exists() && began.elapsed() < LIMIT / 4 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        told.exists()
+    }
+}
+
+#[test]
+fn time_that_a_callback_takes_is_no_silence_of_the_cli() {
+    on_one_thread(async {
+        let fake = asking(&question("x"), 0);
+        let options = fake.options().idle_timeout(SHORT * 20).on(PreToolUse, |_, _| async {
+            std::thread::sleep(SHORT * 25);
+        });
+        let result = query("go", options).await.unwrap().final_result().await.unwrap();
+        assert!(result.is_some());
+    });
+}
+
+#[test]
+fn an_answer_is_written_before_the_next_callback_begins() {
+    on_one_thread(async {
+        let lines: String = ["a", "b", "c"].map(question).concat();
+        let fake = asking(&lines, 2);
+        let (is_told, seen) = (blocks_until_told(&fake), Arc::new(Mutex::new(Vec::new())));
+        let notes = seen.clone();
+        let options = fake.options().callback_limits(1, 9).on(PreToolUse, move |call, _| {
+            let first = command_of(call.tool_input.as_ref()) == "a";
+            notes.lock().unwrap().push(first || is_told());
+            async {}
+        });
+        query("go", options).await.unwrap().final_result().await.unwrap();
+        assert_eq!(*seen.lock().unwrap(), [true, true, true]);
+    });
+}
+
+#[test]
+fn others_have_their_turns_between_callbacks_that_wait_for_each_other() {
+    on_one_thread(async {
+        let turns = Arc::new(AtomicUsize::new(0));
+        let counted = turns.clone();
+        let other = tokio::spawn(poll_fn(move |context| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            context.waker().wake_by_ref();
+            Poll::<()>::Pending
+        }));
+        let lines: String = ["a", "b", "c"].map(question).concat();
+        let fake = asking(&lines, 2);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let notes = seen.clone();
+        let options = fake.options().callback_limits(1, 9).on(PreToolUse, move |_, _| {
+            notes.lock().unwrap().push(turns.load(Ordering::Relaxed));
+            async {}
+        });
+        query("go", options).await.unwrap().final_result().await.unwrap();
+        other.abort();
+        let seen = seen.lock().unwrap();
+        assert!(seen.len() == 3 && seen[0] < seen[2], "{seen:?}");
+    });
+}
+
+#[test]
+fn what_needs_no_callback_is_answered_before_one_begins() {
+    on_one_thread(async {
+        let unknown = r#"{"type":"control_request","request_id":"u","request":{"subtype":"new"}}"#;
+        let fake = asking(&format!("{unknown}\n{}", question("x")), 1);
+        let (is_told, seen) = (blocks_until_told(&fake), Arc::new(Mutex::new(Vec::new())));
+        let notes = seen.clone();
+        let options = fake.options().on(PreToolUse, move |_, _| {
+            notes.lock().unwrap().push(is_told());
+            async {}
+        });
+        query("go", options).await.unwrap().final_result().await.unwrap();
+        assert_eq!(*seen.lock().unwrap(), [true]);
     });
 }
 

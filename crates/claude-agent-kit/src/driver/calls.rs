@@ -118,23 +118,32 @@ impl Calls {
         self.running.push(Started { key, cancel, task });
     }
 
-    /// Begins with what has not begun. One that is alone is begun with here, and often it ends at
-    /// once: a task for it would cost more than it does. All others get their tasks.
+    /// Whether some have not begun.
+    pub(super) fn any_fresh(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
+    /// Begins with one that is alone. Often it ends at once: a task for it would cost more than it
+    /// does.
     pub(super) fn begin(&mut self, context: &mut Context<'_>) -> Option<(CallKey, CallOutcome)> {
-        if self.fresh.len() == 1
-            && let Some(mut alone) = self.fresh.pop()
-        {
-            let Fresh { key, task, span, .. } = &mut alone;
-            if let Poll::Ready(outcome) = span.in_scope(|| task.poll_outcome(context)) {
-                task.is_told();
-                return Some((*key, outcome));
-            }
-            self.spawn(alone);
+        if self.fresh.len() != 1 {
+            return None;
         }
+        let mut alone = self.fresh.pop()?;
+        let Fresh { key, task, span, .. } = &mut alone;
+        if let Poll::Ready(outcome) = span.in_scope(|| task.poll_outcome(context)) {
+            task.is_told();
+            return Some((*key, outcome));
+        }
+        self.spawn(alone);
+        None
+    }
+
+    /// Gives those that have not begun their tasks.
+    pub(super) fn spawn_fresh(&mut self) {
         for fresh in std::mem::take(&mut self.fresh) {
             self.spawn(fresh);
         }
-        None
     }
 
     pub(super) fn cancel(&mut self, key: CallKey) {

@@ -1,12 +1,19 @@
 //! How a run ends, and who is told.
 
-use claude_wire::session::{End, Exit, Failure};
+use std::time::Duration;
+
+use claude_wire::session::{End, Exit, Failure, Refusal};
 
 use super::Driver;
 use crate::diagnose;
 use crate::error::{Error, ErrorKind};
 use crate::feed::Over;
+use crate::mailbox::Reply;
 use crate::session::events::SessionEvent;
+
+/// So long a CLI that has closed its output may take to say how it ends, until those are told without
+/// that whom it owes an answer.
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
 
 impl Driver {
     /// Tells everybody that it is over, and why.
@@ -31,10 +38,7 @@ impl Driver {
             self.take_note(note);
         }
         self.act();
-        self.complete_evidence();
-        for (reply, refusal) in std::mem::take(&mut self.bereft) {
-            self.refuse(reply, &refusal);
-        }
+        self.refuse_bereft();
         self.turns.end_all(&self.feed);
     }
 
@@ -88,6 +92,32 @@ impl Driver {
         evidence.last_other_line.clone_from(&seen.last_other_line);
         evidence.session_id.clone_from(&seen.session_id);
         evidence.read_error.clone_from(&seen.read_error);
+    }
+
+    /// Tells what is known to those who have waited long enough for more.
+    pub(super) fn console(&mut self) {
+        let now = self.clock.now();
+        if self.bereft_until.is_some_and(|until| until <= now) {
+            self.refuse_bereft();
+        }
+    }
+
+    fn refuse_bereft(&mut self) {
+        self.complete_evidence();
+        for (reply, refusal) in std::mem::take(&mut self.bereft) {
+            self.refuse(reply, &refusal);
+        }
+    }
+
+    /// Whether the CLI is about to end without anybody having said why.
+    pub(super) fn is_dying(&self) -> bool {
+        (self.output.is_none() || self.exit.is_some()) && !self.failed_early
+    }
+
+    pub(super) fn refuse(&self, reply: Reply, refusal: &Refusal) {
+        let error = diagnose::refusal(refusal, &reply.operation, &self.evidence);
+        tracing::error!(operation = reply.operation, kind = ?error.kind(), "failed");
+        reply.send(Err(error));
     }
 }
 

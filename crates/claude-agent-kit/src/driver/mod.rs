@@ -19,6 +19,7 @@ use std::future::{Future as _, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use claude_wire::control::HostRequest;
@@ -83,6 +84,8 @@ pub(crate) struct Driver {
     waiters: HashMap<Waiter, Reply>,
     /// Those whom the dying CLI left without an answer. They are told when it is known how it died.
     bereft: Vec<(Reply, Refusal)>,
+    /// Until when they wait for that.
+    bereft_until: Option<Duration>,
     /// What was read and not handed over yet.
     batch: Vec<Piece>,
     clock: Clock,
@@ -125,6 +128,7 @@ impl Driver {
             turns: Turns::default(),
             waiters: HashMap::new(),
             bereft: Vec::new(),
+            bereft_until: None,
             batch: Vec::new(),
             clock: Clock::start(),
             timer: Timer::default(),
@@ -144,17 +148,41 @@ impl Driver {
     /// Does all that there is to do, until the end.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<End> {
         self.clock.look_again();
+        let mut may_begin = true;
         loop {
             if let Some(end) = self.act() {
                 return Poll::Ready(end);
             }
-            if let Some((key, outcome)) = self.calls.begin(context) {
-                self.tell(Event::CallbackDone { key, outcome });
+            if self.calls.any_fresh() {
+                // It may take its time: what is ready to be written does not wait for it.
+                if let Poll::Ready(happening) = self.poll_input(context) {
+                    self.hear(happening);
+                    continue;
+                }
+                self.begin_calls(std::mem::take(&mut may_begin), context);
                 continue;
             }
             let happening = ready!(self.poll_happening(context));
             self.hear(happening);
         }
+    }
+
+    /// Begins with the callbacks that have not begun. One of them may end here at once; for more
+    /// than one in a row the rest of the work does not wait.
+    fn begin_calls(&mut self, may_begin: bool, context: &mut Context<'_>) {
+        let done = if may_begin { self.calls.begin(context) } else { None };
+        self.calls.spawn_fresh();
+        self.clock.look_again();
+        if let Some((key, outcome)) = done {
+            self.tell(Event::CallbackDone { key, outcome });
+        }
+    }
+
+    fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Happening> {
+        self.input.poll_write(context).map(|written| match written {
+            Ok(bytes) => Happening::Written(bytes),
+            Err(error) => Happening::WriteFailed(error.to_string()),
+        })
     }
 
     /// The next thing that happens. Notes and writes never wait behind a flood of output; of the
@@ -163,11 +191,8 @@ impl Driver {
         if let Poll::Ready(note) = self.mailbox.poll_note(context) {
             return Poll::Ready(Happening::Note(note));
         }
-        if let Poll::Ready(written) = self.input.poll_write(context) {
-            return Poll::Ready(match written {
-                Ok(bytes) => Happening::Written(bytes),
-                Err(error) => Happening::WriteFailed(error.to_string()),
-            });
+        if let Poll::Ready(happening) = self.poll_input(context) {
+            return Poll::Ready(happening);
         }
         if !self.feed.poll_may_read(context, self.somebody_waits()) {
             // What is not read yet came before the exit and before any limit: time stands still.
@@ -208,7 +233,9 @@ impl Driver {
     }
 
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let due = self.machine.wake_at().map(|due| self.clock.instant(due));
+        let bereft = self.bereft_until.filter(|_| !self.bereft.is_empty());
+        let due = self.machine.wake_at().into_iter().chain(bereft).min();
+        let due = due.map(|due| self.clock.instant(due));
         self.timer.poll(due, self.clock.on_the_wall(), context)
     }
 
@@ -227,6 +254,7 @@ impl Driver {
                 // It was not up yet at the last look.
                 self.clock.look_again();
                 self.tell(Event::Tick);
+                self.console();
             }
         }
     }
@@ -255,6 +283,7 @@ impl Driver {
     }
 
     fn forget(&mut self, waiter: Waiter) {
+        self.bereft.retain(|(reply, _)| reply.waiter != waiter);
         // A message that nobody waits for any more is not sent and has no turn.
         if let Some(Reply { turn: Some(turn), .. }) = self.waiters.remove(&waiter) {
             self.turns.forget(&turn);
@@ -407,6 +436,9 @@ impl Driver {
                 }
                 if matches!(refusal, Refusal::Closed(_)) && self.is_dying() {
                     self.bereft.push((reply, refusal));
+                    let now = self.clock.now();
+                    self.bereft_until.get_or_insert(now + end::LAST_WORDS);
+                    self.console();
                 } else {
                     self.complete_evidence();
                     self.refuse(reply, &refusal);
@@ -414,17 +446,6 @@ impl Driver {
             }
             _ => reply.send(Ok(Done::Accepted)),
         }
-    }
-
-    /// Whether the CLI ends, or is ended, within limits and without anybody having said why.
-    fn is_dying(&self) -> bool {
-        (self.output.is_none() || self.exit.is_some()) && !self.failed_early
-    }
-
-    fn refuse(&self, reply: Reply, refusal: &Refusal) {
-        let error = diagnose::refusal(refusal, &reply.operation, &self.evidence);
-        tracing::error!(operation = reply.operation, kind = ?error.kind(), "failed");
-        reply.send(Err(error));
     }
 }
 

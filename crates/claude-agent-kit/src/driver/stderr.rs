@@ -71,6 +71,7 @@ impl StderrReader {
         // The time may have passed because the machine stood still: only the reader knows whether
         // nothing is left.
         self.heard.last_call.notify_one();
+        let latest = latest.max(Instant::now() + QUIET);
         if tokio::time::timeout_at(latest, &mut task).await.is_err() {
             task.abort();
         }

@@ -11,6 +11,7 @@ use tokio::process::ChildStdout;
 const USUAL: usize = 64 * 1024;
 
 /// What it holds while the CLI has much to say.
+#[cfg(target_os = "linux")]
 const WIDE: usize = 256 * 1024;
 
 /// So many reads in a row that got much make it wide.
