@@ -53,6 +53,7 @@ fn when_the_cli_is_killed_everybody_is_told_at_once_and_nothing_is_lost() {
             // What was asked while it died fails, however the two cross.
             let asked = in_time(session.mcp_status()).await.unwrap_err();
             assert_eq!(asked.kind(), ErrorKind::TransportClosed);
+            assert_eq!(asked.exit(), Some(Exit::Signal(9)), "{asked}");
             let error = in_time(running.finish()).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::TransportClosed);
             assert_eq!(error.exit(), Some(Exit::Signal(9)));
