@@ -293,7 +293,9 @@ fn more_messages_than_may_wait_are_answered_with_an_error_and_a_warning() {
         let (server, notes) = endless();
         let (options, noted) = noting(Options::new().tool_server(server).max_running_mcp(1));
         let (_session, mut puppet) = running(options).await;
-        for id in 0..102 {
+        post(&mut puppet, "0", "calc", call(0, "wait", json!({}))).await;
+        until("the first runs", || notes.len() == 1).await;
+        for id in 1..102 {
             post(&mut puppet, &id.to_string(), "calc", call(id, "wait", json!({}))).await;
         }
         let (id, refused) = answer(&mut puppet).await;
