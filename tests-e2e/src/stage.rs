@@ -9,12 +9,16 @@ mod simulated;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use claude_agent_kit::{EnvironmentPolicy, Options};
 use claude_agent_testkit::mock_api::{MockApi, Script};
 use claude_agent_testkit::sim::{Faults, Sim};
 
 use crate::real_cli::{InstalledCli, World};
+
+/// How long a CLI has to end when it was told to.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A CLI with a scripted model, and a world of its own.
 #[derive(Debug)]
@@ -109,10 +113,11 @@ impl Stage {
         Ok(Self { world: World::new()?, api: MockApi::start(script).await?, cli })
     }
 
-    /// Options for a run here.
+    /// Options for a run here. A CLI that ends by itself is given the time that a busy machine
+    /// takes for it.
     pub fn options(&self) -> Options {
         let address = self.api.base_url();
-        let options = Options::new().cwd(self.world.project());
+        let options = Options::new().cwd(self.world.project()).exit_grace(PATIENCE);
         match &self.cli {
             Cli::InMemory(faults) => {
                 let faults = faults.clone();

@@ -24,8 +24,11 @@ use crate::stage::processes::{eventually, exists, marked};
 /// Far more than anything here takes: whoever waits longer waits for ever.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a CLI has that should end by itself. Longer than a busy machine takes to tell of an end.
+/// How long a CLI has that is waited for in vain. Longer than a busy machine takes to tell of an end.
 const GRACE: Duration = Duration::from_millis(1500);
+
+/// The same where the fault has to strike within it, and for a handshake that is waited for in vain.
+const LONG_GRACE: Duration = Duration::from_secs(5);
 
 /// A limit that is meant to pass.
 pub(super) const SOON: Duration = Duration::from_millis(300);
@@ -389,15 +392,25 @@ fn options(stage: &Stage, state: State, fault: Fault, notes: &Arc<Notes>) -> Opt
         .skip_version_check(true)
         .include_partial_messages(true)
         .max_line_bytes(MAX_LINE)
-        .exit_grace(GRACE)
+        .exit_grace(grace(state, fault))
         .on_warning(move |warning| {
             warnings.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning.code());
         })
         .on_stderr(move |_| stderr.stderr.send_modify(|lines| *lines += 1));
     let times_out = matches!(fault, Fault::Hangs | Fault::EndInput) && state.is_before_handshake();
-    let options = if times_out { options.initialize_timeout(SOON) } else { options };
+    let options = if times_out { options.initialize_timeout(LONG_GRACE) } else { options };
     match fault {
         Fault::SlowReader => options.max_unwritten_bytes(64 * 1024),
         _ => options,
+    }
+}
+
+/// How long the CLI has to end.
+fn grace(state: State, fault: Fault) -> Duration {
+    match fault {
+        _ if state == State::Stopping => LONG_GRACE,
+        // It ends by itself, after the result of the turn that was interrupted.
+        Fault::Stop | Fault::StopTwice | Fault::ShutdownAll if state.has_turn() => LIMIT,
+        _ => GRACE,
     }
 }

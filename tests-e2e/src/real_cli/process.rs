@@ -21,7 +21,10 @@ use tokio::{
     sync::watch,
 };
 
-/// How long the CLI may take for each step of its end.
+/// How long the CLI may take to end by itself.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long it may take for each further step of its end.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A running CLI in a process group of its own. Dropping it ends the group, and waits for that.
@@ -111,12 +114,14 @@ impl RealProcess {
     ///
     /// Dropping the future stops the waiting; dropping the process still ends it.
     pub async fn end(&self) -> Exit {
-        for step in [Group::terminate, Group::kill] {
-            if let Ok(exit) = tokio::time::timeout(GRACE, self.exited()).await {
-                return exit;
-            }
-            step(&self.group);
+        if let Ok(exit) = tokio::time::timeout(PATIENCE, self.exited()).await {
+            return exit;
         }
+        self.group.terminate();
+        if let Ok(exit) = tokio::time::timeout(GRACE, self.exited()).await {
+            return exit;
+        }
+        self.group.kill();
         self.exited().await
     }
 }

@@ -3,6 +3,7 @@
 use std::{fmt, future::Future, time::Duration};
 
 use claude_agent_testkit::{
+    mock_api::ApiRequest,
     recorder::Tape,
     recording::{Channel, Exit, Recording},
 };
@@ -14,6 +15,8 @@ use tokio::{
     time::timeout,
 };
 
+use crate::stage::processes;
+
 use super::{
     Failure,
     answer::{Answer, Handler, agreeable},
@@ -24,7 +27,7 @@ use super::{
 };
 
 /// Far more than anything here takes, so that only what never comes runs into it.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Beyond this much stderr is drained and not kept.
 const STDERR_KEPT: usize = 256 * 1024;
@@ -269,6 +272,18 @@ impl Cli {
         what: impl Future<Output = T>,
     ) -> Result<T, Failure> {
         timeout(LIMIT, what).await.map_err(|_| self.fail(expected))
+    }
+
+    /// Waits until the model was asked something of which this is a part.
+    pub(super) async fn model_is_asked(&mut self, part: &str) -> Result<(), Failure> {
+        let api = self.api()?;
+        let is_asked = || {
+            let requests = api.requests();
+            let mut prompts = requests.iter().flat_map(ApiRequest::prompts);
+            prompts.any(|prompt| prompt.contains(part))
+        };
+        let asked = processes::until(LIMIT, is_asked).await;
+        self.check(asked, "the model is asked")
     }
 
     /// Closes stdin, reads the rest, waits for the end, and expects this exit code.

@@ -68,6 +68,7 @@ pub(super) async fn background_agent(stage: &Stage) -> Outcome {
     cli.say("delegate").await?;
     cli.result().await?;
     // The agent goes on only now, so that its end comes after the turn that started it.
+    cli.model_is_asked("greet the world").await?;
     cli.api()?.release_held();
     let second = cli.result().await?;
     cli.check(second["origin"]["kind"] == "task-notification", "the agent's end starts a turn")?;

@@ -12,7 +12,7 @@ use claude_agent_kit::{
 };
 use serde_json::Value;
 
-use crate::support::{Fake, HANDSHAKE, RESULT, ask, run};
+use crate::support::{Fake, RESULT, ask, run};
 
 /// Values that some program on the way might take for something else.
 fn values() -> Vec<String> {
@@ -253,9 +253,14 @@ fn names_of_flags_and_variables_are_names_or_refused() {
 fn noting() -> Fake {
     let notes = r#"printf '%s\0' "$@" > "$0.argv"; cat /proc/self/environ > "$0.environ"
 "#;
-    let lines = r#"printf '%s' "$line" > "$0.line"; printf '%s' "$prompt" > "$0.prompt"
+    // A shell's own `read` takes a long line byte by byte. The host waits for the answer before it
+    // says more, so that nothing is lost by reading ahead.
+    let lines = r#"head -n 1 > "$0.line"
+id=$(head -c 400 "$0.line"); id=${id#*\"request_id\":\"}; id=${id%%\"*}
+echo "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"$id\",\"response\":{}}}"
+head -n 1 > "$0.prompt"
 "#;
-    Fake::new(&format!("{notes}{HANDSHAKE}{lines}{RESULT}"))
+    Fake::new(&format!("{notes}{lines}{RESULT}"))
 }
 
 /// What it wrote down, NUL by NUL.

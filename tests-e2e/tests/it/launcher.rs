@@ -6,12 +6,14 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     process::{Command, ExitCode},
     sync::Arc,
+    time::Duration,
 };
 
 use libtest_mimic::{Failed, Trial};
 use tests_e2e::{
     real_cli::{InstallError, InstalledCli, World},
     scenario::{Backend, RealCli, probe},
+    stage::processes,
 };
 
 /// Set in a copy of this process that starts the CLI and prints what a tool sees.
@@ -96,6 +98,8 @@ fn nothing_stays(backend: Arc<dyn Backend>) -> Result<(), Failed> {
         return Err(format!("the CLI did not come to run a tool: {panicked:?}").into());
     };
     check(running.len() > 1, "the CLI and its tool were alive before", &format!("{running:?}"))?;
+    // What was killed has to be given the time to die.
+    processes::wait_until(Duration::from_secs(120), || probe::alive_in(&world).is_empty());
     let left = probe::alive_in(&world);
     check(left.is_empty(), "processes are left", &format!("{left:?}"))
 }

@@ -155,7 +155,7 @@ fn dropping_the_start_itself_leaves_nothing() {
 fn a_turn_that_is_closed_is_interrupted_first_and_then_the_input_is_closed() {
     run(async {
         let fake = Fake::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'; cat > log; exit 6"));
-        let mut stream = query("hello", fake.options()).await.unwrap();
+        let mut stream = query("hello", fake.options().exit_grace(LIMIT)).await.unwrap();
         stream.next().await.unwrap().unwrap();
         assert_eq!(stream.close().await, Some(Exit::Code(6)), "it ended by itself");
         let log = fs::read_to_string(fake.beside("log")).unwrap();

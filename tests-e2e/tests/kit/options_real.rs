@@ -50,7 +50,7 @@ impl Row {
     async fn play(self) {
         let stage = Stage::real((self.script)(), real()).await.unwrap();
         let options = (self.options)(&stage, stage.options());
-        let collected = ask(self.prompt, options).await;
+        let collected = in_time(ask(self.prompt, options)).await;
         (self.shows)(&Seen { stage, collected });
     }
 }
@@ -123,7 +123,7 @@ fn play(rows: impl IntoIterator<Item = Row>) {
             let (name, places) = (row.name, places.clone());
             let task = tasks.spawn(async move {
                 let _place = places.acquire_owned().await.unwrap();
-                in_time(row.play()).await;
+                row.play().await;
             });
             names.insert(task.id(), name);
         }

@@ -100,12 +100,16 @@ fn a_cli_that_prints_nothing_is_told_apart_from_one_that_is_slow() {
     let silent = Fake::new("exec sleep 1000");
     let chatty = Fake::new("echo '{\"type\":\"x\"}'; echo words >&2; exec sleep 1000");
     run(async {
-        for (fake, empty) in [(silent, true), (chatty, false)] {
-            let options = fake.options().initialize_timeout(SHORT * 5).exit_grace(SHORT);
+        // The one that talks has time enough to do so.
+        let half = (SHORT * 5, "500ms");
+        for (fake, empty, (limit, told)) in
+            [(silent, true, half), (chatty, false, (SHORT * 50, "5s"))]
+        {
+            let options = fake.options().initialize_timeout(limit).exit_grace(SHORT);
             let collected = ask("hello", options.env("KIT_MARK", "silent")).await;
             let error = error_of(&collected);
-            assert_helpful(error, ErrorKind::InitializeTimeout, &["500ms"]);
-            assert_eq!(error.limit(), Some(SHORT * 5));
+            assert_helpful(error, ErrorKind::InitializeTimeout, &[told]);
+            assert_eq!(error.limit(), Some(limit));
             assert_eq!(error.stdout_was_empty(), empty, "{error}");
             assert_eq!(error.stdout_tail().is_none(), empty);
             assert_eq!(error.stderr_tail().is_none(), empty);
@@ -136,7 +140,7 @@ fn a_megabyte_on_stderr_is_drained_and_its_end_is_kept() {
         assert_eq!(heard.lock().unwrap().len(), 16384);
         // A run that ends well tells every line too, the last ones included.
         let well = Fake::new(&format!("{HANDSHAKE}{flood}\n{RESULT} read -r more; {flood}"));
-        let (options, heard) = listening(well.options());
+        let (options, heard) = listening(well.options().exit_grace(LIMIT));
         let collected = ask("hello", options).await;
         assert!(collected.error.is_none(), "{:?}", collected.error);
         assert_eq!(heard.lock().unwrap().len(), 2 * 16384);

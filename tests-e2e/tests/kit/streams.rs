@@ -10,7 +10,9 @@ use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::exists;
 use tokio::task::JoinSet;
 
-use crate::support::{SIM, ask, codes, error_of, faulty, faulty_process, hello, kinds, run, until};
+use crate::support::{
+    SHORT, SIM, ask, codes, error_of, faulty, faulty_process, hello, kinds, run, until,
+};
 
 /// Compiles only if a stream can go to any task and its futures too.
 const fn can_go_anywhere<T: Send + 'static>() {}
@@ -62,14 +64,15 @@ fn after_the_end_and_after_an_error_there_is_nothing_for_ever() {
 #[test]
 fn dropping_a_pending_next_loses_nothing() {
     run(async {
-        let script = || {
-            let slow = Reply::text("one two three four five six").deltas_of(2);
-            Script::new().otherwise([slow.pause_between(std::time::Duration::from_millis(2))])
-        };
-        let stage = Stage::in_memory(script()).await.unwrap();
+        let slow = Reply::text("one two three four five six")
+            .deltas_of(2)
+            .pause_between(std::time::Duration::from_millis(2));
+        let held = slow.clone().hold();
+        let script = Script::new().when("at once", [slow]).when("held", [held]);
+        let stage = Stage::in_memory(script).await.unwrap();
         let options = stage.options().include_partial_messages(true);
-        let whole = ask("hello", &options).await;
-        let mut stream = query("hello", &options).await.unwrap();
+        let whole = ask("at once", &options).await;
+        let mut stream = query("held", &options).await.unwrap();
         let mut items = Vec::new();
         let mut dropped = 0;
         loop {
@@ -79,6 +82,9 @@ fn dropping_a_pending_next_loses_nothing() {
                 // Always ready: whenever nothing is there, the pending future is dropped.
                 () = ready(()) => {
                     dropped += 1;
+                    if dropped > 10 {
+                        stage.api().release_held();
+                    }
                     tokio::task::yield_now().await;
                     continue;
                 }
@@ -147,7 +153,9 @@ fn closing_ends_the_process_says_how_and_can_be_done_again() {
         assert_eq!(stream.close().await, exit);
         assert!(stream.next().await.is_none());
         // A close that was dropped goes on.
-        let mut stream = query("hello", stage.options()).await.unwrap();
+        let stage = faulty_process("at start hang").await;
+        let options = stage.options().exit_grace(SHORT * 50);
+        let mut stream = query("hello", options).await.unwrap();
         let pid = stream.pid().unwrap();
         tokio::select! {
             biased;

@@ -3,19 +3,21 @@
 use std::fmt::Write as _;
 use std::future::Future;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use claude_agent_kit::{
-    Collected, EnvironmentPolicy, Error, ErrorKind, Options, Prompt, Warning, WarningCode, query,
+    Cli, Collected, EnvironmentPolicy, Error, ErrorKind, Options, Prompt, Warning, WarningCode,
+    query,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::Faults;
 use tempfile::TempDir;
 use tests_e2e::real_cli::{self, InstalledCli};
 use tests_e2e::stage::{Stage, processes};
+use tokio::time::timeout;
 
 /// The simulated CLI as a program.
 pub(crate) const SIM: &str = env!("CARGO_BIN_EXE_sim");
@@ -23,8 +25,11 @@ pub(crate) const SIM: &str = env!("CARGO_BIN_EXE_sim");
 /// A host of the SDK as a program.
 pub(crate) const HOST: &str = env!("CARGO_BIN_EXE_host");
 
-/// Far more than anything here takes: a bound against hanging.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+/// Far more than any single step takes: a bound against hanging.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+
+/// Far more than a whole test takes, on a machine that may have other things to do.
+const WHOLE: Duration = LIMIT.saturating_mul(5);
 
 /// A grace that is over soon.
 pub(crate) const SHORT: Duration = Duration::from_millis(100);
@@ -32,19 +37,30 @@ pub(crate) const SHORT: Duration = Duration::from_millis(100);
 /// The pinned CLI.
 pub(crate) fn real() -> &'static InstalledCli {
     static CLI: OnceLock<InstalledCli> = OnceLock::new();
-    CLI.get_or_init(|| real_cli::install().unwrap_or_else(|error| panic!("{error}")))
+    CLI.get_or_init(|| {
+        let cli = real_cli::install().unwrap_or_else(|error| panic!("{error}"));
+        know_version(&cli);
+        cli
+    })
+}
+
+/// Asks a CLI for its version until it answers in time. The SDK remembers the answer, so that no
+/// test depends on how fast its own question is answered.
+pub(crate) fn know_version(cli: &InstalledCli) {
+    let known = || Cli::find(Some(cli.path.clone())).is_ok();
+    assert!(processes::wait_until(LIMIT, known), "{}", cli.path.display());
 }
 
 /// Runs a future to its end, in time.
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(in_time(future))
+    runtime.block_on(async { timeout(WHOLE, future).await.expect("it takes too long") })
 }
 
 /// The future's value, in time.
 pub(crate) async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LIMIT, future).await.expect("it takes too long")
+    timeout(LIMIT, future).await.expect("it takes too long")
 }
 
 /// Waits until something is so.
@@ -145,8 +161,7 @@ pub(crate) fn host(arguments: &[&str]) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Some of them work for a while, on a machine that may have other things to do.
-    let in_time = processes::wait_until(10 * LIMIT, || host.try_wait().unwrap().is_some());
+    let in_time = processes::wait_until(WHOLE, || host.try_wait().unwrap().is_some());
     if !in_time {
         host.kill().unwrap();
     }
@@ -175,6 +190,21 @@ read -r prompt
 pub(crate) const RESULT: &str = r#"echo '{"type":"result","subtype":"success","is_error":false,"result":"Done.","session_id":"s"}'
 "#;
 
+/// Writes a file that can be executed at once.
+///
+/// By another process: while this one has it open for writing, a child that is just being started
+/// inherits that, and nobody may execute the file.
+pub(crate) fn write_executable(path: &Path, text: &str) {
+    let mut writer = Command::new("sh")
+        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(writer.wait().unwrap().success());
+}
+
 impl Fake {
     /// A script that says its version when it is asked, and else does this.
     pub(crate) fn new(body: &str) -> Self {
@@ -184,16 +214,7 @@ impl Fake {
     /// A file of exactly this text, executable.
     pub(crate) fn bare(text: &str) -> Self {
         let fake = Self { folder: tempfile::tempdir().unwrap() };
-        // By another process: while this one has it open for writing, a child that is just being
-        // started inherits that, and nobody may execute the file.
-        let mut writer = Command::new("sh")
-            .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
-            .arg(fake.path())
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
-        writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-        assert!(writer.wait().unwrap().success());
+        write_executable(&fake.path(), text);
         fake
     }
 

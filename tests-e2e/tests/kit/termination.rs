@@ -13,13 +13,23 @@ use crate::support::{
     hello, in_time, kind_of, run,
 };
 
-/// What a query gives on a simulation in memory with these faults.
+/// What a query gives on a simulation in memory with these faults, which ends by itself.
 async fn with(faults: Faults) -> Collected {
+    ask("hello", faulty(faults).await.options().exit_grace(LIMIT)).await
+}
+
+/// What a query gives on a simulation as a process with these faults, which ends by itself.
+async fn process_with(faults: &str) -> Collected {
+    ask("hello", faulty_process(faults).await.options().exit_grace(LIMIT)).await
+}
+
+/// The same in memory, of a simulation that has to be stopped.
+async fn stopped_with(faults: Faults) -> Collected {
     ask("hello", faulty(faults).await.options().exit_grace(SHORT)).await
 }
 
-/// What a query gives on a simulation as a process with these faults.
-async fn process_with(faults: &str) -> Collected {
+/// The same as a process.
+async fn stopped_process_with(faults: &str) -> Collected {
     ask("hello", faulty_process(faults).await.options().exit_grace(SHORT)).await
 }
 
@@ -138,14 +148,14 @@ fn a_strict_host_gets_the_failing_exit_as_an_error() {
 #[test]
 fn a_grandchild_that_holds_the_output_is_a_warning_and_then_its_row() {
     run(async {
-        let after = process_with("after result leave-grandchild 3s").await;
+        let after = process_with("after result leave-grandchild 20s").await;
         assert_finished(&after, &[WarningCode::StdoutHeldOpen]);
         assert!(after.result().is_some());
-        let before = process_with("before assistant leave-grandchild 3s").await;
+        let before = process_with("before assistant leave-grandchild 20s").await;
         let expected = [WarningCode::StdoutHeldOpen, WarningCode::ExitWithoutResult];
         assert_finished(&before, &expected);
         // One that fails before its result, and leaves somebody behind.
-        let fake = Fake::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'; sleep 3 & exit 4"));
+        let fake = Fake::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'; sleep 20 & exit 4"));
         let collected = ask("hello", fake.options()).await;
         let error = error_of(&collected);
         assert_eq!((error.kind(), error.exit()), (ErrorKind::ProcessFailed, Some(Exit::Code(4))));
@@ -159,7 +169,7 @@ fn after_a_result_and_the_end_of_output_a_living_process_is_stopped() {
             Faults::new().after("result", Trouble::CloseStdout).after("result", Trouble::Hang);
         let fake = Fake::new(&format!("{HANDSHAKE}{RESULT}{LIVE_ON}"));
         let by_shell = ask("hello", fake.options().exit_grace(SHORT)).await;
-        for collected in [with(faults).await, by_shell] {
+        for collected in [stopped_with(faults).await, by_shell] {
             assert_finished(&collected, &[WarningCode::StoppedAfterResult]);
             assert!(collected.result().is_some());
         }
@@ -174,15 +184,15 @@ fn when_idle() -> Point {
 #[test]
 fn after_a_result_the_input_is_closed_and_a_cli_that_ignores_that_is_stopped() {
     run(async {
-        let deaf = with(Faults::new().at(when_idle(), Trouble::Hang)).await;
+        let deaf = stopped_with(Faults::new().at(when_idle(), Trouble::Hang)).await;
         assert_finished(&deaf, &[WarningCode::StoppedAfterResult]);
-        let deaf = process_with("after system/session_state_changed 2 hang").await;
+        let deaf = stopped_process_with("after system/session_state_changed 2 hang").await;
         assert_finished(&deaf, &[WarningCode::StoppedAfterResult]);
         // One that reports no state is believed when it says its result.
         let fake = Fake::new(&format!(
             "{HANDSHAKE}{RESULT} read -r more; echo '{{\"type\":\"auth_status\"}}'"
         ));
-        let collected = ask("hello", fake.options()).await;
+        let collected = ask("hello", fake.options().exit_grace(LIMIT)).await;
         assert_finished(&collected, &[]);
         assert_eq!(count(&collected, "auth_status"), 1, "it saw the end of its input and said so");
     });
@@ -258,7 +268,7 @@ fn without_a_result_a_process_that_closed_its_output_is_stopped_with_an_error() 
             .before("assistant", Trouble::Hang);
         let fake = Fake::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'\n{LIVE_ON}"));
         let by_shell = ask("hello", fake.options().exit_grace(SHORT)).await;
-        for collected in [with(faults).await, by_shell] {
+        for collected in [stopped_with(faults).await, by_shell] {
             let error = error_of(&collected);
             assert_eq!(error.kind(), ErrorKind::ProcessFailed);
             assert!(error.stopped_by_sdk(), "{error}");
@@ -300,8 +310,8 @@ fn a_child_that_ignores_sigterm_is_killed() {
             .after("result", Trouble::Hang);
         let fake = Fake::new(&format!("trap '' TERM\n{HANDSHAKE}{RESULT}{LIVE_ON}"));
         let (in_memory, by_sim, by_shell) = tokio::join!(
-            with(faults),
-            process_with("after system/session_state_changed 2 ignore-sigterm hang"),
+            stopped_with(faults),
+            stopped_process_with("after system/session_state_changed 2 ignore-sigterm hang"),
             ask("hello", fake.options().exit_grace(SHORT)),
         );
         for collected in [in_memory, by_sim, by_shell] {

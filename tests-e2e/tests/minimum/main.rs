@@ -25,12 +25,16 @@ use claude_agent_testkit::mock_api::Script;
 use tests_e2e::real_cli::{self, InstalledCli};
 use tests_e2e::stage::Stage;
 
-use crate::support::run;
+use crate::support::{know_version, run};
 
 /// The oldest supported CLI.
 fn minimum() -> &'static InstalledCli {
     static CLI: OnceLock<InstalledCli> = OnceLock::new();
-    CLI.get_or_init(|| real_cli::install_minimum().unwrap_or_else(|error| panic!("{error}")))
+    CLI.get_or_init(|| {
+        let cli = real_cli::install_minimum().unwrap_or_else(|error| panic!("{error}"));
+        know_version(&cli);
+        cli
+    })
 }
 
 /// Plays on it.

@@ -8,7 +8,7 @@ use serde_json::json;
 use tests_e2e::stage::Stage;
 
 use crate::play::{start, turn};
-use crate::support::{hello, in_time, real, run};
+use crate::support::{LIMIT, hello, in_time, real, run};
 
 /// A server of its own process with a tool and a page, in the words of a shell.
 const SERVER: &str = r#"
@@ -116,7 +116,7 @@ async fn staged() -> (Stage, Session) {
 fn every_operation_is_answered_or_refused_by_the_real_cli() {
     run(async {
         let (stage, session) = staged().await;
-        in_time(session.wait_for_mcp(std::time::Duration::from_secs(30))).await.unwrap();
+        in_time(session.wait_for_mcp(LIMIT)).await.unwrap();
         let message = session.send("hello").await.unwrap();
         let id = message.message_id().clone();
         in_time(message.finish()).await.unwrap();
@@ -163,7 +163,7 @@ fn every_operation_is_answered_or_refused_by_the_real_cli() {
 fn answers_of_the_real_cli_say_what_was_asked() {
     run(async {
         let (stage, session) = staged().await;
-        in_time(session.wait_for_mcp(std::time::Duration::from_secs(30))).await.unwrap();
+        in_time(session.wait_for_mcp(LIMIT)).await.unwrap();
         assert!(session.capabilities().iter().any(|name| name == "mcp_call_check_permissions_v1"));
         assert!(!session.supported_models().is_empty() && !session.supported_commands().is_empty());
         assert!(!session.supported_agents().is_empty() && session.account_info().is_some());

@@ -12,10 +12,10 @@ use serde_json::json;
 use tokio::sync::Barrier;
 
 use crate::play::{
-    Notes, bash, calls, command_of, is_made, model_was_told, on_both, one_turn, start, touching,
-    turn,
+    Notes, bash, calls, command_of, is_made, model_was_told, on_both, one_turn, panic_silently,
+    start, touching, turn,
 };
-use crate::support::{in_time, noting, on_all, until};
+use crate::support::{LIMIT, in_time, noting, on_all, until};
 
 #[test]
 fn a_permission_is_given_refused_or_given_for_something_else() {
@@ -135,17 +135,16 @@ fn a_callback_that_fails_denies() {
     on_both(
         || bash(&commands),
         async |stage| {
-            let options = stage
-                .options()
-                .permission_timeout(Duration::from_millis(150))
-                .can_use_tool(|request, _| async move {
+            let options = stage.options().permission_timeout(Duration::from_secs(2)).can_use_tool(
+                |request, _| async move {
                     match command_of(Some(&request.input)).as_str() {
                         "touch error" => Err::<_, BoxError>("the database is gone".into()),
-                        "touch panic" => panic!("as the test wants it"),
+                        "touch panic" => panic_silently(),
                         "touch never" => std::future::pending().await,
                         _ => Ok(Permission::allow()),
                     }
-                });
+                },
+            );
             let (options, warnings) = noting(options);
             assert_eq!(one_turn(options).await.text, "Done.");
             for command in &commands[..3] {
@@ -188,7 +187,7 @@ fn an_interrupt_while_a_permission_waits_cancels_the_callback() {
     on_all(script, async |stage| {
         let (asked, cancelled) = (Notes::new(), Notes::new());
         let (entered, fired) = (asked.clone(), cancelled.clone());
-        let options = stage.options().can_use_tool(move |_, context| {
+        let options = stage.options().cancel_grace(LIMIT).can_use_tool(move |_, context| {
             entered.add(());
             let fired = fired.clone();
             async move {

@@ -16,16 +16,31 @@ const PIPE: usize = 64 * 1024;
 /// The end of a session at which the CLI would be.
 pub(crate) struct Puppet {
     lines: Lines<BufReader<DuplexStream>>,
-    output: DuplexStream,
+    output: Option<DuplexStream>,
+    errors: DuplexStream,
     exit: Arc<watch::Sender<Option<Exit>>>,
+}
+
+/// Runs a future on one thread, whose time passes only when nothing can go on. A puppet
+/// needs no other.
+pub(crate) fn on_paused_clock<T>(future: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().start_paused(true).build().unwrap().block_on(in_time(future))
 }
 
 /// Opens a session whose other end the test has.
 pub(crate) async fn open(options: Options) -> (Session, Puppet) {
-    let (sender, mut puppets) = mpsc::unbounded_channel();
+    let (options, mut puppets) = with_puppets(options);
+    let session = Session::open(options).await.unwrap();
+    (session, puppets.recv().await.unwrap())
+}
+
+/// Options for sessions and queries whose other ends the test has.
+pub(crate) fn with_puppets(options: Options) -> (Options, mpsc::UnboundedReceiver<Puppet>) {
+    let (sender, puppets) = mpsc::unbounded_channel();
     let options = options.transport(InMemory::new(move |_| {
         let (input, their_input) = tokio::io::duplex(PIPE);
-        let (output, their_output) = tokio::io::duplex(PIPE);
+        let (ours, their_output) = tokio::io::duplex(PIPE);
         let exit = Arc::new(watch::Sender::new(None));
         let mut ended = exit.subscribe();
         let (terminated, killed) = (exit.clone(), exit.clone());
@@ -39,12 +54,13 @@ pub(crate) async fn open(options: Options) -> (Session, Puppet) {
         .on_kill(move || {
             killed.send_replace(Some(Exit::Signal(9)));
         });
+        let (errors, their_errors) = tokio::io::duplex(PIPE);
         let lines = BufReader::new(their_input).lines();
-        sender.send(Puppet { lines, output: their_output, exit }).unwrap();
-        std::future::ready(Ok(Connection::new(input, output, child)))
+        let output = Some(their_output);
+        sender.send(Puppet { lines, output, errors: their_errors, exit }).unwrap();
+        std::future::ready(Ok(Connection::new(input, ours, child).errors(errors)))
     }));
-    let session = Session::open(options).await.unwrap();
-    (session, puppets.recv().await.unwrap())
+    (options, puppets)
 }
 
 /// A session that has had its handshake.
@@ -79,7 +95,7 @@ impl Puppet {
     }
 
     pub(crate) async fn write(&mut self, bytes: &[u8]) {
-        in_time(self.output.write_all(bytes)).await.unwrap();
+        in_time(self.output.as_mut().unwrap().write_all(bytes)).await.unwrap();
     }
 
     pub(crate) async fn handshake(&mut self) {
@@ -138,6 +154,16 @@ impl Puppet {
         let line = json!({"type": "command_lifecycle", "command_uuid": user["uuid"],
                           "state": state, "session_id": "s"});
         self.say(line).await;
+    }
+
+    /// Closes its output and lives on.
+    pub(crate) fn close_output(&mut self) {
+        self.output = None;
+    }
+
+    /// Writes to its stderr.
+    pub(crate) async fn complain(&mut self, text: &str) {
+        in_time(self.errors.write_all(text.as_bytes())).await.unwrap();
     }
 
     /// Ends like this.

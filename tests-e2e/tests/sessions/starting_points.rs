@@ -1,7 +1,6 @@
 //! Where a session comes from: another conversation, another command.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 
 use claude_agent_kit::transport::Wrapped;
 use claude_agent_kit::{Conversation, EnvironmentPolicy, ErrorKind, Options, Session, query};
@@ -9,7 +8,7 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::id::SessionId;
 use tests_e2e::stage::Stage;
 
-use crate::support::{SIM, on_all, real, run};
+use crate::support::{SIM, on_all, real, run, write_executable};
 
 fn script() -> Script {
     Script::new().when("number", [Reply::text("Seven.")]).otherwise([Reply::text("Hello.")])
@@ -78,8 +77,7 @@ fn wrapper(stage: &Stage, run_it: &str) -> std::path::PathBuf {
     let path = stage.root().join("wrapper");
     let noted = stage.root().join("noted");
     let text = format!("#!/bin/sh\necho \"$1\" > '{}'\nshift\n{run_it}\n", noted.display());
-    fs::write(&path, text).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_executable(&path, &text);
     path
 }
 

@@ -11,7 +11,7 @@ use claude_agent_testkit::sim::{Faults, Sim, Trouble};
 use serde_json::json;
 use tests_e2e::stage::{Stage, in_memory};
 
-use crate::support::{SIM, on_all, real, run};
+use crate::support::{LIMIT, SIM, on_all, real, run};
 
 fn faulty(faults: Faults) -> Options {
     in_memory(Options::new(), move || Sim::new().faults(faults.clone()))
@@ -29,7 +29,7 @@ fn an_interrupt_is_answered_while_a_callback_sleeps() {
             let asked = Arc::new(tokio::sync::Notify::new());
             let (tell, gone) = (asked.clone(), Arc::new(tokio::sync::Notify::new()));
             let cancelled = gone.clone();
-            let options = stage.options().can_use_tool(move |_, context| {
+            let options = stage.options().cancel_grace(LIMIT).can_use_tool(move |_, context| {
                 let (tell, cancelled) = (tell.clone(), cancelled.clone());
                 async move {
                     tell.notify_one();

@@ -230,6 +230,10 @@ fn a_turn_that_the_cli_starts_itself_is_seen_with_its_origin() {
         let mut messages = session.messages();
         let outcome = turn(&session, "delegate").await;
         assert!(outcome.result.origin.is_none());
+        // The agent asks the model at its own pace.
+        let is_agents = |prompt: &String| prompt.contains("greet the world");
+        in_time(stage.api().wait_for_request(|request| request.prompts().iter().any(is_agents)))
+            .await;
         stage.api().release_held();
         find(&mut messages, is_result).await;
         let own = find(&mut messages, is_result).await;

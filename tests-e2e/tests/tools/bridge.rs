@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::calc::{Pair, calc};
 use crate::play::Notes;
 use crate::puppet::{Puppet, open, running};
-use crate::support::{in_time, noting, run, until};
+use crate::support::{LIMIT, in_time, noting, run, until};
 
 /// Sends a message to a server.
 pub(crate) async fn post(puppet: &mut Puppet, id: &str, server: &str, message: Value) {
@@ -239,7 +239,8 @@ fn a_cancelled_call_is_dropped_at_once_and_never_answered() {
 fn after_a_stop_nothing_is_answered_and_nothing_runs() {
     run(async {
         let (server, notes) = endless();
-        let (session, mut puppet) = with(server).await;
+        let options = Options::new().tool_server(server).exit_grace(LIMIT);
+        let (session, mut puppet) = running(options).await;
         post(&mut puppet, "wait", "calc", call(1, "wait", json!({}))).await;
         until("it is called", || notes.len() == 1).await;
         let stopping = tokio::spawn(async move { session.stop().await });

@@ -11,7 +11,7 @@ use tests_e2e::stage::Stage;
 use tokio::sync::{Barrier, Semaphore};
 
 use crate::calc::{Pair, Sum, calc, calling, results, texts, with};
-use crate::play::{Notes, one_turn, start, turn};
+use crate::play::{Notes, one_turn, panic_silently, start, turn};
 use crate::support::{LIMIT, in_time, noting, on_all, real, run, until};
 
 #[test]
@@ -139,7 +139,12 @@ fn failures_panics_and_wrong_arguments_are_told_to_the_model() {
     on_all(script, async |stage| {
         let server = calc()
             .tool("fail", "Fails", |_: NoArguments| async { Ok("x".parse::<i64>()?) })
-            .tool("panic", "Panics", |_: NoArguments| async { Ok("x".parse::<i64>().unwrap()) })
+            .tool("panic", "Panics", |_: NoArguments| async {
+                if true {
+                    panic_silently();
+                }
+                Ok(0)
+            })
             .tool("strange", "Cannot be written", |_: NoArguments| async {
                 Ok(std::collections::HashMap::from([((1, 2), 3)]))
             });

@@ -24,7 +24,7 @@ fn script() -> Script {
 }
 
 /// Waits until the CLI knows these tools; it asks for them after it has acknowledged a change.
-async fn known(session: &Session, names: &[&str]) {
+pub(crate) async fn known(session: &Session, names: &[&str]) {
     in_time(async {
         loop {
             let servers = session.mcp_status().await.unwrap().mcp_servers;

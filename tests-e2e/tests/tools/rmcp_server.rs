@@ -175,7 +175,8 @@ async fn greeted(server: RmcpServer) -> (claude_agent_kit::Session, Puppet) {
         "clientInfo": {"name": "c", "version": "1"}});
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
     post(&mut puppet, "hello", "calc", hello).await;
-    assert_eq!(answer(&mut puppet).await.1["id"], 0);
+    let (_, greeting) = answer(&mut puppet).await;
+    assert!(greeting["result"].is_object(), "{greeting}");
     let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     post(&mut puppet, "note", "calc", note).await;
     assert_eq!(answer(&mut puppet).await.0, "note");
@@ -224,7 +225,7 @@ fn a_handler_that_takes_too_long_is_dropped_and_answered_for() {
         let notes = Notes::new();
         let noted = notes.clone();
         let server = RmcpServer::new("calc", move || Talker(noted.clone()));
-        let server = server.timeout(Duration::from_secs(1));
+        let server = server.timeout(Duration::from_secs(5));
         let (_session, mut puppet) = greeted(server).await;
         post(&mut puppet, "call", "calc", call(1, "wait", json!({}))).await;
         let (_, late) = answer(&mut puppet).await;

@@ -13,8 +13,9 @@ use tests_e2e::stage::Stage;
 use crate::bridge::{answer, call, post};
 use crate::calc::{Pair, calc, calling, results, texts, with};
 use crate::calls::Dropped;
+use crate::changing::known;
 use crate::play::{Notes, start, turn};
-use crate::puppet::running;
+use crate::puppet::{on_paused_clock, running};
 use crate::support::{LIMIT, SHORT, hello, in_time, on_all, real, run, until};
 
 #[test]
@@ -25,13 +26,34 @@ fn servers_are_waited_for_and_one_that_is_not_there_is_told() {
         let servers = in_time(session.wait_for_mcp_servers(["calc"], LIMIT)).await.unwrap();
         assert_eq!(servers.len(), 1);
         assert_eq!(servers[0].name.as_deref(), Some("calc"));
-        let unknown = in_time(session.wait_for_mcp_servers(["nobody"], SHORT)).await.unwrap_err();
-        assert_eq!(unknown.kind(), ErrorKind::McpServerFailed);
-        assert_eq!(unknown.server(), Some("nobody"));
         let broken = session.wait_for_mcp(LIMIT).await.unwrap_err();
         assert_eq!(broken.kind(), ErrorKind::McpServerFailed, "{broken}");
         assert_eq!(broken.server(), Some("broken"));
+        let unknown = in_time(session.wait_for_mcp_servers(["nobody"], SHORT)).await.unwrap_err();
+        assert_eq!(unknown.kind(), ErrorKind::McpServerFailed, "{unknown}");
+        assert_eq!(unknown.server(), Some("nobody"));
         session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn what_was_seen_counts_when_the_cli_says_no_more() {
+    on_paused_clock(async {
+        let (session, mut puppet) = running(Options::new()).await;
+        let answers_once = async {
+            let asked = puppet.asked("mcp_status").await;
+            puppet.answer(&asked, json!({"mcpServers": []})).await;
+            puppet
+        };
+        let limit = Duration::from_secs(10);
+        let (waited, _puppet) =
+            tokio::join!(session.wait_for_mcp_servers(["nobody"], limit), answers_once);
+        let error = waited.unwrap_err();
+        assert_eq!((error.kind(), error.server()), (ErrorKind::McpServerFailed, Some("nobody")));
+        // One that was never seen is another matter.
+        let (session, _puppet) = running(Options::new()).await;
+        let error = session.wait_for_mcp_servers(["nobody"], limit).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ControlTimeout);
     });
 }
 
@@ -116,6 +138,7 @@ fn a_raw_server_changes_its_tools_and_the_cli_sees_it() {
         let session = start(options).await;
         assert_eq!(turn(&session, "grow").await.text, "Grown.");
         assert_eq!(texts(&stage), ["grown"]);
+        known(&session, &["grow", "fruit"]).await;
         assert_eq!(turn(&session, "pick").await.text, "Picked.");
         assert!(texts(&stage).contains(&"an apple".to_owned()), "{:?}", texts(&stage));
         session.stop().await.unwrap();

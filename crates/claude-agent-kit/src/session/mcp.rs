@@ -13,7 +13,8 @@ use crate::options::Options;
 /// How often the CLI is asked, at first and at most.
 const SOON: Duration = Duration::from_millis(20);
 const SELDOM: Duration = Duration::from_millis(500);
-/// How long its answer may take at least.
+/// How long its answer may take at least: the first one, which nothing is known without, and others.
+const FIRST_LOOK: Duration = Duration::from_secs(5);
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
 impl Session {
@@ -60,8 +61,16 @@ impl Session {
     ) -> Result<Vec<McpServerInfo>> {
         let deadline = Instant::now().checked_add(limit);
         let mut pause = SOON;
+        let mut last: Option<Error> = None;
         loop {
-            let mut servers = self.status_until(deadline).await?.mcp_servers.into_vec();
+            let at_least = if last.is_none() { FIRST_LOOK } else { LAST_LOOK };
+            let looked = self.status_until(deadline, at_least).await;
+            let status = match (looked, last.take()) {
+                // The time is over, and what was seen before still counts.
+                (Err(error), Some(last)) if is_late(&error, deadline) => return Err(last),
+                (looked, _) => looked?,
+            };
+            let mut servers = status.mcp_servers.into_vec();
             servers.retain(|server| all || names.iter().any(|name| is(server, name)));
             let pending = match pending(&servers, all)? {
                 Some(name) => Some(late(name, limit)),
@@ -79,6 +88,7 @@ impl Session {
             if left.is_zero() {
                 return Err(pending);
             }
+            last = Some(pending);
             tokio::time::sleep(pause.min(left)).await;
             pause = (pause * 2).min(SELDOM);
         }
@@ -87,12 +97,22 @@ impl Session {
 
 impl Session {
     /// Asks the CLI, which gets a moment for its answer even if the deadline is near.
-    async fn status_until(&self, deadline: Option<Instant>) -> Result<McpStatusAnswer> {
+    async fn status_until(
+        &self,
+        deadline: Option<Instant>,
+        at_least: Duration,
+    ) -> Result<McpStatusAnswer> {
         let Some(deadline) = deadline else { return self.mcp_status().await };
-        let left = (deadline - Instant::now()).max(LAST_LOOK);
+        let left = (deadline - Instant::now()).max(at_least);
         let limit = self.limit.map_or(left, |limit| limit.min(left));
         self.with_limit(limit).mcp_status().await
     }
+}
+
+/// Whether an answer is missing because the time is over.
+fn is_late(error: &Error, deadline: Option<Instant>) -> bool {
+    let is_over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    is_over && error.kind() == ErrorKind::ControlTimeout
 }
 
 /// The servers that the options name, in this process and outside.

@@ -109,7 +109,7 @@ fn back(cli: &OsStr, arguments: Vec<OsString>, front: &Path) -> io::Result<Exit>
 async fn version(cli: &OsStr) -> String {
     let mut asked = tokio::process::Command::new(cli);
     asked.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let answer = tokio::time::timeout(Duration::from_secs(5), asked.output()).await;
+    let answer = tokio::time::timeout(Duration::from_secs(60), asked.output()).await;
     let text = answer.ok().and_then(Result::ok).map(|output| output.stdout).unwrap_or_default();
     let is_version = |word: &&str| {
         let numbers: Vec<&str> = word.split('.').collect();

@@ -19,7 +19,7 @@ use crate::recording::Exit;
 
 /// How long a turn lets the lines be dealt with that came with its message. A request that waits for
 /// the host must not hold it up.
-const REST_OF_INPUT: Duration = Duration::from_millis(20);
+const REST_OF_INPUT: Duration = Duration::from_millis(250);
 
 /// How many messages may wait; beyond it stdin is read no further.
 const WAITING: usize = 4096;

@@ -14,7 +14,7 @@ use super::round::reminder;
 use super::state::{Cancel, Conversation, State, lock};
 
 /// How long the rest of an answer is waited for that is on its way already.
-const REST_OF_ANSWER: Duration = Duration::from_millis(20);
+const REST_OF_ANSWER: Duration = Duration::from_millis(250);
 
 /// A conversation with the model, from a prompt to the end of its turn.
 pub(super) struct Scope {

@@ -1,6 +1,8 @@
 //! Where the events of an answer come from: a script, or a Messages API on loopback.
 
+use std::future::poll_fn;
 use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -219,14 +221,17 @@ async fn drive<T>(
     what: impl Future<Output = T>,
 ) -> T {
     let mut what = std::pin::pin!(what);
-    loop {
-        let Some(open) = connection else { return what.await };
-        tokio::select! {
-            biased;
-            done = &mut what => return done,
-            () = open => *connection = None,
+    poll_fn(|context| {
+        if let Poll::Ready(done) = what.as_mut().poll(context) {
+            return Poll::Ready(done);
         }
-    }
+        if connection.as_mut().is_some_and(|open| open.as_mut().poll(context).is_ready()) {
+            *connection = None;
+        }
+        // What the connection has just brought is there now.
+        what.as_mut().poll(context)
+    })
+    .await
 }
 
 /// The error in a reply of a script.

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::time::timeout;
 
 /// Far more than anything here takes.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Long enough to see that something does not happen. What is waited for here would come at once.
 const QUIET: Duration = Duration::from_millis(300);
@@ -294,7 +294,7 @@ mod as_a_process {
 
     #[tokio::test]
     async fn a_grandchild_holds_stdout_open() {
-        let (mut child, _folder) = process("after control_response leave-grandchild 4s");
+        let (mut child, _folder) = process("after control_response leave-grandchild 15s");
         first_line(&mut child).await;
         let status = timeout(LIMIT, child.wait()).await.unwrap().unwrap();
         assert_eq!(status.code(), Some(0));

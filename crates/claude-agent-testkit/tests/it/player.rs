@@ -26,7 +26,7 @@ use tokio::{
     time::timeout,
 };
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 
 async fn within<T>(what: impl Future<Output = T>) -> T {
     timeout(LIMIT, what).await.expect("it ends in time")

@@ -8,7 +8,7 @@ use std::{
     os::unix::{fs::PermissionsExt as _, process::ExitStatusExt as _},
     path::PathBuf,
     process::{Child, ChildStdout, Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use claude_agent_testkit::{
@@ -77,7 +77,8 @@ impl Recorded {
     /// Waits for a recording that shows the end of the CLI: the program that was started may be
     /// gone before it.
     fn recording_with_an_end(&self) -> Recording {
-        for _ in 0..1000 {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(120) {
             let recording =
                 self.files().first().and_then(|file| Recording::parse(&fs::read(file).ok()?).ok());
             if let Some(recording) = recording.filter(|recording| recording.exit().is_some()) {

@@ -12,7 +12,7 @@ use tokio::io::{
 use tokio::time::timeout;
 
 /// Far more than anything here takes.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 
 const SESSION: [&str; 5] =
     ["--output-format", "stream-json", "--input-format", "stream-json", "--verbose"];

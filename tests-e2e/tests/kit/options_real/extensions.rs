@@ -189,10 +189,28 @@ async fn servers_with(without_mcp: bool) -> Vec<String> {
     write(&directory, ".mcp.json", &servers.to_string());
     let plugin = Plugin::new(directory);
     let plugin = if without_mcp { plugin.without_mcp() } else { plugin };
-    let session = in_time(Session::start(stage.options().plugin(plugin))).await.unwrap();
-    let servers = in_time(session.mcp_status()).await.unwrap().mcp_servers;
+    // One that is always there, and by which the CLI has looked at its servers.
+    let other = json!({"command": "/does/not/exist/either"});
+    let options = stage.options().plugin(plugin).mcp_server("other", other);
+    let session = in_time(Session::start(options)).await.unwrap();
+    let sent = session.send("hello").await.unwrap();
+    in_time(sent.finish()).await.unwrap();
+    let names = async || {
+        let servers = in_time(session.mcp_status()).await.unwrap().mcp_servers;
+        servers.into_iter().filter_map(|server| server.name).collect::<Vec<_>>()
+    };
+    let mut known = names().await;
+    let expected = if without_mcp { 1 } else { 2 };
+    in_time(async {
+        while known.len() < expected {
+            tokio::task::yield_now().await;
+            known = names().await;
+        }
+    })
+    .await;
     session.stop().await.unwrap();
-    servers.into_iter().filter_map(|server| server.name).collect()
+    known.retain(|name| name != "other");
+    known
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::mcp::Servers;
 use crate::mcp::tests::{call, connected, ended};
 
 /// Generous; nothing here takes long.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 
 #[derive(Clone)]
 struct Handler(mpsc::UnboundedSender<&'static str>);

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// No wait takes longer, or the test fails.
-pub(super) const LIMIT: Duration = Duration::from_secs(20);
+pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
 /// A connection without a library, so that nothing between a test and the bytes is lenient.
 pub(super) struct Connection {
