@@ -410,7 +410,11 @@ fn grace(state: State, fault: Fault) -> Duration {
     match fault {
         _ if state == State::Stopping => LONG_GRACE,
         // It ends by itself, after the result of the turn that was interrupted.
-        Fault::Stop | Fault::StopTwice | Fault::ShutdownAll if state.has_turn() => LIMIT,
+        Fault::Stop | Fault::StopTwice | Fault::ShutdownAll
+            if state.has_turn() && state.can_ask() =>
+        {
+            LIMIT
+        }
         _ => GRACE,
     }
 }

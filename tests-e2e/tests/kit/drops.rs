@@ -53,7 +53,8 @@ fn a_query_that_outlives_its_runtime_says_so() {
     let held = Script::new().otherwise([Reply::text("Never.").hold()]);
     let stage = backstage.block_on(Stage::sim_process(held, SIM)).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let mut stream = runtime.block_on(query("hello", stage.options())).unwrap();
+    let options = stage.options().exit_grace(SHORT);
+    let mut stream = runtime.block_on(query("hello", options)).unwrap();
     runtime.block_on(stream.next()).unwrap().unwrap();
     let pid = stream.pid().unwrap();
     drop(runtime);

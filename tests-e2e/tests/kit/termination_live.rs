@@ -158,7 +158,8 @@ fn a_background_shell_does_not_hold_the_run() {
             Stage::sim_process(script(), SIM).await.unwrap(),
             Stage::real(script(), real()).await.unwrap(),
         ] {
-            let collected = ask("start it", stage.options().allowed_tools(["Bash"])).await;
+            let options = stage.options().allowed_tools(["Bash"]).exit_grace(SHORT);
+            let collected = ask("start it", options).await;
             assert!(collected.error.is_none(), "{:?}", collected.error);
             assert_eq!(count(&collected, "result"), 1);
         }

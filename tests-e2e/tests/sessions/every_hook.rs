@@ -19,7 +19,7 @@ use serde_json::json;
 use tests_e2e::outside::ASKING_SERVER;
 use tests_e2e::stage::Stage;
 
-use crate::play::{Notes, bash, model_was_told, start, turn};
+use crate::play::{Notes, again_until, bash, model_was_told, start, turn};
 use crate::support::{hello, in_time, real, run, until};
 
 /// Registers a hook for each of these events, which writes down that it was asked.
@@ -159,10 +159,12 @@ async fn long_session() -> Notes<&'static str> {
     for prompt in ["hello", "/clear", "hello again"] {
         turn(&session, prompt).await;
     }
-    write(&stage, "watched.txt", "two\n");
-    until("a watched file is told of", || notes.all().contains(&FileChanged::NAME)).await;
-    write(&stage, ".claude/settings.json", "{\"env\":{\"GREETING\":\"hello\"}}\n");
-    until("settings are told of", || notes.all().contains(&ConfigChange::NAME)).await;
+    let is_told = |name| notes.all().contains(&name);
+    let changes = |round: usize| write(&stage, "watched.txt", &"two\n".repeat(round + 1));
+    again_until("a watched file", changes, || is_told(FileChanged::NAME)).await;
+    let settings = |round: usize| json!({"env": {"GREETING": format!("hello {round}")}});
+    let changes = |round| write(&stage, ".claude/settings.json", &settings(round).to_string());
+    again_until("settings", changes, || is_told(ConfigChange::NAME)).await;
     session.stop().await.unwrap();
     notes.clone()
 }

@@ -9,8 +9,8 @@ use claude_wire::message::ResultSubtype;
 use serde_json::{Value, json};
 use tests_e2e::stage::Stage;
 
-use crate::play::{Notes, bash, find, is_made, model_was_told, start, touching, turn};
-use crate::support::{LIMIT, in_time, on_all, real, run, until};
+use crate::play::{Notes, again_until, bash, find, is_made, model_was_told, start, touching, turn};
+use crate::support::{LIMIT, in_time, on_all, real, run};
 
 #[test]
 fn a_turn_has_as_many_rounds_as_it_may_and_no_more() {
@@ -143,8 +143,11 @@ fn a_change_of_settings_that_a_hook_blocks_does_not_count() {
             });
             let session = start(options).await;
             turn(&session, "hello").await;
-            std::fs::write(&settings, r#"{"permissions":{"deny":["Bash(touch:*)"]}}"#).unwrap();
-            until("the hook is asked", || notes.len() > 0).await;
+            let change = |round: usize| {
+                let text = json!({"permissions": {"deny": ["Bash(touch:*)"]}}).to_string();
+                std::fs::write(&settings, text + &"\n".repeat(round)).unwrap();
+            };
+            again_until("the hook is asked", change, || notes.len() > 0).await;
             let denied = async || {
                 turn(&session, "hello again").await;
                 model_was_told(&stage, "has been denied")

@@ -7,9 +7,9 @@ use claude_agent_kit::{Item, Json, Messages, Options, Session, TurnOutcome};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::Body;
 use serde_json::json;
-use tests_e2e::stage::Stage;
+use tests_e2e::stage::{Stage, processes};
 
-use crate::support::{in_time, real, run};
+use crate::support::{LIMIT, in_time, real, run};
 
 /// Plays the same in memory and on the real CLI.
 pub(crate) fn on_both<F: Future<Output = ()>>(
@@ -73,6 +73,18 @@ pub(crate) async fn one_turn(options: Options) -> TurnOutcome {
     let outcome = turn(&session, "run it").await;
     session.stop().await.unwrap();
     outcome
+}
+
+/// Does something until it has its effect, and not only once: whoever watches for it may begin to do
+/// so a moment too late.
+pub(crate) async fn again_until(what: &str, mut act: impl FnMut(usize), is_so: impl Fn() -> bool) {
+    for round in 0..24 {
+        act(round);
+        if processes::until(LIMIT / 24, &is_so).await {
+            return;
+        }
+    }
+    panic!("{what}");
 }
 
 /// Panics without a word: writing a backtrace can take longer than the callback has.
