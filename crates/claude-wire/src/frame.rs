@@ -147,12 +147,24 @@ impl Framer {
         self.buffer.len() + self.oversized.as_ref().map_or(0, OversizedSoFar::kept)
     }
 
-    /// Gives back memory that a burst left behind.
-    pub fn shrink(&mut self) {
-        self.read_space = READ_SPACE;
-        if self.buffer.is_empty() {
-            self.buffer = BytesMut::new();
-            self.searched = 0;
+    /// The read buffer, if nothing in it waits. Who has nothing to read needs none, and another
+    /// framer can be [lent](Framer::lend) it.
+    pub fn take_spare(&mut self) -> Option<BytesMut> {
+        if !self.buffer.is_empty() {
+            return None;
+        }
+        // Even without room in it, it would hold the memory of lines that were taken.
+        let buffer = mem::take(&mut self.buffer);
+        (buffer.capacity() > 0).then_some(buffer)
+    }
+
+    /// Gives it a buffer to read into, if it has none and one is found. What that holds is dropped.
+    pub fn lend(&mut self, find: impl FnOnce() -> Option<BytesMut>) {
+        if self.buffer.capacity() == 0
+            && let Some(mut buffer) = find()
+        {
+            buffer.clear();
+            self.buffer = buffer;
         }
     }
 

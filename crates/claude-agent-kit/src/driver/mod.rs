@@ -9,6 +9,7 @@ mod end;
 mod input;
 mod limits;
 mod sink;
+mod spare;
 mod start;
 mod stderr;
 mod timer;
@@ -140,7 +141,7 @@ impl Driver {
         }
     }
 
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(&mut self) {
         let end = poll_fn(|context| self.poll_end(context)).await;
         self.conclude(end).await;
     }
@@ -211,8 +212,12 @@ impl Driver {
 
     fn poll_output(&mut self, context: &mut Context<'_>) -> Poll<Happening> {
         let Some(output) = &mut self.output else { return Poll::Pending };
+        spare::lend(&mut self.framer);
         // What was read is in the framer, not in this future: dropping it loses nothing.
         let read = pin!(output.read_buf(self.framer.space())).poll(context);
+        if read.is_pending() {
+            spare::take_back(&mut self.framer);
+        }
         read.map(|read| match read {
             Ok(0) => Happening::OutputEnded(None),
             Ok(_) => Happening::Read,

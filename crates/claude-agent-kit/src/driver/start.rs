@@ -94,11 +94,13 @@ pub(crate) async fn start(options: &Options, task: Task) -> Result<Handles> {
         handles.warnings.tell(warning);
     }
     handles.feed.start_with(warnings);
-    let driver = driver(options, &prepared, plan, reached, &handles, &runtime);
+    // In a box: a future holds what it is made of more than once.
+    let mut driver = Box::new(driver(options, &prepared, plan, reached, &handles, &runtime));
     let span = tracing::debug_span!("claude_run", pid = handles.pid);
     let began = Instant::now();
     let run = async move {
         driver.run().await;
+        drop(driver);
         tracing::debug!(took = ?began.elapsed(), "the run is over");
     };
     drop(runtime.spawn(run.instrument(span)));

@@ -111,8 +111,64 @@ fn memory_stays_under_twice_the_limit() {
     framer.push(b"\n");
     let Some(Frame::Oversized(oversized)) = framer.next_frame() else { panic!() };
     assert!(oversized.size > LIMIT as u64);
-    framer.shrink();
     assert_eq!(framer.buffered(), 0);
+}
+
+#[test]
+fn a_buffer_in_which_nothing_waits_can_be_lent() {
+    let (mut one, mut other) = (Framer::default(), Framer::default());
+    assert!(one.take_spare().is_none(), "it has none yet");
+    one.space().extend_from_slice(b"first\nsec");
+    let Some(Frame::Line(first)) = one.next_frame() else { panic!() };
+    assert_eq!(one.next_frame(), None);
+    assert!(one.take_spare().is_none(), "half a line waits in it");
+    one.lend(|| panic!("it has one"));
+    one.push(b"ond\n");
+    let Some(Frame::Line(second)) = one.next_frame() else { panic!() };
+    assert_eq!(one.next_frame(), None);
+    let spare = one.take_spare().unwrap();
+    other.lend(|| Some(spare));
+    other.push(&b"third\n".repeat(10_000));
+    let mut lines = 0;
+    while let Some(Frame::Line(line)) = other.next_frame() {
+        assert_eq!(line, "third");
+        lines += 1;
+    }
+    assert_eq!(lines, 10_000);
+    assert_eq!((&*first, &*second), (&b"first"[..], &b"second"[..]), "they are as they were");
+    other.take_spare();
+    other.lend(|| Some("rubbish\n".into()));
+    assert_eq!(other.next_frame(), None);
+}
+
+/// Many framers take turns with one buffer; each gives the lines that it would give by itself, and
+/// those that were given stay as they are.
+#[test]
+fn framers_that_share_a_buffer_do_not_mix_their_lines() {
+    let text = |framer: usize| -> String {
+        let lines = (0..200).map(|line| format!("{framer} {}\n", "x".repeat(line * line % 97)));
+        lines.collect()
+    };
+    for at_a_time in 1..60 {
+        let mut framers: Vec<_> = (0..5).map(|_| (Framer::default(), Vec::new())).collect();
+        let mut spare = None;
+        let texts: Vec<String> = (0..5).map(text).collect();
+        let longest = texts.iter().map(String::len).max().unwrap();
+        for from in (0..longest).step_by(at_a_time) {
+            for ((framer, lines), text) in framers.iter_mut().zip(&texts) {
+                let until = (from + at_a_time).min(text.len());
+                framer.lend(|| spare.take());
+                framer.space().extend_from_slice(&text.as_bytes()[from.min(until)..until]);
+                while let Some(Frame::Line(line)) = framer.next_frame() {
+                    lines.push(line);
+                }
+                spare = framer.take_spare().or(spare);
+            }
+        }
+        for ((_, lines), text) in framers.iter().zip(&texts) {
+            assert!(text.lines().eq(lines.iter().map(|line| str::from_utf8(line).unwrap())));
+        }
+    }
 }
 
 #[test]

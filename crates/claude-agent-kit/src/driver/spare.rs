@@ -1,0 +1,62 @@
+//! A read buffer that all drivers of a thread share.
+//!
+//! Only who reads needs one, and on a thread one reads at a time. Thousands of sessions that wait
+//! for their CLI would else hold one each.
+
+use std::cell::Cell;
+
+use bytes::BytesMut;
+use claude_wire::frame::Framer;
+
+/// A larger one is not kept.
+const MOST: usize = 256 * 1024;
+
+thread_local! {
+    static SPARE: Cell<Option<BytesMut>> = const { Cell::new(None) };
+}
+
+/// Gives a framer the thread's buffer, if it has none of its own.
+pub(super) fn lend(framer: &mut Framer) {
+    // A thread that ends has none to lend.
+    framer.lend(|| SPARE.try_with(Cell::take).ok().flatten());
+}
+
+/// Takes the buffer of a framer that waits for a new line.
+pub(super) fn take_back(framer: &mut Framer) {
+    let Some(buffer) = framer.take_spare() else { return };
+    if buffer.capacity() <= MOST {
+        // On a thread that ends it is dropped.
+        let _ = SPARE.try_with(|spare| spare.set(Some(buffer)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_a_new_line_holds_no_buffer() {
+        let (mut one, mut other) = (Framer::default(), Framer::default());
+        lend(&mut one);
+        one.push(b"a line\nand a ");
+        assert!(one.next_frame().is_some() && one.next_frame().is_none());
+        take_back(&mut one);
+        lend(&mut other);
+        assert!(other.take_spare().is_none(), "the other half is still waited for");
+        one.push(b"half\n");
+        assert!(one.next_frame().is_some() && one.next_frame().is_none());
+        take_back(&mut one);
+        assert!(one.take_spare().is_none());
+        lend(&mut other);
+        assert!(other.take_spare().is_some());
+    }
+
+    #[test]
+    fn one_that_a_burst_left_behind_is_not_kept() {
+        let mut framer = Framer::default();
+        framer.lend(|| Some(BytesMut::with_capacity(2 * MOST)));
+        take_back(&mut framer);
+        lend(&mut framer);
+        assert!(framer.take_spare().is_none());
+    }
+}
