@@ -393,11 +393,6 @@ impl<T: Clone> Backlog<T> {
         most.1
     }
 
-    /// Gives back the room of a busy time. To be called when nothing has happened for a while.
-    pub fn shrink(&mut self) {
-        self.log.shrink_to(IDLE);
-    }
-
     /// One holder less for the items from one number up to another.
     fn release(&mut self, from: u64, until: u64) {
         let at = self.position(from);
