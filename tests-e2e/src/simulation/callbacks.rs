@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use claude_agent_kit::hook::{PostToolUse, PreToolUse, PreToolUseAnswer, Stop, UserPromptSubmit};
 use claude_agent_kit::schemars::{self, JsonSchema};
-use claude_agent_kit::{Json, Options, Permission, ToolError, ToolServer};
+use claude_agent_kit::{Answers, Json, Options, Permission, ToolError, ToolServer};
 use serde::Deserialize;
 use tokio::time::sleep;
 
@@ -63,12 +63,15 @@ pub(super) fn add(
     if draw.chance(10) {
         options = options.max_running_mcp(1);
     }
-    let (hooks, permission) = (draw.chance(40), draw.chance(75));
+    let (hooks, permission, questions) = (draw.chance(40), draw.chance(75), draw.chance(30));
     let limit = limit(&mut draw);
     let callbacks = Callbacks { draw: Arc::new(Mutex::new(draw)), record: record.clone() };
     options = callbacks.clone().tools(options, limit);
     if hooks {
         options = callbacks.clone().hooks(options);
+    }
+    if questions {
+        options = callbacks.clone().questions(options);
     }
     let options = if permission { callbacks.permission(options) } else { options };
     (options, limited)
@@ -141,6 +144,25 @@ impl Callbacks {
                 });
                 callbacks.decided(&id, approved, &request.input);
                 Ok::<_, Failure>(answer)
+            }
+        })
+    }
+
+    fn questions(self, options: Options) -> Options {
+        options.ask_user(move |questions, context| {
+            let callbacks = self.clone();
+            async move {
+                let id = context.request_id.as_str().to_owned();
+                callbacks.behave("question", &id).await?;
+                let declines = callbacks.with_draw(|draw| draw.chance(20));
+                // Answers travel as an approval of the tool with which the model asks.
+                callbacks.told(&id, if declines { Answer::Other } else { Answer::Approved });
+                let choose = |answers: Answers, question| answers.choose(question, "yes");
+                Ok::<_, Failure>(if declines {
+                    Answers::decline("not now")
+                } else {
+                    questions.questions.iter().fold(Answers::new(), choose)
+                })
             }
         })
     }

@@ -53,6 +53,14 @@ fn tools(draw: &mut Draw, calls: &mut u64) -> Reply {
             reply = reply.and_tool("Agent", input);
             continue;
         }
+        if draw.chance(10) {
+            let options = json!([{"label": "yes", "description": "y"},
+                                 {"label": "no", "description": "n"}]);
+            let question = json!({"question": format!("Is {calls} enough?"), "header": "Enough",
+                                  "options": options, "multiSelect": false});
+            reply = reply.and_tool("AskUserQuestion", json!({"questions": [question]}));
+            continue;
+        }
         let tool = draw.pick(&["mcp__sim__work", "mcp__sim__work", "mcp__sim__look"]);
         reply = reply.and_tool(tool, json!({"call": *calls}));
     }
