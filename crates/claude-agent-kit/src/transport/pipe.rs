@@ -1,11 +1,17 @@
-//! The pipe that the CLI talks through.
+//! The pipes that the CLI talks through.
+//!
+//! When the process has ended, all that it said is there, although the runtime may not have heard of
+//! it yet: then it is read without asking the runtime. An end that is only late to be told must not
+//! look like a pipe that somebody else holds open.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::process::ChildStdout;
+use tokio::process::{ChildStderr, ChildStdout};
+
+use crate::process::Process;
 
 /// What a pipe holds usually.
 const USUAL: usize = 64 * 1024;
@@ -22,6 +28,7 @@ const READS: u8 = 4;
 /// others: what all pipes of a user may hold has a limit.
 pub(super) struct Pipe {
     output: ChildStdout,
+    process: Process,
     /// How many reads in a row got much.
     much: u8,
     /// What it held before it was wide.
@@ -29,8 +36,8 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    pub(super) fn new(output: ChildStdout) -> Self {
-        Self { output, much: 0, narrow: None }
+    pub(super) fn new(output: ChildStdout, process: Process) -> Self {
+        Self { output, process, much: 0, narrow: None }
     }
 
     /// Follows how much was read.
@@ -88,16 +95,75 @@ impl AsyncRead for Pipe {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.output).poll_read(context, buffer))?;
+        match Pin::new(&mut self.output).poll_read(context, buffer) {
+            Poll::Pending => ready!(poll_rest(&self.output, &self.process, buffer))?,
+            Poll::Ready(read) => read?,
+        }
         self.adapt(buffer.filled().len() - before);
         Poll::Ready(Ok(()))
     }
 }
 
+/// What the CLI complains about.
+pub(super) struct Errors {
+    errors: ChildStderr,
+    process: Process,
+}
+
+impl Errors {
+    pub(super) fn new(errors: ChildStderr, process: Process) -> Self {
+        Self { errors, process }
+    }
+}
+
+impl AsyncRead for Errors {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match Pin::new(&mut self.errors).poll_read(context, buffer) {
+            Poll::Pending => poll_rest(&self.errors, &self.process, buffer),
+            read @ Poll::Ready(_) => read,
+        }
+    }
+}
+
+/// Reads what a process that has ended left behind.
+#[cfg(unix)]
+fn poll_rest(
+    pipe: &impl std::os::fd::AsFd,
+    process: &Process,
+    buffer: &mut ReadBuf<'_>,
+) -> Poll<io::Result<()>> {
+    use rustix::io::Errno;
+
+    if process.exit_status().is_none() {
+        return Poll::Pending;
+    }
+    loop {
+        match rustix::io::read(pipe, buffer.initialize_unfilled()) {
+            Ok(read) => {
+                buffer.advance(read);
+                return Poll::Ready(Ok(()));
+            }
+            // Somebody else holds it open; the runtime tells of more.
+            Err(Errno::AGAIN) => return Poll::Pending,
+            Err(Errno::INTR) => {}
+            Err(error) => return Poll::Ready(Err(error.into())),
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn poll_rest<T>(_pipe: &T, _: &Process, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    Poll::Pending
+}
+
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
-    use std::process::{Command, Stdio};
+    use std::collections::BTreeMap;
     use std::time::Duration;
 
     use rustix::io::ioctl_fionread;
@@ -106,6 +172,29 @@ mod tests {
     use tokio::process::{ChildStdin, ChildStdout};
 
     use super::*;
+    use crate::process::{Patience, Spec, Started};
+
+    /// A shell that runs this, its output and its input.
+    async fn shell(script: &str) -> (Pipe, ChildStdin) {
+        let (output, _, input) = all_of(script).await;
+        (output, input)
+    }
+
+    async fn all_of(script: &str) -> (Pipe, Errors, ChildStdin) {
+        let spec = Spec {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), script.into()],
+            user: None,
+            environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
+            directory: None,
+            die_with_parent: true,
+        };
+        let Started { process, stdin, stdout, stderr } =
+            Process::start(spec, Patience::default()).await.unwrap();
+        let output = Pipe::new(ChildStdout::from_std(stdout).unwrap(), process.clone());
+        let errors = Errors::new(ChildStderr::from_std(stderr).unwrap(), process);
+        (output, errors, ChildStdin::from_std(stdin).unwrap())
+    }
 
     /// Reads once, when so much is there to be read.
     async fn read(pipe: &mut Pipe, there: usize, space: &mut [u8]) -> usize {
@@ -121,10 +210,7 @@ mod tests {
     }
 
     async fn widen_and_restore() {
-        let mut echo = Command::new("cat");
-        let mut echo = echo.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut input = ChildStdin::from_std(echo.stdin.take().unwrap()).unwrap();
-        let mut pipe = Pipe::new(ChildStdout::from_std(echo.stdout.take().unwrap()).unwrap());
+        let (mut pipe, mut input) = shell("exec cat").await;
         let width = |pipe: &Pipe| fcntl_getpipe_size(&pipe.output).unwrap();
         let writer = tokio::spawn(async move {
             input.write_all(&vec![b'x'; 8 * WIDE]).await.unwrap();
@@ -155,6 +241,42 @@ mod tests {
         assert_eq!(width(&pipe), USUAL);
         drop(input);
         assert_eq!(pipe.read(&mut space).await.unwrap(), 0);
-        assert!(echo.wait().unwrap().success());
+        assert!(pipe.process.wait().await.unwrap().success());
+    }
+
+    #[tokio::test]
+    async fn what_a_process_left_is_read_before_the_runtime_has_heard_of_it() {
+        fn poll(pipe: &mut (impl AsyncRead + Unpin)) -> Poll<usize> {
+            let mut space = [0; 100];
+            let mut buffer = ReadBuf::new(&mut space);
+            let mut context = Context::from_waker(std::task::Waker::noop());
+            let read = Pin::new(pipe).poll_read(&mut context, &mut buffer);
+            read.map(|read| read.map(|()| buffer.filled().len()).unwrap())
+        }
+        let script = "read -r line; echo 'last words'; echo complaint >&2";
+        let (mut pipe, mut errors, input) = all_of(script).await;
+        assert!(poll(&mut pipe).is_pending() && poll(&mut errors).is_pending());
+        drop(input);
+        // The thread of this runtime is held up, and with it all that the runtime hears.
+        let began = std::time::Instant::now();
+        while pipe.process.exit_status().is_none() {
+            assert!(began.elapsed() < Duration::from_secs(120));
+            std::thread::yield_now();
+        }
+        assert_eq!([poll(&mut pipe), poll(&mut pipe)], [Poll::Ready(11), Poll::Ready(0)]);
+        assert_eq!([poll(&mut errors), poll(&mut errors)], [Poll::Ready(10), Poll::Ready(0)]);
+    }
+
+    #[tokio::test]
+    async fn an_output_that_somebody_else_holds_open_is_waited_for() {
+        let (mut pipe, input) = shell("exec 3<&0; (read -r line <&3; echo more) & exit 0").await;
+        pipe.process.wait().await.unwrap();
+        let mut space = [0; 100];
+        let early = tokio::time::timeout(Duration::from_millis(50), pipe.read(&mut space)).await;
+        assert!(early.is_err(), "{early:?}");
+        drop(input);
+        let rest = async { (pipe.read(&mut space).await.unwrap(), &space[..5]) };
+        let rest = tokio::time::timeout(Duration::from_secs(120), rest).await.unwrap();
+        assert_eq!(rest, (5, &b"more\n"[..]));
     }
 }
