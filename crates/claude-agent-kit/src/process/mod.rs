@@ -111,6 +111,12 @@ impl Process {
         self.handle.end(self.handle.patience);
     }
 
+    /// Whether it has ended. It costs next to nothing to ask again and again.
+    pub(crate) fn has_ended(&self) -> bool {
+        // Nobody marks this receiver's value as seen; and whoever sends it goes only afterwards.
+        self.handle.exit.has_changed().unwrap_or(true)
+    }
+
     /// How it ended, if it has.
     pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
         *self.handle.exit.borrow()

@@ -84,10 +84,12 @@ impl LocalChild {
 
 impl Child for LocalChild {
     fn poll_exit(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Exit>> {
-        match self.process.exit_status() {
-            Some(status) => Poll::Ready(Ok(exit(status))),
-            None => self.exit.as_mut().poll(context).map_ok(exit),
+        if self.process.has_ended()
+            && let Some(status) = self.process.exit_status()
+        {
+            return Poll::Ready(Ok(exit(status)));
         }
+        self.exit.as_mut().poll(context).map_ok(exit)
     }
 
     fn terminate(&mut self) {

@@ -138,7 +138,7 @@ fn poll_rest(
 ) -> Poll<io::Result<()>> {
     use rustix::io::Errno;
 
-    if process.exit_status().is_none() {
+    if !process.has_ended() {
         return Poll::Pending;
     }
     loop {
