@@ -39,6 +39,8 @@ pub struct Framer {
     searched: usize,
     max_line_bytes: usize,
     read_space: usize,
+    /// How large the memory is that the buffer is a part of.
+    allocated: usize,
     oversized: Option<OversizedSoFar>,
 }
 
@@ -78,6 +80,7 @@ impl Framer {
             searched: 0,
             max_line_bytes,
             read_space: READ_SPACE,
+            allocated: 0,
             oversized: None,
         }
     }
@@ -148,13 +151,18 @@ impl Framer {
     }
 
     /// The read buffer, if nothing in it waits. Who has nothing to read needs none, and another
-    /// framer can be [lent](Framer::lend) it.
+    /// framer can be [lent](Framer::lend) it. One that a burst has made large is given back to the
+    /// system: in it, a line that somebody keeps would hold far more than itself.
     pub fn take_spare(&mut self) -> Option<BytesMut> {
         if !self.buffer.is_empty() {
             return None;
         }
         // Even without room in it, it would hold the memory of lines that were taken.
         let buffer = mem::take(&mut self.buffer);
+        if self.allocated > READ_SPACE {
+            self.read_space = (self.read_space / 2).max(READ_SPACE);
+            return None;
+        }
         (buffer.capacity() > 0).then_some(buffer)
     }
 
@@ -164,6 +172,7 @@ impl Framer {
             && let Some(mut buffer) = find()
         {
             buffer.clear();
+            self.allocated = buffer.capacity();
             self.buffer = buffer;
         }
     }
@@ -204,6 +213,7 @@ impl Framer {
         }
         let doubled = (2 * self.buffer.len()).min(self.max_line_bytes + READ_SPACE);
         let room = doubled.max(self.buffer.len() + more);
+        self.allocated = room;
         self.buffer = if self.buffer.len() < MOVED_BY_PAGES {
             let mut larger = BytesMut::with_capacity(room);
             larger.extend_from_slice(&self.buffer);

@@ -163,6 +163,26 @@ fn a_grandchild_that_holds_the_output_is_a_warning_and_then_its_row() {
 }
 
 #[test]
+fn somebody_who_fills_a_pipe_after_the_end_of_the_cli_holds_up_nobody() {
+    // On one thread: whoever does not give way holds up everything.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for place in ["", ">&2"] {
+        let endless = format!("yes '{{\"type\":\"auth_status\"}}' {place} & exit 0");
+        let fake = Fake::new(&format!("{HANDSHAKE}{RESULT}{endless}"));
+        runtime.block_on(in_time(async {
+            let mut stream = claude_agent_kit::query("hello", fake.options()).await.unwrap();
+            let mut warnings = Vec::new();
+            // What comes is not kept: there is much of it.
+            while let Some(item) = stream.next().await {
+                warnings.extend(item.unwrap().warning().map(claude_agent_kit::Warning::code));
+            }
+            let held = [WarningCode::StdoutHeldOpen];
+            assert_eq!(warnings, if place.is_empty() { &held[..] } else { &[] });
+        }));
+    }
+}
+
+#[test]
 fn after_a_result_and_the_end_of_output_a_living_process_is_stopped() {
     run(async {
         let faults =

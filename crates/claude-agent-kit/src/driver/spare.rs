@@ -8,9 +8,6 @@ use std::cell::Cell;
 use bytes::BytesMut;
 use claude_wire::frame::Framer;
 
-/// A larger one is not kept.
-const MOST: usize = 256 * 1024;
-
 thread_local! {
     static SPARE: Cell<Option<BytesMut>> = const { Cell::new(None) };
 }
@@ -23,8 +20,7 @@ pub(super) fn lend(framer: &mut Framer) {
 
 /// Takes the buffer of a framer that waits for a new line.
 pub(super) fn take_back(framer: &mut Framer) {
-    let Some(buffer) = framer.take_spare() else { return };
-    if buffer.capacity() <= MOST {
+    if let Some(buffer) = framer.take_spare() {
         // On a thread that ends it is dropped.
         let _ = SPARE.try_with(|spare| spare.set(Some(buffer)));
     }
@@ -49,14 +45,5 @@ mod tests {
         assert!(one.take_spare().is_none());
         lend(&mut other);
         assert!(other.take_spare().is_some());
-    }
-
-    #[test]
-    fn one_that_a_burst_left_behind_is_not_kept() {
-        let mut framer = Framer::default();
-        framer.lend(|| Some(BytesMut::with_capacity(2 * MOST)));
-        take_back(&mut framer);
-        lend(&mut framer);
-        assert!(framer.take_spare().is_none());
     }
 }

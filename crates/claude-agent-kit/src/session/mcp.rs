@@ -22,7 +22,8 @@ impl Session {
     /// Those of the options are waited for until the CLI knows them; it may take a moment.
     ///
     /// The CLI connects to servers while it works on a first prompt already; without this, the
-    /// first turn may miss some of their tools.
+    /// first turn may miss some of their tools. A CLI that does not answer at all is given five
+    /// seconds, even if `limit` is less.
     ///
     /// # Errors
     /// - [`McpServerFailed`](ErrorKind::McpServerFailed) when one cannot be connected;
@@ -64,11 +65,11 @@ impl Session {
         let mut last: Option<Error> = None;
         loop {
             let at_least = if last.is_none() { FIRST_LOOK } else { LAST_LOOK };
-            let looked = self.status_until(deadline, at_least).await;
-            let status = match (looked, last.take()) {
+            let status = match (self.status_until(deadline, at_least).await, last.take()) {
+                (Ok(status), _) => status,
                 // The time is over, and what was seen before still counts.
-                (Err(error), Some(last)) if is_late(&error, deadline) => return Err(last),
-                (looked, _) => looked?,
+                (Err((_, true)), Some(last)) => return Err(last),
+                (Err((error, _)), _) => return Err(error),
             };
             let mut servers = status.mcp_servers.into_vec();
             servers.retain(|server| all || names.iter().any(|name| is(server, name)));
@@ -96,23 +97,24 @@ impl Session {
 }
 
 impl Session {
-    /// Asks the CLI, which gets a moment for its answer even if the deadline is near.
+    /// Asks the CLI, which gets a moment for its answer even if the deadline is near. An error says
+    /// whether it is only that of the deadline.
     async fn status_until(
         &self,
         deadline: Option<Instant>,
         at_least: Duration,
-    ) -> Result<McpStatusAnswer> {
-        let Some(deadline) = deadline else { return self.mcp_status().await };
-        let left = (deadline - Instant::now()).max(at_least);
-        let limit = self.limit.map_or(left, |limit| limit.min(left));
-        self.with_limit(limit).mcp_status().await
+    ) -> std::result::Result<McpStatusAnswer, (Error, bool)> {
+        let left = deadline.map(|deadline| (deadline - Instant::now()).max(at_least));
+        let own = self.limit.filter(|own| left.is_none_or(|left| *own < left));
+        let asked = match own.or(left) {
+            Some(limit) => self.with_limit(limit).mcp_status().await,
+            None => self.mcp_status().await,
+        };
+        asked.map_err(|error| {
+            let is_late = own.is_none() && error.kind() == ErrorKind::ControlTimeout;
+            (error, is_late)
+        })
     }
-}
-
-/// Whether an answer is missing because the time is over.
-fn is_late(error: &Error, deadline: Option<Instant>) -> bool {
-    let is_over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-    is_over && error.kind() == ErrorKind::ControlTimeout
 }
 
 /// The servers that the options name, in this process and outside.

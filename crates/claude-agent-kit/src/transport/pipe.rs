@@ -96,7 +96,7 @@ impl AsyncRead for Pipe {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         match Pin::new(&mut self.output).poll_read(context, buffer) {
-            Poll::Pending => ready!(poll_rest(&self.output, &self.process, buffer))?,
+            Poll::Pending => ready!(poll_rest(&self.output, &self.process, context, buffer))?,
             Poll::Ready(read) => read?,
         }
         self.adapt(buffer.filled().len() - before);
@@ -123,7 +123,7 @@ impl AsyncRead for Errors {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match Pin::new(&mut self.errors).poll_read(context, buffer) {
-            Poll::Pending => poll_rest(&self.errors, &self.process, buffer),
+            Poll::Pending => poll_rest(&self.errors, &self.process, context, buffer),
             read @ Poll::Ready(_) => read,
         }
     }
@@ -134,6 +134,7 @@ impl AsyncRead for Errors {
 fn poll_rest(
     pipe: &impl std::os::fd::AsFd,
     process: &Process,
+    context: &mut Context<'_>,
     buffer: &mut ReadBuf<'_>,
 ) -> Poll<io::Result<()>> {
     use rustix::io::Errno;
@@ -141,10 +142,14 @@ fn poll_rest(
     if !process.has_ended() {
         return Poll::Pending;
     }
+    // Somebody who holds it open may fill it without end: others have their turns all the same.
+    let turn = ready!(tokio::task::coop::poll_proceed(context));
+    let most = buffer.remaining().min(USUAL);
     loop {
-        match rustix::io::read(pipe, buffer.initialize_unfilled()) {
+        match rustix::io::read(pipe, buffer.initialize_unfilled_to(most)) {
             Ok(read) => {
                 buffer.advance(read);
+                turn.made_progress();
                 return Poll::Ready(Ok(()));
             }
             // Somebody else holds it open; the runtime tells of more.
@@ -156,7 +161,12 @@ fn poll_rest(
 }
 
 #[cfg(not(unix))]
-fn poll_rest<T>(_pipe: &T, _: &Process, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+fn poll_rest<T>(
+    _: &T,
+    _: &Process,
+    _: &mut Context<'_>,
+    _: &mut ReadBuf<'_>,
+) -> Poll<io::Result<()>> {
     Poll::Pending
 }
 
@@ -164,6 +174,9 @@ fn poll_rest<T>(_pipe: &T, _: &Process, _: &mut ReadBuf<'_>) -> Poll<io::Result<
 #[cfg(target_os = "linux")]
 mod tests {
     use std::collections::BTreeMap;
+    use std::process::Command;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
     use rustix::io::ioctl_fionread;
@@ -265,6 +278,33 @@ mod tests {
         }
         assert_eq!([poll(&mut pipe), poll(&mut pipe)], [Poll::Ready(11), Poll::Ready(0)]);
         assert_eq!([poll(&mut errors), poll(&mut errors)], [Poll::Ready(10), Poll::Ready(0)]);
+    }
+
+    #[tokio::test]
+    async fn who_fills_it_without_end_leaves_turns_to_others() {
+        let (mut pipe, mut errors, _input) = all_of("yes & echo $! >&2; exit 0").await;
+        pipe.process.wait().await.unwrap();
+        let mut space = [0; 10];
+        let length = errors.read(&mut space).await.unwrap();
+        let endless = String::from_utf8_lossy(&space[..length]).trim().to_owned();
+        while ioctl_fionread(&pipe.output).unwrap() < USUAL as u64 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let turns = Arc::new(AtomicUsize::new(0));
+        let counted = turns.clone();
+        let other = tokio::spawn(async move {
+            loop {
+                counted.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        // There is something to be read each time, and nothing that it would have to wait for.
+        for _ in 0..2_000 {
+            assert_eq!(pipe.read(&mut space).await.unwrap(), space.len());
+        }
+        assert!(turns.load(Ordering::Relaxed) > 2);
+        other.abort();
+        assert!(Command::new("kill").arg(endless).status().unwrap().success());
     }
 
     #[tokio::test]

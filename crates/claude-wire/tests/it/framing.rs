@@ -141,6 +141,36 @@ fn a_buffer_in_which_nothing_waits_can_be_lent() {
     assert_eq!(other.next_frame(), None);
 }
 
+#[test]
+fn one_that_a_burst_made_large_is_not_lent() {
+    let mut framer = Framer::default();
+    framer.space().extend_from_slice(b"a line\n");
+    assert!(framer.next_frame().is_some() && framer.next_frame().is_none());
+    let usual = framer.take_spare().unwrap().capacity();
+    // A line that ends where its memory does: what is left of that is small, and yet a part of it.
+    let mut sent = 0;
+    while sent < 1 << 20 {
+        let space = framer.space();
+        let room = space.capacity() - space.len();
+        space.resize(space.len() + room, b'x');
+        sent += room;
+        assert_eq!(framer.next_frame(), None);
+    }
+    let space = framer.space();
+    let room = space.capacity() - space.len();
+    space.resize(space.len() + room - 100, b'x');
+    space.extend_from_slice(b"\n");
+    assert!(framer.next_frame().is_some() && framer.next_frame().is_none());
+    assert!(framer.take_spare().is_none());
+    // When it is quiet again, it is content with as little as at first.
+    for _ in 0..10 {
+        framer.space().extend_from_slice(b"a line\n");
+        assert!(framer.next_frame().is_some() && framer.next_frame().is_none());
+        framer.take_spare();
+    }
+    assert_eq!(framer.space().capacity(), usual + b"a line\n".len());
+}
+
 /// Many framers take turns with one buffer; each gives the lines that it would give by itself, and
 /// those that were given stay as they are.
 #[test]
