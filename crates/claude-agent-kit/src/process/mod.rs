@@ -187,4 +187,4 @@ fn lost() -> io::Error {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -16,7 +16,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 const AT_ONCE: Patience =
     Patience { before_terminate: Duration::ZERO, before_kill: Duration::from_millis(200) };
 
-fn shell(script: &str) -> Spec {
+/// A shell that runs this.
+pub(crate) fn shell(script: &str) -> Spec {
     Spec {
         program: "/bin/sh".into(),
         arguments: vec!["-c".into(), script.into()],

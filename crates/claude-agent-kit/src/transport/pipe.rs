@@ -173,7 +173,6 @@ fn poll_rest<T>(
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
-    use std::collections::BTreeMap;
     use std::process::Command;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -185,7 +184,7 @@ mod tests {
     use tokio::process::{ChildStdin, ChildStdout};
 
     use super::*;
-    use crate::process::{Patience, Spec, Started};
+    use crate::process::{Patience, Started, tests};
 
     /// A shell that runs this, its output and its input.
     async fn shell(script: &str) -> (Pipe, ChildStdin) {
@@ -194,26 +193,23 @@ mod tests {
     }
 
     async fn all_of(script: &str) -> (Pipe, Errors, ChildStdin) {
-        let spec = Spec {
-            program: "/bin/sh".into(),
-            arguments: vec!["-c".into(), script.into()],
-            user: None,
-            environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
-            directory: None,
-            die_with_parent: true,
-        };
         let Started { process, stdin, stdout, stderr } =
-            Process::start(spec, Patience::default()).await.unwrap();
+            Process::start(tests::shell(script), Patience::default()).await.unwrap();
         let output = Pipe::new(ChildStdout::from_std(stdout).unwrap(), process.clone());
         let errors = Errors::new(ChildStderr::from_std(stderr).unwrap(), process);
         (output, errors, ChildStdin::from_std(stdin).unwrap())
     }
 
-    /// Reads once, when so much is there to be read.
-    async fn read(pipe: &mut Pipe, there: usize, space: &mut [u8]) -> usize {
-        while ioctl_fionread(&pipe.output).unwrap() < there as u64 {
+    /// Waits until so much is there to be read. Nobody tells of more in a pipe that is not empty.
+    async fn there(pipe: &Pipe, bytes: usize) {
+        while ioctl_fionread(&pipe.output).unwrap() < bytes as u64 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    /// Reads once, when so much is there to be read.
+    async fn read(pipe: &mut Pipe, bytes: usize, space: &mut [u8]) -> usize {
+        there(pipe, bytes).await;
         pipe.read(space).await.unwrap()
     }
 
@@ -287,9 +283,7 @@ mod tests {
         let mut space = [0; 10];
         let length = errors.read(&mut space).await.unwrap();
         let endless = String::from_utf8_lossy(&space[..length]).trim().to_owned();
-        while ioctl_fionread(&pipe.output).unwrap() < USUAL as u64 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        there(&pipe, USUAL).await;
         let turns = Arc::new(AtomicUsize::new(0));
         let counted = turns.clone();
         let other = tokio::spawn(async move {
