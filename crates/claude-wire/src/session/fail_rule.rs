@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::control::{
-    HookDecision, HookOutput, HookPermission, HookPermissionAnswer, HookPermissionDeny, McpAnswer,
-    PermissionAnswer, PermissionDeny, PermissionRequestOutput, PreToolUseOutput,
-};
+use super::refusal::{self, HookRefusal};
+use crate::control::{HookOutput, McpAnswer, PermissionAnswer, PermissionDeny};
 use crate::json::{Extra, Json};
 
 /// How a request is answered that its callback did not answer.
@@ -58,7 +56,9 @@ impl FailRule {
     /// Whether the answer is a refusal.
     pub(super) fn refuses(&self) -> bool {
         match self {
-            Self::Hook { closed, .. } => *closed,
+            Self::Hook { event, closed } => {
+                *closed && HookRefusal::of(event) != HookRefusal::Impossible
+            }
             Self::Permission { .. }
             | Self::Elicitation { .. }
             | Self::Dialog { .. }
@@ -78,7 +78,7 @@ impl FailRule {
     /// The answer when there are too many: it never lets anything through.
     pub(super) fn refusal(&self, reason: &str) -> Json {
         match self {
-            Self::Hook { event, .. } => block(event, reason),
+            Self::Hook { event, .. } => encoded(&refusal::response(event, reason)),
             Self::Permission { .. } => deny(reason),
             Self::Elicitation { .. } => decline(),
             Self::Dialog { .. } => cancel_dialog(),
@@ -90,44 +90,6 @@ impl FailRule {
 
 fn go_on() -> Json {
     encoded(&HookOutput { go_on: Some(true), ..HookOutput::default() })
-}
-
-/// The form of a hook's answer with which the CLI does not do what the hook was asked about.
-pub(super) fn block(event: &str, reason: &str) -> Json {
-    if event == "PreModelSwitch" {
-        return deny_model_switch(reason);
-    }
-    let reason = Some(reason.to_owned());
-    let specific = match event {
-        "PreToolUse" => PreToolUseOutput {
-            permission_decision: Some(HookPermission::Deny),
-            permission_decision_reason: reason,
-            ..PreToolUseOutput::default()
-        }
-        .into(),
-        "PermissionRequest" => PermissionRequestOutput {
-            decision: Some(HookPermissionAnswer::Deny(HookPermissionDeny {
-                message: reason,
-                ..HookPermissionDeny::default()
-            })),
-            ..PermissionRequestOutput::default()
-        }
-        .into(),
-        _ => {
-            let decision = Some(HookDecision::Block);
-            return encoded(&HookOutput { decision, reason, ..HookOutput::default() });
-        }
-    };
-    encoded(&HookOutput { specific: Some(specific), ..HookOutput::default() })
-}
-
-/// This event is answered like a tool that is about to run, under its own name.
-fn deny_model_switch(reason: &str) -> Json {
-    let reason = Json::from(reason);
-    let text = format!(
-        r#"{{"hookSpecificOutput":{{"hookEventName":"PreModelSwitch","permissionDecision":"deny","permissionDecisionReason":{reason}}}}}"#
-    );
-    Json::from_text(text).unwrap_or_default()
 }
 
 fn deny(reason: &str) -> Json {

@@ -74,14 +74,10 @@ impl Machine {
             return;
         }
         let reason = format!("a request of {size} bytes is longer than the host reads");
-        // The CLI takes an error for the answer of a hook that has nothing to say. Which hook was
-        // asked is lost, so this form of blocking is the one that all events understand.
-        let hook = envelope.subtype.as_deref() == Some("hook_callback");
-        if hook && self.plan.hooks.values().any(|hook| hook.fail_closed) {
-            self.out.answer(&id, &fail_rule::block("", &reason));
-        } else {
-            self.out.answer_error(&id, &reason);
+        if envelope.subtype.as_deref() == Some("hook_callback") {
+            return self.failed(&id, &self.rule_without_a_hook(None), reason);
         }
+        self.out.answer_error(&id, &reason);
     }
 
     /// Serves a request that has an id and was not served before.
@@ -143,9 +139,8 @@ impl Machine {
         hook: &HookCallback,
     ) -> Result<(FailRule, Option<Duration>), (FailRule, String)> {
         let Some(plan) = self.plan.hooks.get(&hook.callback_id) else {
-            let event = hook.input.kind().unwrap_or_default();
             let reason = format!("no hook is registered as {}", hook.callback_id);
-            return Err((self.rule_without_a_hook(event), reason));
+            return Err((self.rule_without_a_hook(hook.input.kind()), reason));
         };
         match &hook.input {
             HookInput::Undecodable(input) => Err((rule_of(plan), input.reason.clone())),
@@ -153,11 +148,21 @@ impl Machine {
         }
     }
 
-    /// The fail rule where the hook is not known: it lets through, unless every hook is a guard.
-    fn rule_without_a_hook(&self, event: &str) -> FailRule {
-        let mut hooks = self.plan.hooks.values();
-        let closed = !self.plan.hooks.is_empty() && hooks.all(|hook| hook.fail_closed);
-        FailRule::Hook { event: event.into(), closed }
+    /// The fail rule of a hook request whose callback cannot be identified: refused if it may have
+    /// been for a fail-closed hook, which is one of its event, or any where the event is lost too.
+    fn rule_without_a_hook(&self, event: Option<&str>) -> FailRule {
+        let is_of = |hook: &&HookPlan| event.is_some_and(|event| *hook.event == *event);
+        let hooks = self.plan.hooks.values();
+        match hooks.clone().find(is_of) {
+            Some(HookPlan { event, .. }) => {
+                let closed = hooks.filter(is_of).any(|hook| hook.fail_closed);
+                FailRule::Hook { event: event.clone(), closed }
+            }
+            None => {
+                let closed = hooks.into_iter().any(|hook| hook.fail_closed);
+                FailRule::Hook { event: "".into(), closed }
+            }
+        }
     }
 
     /// A request of a known kind that does not have its shape.
@@ -168,7 +173,10 @@ impl Machine {
             Some("hook_callback") => {
                 let callback = text(&fields, "callback_id").map(CallbackId::from);
                 let plan = callback.and_then(|callback| self.plan.hooks.get(&callback));
-                let rule = plan.map_or_else(|| self.rule_without_a_hook(""), rule_of);
+                let rule = plan.map_or_else(
+                    || self.rule_without_a_hook(event_in(&fields).as_deref()),
+                    rule_of,
+                );
                 self.failed(id, &rule, reason);
             }
             Some("can_use_tool") => {
@@ -181,6 +189,10 @@ impl Machine {
 
     /// A frame with an id that is not a request otherwise.
     fn unanswered(&mut self, id: &RequestId, envelope: &Envelope<'_>, reason: String) {
+        // The CLI takes an error for the response of a hook that has nothing to say.
+        if envelope.subtype.as_deref() == Some("hook_callback") {
+            return self.failed(id, &self.rule_without_a_hook(None), reason);
+        }
         let what = envelope.subtype.as_deref().unwrap_or("a request").to_owned();
         self.refuse_request(id, what, reason);
     }
@@ -239,6 +251,11 @@ fn mcp_rule(message: &McpMessage) -> FailRule {
         return FailRule::McpAnswer { server };
     }
     FailRule::Mcp { server, id: fail_rule::mcp_id(&message.message) }
+}
+
+/// The event that the input of a hook request names.
+fn event_in(request: &Extra) -> Option<String> {
+    text(&request.get("input")?.parse().ok()?, "hook_event_name")
 }
 
 fn text(fields: &Extra, name: &str) -> Option<String> {

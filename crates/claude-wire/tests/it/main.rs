@@ -33,6 +33,7 @@ mod session_play;
 mod session_query;
 mod session_random;
 mod session_recorded;
+mod session_refusals;
 mod session_requests;
 mod session_stop;
 mod session_turns;
