@@ -19,7 +19,7 @@ pub(crate) use version::Probe;
 pub const MINIMUM_FOR_PRINT_MODE: CliVersion = CliVersion::new(1, 0, 0);
 
 /// The oldest CLI that passes the session tests; `docs/cli-versions.md` says how it was found.
-pub const MINIMUM_VERSION: CliVersion = CliVersion::new(2, 1, 110);
+pub const MINIMUM_VERSION: CliVersion = CliVersion::new(2, 1, 261);
 
 /// What is asked of the version of a CLI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::feed::Feed;
 use crate::mailbox::Mailbox;
 use crate::mask::Mask;
-use crate::options::{Options, Prepared, check_needs, prepare};
+use crate::options::{Options, Prepared, prepare};
 use crate::process::{Patience, Process};
 use crate::prompt::Prompt;
 use crate::reader::Reader;
@@ -163,9 +163,6 @@ async fn reach(options: &Options, launch: Launch) -> Result<Reached> {
     }
     let chosen = choose(options).await?;
     let Chosen { program, version, warnings } = chosen;
-    if let Some(version) = version {
-        check_needs(&options.settings, version)?;
-    }
     let path = program.path().to_owned();
     let connection = Local::new(program)
         .connect(launch)

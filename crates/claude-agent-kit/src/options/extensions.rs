@@ -83,9 +83,8 @@ impl Options {
         })
     }
 
-    /// How the CLI is told of plugins; in the handshake they do not show in the list of processes
-    /// (`--await-initialize`; CLI 2.1.261 and later; not in print mode). Default: on the command
-    /// line.
+    /// Chooses how plugins are passed to the CLI. In the handshake they do not appear in the
+    /// process list; not in print mode. Default: on the command line.
     pub fn plugin_delivery(self, delivery: PluginDelivery) -> Self {
         self.change_settings("plugin_delivery", |settings| settings.plugin_delivery = delivery)
     }

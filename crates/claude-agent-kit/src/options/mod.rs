@@ -11,7 +11,6 @@ mod host;
 mod isolated;
 mod layers;
 mod model;
-mod needs;
 mod origin;
 mod prepare;
 mod servers;
@@ -32,7 +31,6 @@ pub use user::OsUser;
 
 pub(crate) use callbacks::extra_disallowed_tools;
 pub(crate) use host::{HostOptions, OnStderr, OnWarning};
-pub(crate) use needs::check as check_needs;
 pub(crate) use origin::Origins;
 pub(crate) use prepare::{Prepared, prepare};
 

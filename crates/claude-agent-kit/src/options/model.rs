@@ -112,8 +112,7 @@ impl Options {
     }
 
     /// Whether prompts reach the model as they are: nothing in them is taken for a command of the
-    /// CLI or the mention of a file (`client_composed` in each message; CLI 2.1.248 and later). Not
-    /// in print mode. Default: no.
+    /// CLI or the mention of a file (`client_composed` in each message). Not in print mode. Default: no.
     pub fn verbatim_prompts(self, verbatim: bool) -> Self {
         self.change_settings("verbatim_prompts", |settings| settings.verbatim_prompts = verbatim)
     }

@@ -15,7 +15,9 @@ pub(super) fn arguments(settings: &Settings, form: &Form, needs: &Needs) -> Vec<
     match form {
         Form::Session => {
             argv.words(["--output-format", "stream-json", "--input-format", "stream-json"]);
-            argv.words(["--verbose"]);
+            // Without it, the CLI may replay a tool call that an earlier run left open before it has
+            // read which hooks and callbacks decide about it.
+            argv.words(["--verbose", "--await-initialize"]);
         }
         Form::Print { .. } => {
             argv.words(["--print", "--output-format", "stream-json", "--verbose"]);
@@ -169,17 +171,13 @@ fn surroundings(argv: &mut Argv, settings: &Settings, needs: &Needs) {
 }
 
 fn plugins(argv: &mut Argv, settings: &Settings) {
-    match settings.plugin_delivery {
-        PluginDelivery::Handshake => {
-            argv.flag("--await-initialize", !settings.plugins.is_empty());
-        }
-        PluginDelivery::Arguments => {
-            for plugin in &settings.plugins {
-                let without = plugin.skip_mcp_discovery;
-                let flag = if without { "--plugin-dir-no-mcp" } else { "--plugin-dir" };
-                argv.path(flag, &plugin.path);
-            }
-        }
+    if settings.plugin_delivery == PluginDelivery::Handshake {
+        return;
+    }
+    for plugin in &settings.plugins {
+        let without = plugin.skip_mcp_discovery;
+        let flag = if without { "--plugin-dir-no-mcp" } else { "--plugin-dir" };
+        argv.path(flag, &plugin.path);
     }
 }
 

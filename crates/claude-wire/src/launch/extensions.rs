@@ -130,6 +130,6 @@ pub enum PluginDelivery {
     /// On the command line.
     #[default]
     Arguments,
-    /// In the handshake, which the CLI then waits for before it loads them (CLI 2.1.261 and later).
+    /// In the handshake, which the CLI waits for before it loads them.
     Handshake,
 }

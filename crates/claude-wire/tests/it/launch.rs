@@ -50,7 +50,7 @@ fn check_told(change: impl FnOnce(&mut Settings), handshake: &Expect, printed: &
 #[test]
 fn a_plain_session_has_the_session_form_and_no_prompt() {
     let command = session(&Settings::default());
-    expect!["--output-format stream-json --input-format stream-json --verbose"]
+    expect!["--output-format stream-json --input-format stream-json --verbose --await-initialize"]
         .assert_eq(&command.arguments.join(" "));
 }
 
@@ -273,6 +273,7 @@ fn servers_inside_the_host_stand_beside_the_external_ones() {
     needs.permission_callback = true;
     let command = command_line(&settings, &Form::Session, &needs).unwrap();
     expect![[r#"
+        --await-initialize
         --permission-prompt-tool=stdio
         --mcp-config=more.json
         --mcp-config={"mcpServers":{"ext":{"command":"x"},"calc":{"type":"sdk","name":"calc"}}}"#]]

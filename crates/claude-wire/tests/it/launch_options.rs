@@ -233,7 +233,6 @@ fn plugins_travel_on_the_command_line_or_in_the_handshake() {
             s.plugin_delivery = PluginDelivery::Handshake;
         },
         &expect![[r#"
-            --await-initialize
             {"plugins":[{"path":"/p/one","type":"local"},{"path":"/p/two","skipMcpDiscovery":true,"type":"local"}]}"#]],
     );
     // Nothing to wait for.
