@@ -14,6 +14,7 @@
 //! - [`parity`]: whether everything that the official SDKs publish is accounted for.
 //! - [`public_api`]: what the crates publish.
 //! - [`mod@bench`]: how fast it is, beside others.
+//! - [`prove`]: claims that are proved by many repetitions on the real CLI.
 //! - [`places`]: where tests stand that the documents name.
 
 #[cfg(unix)]
@@ -27,6 +28,7 @@ pub mod faults;
 pub mod outside;
 pub mod parity;
 pub mod places;
+pub mod prove;
 pub mod public_api;
 pub mod real_cli;
 pub mod scenario;

@@ -13,6 +13,7 @@ mod support;
 
 mod alone;
 mod control;
+mod deferred;
 mod drift;
 mod every_hook;
 mod every_operation;

@@ -13,12 +13,13 @@ use claude_wire::control::{
     CanUseTool, CliControlRequest, CliRequest, HookCallback, HookMatcher, OnFailure,
 };
 use claude_wire::id::{CallbackId, RequestId, SessionId};
-use claude_wire::session::HookPlan;
+use claude_wire::launch::Problem;
+use claude_wire::session::{HookPlan, HookRefusal};
 use claude_wire::{Json, Number};
 
 use super::{BoxError, CancelToken, Fallible, HookContext, PermissionContext};
 use crate::elicitation::{AskContext, UserCallbacks};
-use crate::hook::{Asked, HookAnswer, HookEvent, HookOutput, HookPoint, Place, session_of};
+use crate::hook::{self, Asked, HookAnswer, HookEvent, HookOutput, HookPoint, Place, session_of};
 use crate::mailbox::Mailbox;
 use crate::mcp::Servers;
 use crate::permission::{self, Permission, ToolRequest};
@@ -136,6 +137,11 @@ impl Registry {
         self
     }
 
+    /// Returns the registrations that would never be in force.
+    pub(crate) fn problems(&self) -> impl Iterator<Item = Problem> {
+        self.hooks.iter().filter_map(|hook| hook::problem(&hook.place))
+    }
+
     pub(crate) fn plan(&self) -> HookPlans {
         let mut plans = BTreeMap::new();
         let mut matchers: BTreeMap<String, Vec<HookMatcher>> = BTreeMap::new();
@@ -145,7 +151,9 @@ impl Registry {
             let fail_closed = place.fail_closed || self.hooks_fail_closed;
             let mut matcher = HookMatcher::new(place.pattern.clone(), [id.clone()]);
             matcher.timeout = Some(Number::from(limit_of_cli(limit)));
-            matcher.on_failure = fail_closed.then_some(OnFailure::Block);
+            // Where blocking would make the model continue, the CLI must not do it by itself.
+            let blocks = fail_closed && HookRefusal::of(&place.event).is_blocking();
+            matcher.on_failure = blocks.then_some(OnFailure::Block);
             matchers.entry(place.event.to_string()).or_default().push(matcher);
             plans.insert(id, HookPlan::new(place.event.clone(), limit, fail_closed));
         }

@@ -1,6 +1,7 @@
 //! Hooks: what a host is told at a point of the CLI's work, and what it answers.
 
 mod answer;
+mod check;
 mod event;
 #[cfg(test)]
 mod every_event;
@@ -32,6 +33,7 @@ pub use answer::*;
 pub use event::*;
 pub use raw::{AnyEvent, RawAnswer, RawHookInput};
 
+pub(crate) use check::problem;
 pub(crate) use raw::session_of;
 
 use crate::callback::BoxError;
@@ -143,8 +145,14 @@ impl<E: HookEvent> Matching<E> {
         Self { place, event: PhantomData }
     }
 
-    /// Asks the hook only about what fits this pattern, a regular expression; for tools it is
-    /// about their names. Default: about everything.
+    /// Calls the hook only for what matches this pattern; for tools that is their name. Replaces
+    /// an earlier pattern. Default: everything.
+    ///
+    /// `""` and `"*"` match everything. Letters, digits, `_`, `|`, `,` and blanks form a list of
+    /// exact names (`"Write|Edit"`); anything else is a JavaScript regular expression, searched
+    /// anywhere in the name (`"^mcp__"`). The start fails with
+    /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions) if it is not a valid one, because the
+    /// CLI would match nothing with it.
     pub fn matching(mut self, pattern: impl Into<String>) -> Self {
         self.place.pattern = Some(pattern.into());
         self
@@ -156,10 +164,11 @@ impl<E: HookEvent> Matching<E> {
         self
     }
 
-    /// Blocks what the hook is asked about when the hook fails, panics or takes too long, or when
-    /// this process is gone. Use it for every guard. Default: it goes on.
+    /// Refuses the event when the hook fails, panics or times out, or when this process is gone.
+    /// Use it for every guard. Default: the CLI continues as if there were no hook.
     ///
-    /// The start fails if the CLI does not support it.
+    /// What a refusal does is in the guide's table of [events](crate::guide::hooks). The start
+    /// fails if the event cannot be refused, or if the CLI does not support it.
     pub fn fail_closed(mut self) -> Self {
         self.place.fail_closed = true;
         self

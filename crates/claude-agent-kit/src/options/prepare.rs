@@ -65,6 +65,7 @@ fn prepare_in(
     surroundings: &Surroundings,
 ) -> Result<Prepared> {
     let mut problems = limits(&options.host);
+    problems.extend(options.host.callbacks.problems());
     problems.extend(options.host.callbacks.servers.problems(&options.settings));
     let form = form(options, prompt, surroundings.limits, &mut problems);
     let mut settings = options.settings.clone();

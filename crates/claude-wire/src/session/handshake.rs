@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::event::{Effect, Failure, State};
 use super::machine::Machine;
+use super::refusal::HookRefusal;
 use crate::control::{
     CliControlRequest, ControlOutcome, ControlResponse, ControlSuccess, HostRequest,
     InitializeAnswer,
@@ -121,15 +122,18 @@ impl Machine {
         if answer.plugins_applied == Some(false) {
             return Some("the CLI did not load the plugins of the handshake".to_owned());
         }
-        // Hooks that must block when they fail would not.
-        if !self.plan.hooks.values().any(|hook| hook.fail_closed) {
+        let mut guards = self.plan.hooks.values().filter(|hook| hook.fail_closed);
+        let guard = guards.clone().next()?;
+        if answer.hooks_applied == Some(false) {
+            let event = &guard.event;
+            return Some(format!("the CLI did not apply the fail-closed hook for {event}"));
+        }
+        if answer.hook_on_failure_supported == Some(true) {
             return None;
         }
-        if answer.hooks_applied == Some(false) {
-            return Some("the CLI did not take the hooks, and some are fail-closed".to_owned());
-        }
-        let supported = answer.hook_on_failure_supported == Some(true);
-        (!supported).then(|| "the CLI does not support fail-closed hooks".to_owned())
+        let guard = guards.find(|hook| HookRefusal::of(&hook.event).is_blocking())?;
+        let event = &guard.event;
+        Some(format!("the CLI does not support fail-closed hooks, such as the one for {event}"))
     }
 
     /// Serves the requests that the answer says are open, as if they had just come.

@@ -10,6 +10,7 @@ mod checks;
 mod long;
 mod parity;
 mod platforms;
+mod prove;
 mod simulate;
 
 use std::{env, error::Error, path::Path, process::ExitCode, sync::Arc};
@@ -37,6 +38,7 @@ cargo xtask simulate SECONDS [FIRST]
                               play whole runs that follow from seeds, for so long
 cargo xtask simulate --seed N play one of them and print all that happens
 cargo xtask bench [works…]    how fast it is, beside others (--quick: whether that works; --only NAME…; --rounds N)
+cargo xtask prove [areas…]    repeat what docs/proofs.md claims on the real CLI, and count
 cargo xtask parity            store the names that the pinned official SDKs publish
 cargo xtask scenarios         list the scenarios";
 
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         }
         #[cfg(unix)]
         Some((command, words)) if command == "bench" => bench::run(words),
+        Some((command, areas)) if command == "prove" => prove::run(areas),
         Some((command, [])) if command == "parity" => parity::store(),
         Some((command, [])) if command == "scenarios" => {
             list();

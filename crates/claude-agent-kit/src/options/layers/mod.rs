@@ -20,6 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use claude_wire::control::PermissionMode;
 use claude_wire::launch::{Problem, Secret};
 
 use self::node::{Entry, Node, Position, Value, Wrong};
@@ -249,6 +250,11 @@ fn of_variables(
                 Problem::new(&[row.name], format!("variable {name}: {}", wrong.reason))
             })),
         }
+    }
+    if layer.settings.permission_mode == Some(PermissionMode::BypassPermissions) {
+        let reason = "variable CLAUDE_PERMISSION_MODE: \"bypassPermissions\" turns permission checks \
+                      off, which no variable may do; help: call `permission_mode` on the builder";
+        problems.push(Problem::new(&["permission_mode"], reason));
     }
     layer
 }

@@ -483,3 +483,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_variable_cannot_turn_permission_checks_off() {
+    let mode =
+        |value: &str| Options::layered().variables([("CLAUDE_PERMISSION_MODE", value)]).load();
+    let error = mode("bypassPermissions").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+    assert!(error.to_string().contains("CLAUDE_PERMISSION_MODE"), "{error}");
+    assert!(mode("acceptEdits").is_ok());
+    // The builder and a file that the host names may.
+    let file = Options::layered().file_text("a.json", r#"{"permission_mode":"bypassPermissions"}"#);
+    assert!(file.load().is_ok());
+}

@@ -1,0 +1,111 @@
+//! Hook registrations that would never be in force.
+
+use claude_wire::launch::Problem;
+use claude_wire::session::HookRefusal;
+
+use super::Place;
+
+/// Returns why a hook would silently not do what it is registered for.
+pub(crate) fn problem(place: &Place) -> Option<Problem> {
+    let reason = place.pattern.as_deref().and_then(matcher_problem).or_else(|| {
+        let is_guard =
+            place.fail_closed && HookRefusal::of(&place.event) == HookRefusal::Impossible;
+        is_guard.then(|| {
+            "`fail_closed` has no effect because the CLI does not stop at this event; \
+             help: remove it, or guard `PreToolUse`, `PostToolUse` or `PostToolBatch`"
+                .to_owned()
+        })
+    })?;
+    Some(Problem::new(&["on"], format!("hook for `{}`: {reason}", place.event)))
+}
+
+/// Returns why the CLI would never ask a hook with this matcher. Its own answer to an invalid one
+/// is to match nothing.
+fn matcher_problem(pattern: &str) -> Option<String> {
+    // These match everything.
+    if pattern.is_empty() || pattern == "*" {
+        return None;
+    }
+    if let Err(error) = regress::Regex::new(pattern) {
+        return Some(format!(
+            "matcher {pattern:?} is not a valid JavaScript regular expression: {error}; \
+             help: escape special characters with `\\`"
+        ));
+    }
+    // `Bash(git:*)` is a valid expression, for names that no tool has.
+    pattern.contains(":*)").then(|| {
+        format!(
+            "matcher {pattern:?} is a permission rule, and matches no tool name; \
+             help: match the tool's name and read its input in the hook"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::*;
+    use super::problem;
+
+    fn reason(point: impl HookPoint) -> String {
+        problem(&point.place()).map(|problem| problem.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn matchers_that_the_cli_ignores_are_named() {
+        for pattern in [
+            "Bash(",
+            "Bash)",
+            "**",
+            "[",
+            "Bas{2,1}h",
+            "(?<n>B)(?<n>a)",
+            "(?i)bash",
+            "\\",
+            "+",
+            "Bash++",
+            "[z-a]",
+            "Bash(*)",
+            "(?P<n>Bash)",
+            "Bash|Edit(",
+            "Bash(git:*)",
+        ] {
+            let reason = reason(PreToolUse::matching(pattern));
+            let expected = format!("on: hook for `PreToolUse`: matcher {pattern:?} ");
+            assert!(reason.starts_with(&expected), "{pattern}: {reason}");
+            assert!(reason.contains("; help: "), "{reason}");
+        }
+    }
+
+    #[test]
+    fn matchers_that_the_cli_obeys_pass() {
+        for pattern in [
+            "",
+            "*",
+            "Bash",
+            "Write|Edit",
+            "Bash, Edit",
+            "mcp__.*",
+            "^Ba",
+            "B*",
+            "(?:Bash)",
+            "(?!Edit)",
+            "(?<n>Bash)",
+            "(?i:bash)",
+            "\\w+",
+            "[^E]",
+            "Web(Fetch|Search)",
+            "Bash{",
+        ] {
+            assert_eq!(reason(PreToolUse::matching(pattern)), "", "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_guard_of_an_event_that_cannot_be_refused_is_named() {
+        let text = reason(SessionStart.fail_closed());
+        assert!(text.contains("`SessionStart`") && text.contains("`fail_closed`"), "{text}");
+        assert_eq!(reason(SessionStart), "");
+        assert_eq!(reason(Stop.fail_closed()), "");
+        assert_eq!(reason(AnyEvent::named("SomethingNew").fail_closed()), "");
+    }
+}

@@ -1,0 +1,52 @@
+//! Proofs by counting: `docs/proofs.md` says what they gave.
+
+use std::{error::Error, process::ExitCode};
+
+use claude_agent_testkit::{mock_api::Script, recording::today};
+use tests_e2e::{
+    prove::{AREAS, Area, Load, deferred},
+    stage::Stage,
+};
+
+use super::{Outcome, install};
+
+/// Proves these areas, or all, and prints a row for each as it stands in `docs/proofs.md`.
+pub(crate) fn run(names: &[String]) -> Outcome {
+    let known = |name: &str| AREAS.iter().any(|area| area.name == name);
+    if let Some(unknown) = names.iter().find(|name| !known(name)) {
+        return Err(format!("there is no area `{unknown}`").into());
+    }
+    let runtime = tokio::runtime::Runtime::new()?;
+    let mut outcome = ExitCode::SUCCESS;
+    for area in
+        AREAS.iter().filter(|area| names.is_empty() || names.iter().any(|name| name == area.name))
+    {
+        let (holds, figures) = runtime.block_on(prove(area))?;
+        println!(
+            "| `{}` | {} | {} | {figures} | {} |",
+            area.name,
+            area.claim,
+            area.repetitions,
+            today()
+        );
+        if !holds {
+            println!("{} does not hold", area.name);
+            outcome = ExitCode::FAILURE;
+        }
+    }
+    Ok(outcome)
+}
+
+async fn prove(area: &Area) -> Result<(bool, String), Box<dyn Error>> {
+    let cli = install()?;
+    match area.name {
+        "deferred" => {
+            let stage = Stage::real(Script::new(), &cli).await?;
+            let _load = Load::start();
+            let count = deferred::count(&stage, area.repetitions).await?;
+            let holds = count.asked == area.repetitions && count.executed == 0;
+            Ok((holds, format!("{} asked, {} executed", count.asked, count.executed)))
+        }
+        other => Err(format!("nothing proves `{other}`").into()),
+    }
+}

@@ -1,0 +1,118 @@
+//! Resuming a session with a deferred tool call: the call does not run before the host decides.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::{Body, Conversation, Item, Options, Session};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_wire::id::SessionId;
+use serde_json::json;
+
+use super::Area;
+use crate::stage::Stage;
+
+/// The claim.
+pub const AREA: Area = Area {
+    name: "deferred",
+    claim: "a denied deferred tool call is never executed on resume",
+    repetitions: 100,
+};
+
+/// What many resumes gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Count {
+    /// Sessions that were resumed with a deferred call.
+    pub resumed: usize,
+    /// How many of them asked the hook.
+    pub asked: usize,
+    /// How many executed the call.
+    pub executed: usize,
+}
+
+/// The command that the model runs; it leaves a line for each execution.
+const COMMAND: &str = "echo once >> executed";
+
+/// Where the command leaves its lines.
+pub const MARK: &str = "executed";
+
+/// Options of a run here. Bash is allowed: without the hook it would run.
+pub fn options(stage: &Stage) -> Options {
+    // In memory too, transcripts have their place.
+    let config = stage.root().join("home/.claude");
+    stage.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy()).allowed_tools(["Bash"])
+}
+
+/// Runs a session whose only tool call is deferred.
+///
+/// # Errors
+/// When the call was not deferred, or the session failed.
+pub async fn defer(stage: &Stage) -> Result<SessionId, Box<dyn Error>> {
+    let call = Reply::tool("Bash", json!({"command": COMMAND, "description": "Run it"}));
+    stage.api().set_script(Script::new().otherwise([call]));
+    let options = options(stage).on(PreToolUse, |_, _| async { PreToolUseAnswer::defer() });
+    let session = Session::start(options).await?;
+    let outcome = session.send("run it").await?.finish().await?;
+    if outcome.result.deferred_tool_use.is_none() {
+        return Err("the call was not deferred".into());
+    }
+    let id = session.session_id().ok_or("the session has no id")?;
+    session.stop().await?;
+    Ok(id)
+}
+
+/// Resumes the session with a hook that gives this answer, until the replayed turn has its result.
+/// Returns how often the hook was asked.
+///
+/// # Errors
+/// When the session failed.
+pub async fn resume(
+    stage: &Stage,
+    id: SessionId,
+    answer: impl Fn() -> PreToolUseAnswer + Send + Sync + 'static,
+) -> Result<usize, Box<dyn Error>> {
+    stage.api().set_script(Script::new().otherwise([Reply::text("Done.")]));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let options = options(stage).conversation(Conversation::Resume(id)).on(
+        PreToolUse.fail_closed(),
+        move |_, _| {
+            count.fetch_add(1, Ordering::SeqCst);
+            let answer = answer();
+            async move { answer }
+        },
+    );
+    let session = Session::open(options).await?;
+    let mut messages = session.messages();
+    while let Some(item) = messages.next().await {
+        if let Item::Message(message) = item?
+            && matches!(message.body, Body::Result(_))
+        {
+            break;
+        }
+    }
+    session.stop().await?;
+    Ok(asked.load(Ordering::SeqCst))
+}
+
+/// Defers and denies so many times, each in a session of its own.
+///
+/// # Errors
+/// When a session failed.
+pub async fn count(stage: &Stage, repetitions: usize) -> Result<Count, Box<dyn Error>> {
+    let mut count = Count::default();
+    for _ in 0..repetitions {
+        let id = defer(stage).await?;
+        let asked = resume(stage, id, || PreToolUseAnswer::deny("not approved")).await?;
+        count.resumed += 1;
+        count.asked += usize::from(asked > 0);
+        let mark = stage.project().join(MARK);
+        if mark.exists() {
+            count.executed += 1;
+            std::fs::remove_file(mark)?;
+        }
+    }
+    Ok(count)
+}
