@@ -76,14 +76,12 @@ pub async fn resume(
     stage.api().set_script(Script::new().otherwise([Reply::text("Done.")]));
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    let options = options(stage).conversation(Conversation::Resume(id)).on(
-        PreToolUse.fail_closed(),
-        move |_, _| {
+    let options =
+        options(stage).conversation(Conversation::Resume(id)).on(PreToolUse, move |_, _| {
             count.fetch_add(1, Ordering::SeqCst);
             let answer = answer();
             async move { answer }
-        },
-    );
+        });
     let session = Session::open(options).await?;
     let mut messages = session.messages();
     while let Some(item) = messages.next().await {

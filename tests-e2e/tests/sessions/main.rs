@@ -28,6 +28,7 @@ mod permissions;
 mod play;
 mod puppet;
 mod queue;
+mod refusals;
 mod slow_readers;
 mod starting_points;
 mod stress;

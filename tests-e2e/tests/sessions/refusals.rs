@@ -1,0 +1,244 @@
+//! What a refusal does, event by event: a fail-closed hook that fails, on the real CLI.
+
+use std::collections::BTreeSet;
+
+use claude_agent_kit::hook::{AnyEvent, PreToolUse, RawAnswer, SessionStart};
+use claude_agent_kit::{BoxError, ErrorKind, Json, Options, Session, TurnOutcome};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_wire::control::HookInput;
+use claude_wire::session::HookRefusal;
+use serde_json::json;
+use tests_e2e::outside::ASKING_SERVER;
+use tests_e2e::stage::Stage;
+
+use crate::play::{Notes, bash, is_made, model_was_told, on_both, one_turn, start, turn};
+use crate::support::{hello, in_time, real, run};
+
+/// A hook that fails, as a guard.
+fn failing(options: Options, event: &str) -> Options {
+    options.on(AnyEvent::named(event).fail_closed(), |_, _| async {
+        Err::<RawAnswer, BoxError>("the policy server is gone".into())
+    })
+}
+
+fn path(stage: &Stage, name: &str) -> String {
+    stage.project().join(name).to_string_lossy().into_owned()
+}
+
+fn write(stage: &Stage, name: &str, text: &str) {
+    let path = stage.project().join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// A project in which every event can be provoked.
+async fn prepared() -> (Stage, Options) {
+    let done = || Reply::text("Done.");
+    let stage = Stage::real(hello(), real()).await.unwrap();
+    let delegate = json!({"description": "Greet", "prompt": "greet the world",
+        "subagent_type": "general-purpose", "run_in_background": false});
+    let call = json!({"command": "echo OUTPUT; touch made", "description": "Run it"});
+    stage.api().set_script(
+        Script::new()
+            .when("greet the world", [Reply::text("Greeted.")])
+            .when("now run", [Reply::tool("Bash", call), done()])
+            .when("now delegate", [Reply::tool("Agent", delegate), done()])
+            .when("now ask me", [Reply::tool("mcp__asker__greet", json!({})), done()])
+            .when("now worktree", [Reply::tool("EnterWorktree", json!({"name": "side"})), done()])
+            .otherwise([Reply::text("Hello.")]),
+    );
+    write(&stage, ".claude/commands/greet.md", "Greet $ARGUMENTS.\n");
+    write(&stage, "server.sh", ASKING_SERVER);
+    let server = json!({"command": "sh", "args": [path(&stage, "server.sh")]});
+    let options = stage
+        .options()
+        .allowed_tools(["Bash", "EnterWorktree", "mcp__asker__greet", "Agent"])
+        .mcp_server("asker", server);
+    (stage, options)
+}
+
+/// How often the model was asked.
+fn model_calls(stage: &Stage) -> usize {
+    stage.api().requests().len()
+}
+
+async fn one(options: Options, prompt: &str) -> TurnOutcome {
+    let session = start(options).await;
+    let outcome = turn(&session, prompt).await;
+    in_time(session.stop()).await.unwrap();
+    outcome
+}
+
+fn terminal_reason(outcome: &TurnOutcome) -> &str {
+    outcome.result.terminal_reason.as_ref().map(AsRef::as_ref).unwrap_or_default()
+}
+
+#[test]
+fn a_failing_guard_denies_tools_permissions_and_model_switches() {
+    run(async {
+        for (event, allowed) in [("PreToolUse", "Bash"), ("PermissionRequest", "Read")] {
+            let (stage, options) = prepared().await;
+            one(failing(options.allowed_tools([allowed]), event), "now run").await;
+            assert!(!is_made(&stage, "made"), "{event}");
+            assert!(model_was_told(&stage, "the policy server is gone"), "{event}");
+        }
+        let (_stage, options) = prepared().await;
+        let session = start(failing(options, "PreModelSwitch")).await;
+        let error = session.set_model("claude-haiku-5-5").await.unwrap_err();
+        assert_eq!(error.code(), Some("blocked_by_hook"), "{error}");
+        in_time(session.stop()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_failing_guard_blocks_prompts_commands_compaction_and_worktrees() {
+    run(async {
+        for (event, prompt) in
+            [("UserPromptSubmit", "now run"), ("UserPromptExpansion", "/greet everybody")]
+        {
+            let (stage, options) = prepared().await;
+            one(failing(options, event), prompt).await;
+            assert_eq!(model_calls(&stage), 0, "{event}");
+        }
+        let (stage, options) = prepared().await;
+        let session = start(failing(options, "PreCompact")).await;
+        turn(&session, "hello").await;
+        let before = model_calls(&stage);
+        turn(&session, "/compact").await;
+        assert_eq!(model_calls(&stage), before, "the context was compacted");
+        in_time(session.stop()).await.unwrap();
+        let (stage, options) = prepared().await;
+        one(failing(options, "WorktreeCreate"), "now worktree").await;
+        assert!(!is_made(&stage, ".claude/worktrees"), "a worktree was created");
+    });
+}
+
+#[test]
+fn a_failing_guard_ends_the_turn_before_the_model_is_asked_again() {
+    run(async {
+        for (event, prompt, calls, reason) in [
+            ("PostToolUse", "now run", 1, "hook_stopped"),
+            ("PostToolBatch", "now run", 1, "hook_stopped"),
+            ("Stop", "hello", 1, "stop_hook_prevented"),
+            // The subagent ends; its caller continues.
+            ("SubagentStop", "now delegate", 3, "completed"),
+        ] {
+            let (stage, options) = prepared().await;
+            let outcome = one(failing(options, event), prompt).await;
+            assert_eq!(terminal_reason(&outcome), reason, "{event}");
+            assert_eq!(model_calls(&stage), calls, "{event}");
+            assert!(!model_was_told(&stage, "OUTPUT"), "{event}");
+        }
+    });
+}
+
+#[test]
+fn a_failing_guard_declines_questions_and_hides_text() {
+    run(async {
+        let (stage, options) = prepared().await;
+        one(failing(options, "Elicitation"), "now ask me").await;
+        assert!(!model_was_told(&stage, "Ada") && model_was_told(&stage, "decline"));
+        let (stage, options) = prepared().await;
+        let accept = json!({"hookSpecificOutput": {"hookEventName": "Elicitation",
+            "action": "accept", "content": {"name": "Ada"}}});
+        let options = options.on(AnyEvent::named("Elicitation"), move |_, _| {
+            let accept = Json::from(accept.clone());
+            async { RawAnswer::json(accept) }
+        });
+        one(failing(options, "ElicitationResult"), "now ask me").await;
+        assert!(!model_was_told(&stage, "Ada") && model_was_told(&stage, "decline"));
+        let (_stage, options) = prepared().await;
+        assert_eq!(one(failing(options, "MessageDisplay"), "hello").await.text, "");
+    });
+}
+
+#[test]
+fn a_failing_stop_guard_never_prolongs_a_turn() {
+    on_both(hello, async |stage| {
+        let options = stage.options().hooks_fail_closed(true);
+        let options = options.on(AnyEvent::named("Stop"), |_, _| async {
+            Err::<RawAnswer, BoxError>("the policy server is gone".into())
+        });
+        assert_eq!(one_turn(options).await.text, "Hello.");
+        assert_eq!(model_calls(&stage), 1);
+    });
+}
+
+#[test]
+fn a_guard_that_would_not_be_in_force_fails_the_start() {
+    run(async {
+        let stage = Stage::real(bash(&["touch made"]), real()).await.unwrap();
+        let options = stage.options();
+        let invalid =
+            options.clone().on(PreToolUse::matching("Bash(").fail_closed(), |_, _| async {});
+        let impossible = options.on(SessionStart.fail_closed(), |_, _| async {});
+        for (options, named) in [(invalid, "Bash("), (impossible, "SessionStart")] {
+            let error = in_time(Session::start(options)).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
+            assert!(error.to_string().contains(named), "{error}");
+        }
+    });
+}
+
+#[test]
+fn matchers_mean_the_same_to_the_cli_as_the_guide_says() {
+    const MATCHING: [&str; 17] = [
+        "",
+        "*",
+        "Bash",
+        "Edit|Bash",
+        "Bash, Edit",
+        " Bash",
+        ".*",
+        "^Ba",
+        "B*",
+        "(?:Bash)",
+        "(?!Edit)",
+        "(?<n>Bash)",
+        "(?i:bash)",
+        "\\w+",
+        "[^E]",
+        "\\u0042ash",
+        "Bash$",
+    ];
+    const OTHERS: [&str; 6] = ["bash", "Ba", "Edit", "mcp__.*", "!Edit", "Bash]"];
+    on_both(
+        || bash(&["true"]),
+        async |stage| {
+            let called = Notes::new();
+            let mut options = stage.options().allowed_tools(["Bash"]);
+            for pattern in MATCHING.into_iter().chain(OTHERS) {
+                let called = called.clone();
+                options = options.on(PreToolUse::matching(pattern), move |_, _| {
+                    called.add(pattern);
+                    async {}
+                });
+            }
+            one_turn(options).await;
+            let called: BTreeSet<&str> = called.all().into_iter().collect();
+            assert_eq!(called, BTreeSet::from(MATCHING));
+        },
+    );
+}
+
+#[test]
+fn the_guide_says_what_a_refusal_does_for_every_event() {
+    let guide = include_str!("../../../crates/claude-agent-kit/src/guide/hooks.md");
+    let words = |refusal| match refusal {
+        HookRefusal::Deny => "denies",
+        HookRefusal::Block => "blocks",
+        HookRefusal::End => "ends",
+        HookRefusal::Decline => "declines",
+        HookRefusal::Hide => "hides",
+        _ => "–",
+    };
+    for event in HookInput::KNOWN {
+        let row = guide
+            .lines()
+            .find(|line| line.starts_with("| ") && line.contains(&format!("`{event}`")));
+        let row = row.unwrap_or_else(|| panic!("{event} is not in the guide"));
+        let told = row.trim_end_matches('|').rsplit('|').next().unwrap().trim();
+        let expected = words(HookRefusal::of(event));
+        assert!(told.starts_with(expected), "{event}: {told:?} does not start with {expected:?}");
+    }
+}
