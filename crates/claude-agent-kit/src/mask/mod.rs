@@ -1,7 +1,11 @@
-//! Hides secrets in what the CLI prints.
+//! Hides secrets in texts of the CLI and of callbacks.
 //!
-//! What the host passed on as a secret comes back in complaints of the CLI, and complaints end up
-//! in errors, logs and bug reports.
+//! The CLI repeats what it was given in its error messages, and these end up in errors, logs and bug
+//! reports. The guide's chapter on errors says what is masked and in which forms.
+
+mod forms;
+mod search;
+mod tokens;
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -9,44 +13,81 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-/// What stands in the place of a secret.
+pub(crate) use self::tokens::is_part as is_part_of_token;
+
+use self::search::Search;
+
+/// Replaces a secret.
 const STARS: &str = "***";
 
-/// Shorter values are no secrets, and hiding every `1` or `true` would make a text unreadable.
-const SHORTEST: usize = 6;
-
-/// Values that must not be shown, and the forms by which others are recognised.
+/// Replaces secret values, and keys and tokens that are recognised by what precedes them.
 #[derive(Clone, Default)]
 pub(crate) struct Mask {
-    /// Shared by all copies, since more may have to be hidden later.
-    secrets: Arc<RwLock<Vec<String>>>,
+    /// Shared by all clones, since values may be added later.
+    known: Arc<RwLock<Known>>,
+}
+
+#[derive(Default)]
+struct Known {
+    values: Vec<String>,
+    /// Built when a text is masked for the first time, which most runs never do.
+    search: Option<Arc<Search>>,
+}
+
+/// A part of a text without its secrets.
+pub(crate) struct MaskedPart {
+    pub(crate) text: String,
+    /// Whether the part ends inside a key or token.
+    pub(crate) inside_token: bool,
 }
 
 impl Mask {
-    /// Hides these values.
+    /// Creates a mask that hides these values.
     pub(crate) fn new(secrets: impl IntoIterator<Item = String>) -> Self {
         let mask = Self::default();
         mask.learn(secrets);
         mask
     }
 
-    /// From now on hides these values as well, in every copy.
+    /// Adds values, in every clone.
     pub(crate) fn learn(&self, secrets: impl IntoIterator<Item = String>) {
         // Nothing that panics happens under the lock.
-        let mut found = self.secrets.write().unwrap_or_else(PoisonError::into_inner);
-        for secret in secrets {
-            add(&mut found, secret.trim());
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.values.extend(secrets);
+        known.search = None;
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the number of values. It changes when values are added.
+    pub(crate) fn len(&self) -> usize {
+        self.known().values.len()
+    }
+
+    /// Returns the length of the longest text that is hidden, in bytes.
+    pub(crate) fn longest(&self) -> usize {
+        self.search().longest()
+    }
+
+    fn search(&self) -> Arc<Search> {
+        if let Some(search) = &self.known().search {
+            return search.clone();
         }
-        // Longest first: it hides what is inside of it.
-        found.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        found.dedup();
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let known = &mut *known;
+        let search = known.search.get_or_insert_with(|| {
+            let mut forms = Vec::new();
+            for value in &known.values {
+                forms::add(value, &mut forms);
+            }
+            Arc::new(Search::new(forms.iter().map(String::as_str)))
+        });
+        search.clone()
     }
 
-    fn known(&self) -> RwLockReadGuard<'_, Vec<String>> {
-        self.secrets.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Hides the values of variables whose names say that they are secret.
+    /// Creates a mask that hides the values of variables whose names say that they are secret.
     pub(crate) fn of_environment<N, V>(variables: impl IntoIterator<Item = (N, V)>) -> Self
     where
         N: AsRef<OsStr>,
@@ -70,51 +111,79 @@ impl Mask {
         Self::new(secrets)
     }
 
-    /// The text without the secrets.
+    /// Returns the text without secrets. Linear in the length of the text.
     pub(crate) fn apply<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut places = Vec::new();
-        for secret in self.known().iter() {
-            occurrences(text, secret, &mut places);
-        }
-        tokens(text, &mut places);
-        if places.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        places.sort_unstable_by_key(|place| place.start);
-        let mut masked = String::with_capacity(text.len());
-        let mut shown = 0;
-        for place in places {
-            // What overlaps is hidden as one: else the rest of the second would stay visible.
-            if place.start >= shown {
-                masked.push_str(&text[shown..place.start]);
-                masked.push_str(STARS);
-            }
-            shown = shown.max(place.end);
-        }
-        masked.push_str(&text[shown..]);
-        Cow::Owned(masked)
+        self.search().find(text, &mut places);
+        tokens::find(text, 0, false, &mut places);
+        render(text, 0..text.len(), places)
     }
+
+    /// Returns the text without secrets, where the text may end inside of one: hides the beginning
+    /// of a secret at its end as well.
+    pub(crate) fn apply_to_start<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut places = Vec::new();
+        let open = self.search().find(text, &mut places);
+        tokens::find(text, 0, false, &mut places);
+        places.extend((open > 0).then_some(text.len() - open..text.len()));
+        render(text, 0..text.len(), places)
+    }
+
+    /// Returns the first `limit` bytes of a text without secrets. What comes after them is not
+    /// looked at.
+    pub(crate) fn apply_limited<'a>(&self, text: &'a str, limit: usize) -> Cow<'a, str> {
+        if text.len() <= limit {
+            return self.apply(text);
+        }
+        let end = (0..=limit).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+        Cow::Owned(format!("{}…", self.apply_to_start(&text[..end])))
+    }
+
+    /// Returns a part of a text without secrets, also those that begin before it or end after it.
+    ///
+    /// `inside_token` says that the part begins inside a key or token whose beginning is gone.
+    pub(crate) fn apply_within(
+        &self,
+        text: &str,
+        part: Range<usize>,
+        inside_token: bool,
+    ) -> MaskedPart {
+        let mut places = Vec::new();
+        tokens::find(text, part.start, inside_token, &mut places);
+        let inside_token = places.iter().any(|at| at.start < part.end && part.end < at.end);
+        let mut known = Vec::new();
+        self.search().find(text, &mut known);
+        places.append(&mut known);
+        MaskedPart { text: render(text, part, places).into_owned(), inside_token }
+    }
+}
+
+/// Returns a part of a text without what stands at these places. A place that begins before the part
+/// leaves no trace in it.
+fn render(text: &str, part: Range<usize>, mut places: Vec<Range<usize>>) -> Cow<'_, str> {
+    if places.is_empty() {
+        return Cow::Borrowed(&text[part]);
+    }
+    // Stable: the places are a few sorted runs, which it merges in linear time.
+    places.sort_by_key(|place| place.start);
+    let mut masked = String::with_capacity(part.len());
+    let mut shown = part.start;
+    for place in places.into_iter().filter(|place| place.start < part.end) {
+        // Overlapping places are hidden as one: else the rest of the second would stay visible.
+        if place.start >= shown {
+            masked.push_str(&text[shown..place.start]);
+            masked.push_str(STARS);
+        }
+        shown = shown.max(place.end.min(part.end));
+    }
+    masked.push_str(&text[shown..part.end]);
+    Cow::Owned(masked)
 }
 
 impl fmt::Debug for Mask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mask").field("secrets", &self.known().len()).finish()
+        f.debug_struct("Mask").field("secrets", &self.len()).finish()
     }
-}
-
-/// Adds a value in the forms in which it may be printed.
-fn add(found: &mut Vec<String>, secret: &str) {
-    let forms = [
-        // `Bearer x`: the scheme may be left out.
-        secret.split_once(' ').map_or(secret, |(_, token)| token.trim()).to_owned(),
-        // Inside JSON.
-        secret.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"),
-        secret.to_owned(),
-    ];
-    // A key of several lines is printed line by line.
-    let lines = secret.lines().filter(|line| line.len() < secret.len());
-    let all = forms.into_iter().chain(lines.map(|line| line.trim().to_owned()));
-    found.extend(all.filter(|form| form.chars().count() >= SHORTEST));
 }
 
 fn names_a_secret(name: &str) -> bool {
@@ -124,47 +193,6 @@ fn names_a_secret(name: &str) -> bool {
         || name.ends_with("KEY")
         || name.starts_with("AUTH")
         || name.contains("_AUTH")
-}
-
-/// Every place where the secret stands, also where it overlaps itself.
-fn occurrences(text: &str, secret: &str, places: &mut Vec<Range<usize>>) {
-    let mut from = 0;
-    while let Some(at) = text[from..].find(secret) {
-        let start = from + at;
-        places.push(start..start + secret.len());
-        from = start + secret.chars().next().map_or(1, char::len_utf8);
-    }
-}
-
-/// Keys and tokens that are recognised by what stands before them.
-fn tokens(text: &str, places: &mut Vec<Range<usize>>) {
-    for (at, _) in text.match_indices("sk-ant-") {
-        places.push(at..end_of_token(text, at));
-    }
-    for prefix in ["bearer", "x-api-key"] {
-        let mut from = 0;
-        while let Some(at) = find_ignoring_case(&text[from..], prefix) {
-            from += at + prefix.len();
-            let gap = text[from..].find(|c: char| !matches!(c, ' ' | ':' | '=' | '"' | '\''));
-            // Without a gap it is a longer word.
-            if let Some(gap) = gap.filter(|gap| *gap > 0) {
-                let start = from + gap;
-                let end = end_of_token(text, start);
-                places.extend((end > start).then_some(start..end));
-            }
-        }
-    }
-}
-
-fn end_of_token(text: &str, start: usize) -> usize {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.~+/=".contains(c);
-    text[start..].find(|c| !is_part(c)).map_or(text.len(), |length| start + length)
-}
-
-/// The needle is ASCII and in lower case.
-fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
-    let needle = needle.as_bytes();
-    text.as_bytes().windows(needle.len()).position(|window| window.eq_ignore_ascii_case(needle))
 }
 
 #[cfg(test)]
