@@ -47,17 +47,3 @@ fn megabytes_of_keys_on_stderr_are_masked_promptly() {
         assert_eq!(*lines.lock().unwrap(), ["***", "done"]);
     });
 }
-
-#[test]
-fn figures() {
-    run(async {
-        for kib in [64, 128, 256] {
-            let fake = refusing(kib * 1024);
-            let session = Session::start(fake.options()).await.unwrap();
-            let began = std::time::Instant::now();
-            let error = session.set_model("m").await.unwrap_err();
-            eprintln!("refused {kib} KiB: {:?} {}", began.elapsed(), error.to_string().len());
-            session.stop().await.unwrap();
-        }
-    });
-}

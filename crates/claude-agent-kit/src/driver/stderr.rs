@@ -216,4 +216,49 @@ mod tests {
         assert_eq!(&*reader.tail(), "why\nit di");
         assert_eq!(*told.lock().unwrap(), "why\nit di\n");
     }
+
+    /// A payload that panics when it is dropped.
+    struct Grenade;
+
+    impl Drop for Grenade {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stderr_is_read_on_after_a_callback_panicked_whatever_the_payload() {
+        let calls = Arc::new(AtomicU64::new(0));
+        let counted = calls.clone();
+        let callback: OnStderr = Arc::new(move |_: &str| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            std::panic::panic_any(Grenade);
+        });
+        let (mut writer, errors) = tokio::io::duplex(64);
+        let mut reader =
+            StderrReader::start(Some(Box::new(errors)), Mask::default(), Some(callback));
+        for text in ["one\n", "two\n", "three\n"] {
+            tokio::io::AsyncWriteExt::write_all(&mut writer, text.as_bytes()).await.unwrap();
+            // Each is read by itself.
+            tokio::time::sleep(QUIET).await;
+        }
+        drop(writer);
+        reader.finish().await;
+        assert_eq!(&*reader.tail(), "one\ntwo\nthree\n");
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn the_tail_is_masked_again_only_after_a_read_or_a_new_secret() {
+        let mask = Mask::default();
+        let mut reader = StderrReader::start(None, mask.clone(), None);
+        reader.heard.lock().push(b"hush-hush");
+        let first = reader.tail();
+        assert!(Arc::ptr_eq(&first, &reader.tail()));
+        mask.learn(["hush-hush".to_owned()]);
+        assert_eq!(&*reader.tail(), "***");
+        reader.heard.lock().push(b" more");
+        reader.heard.reads.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(&*reader.tail(), "*** more");
+    }
 }

@@ -245,6 +245,76 @@ mod tests {
         let key = "-----BEGIN-----\nMIIEabcdefgh\n-----END-----";
         check(&[key], &[("line MIIEabcdefgh", "line ***"), (key, "***")]);
         check(&[key], &[(r"-----BEGIN-----\nMIIEabcdefgh\n-----END-----", "***")]);
+        // JSON that escapes slashes and control characters, URLs, base64 of the whole value.
+        let value = "p/ss w\u{1}rd+é";
+        check(
+            &[value],
+            &[
+                (r#"{"v":"p\/ss w\u0001rd+é"}"#, r#"{"v":"***"}"#),
+                ("https://host/?v=p%2Fss%20w%01rd%2B%C3%A9&x", "https://host/?v=***&x"),
+                ("v=p%2Fss+w%01rd%2B%C3%A9", "v=***"),
+                ("base64 cC9zcyB3AXJkK8Op", "base64 ***"),
+            ],
+        );
+        check(&["??>>~~x"], &[("Pz8+Pn5+eA== Pz8-Pn5-eA", "*** ***")]);
+        check(&["Bearer tok-123456"], &[("dG9rLTEyMzQ1Ng==", "***")]);
+        // A value that is too short is not masked in any form.
+        check(&["a/b"], &[("a/b a%2Fb YS9i", "a/b a%2Fb YS9i")]);
+    }
+
+    #[test]
+    fn forms_that_are_documented_as_visible_are_visible() {
+        check(
+            &["hunter22é"],
+            &[
+                (r"hunter22\u00e9", r"hunter22\u00e9"),
+                ("hunter22%c3%a9", "hunter22%c3%a9"),
+                // The value in the middle of `x:hunter22é`.
+                ("eDpodW50ZXIyMsOp", "eDpodW50ZXIyMsOp"),
+                ("hunter22\né", "hunter22\né"),
+                ("HUNTER22é", "HUNTER22é"),
+            ],
+        );
+    }
+
+    /// With a cost that grows with the square of the text each of them would take hours.
+    #[test]
+    fn masking_is_linear_whatever_the_text_and_the_secrets_are() {
+        const SIZE: usize = 2 * 1024 * 1024;
+        let overlapping = "a".repeat(SIZE / 8);
+        let nested = (6..1000).map(|length| "b".repeat(length));
+        let almost = format!("{}x", "c".repeat(SIZE / 8));
+        let many = (0..5000).map(|number| format!("value-number-{number}"));
+        let secrets = [overlapping, almost].into_iter().chain(nested).chain(many);
+        let mask = Mask::new(secrets);
+        for (unit, expected) in [
+            ("sk-ant-", "***"),
+            ("x-api-key=", "x-api-key=***"),
+            ("bearer=", "bearer=***"),
+            ("a", "***"),
+            ("b", "***"),
+        ] {
+            assert_eq!(mask.apply(&unit.repeat(SIZE / unit.len())), expected, "{unit}");
+        }
+        let text = "c".repeat(SIZE);
+        assert_eq!(mask.apply(&text), text);
+        let text = "value-number-".repeat(SIZE / 13);
+        assert_eq!(mask.apply(&text), text);
+        assert_eq!(mask.apply("value-number-4999"), "***");
+    }
+
+    #[test]
+    fn a_text_that_is_cut_shows_no_part_of_a_secret() {
+        let mask = Mask::new(["secret-value".to_owned()]);
+        let text = "ü secret-value, Bearer token-value, ü";
+        for limit in 0..text.len() {
+            let shown = mask.apply_limited(text, limit);
+            assert!(shown.ends_with('…'), "{limit}: {shown}");
+            assert!(!shown.contains("se") && !shown.contains("to"), "{limit}: {shown}");
+        }
+        assert_eq!(mask.apply_limited(text, 10), "ü ***…");
+        assert_eq!(mask.apply_limited(text, text.len()), "ü ***, Bearer ***, ü");
+        assert_eq!(mask.apply_to_start("no se"), "no ***");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::ops::Range;
 /// `inside` says that a token began before `from` and had not ended there.
 pub(super) fn find(text: &str, from: usize, inside: bool, places: &mut Vec<Range<usize>>) {
     if inside {
-        places.extend(Some(from..end_of_token(text, from)).filter(|token| !token.is_empty()));
+        places.extend(Some(0..end_of_token(text, from)).filter(|token| !token.is_empty()));
     }
     let mut end = 0;
     for (at, _) in text.match_indices("sk-ant-") {
