@@ -162,7 +162,8 @@ impl StderrLines {
         let end = self.passed + whole_end(&self.line[self.passed..self.passed + LINE_BYTES]);
         self.pass(end, on_line);
         let start = end.saturating_sub(self.context());
-        let start = start + self.line[start..end].iter().take_while(|byte| is_inside(**byte)).count();
+        let start =
+            start + self.line[start..end].iter().take_while(|byte| is_inside(**byte)).count();
         self.line.drain(..start);
         self.passed = end - start;
     }

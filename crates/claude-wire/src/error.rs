@@ -31,7 +31,8 @@ pub(crate) fn without_values(error: &serde_json::Error) -> String {
     // serde writes `invalid type: string "x", expected …`, and numbers in backticks.
     let kinds = ["invalid type: ", "invalid value: "];
     let from = kinds.iter().find_map(|kind| text.find(kind));
-    let Some((from, to)) = from.zip(text.rfind(", expected ")).filter(|(from, to)| from < to) else {
+    let Some((from, to)) = from.zip(text.rfind(", expected ")).filter(|(from, to)| from < to)
+    else {
         return text;
     };
     match text[from..to].find(['`', '"']) {

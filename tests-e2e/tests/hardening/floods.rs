@@ -42,7 +42,8 @@ fn megabytes_of_keys_on_stderr_are_masked_promptly() {
         ));
         let lines = Arc::new(Mutex::new(Vec::new()));
         let told = lines.clone();
-        let options = fake.options().on_stderr(move |line| told.lock().unwrap().push(line.to_owned()));
+        let options =
+            fake.options().on_stderr(move |line| told.lock().unwrap().push(line.to_owned()));
         in_time(ask("hello", options)).await;
         assert_eq!(*lines.lock().unwrap(), ["***", "done"]);
     });

@@ -6,7 +6,9 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
-use claude_agent_kit::{ErrorKind, Options, Permission, Prompt, Session, ToolError, ToolServer, query};
+use claude_agent_kit::{
+    ErrorKind, Options, Permission, Prompt, Session, ToolError, ToolServer, query,
+};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde::Deserialize;
 use serde_json::json;

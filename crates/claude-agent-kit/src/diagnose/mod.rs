@@ -256,9 +256,9 @@ pub(crate) fn ending(exit: Exit) -> String {
     }
 }
 
-/// The most that is masked and kept of a text that the CLI sends about a failure. Much more than any
-/// CLI says, and little enough to be masked between two messages.
-const TEXT_BYTES: usize = 4 * 1024;
+/// The most that is masked and kept of a text that the CLI or a callback sends about a failure:
+/// little enough to be masked between two messages.
+pub(crate) const TEXT_BYTES: usize = 4 * 1024;
 
 /// The most that a message quotes.
 const QUOTED_CHARS: usize = 500;

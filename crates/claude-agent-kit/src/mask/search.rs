@@ -160,9 +160,9 @@ mod tests {
 
     #[test]
     fn overlapping_places_are_one_and_adjacent_places_are_two() {
-        assert_eq!(places(&["abc", "cde"], "xabcdex"), [1..6]);
+        assert_eq!(places(&["abc", "cde"], "xabcdex xabc"), [1..6, 9..12]);
         assert_eq!(places(&["abc"], "abcabc"), [0..3, 3..6]);
-        assert_eq!(places(&["aaa"], "aaaaa"), [0..5]);
+        assert_eq!(places(&["aaa"], "aaaaa aaa"), [0..5, 6..9]);
         assert_eq!(places(&["bcd", "abcde"], "abcdx abcde"), [1..4, 6..11]);
         assert_eq!(places(&[], "abc"), []);
     }

@@ -143,7 +143,7 @@ fn arguments(entries: &[Value], found: &mut Vec<String>) {
 /// Whether the values below this name are secret.
 fn names_a_secret(name: &str) -> bool {
     const PARTS: [&str; 7] =
-        ["key", "token", "secret", "password", "passwd", "credential", "auth"];
+        ["key", "token", "secret", "password", "passwd", "credential", "authorization"];
     let name = name.to_ascii_lowercase();
     matches!(name.as_str(), "headers" | "env") || PARTS.iter().any(|part| name.contains(part))
 }

@@ -42,7 +42,7 @@ fn paths_and_hosts_are_secret_only_if_the_name_of_their_variable_says_so() {
         ("ANY", "https://host/?key=x", true),
         ("DEPLOY_KEY", "/srv/project", true),
         ("DB_PASSWORD", "http://word", true),
-        ("AUTH", "work/project", true),
+        ("AUTHORIZATION", "work/project", true),
         ("TOKENS", "abcdef", true),
     ];
     for (name, value, is_secret) in cases {
