@@ -201,13 +201,15 @@ fn a_callback_that_fails_with_a_secret_of_the_options_does_not_show_it() {
 #[test]
 fn an_error_names_the_working_directory_although_variables_hold_it() {
     let fake = Fake::new("echo \"No conversation found with session ID: $PROJECT\" >&2; exit 1");
-    let directory = fake.path().parent().unwrap().to_owned();
+    let directory = fake.beside("project");
+    fs::create_dir(&directory).unwrap();
     let shown = directory.to_str().unwrap();
     run(async {
         let options = fake
             .options()
+            .cwd(&directory)
             .env("PROJECT", shown)
-            .env("HOME", directory.parent().unwrap().to_str().unwrap())
+            .env("HOME", fake.path().parent().unwrap().to_str().unwrap())
             .resume("00000000-0000-4000-8000-000000000000");
         let error = Session::start(options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
