@@ -35,7 +35,7 @@ pub(crate) struct Facts {
     pub(crate) exit: Option<Exit>,
     pub(crate) stopped_by_sdk: bool,
     pub(crate) stdout_was_empty: bool,
-    pub(crate) stderr_tail: Option<String>,
+    pub(crate) stderr_tail: Option<Arc<str>>,
     pub(crate) stdout_tail: Option<String>,
     pub(crate) line: Option<Bytes>,
     pub(crate) size: Option<u64>,
@@ -224,17 +224,17 @@ impl Error {
         self.inner.facts.stdout_was_empty
     }
 
-    /// The last 64 KiB of stderr, with secrets masked.
+    /// Returns the last 64 KiB of stderr, with secrets masked.
     pub fn stderr_tail(&self) -> Option<&str> {
         self.inner.facts.stderr_tail.as_deref()
     }
 
-    /// The last of what stdout said before the handshake ended, with secrets masked.
+    /// Returns the last 64 KiB of stdout before the handshake ended, with secrets masked.
     pub fn stdout_tail(&self) -> Option<&str> {
         self.inner.facts.stdout_tail.as_deref()
     }
 
-    /// The line that it is about: the last one that was no message.
+    /// Returns the last line of stdout that was not a message: its first 4 KiB, with secrets masked.
     pub fn line(&self) -> Option<&Bytes> {
         self.inner.facts.line.as_ref()
     }
@@ -274,7 +274,9 @@ impl Error {
         self.inner.facts.flag.as_deref()
     }
 
-    /// What the CLI said about it.
+    /// Returns what the CLI said about the failure: its first 4 KiB, with secrets masked. For
+    /// [`NoStructuredOutput`](ErrorKind::NoStructuredOutput) returns the whole text of the result, as
+    /// the model wrote it.
     pub fn output(&self) -> Option<&str> {
         self.inner.facts.output.as_deref()
     }
@@ -309,7 +311,7 @@ impl Error {
         self.inner.facts.needs.as_deref()
     }
 
-    /// The CLI's own code for it.
+    /// Returns the CLI's error code, with secrets masked.
     pub fn code(&self) -> Option<&str> {
         self.inner.facts.code.as_deref()
     }
@@ -365,7 +367,7 @@ mod tests {
     #[test]
     fn a_clone_is_the_same_error_and_shows_no_facts_in_debug() {
         let error = Error::new(ErrorKind::ProcessFailed, "it failed")
-            .with(|facts| facts.stderr_tail = Some("words of stderr".to_owned()));
+            .with(|facts| facts.stderr_tail = Some("words of stderr".into()));
         let copy = error.clone();
         assert_eq!(copy.kind(), error.kind());
         assert_eq!(copy.stderr_tail(), Some("words of stderr"));

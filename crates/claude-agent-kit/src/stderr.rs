@@ -1,95 +1,192 @@
-//! What the CLI writes to stderr: its last part for diagnostics, its lines for a callback.
+//! What the CLI writes to stderr: its last part for diagnostics, its lines for a callback. Secrets
+//! are masked in both.
 
 use std::collections::VecDeque;
 
-use crate::mask::Mask;
+use bytes::Bytes;
 
-/// How much is kept.
+use crate::mask::{Mask, is_part_of_token};
+
+/// How much of the end is shown.
 const TAIL_BYTES: usize = 64 * 1024;
 
-/// Longer lines are given in pieces.
+/// Longer lines are passed on in pieces.
 const LINE_BYTES: usize = 64 * 1024;
 
-/// How far from a cut a blank is looked for: a cut inside a word could split a secret, and half of
-/// one would not be recognised.
+/// How far from a cut a blank is looked for, so that words stay whole.
 const WORD_BYTES: usize = 4 * 1024;
 
-/// Room that an unfinished line keeps when it is short.
+/// How much is kept before a cut and never shown: a secret that begins there is recognised.
+const CONTEXT_BYTES: usize = 4 * 1024;
+
+/// The capacity that the buffer of a line keeps.
 const IDLE_BYTES: usize = 4 * 1024;
 
-/// The last 64 KiB of stderr, and the line that is being written.
+/// The last 64 KiB of stderr.
 #[derive(Debug, Default)]
 pub(crate) struct StderrTail {
-    tail: VecDeque<u8>,
-    /// Whether something before the tail is gone.
+    /// Up to [`CONTEXT_BYTES`] more than what is shown.
+    kept: VecDeque<u8>,
+    /// Whether something before it was discarded.
     cut: bool,
-    line: Vec<u8>,
 }
 
 impl StderrTail {
-    /// Takes bytes as they were read, and gives every line that they end.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        const MOST: usize = TAIL_BYTES + CONTEXT_BYTES;
+        let kept = &bytes[bytes.len().saturating_sub(MOST)..];
+        let over = (self.kept.len() + kept.len()).saturating_sub(MOST);
+        self.cut |= over > 0 || kept.len() < bytes.len();
+        self.kept.drain(..over);
+        self.kept.extend(kept);
+    }
+
+    /// Copies what is kept, to be masked without a lock.
+    pub(crate) fn copy(&self) -> TailCopy {
+        let (front, back) = self.kept.as_slices();
+        TailCopy { bytes: [front, back].concat(), cut: self.cut }
+    }
+}
+
+/// The end of a text, and whether something before it is missing.
+pub(crate) struct TailCopy {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) cut: bool,
+}
+
+impl TailCopy {
+    /// Joins lines. One of 64 KiB has lost its beginning.
+    pub(crate) fn of_lines<'a>(lines: impl Iterator<Item = &'a Bytes>) -> Self {
+        let mut copy = Self { bytes: Vec::new(), cut: false };
+        for line in lines {
+            copy.cut |= copy.bytes.is_empty() && line.len() >= TAIL_BYTES;
+            copy.bytes.extend_from_slice(line);
+            copy.bytes.push(b'\n');
+        }
+        copy
+    }
+
+    /// Returns the last 64 KiB without secrets, from the start of a line if something is missing
+    /// before it.
+    pub(crate) fn masked(&self, mask: &Mask) -> String {
+        let length = self.bytes.len();
+        let mut start = length.saturating_sub(TAIL_BYTES);
+        if self.cut {
+            start = start.max(CONTEXT_BYTES.min(length));
+        }
+        if start > 0 {
+            start += whole_start(&self.bytes[start..]);
+        }
+        let (context, shown) = self.bytes.split_at(start);
+        // A key may have begun before all that is kept.
+        let inside = self.cut && context.iter().all(|byte| is_part_of_token(*byte));
+        let mut text = String::from_utf8_lossy(context).into_owned();
+        let start = text.len();
+        text.push_str(&String::from_utf8_lossy(shown));
+        mask.apply_within(&text, start..text.len(), inside).text
+    }
+}
+
+/// Splits stderr into masked lines.
+#[derive(Debug, Default)]
+pub(crate) struct StderrLines {
+    mask: Mask,
+    /// The unfinished line, without what is not needed any more.
+    line: Vec<u8>,
+    /// How much of it was passed on. It is kept because a secret may begin there.
+    passed: usize,
+    /// Whether something of the line was passed on.
+    in_pieces: bool,
+    /// Whether what was passed on ends inside a key or token.
+    inside_token: bool,
+}
+
+impl StderrLines {
+    pub(crate) fn new(mask: Mask) -> Self {
+        Self { mask, ..Self::default() }
+    }
+
+    /// Takes bytes as they were read, and passes on every line that they finish.
     pub(crate) fn push(&mut self, bytes: &[u8], mut on_line: impl FnMut(&str)) {
-        self.keep(bytes);
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             match part.strip_suffix(b"\n") {
                 Some(end) if self.line.is_empty() && end.len() <= LINE_BYTES => {
-                    give(end, &mut on_line);
+                    let line = String::from_utf8_lossy(end.strip_suffix(b"\r").unwrap_or(end));
+                    on_line(&self.mask.apply(&line));
                 }
                 Some(end) => {
                     self.extend(end, &mut on_line);
-                    self.give_rest(&mut on_line);
+                    self.finish_line(&mut on_line);
                 }
                 None => self.extend(part, &mut on_line),
             }
         }
     }
 
-    /// Gives the last line if it has no line break.
+    /// Passes on the last line if it has no line break.
     pub(crate) fn finish(&mut self, mut on_line: impl FnMut(&str)) {
         if !self.line.is_empty() {
-            self.give_rest(&mut on_line);
+            self.finish_line(&mut on_line);
         }
     }
 
-    /// What is kept, from the start of a line, without secrets.
-    pub(crate) fn tail(&self, mask: &Mask) -> String {
-        let (front, back) = self.tail.as_slices();
-        let bytes = [front, back].concat();
-        let start = if self.cut { whole_start(&bytes) } else { 0 };
-        mask.apply(&String::from_utf8_lossy(&bytes[start..])).into_owned()
-    }
-
-    fn keep(&mut self, bytes: &[u8]) {
-        let kept = &bytes[bytes.len().saturating_sub(TAIL_BYTES)..];
-        let over = (self.tail.len() + kept.len()).saturating_sub(TAIL_BYTES);
-        self.cut |= over > 0 || kept.len() < bytes.len();
-        self.tail.drain(..over);
-        self.tail.extend(kept);
-    }
-
-    fn extend(&mut self, part: &[u8], on_line: &mut impl FnMut(&str)) {
-        let mut part = part;
-        // One more than the limit tells that the line is longer.
-        while self.line.len() + part.len() > LINE_BYTES {
-            let (now, later) = part.split_at(LINE_BYTES - self.line.len());
+    fn extend(&mut self, mut part: &[u8], on_line: &mut impl FnMut(&str)) {
+        while self.line.len() - self.passed + part.len() > LINE_BYTES {
+            // The end of a secret may come after the piece.
+            let most = self.passed + LINE_BYTES + self.context();
+            if self.line.len() + part.len() <= most {
+                break;
+            }
+            let (now, later) = part.split_at(most.saturating_sub(self.line.len()));
             self.line.extend_from_slice(now);
-            let end = whole_end(&self.line);
-            give(&self.line[..end], on_line);
-            self.line.drain(..end);
+            self.pass_piece(on_line);
             part = later;
         }
         self.line.extend_from_slice(part);
     }
 
-    fn give_rest(&mut self, on_line: &mut impl FnMut(&str)) {
-        give(&self.line, on_line);
+    fn finish_line(&mut self, on_line: &mut impl FnMut(&str)) {
+        let end = self.line.strip_suffix(b"\r").map_or(self.line.len(), <[u8]>::len);
+        self.line.truncate(end);
+        while self.line.len() - self.passed > LINE_BYTES {
+            self.pass_piece(on_line);
+        }
+        self.pass(self.line.len(), on_line);
         self.line.clear();
         self.line.shrink_to(IDLE_BYTES);
+        (self.passed, self.in_pieces, self.inside_token) = (0, false, false);
     }
-}
 
-fn give(line: &[u8], on_line: &mut impl FnMut(&str)) {
-    on_line(&String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line)));
+    /// Passes on the next piece of a line that is too long.
+    fn pass_piece(&mut self, on_line: &mut impl FnMut(&str)) {
+        let end = self.passed + whole_end(&self.line[self.passed..self.passed + LINE_BYTES]);
+        self.pass(end, on_line);
+        let start = end.saturating_sub(self.context());
+        let start =
+            start + self.line[start..end].iter().take_while(|byte| is_inside(**byte)).count();
+        self.line.drain(..start);
+        self.passed = end - start;
+    }
+
+    fn pass(&mut self, end: usize, on_line: &mut impl FnMut(&str)) {
+        let mut text = String::from_utf8_lossy(&self.line[..self.passed]).into_owned();
+        let start = text.len();
+        text.push_str(&String::from_utf8_lossy(&self.line[self.passed..end]));
+        let part = start..text.len();
+        text.push_str(&String::from_utf8_lossy(&self.line[end..]));
+        let masked = self.mask.apply_within(&text, part, self.inside_token);
+        self.inside_token = masked.inside_token;
+        // The middle of a secret leaves nothing to show.
+        if !masked.text.is_empty() || !self.in_pieces {
+            on_line(&masked.text);
+        }
+        self.in_pieces = true;
+    }
+
+    /// How much around a piece is needed to recognise a secret that the piece cuts.
+    fn context(&self) -> usize {
+        self.mask.longest().clamp(CONTEXT_BYTES, LINE_BYTES)
+    }
 }
 
 /// Where a text that was cut somewhere begins with a line, a word or at least a character.
@@ -127,22 +224,26 @@ mod tests {
 
     /// The lines of a text that is read in pieces of this size, the last one included.
     fn lines_in_pieces(bytes: &[u8], size: usize) -> Vec<String> {
-        let mut tail = StderrTail::default();
+        masked_lines(&Mask::default(), bytes, size)
+    }
+
+    fn masked_lines(mask: &Mask, bytes: &[u8], size: usize) -> Vec<String> {
+        let mut stderr = StderrLines::new(mask.clone());
         let mut lines = Vec::new();
         for piece in bytes.chunks(size) {
-            tail.push(piece, |line| lines.push(line.to_owned()));
+            stderr.push(piece, |line| lines.push(line.to_owned()));
         }
-        tail.finish(|line| lines.push(line.to_owned()));
-        tail.finish(|line| panic!("{line:?} was given twice"));
+        stderr.finish(|line| lines.push(line.to_owned()));
+        stderr.finish(|line| panic!("{line:?} was passed on twice"));
         lines
     }
 
     fn tail_of(bytes: &[u8]) -> String {
         let mut tail = StderrTail::default();
         for piece in bytes.chunks(1000) {
-            tail.push(piece, |_| {});
+            tail.push(piece);
         }
-        tail.tail(&Mask::default())
+        tail.copy().masked(&Mask::default())
     }
 
     #[test]
@@ -202,8 +303,8 @@ mod tests {
         assert!(tail.starts_with("line ") && tail.ends_with("line 19999\n"));
         // Read at once it is the same.
         let mut at_once = StderrTail::default();
-        at_once.push(text.as_bytes(), |_| {});
-        assert_eq!(at_once.tail(&Mask::default()), tail);
+        at_once.push(text.as_bytes());
+        assert_eq!(at_once.copy().masked(&Mask::default()), tail);
     }
 
     #[test]
@@ -227,9 +328,9 @@ mod tests {
             let mut tail = StderrTail::default();
             let all = text.repeat(2000) + &"x".repeat(longer);
             for piece in all.as_bytes().chunks(997) {
-                tail.push(piece, |_| {});
+                tail.push(piece);
             }
-            let shown = tail.tail(&mask);
+            let shown = tail.copy().masked(&mask);
             for part in ["ver", "secret", "-val", "lue"] {
                 assert!(!shown.contains(part), "{part}, {longer}");
             }
@@ -237,14 +338,65 @@ mod tests {
         }
     }
 
+    /// However the pieces of a line fall, no part of a secret is shown.
+    #[test]
+    fn a_secret_is_hidden_wherever_a_long_line_is_cut() {
+        let secret = "top.secret(value)with words and signs";
+        let mask = Mask::new([secret.to_owned()]);
+        let filler = |length: usize| "(".repeat(length);
+        for before in (LINE_BYTES - secret.len() - 1..=LINE_BYTES + 1).step_by(5) {
+            let text = format!("{}{secret}{}", filler(before), filler(2 * LINE_BYTES));
+            let lines = masked_lines(&mask, text.as_bytes(), 4096);
+            let expected = format!("{}***{}", filler(before), filler(2 * LINE_BYTES));
+            assert_eq!(lines.concat(), expected, "{before}");
+        }
+        // Secrets that overlap, without an end.
+        let mask = Mask::new(["abcabcab".to_owned()]);
+        let lines = masked_lines(&mask, "abc".repeat(LINE_BYTES).as_bytes(), 1000);
+        assert_eq!(lines, ["***", "c"]);
+    }
+
+    #[test]
+    fn a_token_is_hidden_wherever_a_long_line_is_cut() {
+        let filler = |length: usize| "(".repeat(length);
+        for name in ["Bearer ", "x-api-key: ", "sk-ant-"] {
+            for before in (LINE_BYTES - 20..=LINE_BYTES).step_by(4) {
+                let token = "hidden".repeat(LINE_BYTES / 4);
+                let text = format!("{}{name}{token}){}", filler(before), filler(LINE_BYTES));
+                let lines = masked_lines(&Mask::default(), text.as_bytes(), 4096).concat();
+                let shown = if name == "sk-ant-" { "" } else { name };
+                let expected = format!("{}{shown}***){}", filler(before), filler(LINE_BYTES));
+                assert_eq!(lines, expected, "{name} {before}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_token_or_secret_that_began_before_the_tail_is_hidden() {
+        let tail = tail_of(format!("sk-ant-{} end", "hidden".repeat(TAIL_BYTES)).as_bytes());
+        assert_eq!(tail, " end");
+        let secret = format!("(top({}", "secret(".repeat(100));
+        let mask = Mask::new([secret.clone()]);
+        for length in (TAIL_BYTES - secret.len()..TAIL_BYTES).step_by(101) {
+            let mut tail = StderrTail::default();
+            tail.push(b"before all that is kept".repeat(1000).as_slice());
+            tail.push(secret.as_bytes());
+            tail.push(")".repeat(length).as_bytes());
+            let shown = tail.copy().masked(&mask);
+            assert!(!shown.contains("secret"), "{length}: {}", &shown[..100]);
+        }
+    }
+
     #[test]
     fn a_silent_stderr_costs_nothing_and_a_loud_one_no_more_than_its_limits() {
-        let mut tail = StderrTail::default();
-        assert_eq!(tail.tail.capacity() + tail.line.capacity(), 0);
-        tail.push(&vec![b'x'; 10 * LINE_BYTES], |_| {});
-        assert!(tail.tail.capacity() <= 2 * TAIL_BYTES);
-        assert!(tail.line.capacity() <= 2 * LINE_BYTES);
-        tail.push(b"\n", |_| {});
-        assert!(tail.line.capacity() <= IDLE_BYTES);
+        let (mut tail, mut lines) = (StderrTail::default(), StderrLines::default());
+        assert_eq!(tail.kept.capacity() + lines.line.capacity(), 0);
+        let text = vec![b'x'; 10 * LINE_BYTES];
+        tail.push(&text);
+        lines.push(&text, |_| {});
+        assert!(tail.kept.capacity() <= 2 * (TAIL_BYTES + CONTEXT_BYTES));
+        assert!(lines.line.capacity() <= 2 * (LINE_BYTES + 2 * CONTEXT_BYTES));
+        lines.push(b"\n", |_| {});
+        assert!(lines.line.capacity() <= IDLE_BYTES);
     }
 }

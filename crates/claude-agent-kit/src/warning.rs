@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use claude_wire::session::{Exit, Notice, RunWarning};
 
-use crate::diagnose::ending;
+use crate::diagnose::{TEXT_BYTES, ending};
 use crate::mask::Mask;
 
 /// Something that went on although it was not as it should be.
@@ -92,10 +92,10 @@ impl Warning {
         self
     }
 
-    /// The same without secrets in its text.
+    /// Masks secrets in the text, of which the first 4 KiB are kept.
     pub(crate) fn masked(mut self, mask: &Mask) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
-            inner.message = mask.apply(&inner.message).into_owned();
+            inner.message = mask.apply_limited(&inner.message, TEXT_BYTES).into_owned();
         }
         self
     }

@@ -25,12 +25,19 @@ impl DecodeError {
     }
 }
 
-/// What an error says, without the text that did not fit: that is somebody's data.
+/// Returns what an error says without the value that does not fit, which is somebody's data.
 pub(crate) fn without_values(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    match (text.find(" \""), text.rfind("\", expected")) {
-        (Some(from), Some(to)) if from < to => format!("{}{}", &text[..from], &text[to + 1..]),
-        _ => text,
+    // serde writes `invalid type: string "x", expected …`, and numbers in backticks.
+    let kinds = ["invalid type: ", "invalid value: "];
+    let from = kinds.iter().find_map(|kind| text.find(kind));
+    let Some((from, to)) = from.zip(text.rfind(", expected ")).filter(|(from, to)| from < to)
+    else {
+        return text;
+    };
+    match text[from..to].find(['`', '"']) {
+        Some(value) => format!("{}{}", text[..from + value].trim_end(), &text[to..]),
+        None => text,
     }
 }
 

@@ -13,6 +13,8 @@
 #[path = "../kit/support.rs"]
 mod support;
 
+mod debug;
+mod floods;
 mod injection;
 mod listener;
 mod places;

@@ -6,7 +6,9 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 
 use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
-use claude_agent_kit::{Options, Permission, Prompt, Session, ToolError, ToolServer, query};
+use claude_agent_kit::{
+    ErrorKind, Options, Permission, Prompt, Session, ToolError, ToolServer, query,
+};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde::Deserialize;
 use serde_json::json;
@@ -193,6 +195,26 @@ fn a_callback_that_fails_with_a_secret_of_the_options_does_not_show_it() {
         let told = shown.0.lock().unwrap().clone();
         assert!(told.iter().any(|(_, text)| text.contains("no login with ***")), "{told:?}");
         shown.assert_without(MARK, "the text of an error");
+    });
+}
+
+#[test]
+fn an_error_names_the_working_directory_although_variables_hold_it() {
+    let fake = Fake::new("echo \"No conversation found with session ID: $PROJECT\" >&2; exit 1");
+    let directory = fake.beside("project");
+    fs::create_dir(&directory).unwrap();
+    let shown = directory.to_str().unwrap();
+    run(async {
+        let options = fake
+            .options()
+            .cwd(&directory)
+            .env("PROJECT", shown)
+            .env("HOME", fake.path().parent().unwrap().to_str().unwrap())
+            .resume("00000000-0000-4000-8000-000000000000");
+        let error = Session::start(options).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
+        assert!(error.to_string().contains(&format!("in {shown}")), "{error}");
+        assert!(!everything(&error).contains("***"), "{error}");
     });
 }
 

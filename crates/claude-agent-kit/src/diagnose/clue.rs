@@ -129,7 +129,7 @@ const WORDS: [(&[&str], &str, &str); 18] = [
 ];
 
 fn of_stderr(evidence: &Evidence) -> Option<Clue> {
-    let text = evidence.stderr_tail.as_str();
+    let text: &str = &evidence.stderr_tail;
     let row = WORDS.iter().find(|(words, ..)| {
         // In one line: words of different complaints mean nothing together.
         text.lines().any(|line| words.iter().all(|word| line.contains(word)))
@@ -244,7 +244,7 @@ mod tests {
 
     fn hint(failure: &Failure, stderr: &str, stdout: &str) -> String {
         let evidence = Evidence {
-            stderr_tail: stderr.to_owned(),
+            stderr_tail: stderr.into(),
             stdout_tail: stdout.to_owned(),
             ..Evidence::default()
         };

@@ -8,7 +8,9 @@ mod login;
 mod refusal;
 mod spawn;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use claude_wire::id::SessionId;
@@ -26,10 +28,11 @@ pub(crate) use self::spawn::spawn_failed;
 /// What is known of a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
-    pub(crate) stderr_tail: String,
-    /// What stdout said before the handshake ended.
+    /// The end of stderr, masked already.
+    pub(crate) stderr_tail: Arc<str>,
+    /// The end of stdout before the handshake ended, masked already.
     pub(crate) stdout_tail: String,
-    /// The last line of stdout that was no message.
+    /// The last line of stdout that was not a message, its first 4 KiB.
     pub(crate) last_other_line: Option<Bytes>,
     pub(crate) session_id: Option<SessionId>,
     /// Why stdout could not be read any more.
@@ -111,7 +114,8 @@ fn happened(failure: &Failure, evidence: &Evidence) -> String {
             format!("{cli} did not answer the handshake within {limit:?}")
         }
         Failure::InitializeRejected(reason) => {
-            format!("{cli} refused the handshake: {}", shortened(reason))
+            let reason = evidence.mask.apply_limited(reason, TEXT_BYTES);
+            format!("{cli} refused the handshake: {}", shortened(&reason))
         }
         Failure::IdleTimeout => {
             format!("{cli} was silent for longer than `idle_timeout` allows, and was stopped")
@@ -135,22 +139,26 @@ fn told(kind: ErrorKind, happened: &str, clue: Option<Clue>, evidence: &Evidence
         error = error.hint_at(evidence.mask.apply(&clue.hint)).remedy(clue.remedy);
     }
     error.with(|facts| {
-        let tail = |text: &str| Some(evidence.mask.apply(text).into_owned());
-        facts.stderr_tail = tail(&evidence.stderr_tail).filter(|tail| !tail.is_empty());
-        facts.stdout_tail = tail(&evidence.stdout_tail).filter(|tail| !tail.is_empty());
+        facts.stderr_tail = evidence.stderr_if_any();
+        facts.stdout_tail = Some(evidence.stdout_tail.clone()).filter(|tail| !tail.is_empty());
         facts.line = evidence.last_other_line.as_ref().map(|line| masked(line, &evidence.mask));
         facts.session_id.clone_from(&evidence.session_id);
         facts.detected = evidence.cli_version;
     })
 }
 
-/// A line as it came, unless it holds a secret.
+/// Returns a line as it came, unless it holds a secret.
 fn masked(line: &Bytes, mask: &Mask) -> Bytes {
     let text = String::from_utf8_lossy(line);
-    match mask.apply(&text) {
-        std::borrow::Cow::Borrowed(_) => line.clone(),
-        std::borrow::Cow::Owned(masked) => Bytes::from(masked),
+    match masked_line(&text, mask) {
+        Cow::Borrowed(_) => line.clone(),
+        Cow::Owned(masked) => Bytes::from(masked),
     }
+}
+
+/// Masks a line of stdout. One of 4 KiB was cut, perhaps inside a secret.
+fn masked_line<'a>(line: &'a str, mask: &Mask) -> Cow<'a, str> {
+    if line.len() < TEXT_BYTES { mask.apply(line) } else { mask.apply_to_start(line) }
 }
 
 /// A CLI that does not know a flag says so and ends, whatever else was waited for.
@@ -173,6 +181,7 @@ fn unknown_option(failure: &Failure, evidence: &Evidence) -> Option<Error> {
     let output = advice.map_or(output.clone(), |advice| format!("{output} {advice}"));
     let cli = evidence.cli();
     let name = flag.trim_start_matches('-');
+    let (flag, output) = (evidence.mask.apply(flag), evidence.mask.apply(&output));
     let error = if evidence.extra_flags.iter().any(|extra| extra.trim_start_matches('-') == name) {
         Error::new(
             ErrorKind::InvalidOptions,
@@ -189,10 +198,10 @@ fn unknown_option(failure: &Failure, evidence: &Evidence) -> Option<Error> {
         )
     };
     Some(error.with(|facts| {
-        facts.flag = Some(flag.to_owned());
-        facts.output = Some(evidence.mask.apply(&output).into_owned());
+        facts.flag = Some(flag.into_owned());
+        facts.output = Some(output.into_owned());
         facts.detected = evidence.cli_version;
-        facts.stderr_tail = Some(evidence.mask.apply(&evidence.stderr_tail).into_owned());
+        facts.stderr_tail = evidence.stderr_if_any();
         facts.exit = match failure {
             Failure::Process { exit, .. } | Failure::ExitedDuringInit(exit) => Some(*exit),
             _ => evidence.exit,
@@ -218,16 +227,20 @@ impl Evidence {
         self.stdout_tail.trim().is_empty() && self.last_other_line.is_none()
     }
 
+    fn stderr_if_any(&self) -> Option<Arc<str>> {
+        Some(self.stderr_tail.clone()).filter(|tail| !tail.is_empty())
+    }
+
     /// The last that was said, for people.
     fn quoted(&self) -> String {
         let mut quoted = String::new();
-        let stderr = last_lines(&self.mask.apply(&self.stderr_tail));
+        let stderr = last_lines(&self.stderr_tail);
         if !stderr.is_empty() {
             quoted = format!("; stderr ends with {stderr:?}");
         }
         if let Some(line) = &self.last_other_line {
             let line = String::from_utf8_lossy(line);
-            let line = shortened(&self.mask.apply(&line));
+            let line = shortened(&masked_line(&line, &self.mask));
             quoted = format!("{quoted}; the last line of stdout that is no message is {line:?}");
         }
         quoted
@@ -242,6 +255,10 @@ pub(crate) fn ending(exit: Exit) -> String {
         _ => "an unknown status".to_owned(),
     }
 }
+
+/// The most that is masked and kept of a text that the CLI or a callback sends about a failure:
+/// little enough to be masked between two messages.
+pub(crate) const TEXT_BYTES: usize = 4 * 1024;
 
 /// The most that a message quotes.
 const QUOTED_CHARS: usize = 500;

@@ -3,20 +3,21 @@
 use claude_wire::control::ControlFailure;
 use claude_wire::session::Refusal;
 
-use super::{Evidence, ending};
+use super::{Evidence, TEXT_BYTES, ending};
 use crate::error::{Error, ErrorKind};
 
 /// Why an operation was not done.
 pub(crate) fn refusal(refusal: &Refusal, operation: &str, evidence: &Evidence) -> Error {
-    let (kind, happened, remedy) = refused(refusal, operation);
-    let mut message = happened;
+    let (kind, mut happened, remedy) = refused(refusal, operation);
+    if let (Refusal::Closed(_), Some(exit)) = (refusal, evidence.exit) {
+        happened = format!("{happened} (it ended with {})", ending(exit));
+    }
+    let masked = |text: &str| evidence.mask.apply_limited(text, TEXT_BYTES).into_owned();
+    let mut message = masked(&happened);
     if let Refusal::Closed(_) = refusal {
-        if let Some(exit) = evidence.exit {
-            message = format!("{message} (it ended with {})", ending(exit));
-        }
         message.push_str(&evidence.quoted());
     }
-    let mut error = Error::new(kind, evidence.mask.apply(&message));
+    let mut error = Error::new(kind, message);
     if let Some(remedy) = remedy {
         error = error.remedy(remedy);
     }
@@ -27,8 +28,8 @@ pub(crate) fn refusal(refusal: &Refusal, operation: &str, evidence: &Evidence) -
         match refusal {
             Refusal::Rejected(failure) => {
                 facts.request_id.clone_from(&failure.request_id);
-                facts.code.clone_from(&failure.error_code);
-                facts.output = Some(evidence.mask.apply(&failure.error).into_owned());
+                facts.code = failure.error_code.as_deref().map(masked);
+                facts.output = Some(masked(&failure.error));
             }
             Refusal::TimedOut { request_id, limit } => {
                 facts.request_id = Some(request_id.clone());
@@ -37,8 +38,7 @@ pub(crate) fn refusal(refusal: &Refusal, operation: &str, evidence: &Evidence) -
             Refusal::AnswerTooLarge(size) => facts.size = Some(*size),
             Refusal::Closed(_) => {
                 facts.exit = evidence.exit;
-                let tail = evidence.mask.apply(&evidence.stderr_tail).into_owned();
-                facts.stderr_tail = Some(tail).filter(|tail| !tail.is_empty());
+                facts.stderr_tail = evidence.stderr_if_any();
             }
             _ => {}
         }

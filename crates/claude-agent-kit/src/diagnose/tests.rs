@@ -12,7 +12,7 @@ const UNKNOWN: &str = "error: unknown option '--no-such-flag'\n";
 
 fn evidence(stderr: &str) -> Evidence {
     Evidence {
-        stderr_tail: stderr.to_owned(),
+        stderr_tail: stderr.into(),
         session_id: Some(SessionId::from("session-1")),
         cli_version: Some(CliVersion::new(2, 1, 325)),
         cli_path: Some(PathBuf::from("/opt/claude")),
@@ -185,12 +185,13 @@ fn all_of(error: &Error) -> String {
 fn a_secret_that_is_planted_anywhere_is_shown_nowhere() {
     let secret = "top-secret-value";
     let planted = format!("the key {secret} and sk-ant-api03-hidden with Bearer abcdef.hidden\n");
+    let mask = Mask::new([secret.to_owned()]);
     let seen = |stderr: String| Evidence {
-        stderr_tail: stderr,
-        stdout_tail: planted.clone(),
+        stderr_tail: mask.apply(&stderr).into(),
+        stdout_tail: mask.apply(&planted).into_owned(),
         last_other_line: Some(Bytes::from(planted.clone())),
         read_error: Some(planted.clone()),
-        mask: Mask::new([secret.to_owned()]),
+        mask: mask.clone(),
         ..Evidence::default()
     };
     let worked = Failure::Process { exit: Exit::Code(1), stopped: false, silent: false };

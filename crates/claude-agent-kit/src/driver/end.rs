@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind};
 use crate::feed::Over;
 use crate::mailbox::Reply;
 use crate::session::events::SessionEvent;
+use crate::stderr::TailCopy;
 
 /// So long a CLI that has closed its output may take to say how it ends, until those are told without
 /// that whom it owes an answer.
@@ -80,15 +81,11 @@ impl Driver {
 
     pub(super) fn complete_evidence(&mut self) {
         let seen = self.machine.evidence();
-        let mut stdout_tail = String::new();
-        for line in seen.output_before_handshake() {
-            stdout_tail.push_str(&String::from_utf8_lossy(line));
-            stdout_tail.push('\n');
-        }
+        let stdout = TailCopy::of_lines(seen.output_before_handshake());
         let evidence = &mut self.evidence;
         evidence.exit = self.exit;
         evidence.stderr_tail = self.stderr.tail();
-        evidence.stdout_tail = self.stderr.masked(&stdout_tail);
+        evidence.stdout_tail = stdout.masked(&evidence.mask);
         evidence.last_other_line.clone_from(&seen.last_other_line);
         evidence.session_id.clone_from(&seen.session_id);
         evidence.read_error.clone_from(&seen.read_error);
@@ -112,6 +109,14 @@ impl Driver {
     /// Whether the CLI is about to end without anybody having said why.
     pub(super) fn is_dying(&self) -> bool {
         (self.output.is_none() || self.exit.is_some()) && !self.failed_early
+    }
+
+    /// Collects what a refusal needs. The tails are masked only for a refusal that quotes them.
+    pub(super) fn complete_evidence_for(&mut self, refusal: &Refusal) {
+        match refusal {
+            Refusal::Closed(_) => self.complete_evidence(),
+            _ => self.evidence.session_id.clone_from(&self.machine.evidence().session_id),
+        }
     }
 
     pub(super) fn refuse(&self, reply: Reply, refusal: &Refusal) {

@@ -445,7 +445,7 @@ impl Driver {
                     self.bereft_until.get_or_insert(now + end::LAST_WORDS);
                     self.console();
                 } else {
-                    self.complete_evidence();
+                    self.complete_evidence_for(&refusal);
                     self.refuse(reply, &refusal);
                 }
             }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::mask::Mask;
 use crate::options::OnStderr;
-use crate::stderr::StderrTail;
+use crate::stderr::{StderrLines, StderrTail};
 
 /// After the end stderr is read on until so long nothing came, and so long at most: another process
 /// may hold it open.
@@ -26,7 +26,10 @@ const MOST: Duration = Duration::from_secs(2);
 /// Reads stderr in a task of its own, so that a callback that takes its time delays nothing else.
 pub(crate) struct StderrReader {
     heard: Arc<Heard>,
-    mask: Arc<Mask>,
+    mask: Mask,
+    /// The masked tail, with the numbers of reads and of secrets at that time. Many operations that
+    /// fail at once are told the same.
+    masked: Option<(u64, usize, Arc<str>)>,
     task: Option<JoinHandle<()>>,
 }
 
@@ -46,12 +49,11 @@ impl StderrReader {
         callback: Option<OnStderr>,
     ) -> Self {
         let heard = Arc::new(Heard::default());
-        let mask = Arc::new(mask);
         let task = errors.map(|errors| {
-            let listener = Listener { callback, mask: mask.clone() };
+            let listener = Listener { callback, lines: StderrLines::new(mask.clone()) };
             tokio::spawn(read(errors, heard.clone(), listener))
         });
-        Self { heard, mask, task }
+        Self { heard, mask, masked: None, task }
     }
 
     /// Waits for the rest of it, unless somebody else holds it open.
@@ -77,12 +79,18 @@ impl StderrReader {
         }
     }
 
-    pub(crate) fn tail(&self) -> String {
-        self.heard.lock().tail(&self.mask)
-    }
-
-    pub(crate) fn masked(&self, text: &str) -> String {
-        self.mask.apply(text).into_owned()
+    /// Returns the end of stderr without secrets.
+    pub(crate) fn tail(&mut self) -> Arc<str> {
+        let (reads, secrets) = (self.heard.reads.load(Ordering::Relaxed), self.mask.len());
+        if let Some((before, known, tail)) = &self.masked
+            && (*before, *known) == (reads, secrets)
+        {
+            return tail.clone();
+        }
+        let kept = self.heard.lock().copy();
+        let tail: Arc<str> = kept.masked(&self.mask).into();
+        self.masked = Some((reads, secrets, tail.clone()));
+        tail
     }
 }
 
@@ -94,19 +102,35 @@ impl Drop for StderrReader {
     }
 }
 
+/// Passes the lines on to the callback, if there is one.
 struct Listener {
     callback: Option<OnStderr>,
-    mask: Arc<Mask>,
+    lines: StderrLines,
 }
 
 impl Listener {
-    fn hear(&mut self, line: &str) {
-        let Some(callback) = &self.callback else { return };
-        let line = self.mask.apply(line);
-        if catch_unwind(AssertUnwindSafe(|| callback(&line))).is_err() {
-            tracing::warn!("the callback for stderr panicked and is not called again");
-            self.callback = None;
+    fn push(&mut self, bytes: &[u8]) {
+        self.with_lines(|lines, on_line| lines.push(bytes, on_line));
+    }
+
+    fn finish(&mut self) {
+        self.with_lines(|lines, on_line| lines.finish(on_line));
+    }
+
+    fn with_lines(&mut self, pass: impl FnOnce(&mut StderrLines, &mut dyn FnMut(&str))) {
+        let callback = &mut self.callback;
+        if callback.is_none() {
+            return;
         }
+        pass(&mut self.lines, &mut |line| {
+            let Some(call) = &*callback else { return };
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| call(line))) {
+                // Dropping it may panic as well, which would end the reading of stderr.
+                std::mem::forget(payload);
+                tracing::warn!("the `on_stderr` callback panicked and is not called again");
+                *callback = None;
+            }
+        });
     }
 }
 
@@ -121,16 +145,10 @@ async fn read(
         Poll::Pending => last_call.as_mut().poll(context).map(|()| None),
         read @ Poll::Ready(_) => read,
     };
-    while let Some(lines) = poll_fn(&mut next).await {
-        for line in &lines {
-            listener.hear(line);
-        }
+    while let Some(bytes) = poll_fn(&mut next).await {
+        listener.push(&bytes);
     }
-    let mut last = Vec::new();
-    heard.lock().finish(|line| last.push(line.to_owned()));
-    for line in &last {
-        listener.hear(line);
-    }
+    listener.finish();
 }
 
 /// Reads once; `None` at the end. The space lives on the stack, so that a silent stderr costs none.
@@ -138,15 +156,14 @@ fn poll_read(
     errors: &mut Box<dyn AsyncRead + Send + Unpin>,
     heard: &Heard,
     context: &mut Context<'_>,
-) -> Poll<Option<Vec<String>>> {
+) -> Poll<Option<Vec<u8>>> {
     let mut space = [MaybeUninit::uninit(); 4096];
     let mut buffer = ReadBuf::uninit(&mut space);
     match ready!(Pin::new(errors).poll_read(context, &mut buffer)) {
         Ok(()) if !buffer.filled().is_empty() => {
-            let mut lines = Vec::new();
-            heard.lock().push(buffer.filled(), |line| lines.push(line.to_owned()));
+            heard.lock().push(buffer.filled());
             heard.reads.fetch_add(1, Ordering::Relaxed);
-            Poll::Ready(Some(lines))
+            Poll::Ready(Some(buffer.filled().to_vec()))
         }
         _ => Poll::Ready(None),
     }
@@ -196,7 +213,52 @@ mod tests {
         let mut reader =
             StderrReader::start(Some(Box::new(errors)), Mask::default(), Some(callback));
         reader.finish().await;
-        assert_eq!(reader.tail(), "why\nit di");
+        assert_eq!(&*reader.tail(), "why\nit di");
         assert_eq!(*told.lock().unwrap(), "why\nit di\n");
+    }
+
+    /// A payload that panics when it is dropped.
+    struct Grenade;
+
+    impl Drop for Grenade {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stderr_is_read_on_after_a_callback_panicked_whatever_the_payload() {
+        let calls = Arc::new(AtomicU64::new(0));
+        let counted = calls.clone();
+        let callback: OnStderr = Arc::new(move |_: &str| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            std::panic::panic_any(Grenade);
+        });
+        let (mut writer, errors) = tokio::io::duplex(64);
+        let mut reader =
+            StderrReader::start(Some(Box::new(errors)), Mask::default(), Some(callback));
+        for text in ["one\n", "two\n", "three\n"] {
+            tokio::io::AsyncWriteExt::write_all(&mut writer, text.as_bytes()).await.unwrap();
+            // Each is read by itself.
+            tokio::time::sleep(QUIET).await;
+        }
+        drop(writer);
+        reader.finish().await;
+        assert_eq!(&*reader.tail(), "one\ntwo\nthree\n");
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn the_tail_is_masked_again_only_after_a_read_or_a_new_secret() {
+        let mask = Mask::default();
+        let mut reader = StderrReader::start(None, mask.clone(), None);
+        reader.heard.lock().push(b"hush-hush");
+        let first = reader.tail();
+        assert!(Arc::ptr_eq(&first, &reader.tail()));
+        mask.learn(["hush-hush".to_owned()]);
+        assert_eq!(&*reader.tail(), "***");
+        reader.heard.lock().push(b" more");
+        reader.heard.reads.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(&*reader.tail(), "*** more");
     }
 }

@@ -1,18 +1,28 @@
 //! Which values must not be shown again, wherever they turn up.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::settings::{Settings, SettingsSource};
 use crate::json::Json;
 
-/// The values of these settings that must be masked in whatever the CLI prints: variables, headers
-/// of MCP servers, what stands in their addresses before the host and behind the path, whatever JSON
-/// or an argument calls a key or a token, and values of flags that nobody knows.
+/// Returns the values of these settings that must be masked in texts of the CLI: environment
+/// variables, values of extra arguments, headers of MCP servers, user information and query values
+/// in their URLs, and values that JSON or an argument calls a key or a token.
+///
+/// The value of a variable or extra argument is not secret if its name does not say so and the value
+/// is the working directory, an absolute path or a list of them, or a URL of only a scheme, a host
+/// and a port.
 pub fn secrets(settings: &Settings) -> Vec<String> {
     let mut found = Vec::new();
-    found.extend(settings.env.values().map(|value| value.expose().to_owned()));
-    let unknown = settings.extra_args.iter().filter_map(|(_, value)| value.as_ref());
-    found.extend(unknown.map(|value| value.expose().to_owned()));
+    let variables = settings.env.iter().map(|(name, value)| (name, value.expose()));
+    let flags = settings.extra_args.iter();
+    let flags = flags.filter_map(|(name, value)| Some((name, value.as_ref()?.expose())));
+    let is_cwd = |value: &str| settings.cwd.as_ref().is_some_and(|cwd| cwd.as_os_str() == value);
+    for (name, value) in variables.chain(flags) {
+        if is_secret(name, value) && (names_a_secret(name) || !is_cwd(value)) {
+            found.push(value.to_owned());
+        }
+    }
     for (_, config) in settings.mcp_servers.iter() {
         read(config, &mut found);
     }
@@ -56,11 +66,52 @@ fn walk(value: Value, secret: bool, found: &mut Vec<String>) {
         }
         Value::Object(fields) => {
             for (name, value) in fields {
-                walk(value, secret || tells(&name), found);
+                match value {
+                    Value::Object(variables) if name == "env" => environment(variables, found),
+                    value => walk(value, secret || names_a_secret(&name), found),
+                }
             }
         }
         _ => {}
     }
+}
+
+fn environment(variables: Map<String, Value>, found: &mut Vec<String>) {
+    for (name, value) in variables {
+        match value {
+            Value::String(value) if !is_secret(&name, &value) => {}
+            value => walk(value, true, found),
+        }
+    }
+}
+
+/// Whether the value of a variable or extra argument of this name is secret.
+fn is_secret(name: &str, value: &str) -> bool {
+    if name.to_ascii_lowercase().ends_with("tokens") && value.parse::<u64>().is_ok() {
+        // A limit of tokens.
+        return false;
+    }
+    names_a_secret(name) || !(is_path_list(value) || is_origin(value))
+}
+
+/// Whether this is an absolute path or a list of them, of any system.
+fn is_path_list(value: &str) -> bool {
+    let is_windows = |path: &str| {
+        let drive = path.as_bytes().first().is_some_and(u8::is_ascii_alphabetic);
+        (drive && path.get(1..3).is_some_and(|rest| matches!(rest, ":\\" | ":/")))
+            || path.starts_with("\\\\")
+    };
+    value.split(':').all(|path| path.starts_with('/')) || value.split(';').all(is_windows)
+}
+
+/// Whether this is a URL that holds nothing but a scheme, a host and a port.
+fn is_origin(value: &str) -> bool {
+    let Some((scheme, rest)) = value.split_once("://") else { return false };
+    let host = rest.strip_suffix('/').unwrap_or(rest);
+    let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
+    scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+')
+        && !host.is_empty()
+        && host.chars().all(is_host)
 }
 
 /// Credentials in an address: `user:password@` before the host, and the values behind `?`.
@@ -82,15 +133,15 @@ fn arguments(entries: &[Value], found: &mut Vec<String>) {
     for entry in entries.iter().filter_map(Value::as_str) {
         match entry.split_once('=') {
             _ if is_value => found.push(entry.to_owned()),
-            Some((name, value)) if tells(name) => found.push(value.to_owned()),
+            Some((name, value)) if names_a_secret(name) => found.push(value.to_owned()),
             _ => {}
         }
-        is_value = entry.starts_with('-') && !entry.contains('=') && tells(entry);
+        is_value = entry.starts_with('-') && !entry.contains('=') && names_a_secret(entry);
     }
 }
 
-/// Whether what stands below this name is secret.
-fn tells(name: &str) -> bool {
+/// Whether the values below this name are secret.
+fn names_a_secret(name: &str) -> bool {
     const PARTS: [&str; 7] =
         ["key", "token", "secret", "password", "passwd", "credential", "authorization"];
     let name = name.to_ascii_lowercase();

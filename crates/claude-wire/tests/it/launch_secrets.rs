@@ -24,6 +24,47 @@ fn what_must_be_masked_is_found_wherever_it_was_given() {
 }
 
 #[test]
+fn paths_and_hosts_are_secret_only_if_the_name_of_their_variable_says_so() {
+    let cases = [
+        ("SOME_DIR", "/srv/project", false),
+        ("PATH", "/usr/local/bin:/usr/bin:/bin", false),
+        ("SOME_DIR", r"C:\Users\me", false),
+        ("PATH", r"C:\Windows;D:/tools", false),
+        ("WHERE", "work/project", false),
+        ("BASE_URL", "http://127.0.0.1:8080", false),
+        ("BASE_URL", "https://host.example/", false),
+        ("MAX_OUTPUT_TOKENS", "1000000", false),
+        ("ANY", "a-value", true),
+        ("ANY", "other/project", true),
+        ("ANY", "/usr/bin:secret", true),
+        ("ANY", "https://user:word@host", true),
+        ("HOOK", "https://host.example/services/T0/B0", true),
+        ("ANY", "https://host/?key=x", true),
+        ("DEPLOY_KEY", "/srv/project", true),
+        ("DB_PASSWORD", "http://word", true),
+        ("AUTHORIZATION", "work/project", true),
+        ("TOKENS", "abcdef", true),
+    ];
+    for (name, value, is_secret) in cases {
+        let expected: &[&str] = if is_secret { &[value] } else { &[] };
+        let in_env = settings(|s| {
+            s.cwd = Some("work/project".into());
+            s.env = BTreeMap::from([(name.to_owned(), Secret::from(value))]);
+        });
+        assert_eq!(secrets(&in_env), expected, "{name}={value}");
+        let as_argument = settings(|s| {
+            s.cwd = Some("work/project".into());
+            s.extra_args = vec![(name.to_owned(), Some(Secret::from(value)))];
+        });
+        assert_eq!(secrets(&as_argument), expected, "--{name}={value}");
+        if value != "work/project" {
+            let server = serde_json::json!({"mine": {"env": {name: value}}});
+            assert_eq!(secrets_in(&json(&server.to_string())), expected, "{server}");
+        }
+    }
+}
+
+#[test]
 fn what_arguments_and_addresses_of_servers_hide_is_masked() {
     for (config, expected) in [
         (r#"{"args":["--api-key","one","--port","80","x"]}"#, &["one"][..]),
@@ -85,4 +126,23 @@ fn a_value_written_into_a_name_is_not_shown_in_the_complaint() {
     let text = problems.to_string();
     assert!(text.contains("KEY") && text.contains("--key"), "{text}");
     assert!(!text.contains("s3cr3t"), "{text}");
+}
+
+#[test]
+fn the_reason_why_a_value_does_not_decode_does_not_repeat_it() {
+    fn reason<T: serde::de::DeserializeOwned>(text: &str) -> String {
+        json(text).parse::<T>().err().unwrap().to_string()
+    }
+    for (reason, expected) in [
+        (reason::<String>("4111111111111111"), "invalid type: integer, expected a string"),
+        (reason::<String>("-4111.5"), "invalid type: floating point, expected a string"),
+        (reason::<String>("true"), "invalid type: boolean, expected a string"),
+        (reason::<u8>("4111"), "invalid value: integer, expected u8"),
+        (reason::<u8>(r#""4111, expected \"x\"""#), "invalid type: string, expected u8"),
+        (reason::<u8>("[4111]"), "invalid type: sequence, expected u8"),
+        (reason::<Vec<bool>>(r#"[true, "`4111`"]"#), "invalid type: string, expected a boolean"),
+    ] {
+        assert!(reason.starts_with(expected), "{reason}");
+        assert!(!reason.contains("4111"), "{reason}");
+    }
 }
