@@ -58,6 +58,7 @@ mod host;
 mod ids;
 mod json;
 mod lines;
+mod matcher;
 mod mcp;
 mod mcp_server;
 mod mcp_stdio;
