@@ -188,6 +188,11 @@ impl Engine {
         if !self.launch.session {
             return self.live_once(stdin).await;
         }
+        if !self.launch.await_initialize {
+            // Before anything is read: no hook of the host is registered yet.
+            self.announce_replay().await;
+            self.begin_replay();
+        }
         let (inbox_in, inbox) = mpsc::channel(INBOX);
         tokio::select! {
             biased;

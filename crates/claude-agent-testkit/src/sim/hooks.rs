@@ -1,5 +1,6 @@
 //! Hooks: callbacks of the host, and commands from settings files.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -7,7 +8,7 @@ use tokio::time::Instant;
 
 use super::engine::Engine;
 use super::host::{Asked, Heard as HostHeard};
-use super::json::{Object, array, text};
+use super::json::{Object, array, quoted, text};
 use super::matcher;
 use super::round::Outcome;
 use super::scope::{Call, Scope};
@@ -261,7 +262,8 @@ impl Engine {
             .str("session_id", &state.session_id)
             .str("transcript_path", &self.transcript_path(&state.session_id))
             .str("cwd", &self.working_directory(&state));
-        if call.event != "SessionStart" {
+        let replays = scope.is_some_and(|scope| scope.replaying.load(Relaxed));
+        if call.event != "SessionStart" && !replays {
             input = input.str("prompt_id", &state.prompt_id);
         }
         if mode {
@@ -293,6 +295,9 @@ impl Engine {
             return Gate::TimedOut;
         }
         self.tell_messages(&format!("PreToolUse:{}", call.name), &heard.messages).await;
+        if scope.replaying.load(Relaxed) {
+            self.tell_replay_hooks(call, heard.decision.as_ref()).await;
+        }
         if let Some(reason) = &heard.stop {
             lock(&scope.stopped).get_or_insert_with(|| reason.clone());
         }
@@ -322,10 +327,11 @@ impl Engine {
         }
     }
 
-    /// A text of the model is about to be shown.
-    pub(super) async fn display_hook(&self, scope: &Scope, literal: &str) {
+    /// Asks the hooks about a text of the model that is about to be shown, and returns what is shown
+    /// in its place, if they say so. Both are JSON strings.
+    pub(super) async fn display_hook(&self, scope: &Scope, literal: &str) -> Option<String> {
         if scope.is_agent() || !self.state().hooks.listens("MessageDisplay") {
-            return;
+            return None;
         }
         let message_id = self.ids.uuid();
         let input = Object::new()
@@ -336,7 +342,8 @@ impl Engine {
             .str("delta", &unquoted(literal));
         let call =
             HookCall::new("MessageDisplay", input).with_tool_use_id(format!("{message_id}-0"));
-        self.hook(scope, call).await;
+        let heard = self.hook(scope, call).await;
+        heard.outputs.iter().find_map(|output| output["displayContent"].as_str()).map(quoted)
     }
 }
 

@@ -68,6 +68,7 @@ mod permission;
 mod process;
 pub mod program;
 mod queue;
+mod replay;
 mod result;
 mod round;
 mod rules;
