@@ -288,6 +288,7 @@ impl Engine {
             .value("tool_input", &call.input)
             .str("tool_use_id", &call.id);
         let heard = self.hook(scope, HookCall::tool("PreToolUse", call, input)).await;
+        self.reading.send_replace(true);
         if heard.cancelled {
             return Gate::Cancelled;
         }

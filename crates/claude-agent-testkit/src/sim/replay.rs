@@ -93,6 +93,7 @@ impl Engine {
     ) -> (bool, Option<OwnedMutexGuard<()>>) {
         scope.replaying.store(true, Relaxed);
         let outcome = self.execute(scope, replay.call.clone()).await;
+        self.reading.send_replace(true);
         lock(&scope.conversation).user(outcome.block.into_iter().collect());
         scope.add_context(&outcome.context);
         if let Some(end) = self.after_tools(scope).await {

@@ -1,13 +1,15 @@
 //! What the answers of hooks bring about.
 
-use claude_agent_testkit::mock_api::Reply;
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_testkit::sim::Sim;
 use serde_json::{Value, json};
 
 use crate::client::Client;
 
 /// Plays one turn with one hook on `event` that gives `answer` whenever it is called.
-async fn turn(replies: Vec<Reply>, event: &str, answer: Value) -> (Client, Value) {
-    let mut client = Client::scripted(replies, &["--allowedTools", "Bash"]);
+async fn turn(script: Script, event: &str, answer: Value) -> (Client, Value) {
+    let sim = Sim::new().script(script).args(["--allowedTools", "Bash"]);
+    let mut client = Client::start(sim);
     let registration = json!([{"hookCallbackIds": ["hook_0"]}]);
     client.initialize(json!({"hooks": {event: registration}})).await;
     client.say("go", "a").await;
@@ -28,8 +30,9 @@ async fn result(client: &mut Client, answer: &Value) -> Value {
     }
 }
 
-fn bash(command: &str) -> Vec<Reply> {
-    vec![Reply::tool("Bash", json!({"command": command})), Reply::text("Done.")]
+fn bash(command: &str) -> Script {
+    let call = Reply::tool("Bash", json!({"command": command}));
+    Script::new().otherwise([call, Reply::text("Done.")])
 }
 
 fn stop() -> Value {
@@ -60,8 +63,8 @@ async fn continue_false_after_a_failed_tool_has_no_effect() {
 async fn continue_false_of_a_stop_hook_ends_the_turn_even_if_it_also_blocks() {
     let both = json!({"continue": false, "decision": "block", "reason": "go on"});
     for answer in [stop(), both] {
-        let replies = vec![Reply::text("One."), Reply::text("Two.")];
-        let (_, result) = turn(replies, "Stop", answer).await;
+        let script = Script::new().otherwise([Reply::text("One.")]);
+        let (_, result) = turn(script, "Stop", answer).await;
         assert_eq!(result["terminal_reason"], "stop_hook_prevented");
     }
 }
@@ -70,8 +73,10 @@ async fn continue_false_of_a_stop_hook_ends_the_turn_even_if_it_also_blocks() {
 async fn continue_false_of_a_subagent_stop_hook_leaves_the_parent_running() {
     let agent = json!({"description": "Look", "prompt": "Look around.",
         "subagent_type": "general-purpose"});
-    let replies = vec![Reply::tool("Agent", agent), Reply::text("Done.")];
-    let (_, result) = turn(replies, "SubagentStop", stop()).await;
+    let script = Script::new()
+        .when("Look around.", [Reply::text("Nothing here.")])
+        .otherwise([Reply::tool("Agent", agent), Reply::text("Done.")]);
+    let (_, result) = turn(script, "SubagentStop", stop()).await;
     assert_eq!(
         (&result["terminal_reason"], &result["result"]),
         (&json!("completed"), &json!("Done."))
@@ -101,7 +106,8 @@ async fn display_content_replaces_or_hides_a_text() {
     for (content, lines) in [("Other.", 1), ("", 0)] {
         let specific = json!({"hookEventName": "MessageDisplay", "displayContent": content});
         let answer = json!({"hookSpecificOutput": specific});
-        let (client, result) = turn(vec![Reply::text("Hello.")], "MessageDisplay", answer).await;
+        let script = Script::new().otherwise([Reply::text("Hello.")]);
+        let (client, result) = turn(script, "MessageDisplay", answer).await;
         assert_eq!(result["result"], content);
         let is_shown = |line: &&Value| line["type"] == "assistant";
         let shown: Vec<&Value> = client.seen.iter().filter(is_shown).collect();
