@@ -24,7 +24,8 @@ pub(super) struct Replay {
     pub(super) uuid: String,
 }
 
-/// Returns the deferred call of a transcript that has no result yet.
+/// Returns the deferred call of a transcript that has no result yet. A call that the conversation
+/// has left behind is not replayed.
 pub(super) fn pending_call(entries: &[Value]) -> Option<Call> {
     let mut pending: Option<Call> = None;
     for entry in entries {
@@ -34,7 +35,10 @@ pub(super) fn pending_call(entries: &[Value]) -> Option<Call> {
             let name = text(&attachment["toolName"]).to_owned();
             pending = Some(Call { id, name, input: attachment["toolInput"].clone() });
         }
-        pending = pending.filter(|call| !answers(&entry["message"]["content"], &call.id));
+        let is_over = |call: &Call| {
+            entry["type"] == "assistant" || answers(&entry["message"]["content"], &call.id)
+        };
+        pending = pending.filter(|call| !is_over(call));
     }
     pending
 }

@@ -215,3 +215,18 @@ async fn a_prompt_waits_for_the_replay() {
     let prompts = [first, second].map(|result| result["user_message_uuid"].clone());
     assert_eq!(prompts, [Value::Null, json!("b")]);
 }
+
+#[tokio::test]
+async fn a_call_that_another_prompt_followed_is_not_replayed() {
+    let sandbox = Sandbox { root: tempfile::tempdir().unwrap(), script: one_call };
+    let (mut client, model) = sandbox.start(&["--session-id", SESSION_ID]);
+    client.initialize(hooks()).await;
+    for (prompt, uuid) in [("run it", "a"), ("never mind", "b")] {
+        client.say(prompt, uuid).await;
+        client.result_after(&decision("defer")).await;
+    }
+    assert_eq!(model.requests().len(), 2);
+    client.finish().await;
+    assert_eq!(sandbox.resume_in_vain().await, Vec::<Value>::new());
+    assert!(!sandbox.has("made"));
+}
