@@ -208,3 +208,18 @@ fn answer_of(outputs: &[Value]) -> Option<Value> {
     }
     Some(answer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_answer_an_elicitation_in_place_of_the_user() {
+        let silent = json!({"hookEventName": "Elicitation"});
+        let declining = json!({"hookEventName": "Elicitation", "action": "decline"});
+        let accepting = json!({"action": "accept", "content": {"name": "Ada"}});
+        assert_eq!(answer_of(std::slice::from_ref(&silent)), None);
+        assert_eq!(answer_of(&[silent, declining]), Some(json!({"action": "decline"})));
+        assert_eq!(answer_of(std::slice::from_ref(&accepting)), Some(accepting));
+    }
+}

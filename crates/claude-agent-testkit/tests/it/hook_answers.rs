@@ -117,3 +117,18 @@ async fn display_content_replaces_or_hides_a_text() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_block_prevents_compaction_and_continue_false_does_not() {
+    for (answer, outcome) in
+        [(json!({"decision": "block", "reason": "no"}), "failed"), (stop(), "success")]
+    {
+        let script = Script::new().otherwise([Reply::text("Hello.")]);
+        let (mut client, _) = turn(script, "PreCompact", answer.clone()).await;
+        client.say("/compact", "b").await;
+        result(&mut client, &answer).await;
+        let is_compacted = |line: &Value| line["subtype"] == "compact_boundary";
+        assert_eq!(client.seen.iter().any(is_compacted), outcome == "success", "{answer}");
+        assert!(client.seen.iter().any(|line| line["compact_result"] == outcome), "{answer}");
+    }
+}
