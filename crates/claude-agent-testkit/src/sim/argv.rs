@@ -22,6 +22,8 @@ pub(super) struct Launch {
     pub(super) prompt: Option<String>,
     /// Whether stdin carries frames and not a prompt.
     pub(super) session: bool,
+    /// Whether nothing of a resumed session happens before `initialize`.
+    pub(super) await_initialize: bool,
     pub(super) output: OutputFormat,
     pub(super) partial: bool,
     pub(super) replay: bool,
@@ -244,6 +246,7 @@ impl Launch {
             "--include-partial-messages" => self.partial = true,
             "--include-hook-events" => self.hook_events = true,
             "--replay-user-messages" => self.replay = true,
+            "--await-initialize" => self.await_initialize = true,
             "--session-mirror" => self.mirror = true,
             "--permission-prompt-tool" => self.ask_host = value == "stdio",
             "--model" => self.model = owned(),

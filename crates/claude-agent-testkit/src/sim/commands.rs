@@ -112,7 +112,10 @@ impl Engine {
         let instructions = Some(instructions.trim()).filter(|text| !text.is_empty());
         let input =
             Object::new().str("trigger", "manual").str_or_null("custom_instructions", instructions);
-        self.hook(scope, HookCall::new("PreCompact", input).about("manual")).await;
+        let heard = self.hook(scope, HookCall::new("PreCompact", input).about("manual")).await;
+        if heard.block.is_some() {
+            return self.compaction_blocked(scope, instructions.unwrap_or_default()).await;
+        }
         let Some(summary) = self.summary(scope).await else {
             self.init(scope).await;
             self.local_result(scope, "The conversation could not be compacted.", Some("compact"))
@@ -141,6 +144,25 @@ impl Engine {
         self.tell_summary(&text).await;
         self.local_output("Compacted ").await;
         self.local_result(scope, "", Some("compact")).await;
+    }
+
+    /// A hook does not want the conversation to be compacted.
+    async fn compaction_blocked(&self, scope: &Scope, arguments: &str) {
+        let text = "Compaction blocked by PreCompact hook: [callback]";
+        let status = Object::new()
+            .null("status")
+            .str("compact_result", "failed")
+            .str("compact_error", &format!("skipped: {text}"));
+        self.system_then("status", status, Object::new()).await;
+        self.init(scope).await;
+        let run = Object::new().str("command", "compact").str("args", arguments).done();
+        let source = format!("<local-command-stderr>{text}</local-command-stderr>");
+        let fields = Object::new()
+            .str("local_command_source", &source)
+            .raw("local_command_run", &run)
+            .raw("local_command_outcome", r#"{"kind":"failed"}"#);
+        self.synthetic(scope, text, Stop::EndTurn, fields).await;
+        self.local_result(scope, text, Some("compact")).await;
     }
 
     async fn tell_summary(&self, text: &str) {

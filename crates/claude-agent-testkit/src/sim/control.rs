@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::argv::MODES;
 use super::catalog::{models_json, resolve_model, styles_json};
 use super::engine::Engine;
-use super::hooks::HookCall;
+use super::hooks::{Decision, HookCall};
 use super::json::{Object, array, text};
 use super::mcp_server::{Server, Status};
 use super::result::model_usage;
@@ -152,7 +152,10 @@ impl Engine {
 
     async fn after(self: &Arc<Self>, subtype: &str, request: &Value, model_before: &str) {
         match subtype {
-            "initialize" => self.confirm_servers().await,
+            "initialize" => {
+                self.confirm_servers().await;
+                self.begin_replay();
+            }
             "interrupt" => self.cancel_turn(),
             "set_permission_mode" => self.tell_mode(text(&request["mode"])).await,
             "set_model" => {
@@ -197,6 +200,7 @@ impl Engine {
         }
         self.watch_settings();
         self.greet_servers().await;
+        self.announce_replay().await;
         self.handshake()
     }
 
@@ -278,8 +282,11 @@ impl Engine {
         if now != before {
             let input = model_switch(&before, &now);
             let heard = self.hook_for(None, HookCall::of_session("PreModelSwitch", input)).await;
-            if let Some(reason) = heard.block {
-                return Err(Refusal::new(format!("set_model: blocked by a hook: {reason}")));
+            // `continue: false` alone does not refuse the switch.
+            if let Some(Decision::Deny(reason)) = heard.decision {
+                let error = format!("Model switch blocked by a PreModelSwitch hook: {reason}");
+                let extra = Object::new().str("model", &before);
+                return Err(Refusal { extra, ..Refusal::coded(error, "blocked_by_hook") });
             }
         }
         let told = {

@@ -52,6 +52,8 @@ pub(super) struct Engine {
     pub(super) writing: Busy,
     /// Lines of the host that were read and not dealt with.
     pub(super) unread: Busy,
+    /// Whether stdin may be read.
+    pub(super) reading: watch::Sender<bool>,
     /// The directory for temporary files, once there is one.
     pub(super) temporary: OnceLock<PathBuf>,
     state: Mutex<State>,
@@ -113,6 +115,7 @@ impl Engine {
             floor: Arc::default(),
             writing: Busy::default(),
             unread: Busy::default(),
+            reading: watch::Sender::new(true),
             temporary: OnceLock::new(),
             state: Mutex::new(state),
             tasks: Mutex::default(),
@@ -188,6 +191,13 @@ impl Engine {
         if !self.launch.session {
             return self.live_once(stdin).await;
         }
+        if !self.launch.await_initialize {
+            // The call is decided before anything is read: no hook of the host is registered yet.
+            let decides = self.state().replay.is_some() && !self.has_tools_to_list();
+            self.reading.send_replace(!decides);
+            self.announce_replay().await;
+            self.begin_replay();
+        }
         let (inbox_in, inbox) = mpsc::channel(INBOX);
         tokio::select! {
             biased;
@@ -216,6 +226,8 @@ impl Engine {
 
     /// Reads stdin to its end, and then waits: the process ends when its work is done.
     async fn read(&self, mut stdin: impl AsyncRead + Send + Unpin, inbox: mpsc::Sender<Inbound>) {
+        // The sender lives as long as the engine.
+        drop(self.reading.subscribe().wait_for(|reading| *reading).await);
         let mut framer = Framer::default();
         let mut open = true;
         while open {

@@ -1,5 +1,6 @@
 //! Hooks: callbacks of the host, and commands from settings files.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -7,7 +8,8 @@ use tokio::time::Instant;
 
 use super::engine::Engine;
 use super::host::{Asked, Heard as HostHeard};
-use super::json::{Object, array, text};
+use super::json::{Object, array, quoted, text};
+use super::matcher;
 use super::round::Outcome;
 use super::scope::{Call, Scope};
 use super::state::{Answer, PendingKind, lock};
@@ -237,7 +239,7 @@ impl Engine {
     fn matching(&self, call: &HookCall) -> (Vec<(String, Matcher)>, Vec<CommandHook>) {
         let state = self.state();
         let fits = |event: &str, pattern: Option<&str>| {
-            event == call.event && fits(pattern, call.subject.as_deref())
+            event == call.event && matcher::applies(pattern, call.subject.as_deref())
         };
         let matchers = state.hooks.matchers.iter();
         let callbacks = matchers
@@ -260,7 +262,8 @@ impl Engine {
             .str("session_id", &state.session_id)
             .str("transcript_path", &self.transcript_path(&state.session_id))
             .str("cwd", &self.working_directory(&state));
-        if call.event != "SessionStart" {
+        let replays = scope.is_some_and(|scope| scope.replaying.load(Relaxed));
+        if call.event != "SessionStart" && !replays {
             input = input.str("prompt_id", &state.prompt_id);
         }
         if mode {
@@ -285,6 +288,7 @@ impl Engine {
             .value("tool_input", &call.input)
             .str("tool_use_id", &call.id);
         let heard = self.hook(scope, HookCall::tool("PreToolUse", call, input)).await;
+        self.reading.send_replace(true);
         if heard.cancelled {
             return Gate::Cancelled;
         }
@@ -292,6 +296,9 @@ impl Engine {
             return Gate::TimedOut;
         }
         self.tell_messages(&format!("PreToolUse:{}", call.name), &heard.messages).await;
+        if scope.replaying.load(Relaxed) {
+            self.tell_replay_hooks(call, heard.decision.as_ref()).await;
+        }
         if let Some(reason) = &heard.stop {
             lock(&scope.stopped).get_or_insert_with(|| reason.clone());
         }
@@ -321,10 +328,11 @@ impl Engine {
         }
     }
 
-    /// A text of the model is about to be shown.
-    pub(super) async fn display_hook(&self, scope: &Scope, literal: &str) {
+    /// Asks the hooks about a text of the model that is about to be shown, and returns what is shown
+    /// in its place, if they say so. Both are JSON strings.
+    pub(super) async fn display_hook(&self, scope: &Scope, literal: &str) -> Option<String> {
         if scope.is_agent() || !self.state().hooks.listens("MessageDisplay") {
-            return;
+            return None;
         }
         let message_id = self.ids.uuid();
         let input = Object::new()
@@ -335,7 +343,8 @@ impl Engine {
             .str("delta", &unquoted(literal));
         let call =
             HookCall::new("MessageDisplay", input).with_tool_use_id(format!("{message_id}-0"));
-        self.hook(scope, call).await;
+        let heard = self.hook(scope, call).await;
+        heard.outputs.iter().find_map(|output| output["displayContent"].as_str()).map(quoted)
     }
 }
 
@@ -348,25 +357,6 @@ fn common_fields(event: &str) -> (bool, bool) {
         "StopFailure" | "InstructionsLoaded" => (false, true),
         _ => (false, false),
     }
-}
-
-/// Whether a matcher speaks of this subject: nothing and `*` of all, `A|B` of both.
-fn fits(pattern: Option<&str>, subject: Option<&str>) -> bool {
-    let (Some(pattern), Some(subject)) = (pattern, subject) else { return true };
-    if pattern.is_empty() || pattern == "*" {
-        return true;
-    }
-    pattern.split('|').any(|one| {
-        let one = one.replace(".*", "*");
-        match one.split_once('*') {
-            Some((before, after)) => {
-                subject.len() >= before.len() + after.len()
-                    && subject.starts_with(before)
-                    && subject.ends_with(after)
-            }
-            None => one == subject,
-        }
-    })
 }
 
 impl Heard {
@@ -422,27 +412,6 @@ impl Heard {
         if matcher.blocks_on_failure {
             self.block.get_or_insert_with(|| reason.to_owned());
             self.decide(Decision::Deny(reason.to_owned()));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn matchers_name_one_or_several() {
-        for (pattern, subject, expected) in [
-            (None, "Bash", true),
-            (Some(""), "Bash", true),
-            (Some("*"), "Bash", true),
-            (Some("Bash"), "Bash", true),
-            (Some("Write|Edit"), "Bash", false),
-            (Some("Write|Bash"), "Bash", true),
-            (Some("mcp__.*"), "mcp__calc__add", true),
-            (Some("Bash"), "BashOutput", false),
-        ] {
-            assert_eq!(fits(pattern, Some(subject)), expected, "{pattern:?} {subject}");
         }
     }
 }

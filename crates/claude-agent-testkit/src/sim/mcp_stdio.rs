@@ -165,7 +165,11 @@ impl Engine {
             .str("message", message)
             .str("mode", "form")
             .value("requested_schema", schema);
-        self.hook(scope, HookCall::new("Elicitation", input.clone()).about(server)).await;
+        let call = HookCall::new("Elicitation", input.clone()).about(server);
+        let heard = self.hook(scope, call).await;
+        if let Some(answer) = answer_of(&heard.outputs) {
+            return Some(answer);
+        }
         let names: Vec<&String> =
             schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name).collect();
         let request = Object::new()
@@ -189,7 +193,33 @@ impl Engine {
         if answer["content"].is_object() {
             input = input.value("content", &answer["content"]);
         }
-        self.hook(scope, HookCall::new("ElicitationResult", input).about(server)).await;
-        Some(answer)
+        let call = HookCall::new("ElicitationResult", input).about(server);
+        let heard = self.hook(scope, call).await;
+        Some(answer_of(&heard.outputs).unwrap_or(answer))
+    }
+}
+
+/// Returns the answer that hooks give in place of the user's, if they give one.
+fn answer_of(outputs: &[Value]) -> Option<Value> {
+    let output = outputs.iter().find(|output| output["action"].is_string())?;
+    let mut answer = json!({"action": output["action"]});
+    if output["content"].is_object() {
+        answer["content"] = output["content"].clone();
+    }
+    Some(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_answer_an_elicitation_in_place_of_the_user() {
+        let silent = json!({"hookEventName": "Elicitation"});
+        let declining = json!({"hookEventName": "Elicitation", "action": "decline"});
+        let accepting = json!({"action": "accept", "content": {"name": "Ada"}});
+        assert_eq!(answer_of(std::slice::from_ref(&silent)), None);
+        assert_eq!(answer_of(&[silent, declining]), Some(json!({"action": "decline"})));
+        assert_eq!(answer_of(std::slice::from_ref(&accepting)), Some(accepting));
     }
 }

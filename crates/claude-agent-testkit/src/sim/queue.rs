@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::engine::Engine;
 use super::hooks::HookCall;
 use super::json::{Object, text};
+use super::replay::Replay;
 use super::scope::Scope;
 use super::state::{
     Cancel, Conversation, Priority, Queued, Told, TurnInfo, content_blocks, content_text, lock,
@@ -155,9 +156,13 @@ impl Engine {
         };
         let cancel = Cancel::of(&turn.cancel);
         let scope = Scope::new(conversation, cancel, uuids, self.ids.uuid());
-        let (cancelled, _floor) = self.play(&scope, batch).await;
+        let (cancelled, _floor) = match &turn.replay {
+            Some(replay) => self.play_replay(&scope, replay).await,
+            None => self.play(&scope, batch).await,
+        };
         let end = if cancelled { "cancelled" } else { "completed" };
-        let uuids = lock(&scope.uuids).clone();
+        let replay = turn.replay.iter().map(|replay| replay.uuid.clone());
+        let uuids: Vec<String> = replay.chain(lock(&scope.uuids).clone()).collect();
         for uuid in uuids {
             self.lifecycle(&uuid, end).await;
         }
@@ -209,7 +214,7 @@ impl Engine {
         self.conclude(scope, &end, origin.as_ref()).await
     }
 
-    async fn conclude(
+    pub(super) async fn conclude(
         &self,
         scope: &Scope,
         end: &End,
@@ -276,7 +281,11 @@ impl Engine {
 
 impl TurnInfo {
     pub(super) fn new(batch: Vec<Queued>, started: bool) -> Self {
-        Self { cancel: watch::Sender::new(false), batch, started }
+        Self { cancel: watch::Sender::new(false), batch, started, replay: None }
+    }
+
+    pub(super) fn replaying(replay: Replay) -> Self {
+        Self { replay: Some(replay), ..Self::new(Vec::new(), true) }
     }
 }
 

@@ -16,7 +16,7 @@ use super::turn::{End, Failure};
 struct Verdict {
     subtype: &'static str,
     is_error: bool,
-    terminal: &'static str,
+    terminal: Option<&'static str>,
     stop_reason: Option<String>,
     /// What the turn came to: `result` and its companions, or `errors`.
     outcome: Object,
@@ -41,7 +41,7 @@ impl Engine {
             .raw("usage", &usage(counts.input.load(Relaxed), counts.output.load(Relaxed)))
             .raw("modelUsage", &models)
             .raw("permission_denials", &denials)
-            .str("terminal_reason", verdict.terminal)
+            .some_str("terminal_reason", verdict.terminal)
             .fields(&fast_mode());
         if let Some(origin) = origin {
             let origin = Object::new()
@@ -170,6 +170,9 @@ fn verdict_on(scope: &Scope, end: &End) -> Verdict {
         End::Completed { stop_reason } => {
             ("completed", Some(stop_reason.clone()), success(&text_or_empty(&text)))
         }
+        End::StopPrevented { stop_reason } => {
+            ("stop_hook_prevented", Some(stop_reason.clone()), success(&text_or_empty(&text)))
+        }
         End::Stopped => ("hook_stopped", Some("tool_use".into()), success("\"\"")),
         End::Structured => {
             let value = lock(&scope.structured).clone().unwrap_or_default();
@@ -179,10 +182,9 @@ fn verdict_on(scope: &Scope, end: &End) -> Verdict {
         End::Deferred => {
             let outcome =
                 Object::new().str("result", "").raw("deferred_tool_use", &deferred(scope));
-            return Verdict {
-                timed: false,
-                ..successful("tool_deferred", Some("tool_deferred".into()), outcome)
-            };
+            let verdict = successful("tool_deferred", Some("tool_deferred".into()), outcome);
+            let terminal = verdict.terminal.filter(|_| !scope.replaying.load(Relaxed));
+            return Verdict { timed: false, terminal, ..verdict };
         }
         End::Failed(failure) => return failed(failure, &text),
         End::MaxTurns(limit) => {
@@ -209,6 +211,7 @@ fn text_or_empty(literal: &str) -> String {
 }
 
 fn successful(terminal: &'static str, stop_reason: Option<String>, outcome: Object) -> Verdict {
+    let terminal = Some(terminal);
     Verdict { subtype: "success", is_error: false, terminal, stop_reason, outcome, timed: true }
 }
 
@@ -236,7 +239,7 @@ fn erroneous(
     Verdict {
         subtype,
         is_error: true,
-        terminal,
+        terminal: Some(terminal),
         stop_reason: stop_reason.map(str::to_owned),
         outcome: Object::new().strings("errors", &[reason]),
         timed: false,

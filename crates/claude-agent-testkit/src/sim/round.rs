@@ -158,7 +158,7 @@ pub(super) fn reminder(text: &str) -> Value {
 
 impl Engine {
     /// A call from the hooks before it to those after it.
-    async fn execute(self: &Arc<Self>, scope: &Scope, mut call: Call) -> Outcome {
+    pub(super) async fn execute(self: &Arc<Self>, scope: &Scope, mut call: Call) -> Outcome {
         if scope.cancel.is_cancelled() {
             return self.reject(scope, &call).await;
         }
@@ -226,7 +226,8 @@ impl Engine {
         let heard = self.hook(scope, hook).await;
         context.extend(heard.context.iter().cloned());
         context.extend(heard.block.iter().cloned());
-        if let Some(reason) = &heard.stop {
+        // The real CLI ignores `continue: false` of a `PostToolUseFailure` hook.
+        if let Some(reason) = heard.stop.as_ref().filter(|_| !done.error) {
             lock(&scope.stopped).get_or_insert_with(|| reason.clone());
         }
         let block = self.show_result(scope, call, &done, meta_field(&call.id, meta)).await;

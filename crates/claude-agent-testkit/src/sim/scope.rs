@@ -35,6 +35,8 @@ pub(super) struct Scope {
     /// Why the turn ends after the tools that run, if a hook wants it.
     pub(super) stopped: Mutex<Option<String>>,
     pub(super) deferred: Mutex<Option<Call>>,
+    /// Whether a deferred call is being replayed, which belongs to no prompt.
+    pub(super) replaying: AtomicBool,
     pub(super) structured: Mutex<Option<Value>>,
     pub(super) denials: Mutex<Vec<String>>,
     /// The last text of the model, as a JSON string.
@@ -97,6 +99,7 @@ impl Scope {
             counts: Counts::default(),
             stopped: Mutex::default(),
             deferred: Mutex::default(),
+            replaying: AtomicBool::new(false),
             structured: Mutex::default(),
             denials: Mutex::default(),
             last_text: Mutex::default(),

@@ -9,6 +9,7 @@ use tokio::sync::{oneshot, watch};
 use super::checkpoint::Checkpoints;
 use super::hooks::Hooks;
 use super::mcp_server::Server;
+use super::replay::Replay;
 use super::rules::Rule;
 use super::tasks::Task;
 
@@ -35,6 +36,8 @@ pub(super) struct State {
     pub(super) conversation: Arc<Mutex<Conversation>>,
     pub(super) queue: VecDeque<Queued>,
     pub(super) turn: Option<Arc<TurnInfo>>,
+    /// The deferred call of the resumed session, until its replay begins.
+    pub(super) replay: Option<Replay>,
     pub(super) told: Told,
     /// Stdin has ended: nobody answers any more.
     pub(super) stdin_closed: bool,
@@ -110,6 +113,8 @@ pub(super) struct TurnInfo {
     pub(super) batch: Vec<Queued>,
     /// Whether the host knows that it has started.
     pub(super) started: bool,
+    /// The deferred call that is replayed in place of prompts.
+    pub(super) replay: Option<Replay>,
 }
 
 /// Tells a turn or task that it is to end.
@@ -188,6 +193,9 @@ pub(super) struct Entry {
 impl Conversation {
     /// Adds to what the user said last, or begins a new entry: roles alternate.
     pub(super) fn user(&mut self, blocks: Vec<Value>) {
+        if blocks.is_empty() {
+            return;
+        }
         let open = self.entries.len() > self.sealed;
         match self.entries.last_mut().filter(|_| open) {
             Some(entry) if entry.role == "user" => entry.blocks.extend(blocks),

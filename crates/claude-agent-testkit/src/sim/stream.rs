@@ -1,5 +1,7 @@
 //! One answer of the model, as it comes in.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::engine::Engine;
@@ -185,9 +187,16 @@ impl<'a> Stream<'a> {
         let value = serde_json::from_str(json).unwrap_or_else(|_| lossy(block));
         lock(&self.scope.conversation).assistant(&self.id, value);
         let uuid = self.engine.ids.uuid();
+        let mut json = Cow::Borrowed(json);
         if let Some(literal) = literal_of(block) {
-            lock(&self.scope.last_text).clone_from(&literal);
-            self.engine.display_hook(self.scope, &literal).await;
+            let displayed = self.engine.display_hook(self.scope, &literal).await;
+            lock(&self.scope.last_text).clone_from(displayed.as_ref().unwrap_or(&literal));
+            match displayed.as_deref() {
+                // A hidden text has no line at all.
+                Some("\"\"") => return,
+                Some(text) => json = Cow::Owned(Object::typed("text").raw("text", text).done()),
+                None => {}
+            }
         }
         if !self.engine.shows_block(self.scope, block) {
             return;
@@ -200,7 +209,7 @@ impl<'a> Stream<'a> {
             Block::Text(_) | Block::RawText(_) => Object::new(),
         };
         self.engine.tell_progress(self.scope, block).await;
-        self.engine.assistant(self.scope, &self.head(&uuid), json, fields).await;
+        self.engine.assistant(self.scope, &self.head(&uuid), &json, fields).await;
     }
 
     fn head<'s>(&'s self, uuid: &'s str) -> MessageHead<'s> {

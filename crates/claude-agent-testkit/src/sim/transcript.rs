@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::engine::Engine;
 use super::ids::timestamp;
 use super::json::{Object, array, text};
+use super::replay;
 use super::scope::Scope;
 use super::state::{Conversation, Entry, lock};
 
@@ -28,8 +29,14 @@ pub(super) fn open(engine: &Engine) -> Result<(), String> {
     };
     let file = fs::read_to_string(engine.transcript_path(&id));
     let file = file.map_err(|_| format!("No conversation found with session ID: {id}"))?;
+    let lines = file.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let entries: Vec<Value> = lines.collect();
+    let deferred = replay::pending_call(&entries).filter(|_| engine.launch.session);
+    let mut conversation = read(&entries);
+    replay::remove_dangling(&mut conversation, deferred.as_ref());
     let mut state = engine.state();
-    *lock(&state.conversation) = read(&file);
+    *lock(&state.conversation) = conversation;
+    state.replay = deferred.map(|call| engine.plan_replay(call));
     // A fork writes everything into a file of its own.
     if !engine.launch.fork {
         let mut conversation = lock(&state.conversation);
@@ -48,9 +55,9 @@ fn latest(directory: &str) -> Option<String> {
     Some(newest.path().file_stem()?.to_str()?.to_owned())
 }
 
-fn read(file: &str) -> Conversation {
+fn read(entries: &[Value]) -> Conversation {
     let mut conversation = Conversation::default();
-    for entry in file.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+    for entry in entries {
         let blocks = super::state::content_blocks(&entry["message"]["content"]);
         match text(&entry["type"]) {
             "user" => conversation.user(blocks),
@@ -104,24 +111,29 @@ impl Engine {
             (state.session_id.clone(), new)
         };
         let mut parent = None;
-        let lines: Vec<String> = entries
-            .iter()
-            .map(|entry| {
-                let uuid = self.ids.uuid();
-                let before = parent.replace(uuid.clone());
-                Object::new()
-                    .str_or_null("parentUuid", before.as_deref())
-                    .plain("isSidechain", false)
-                    .str("type", entry.role)
-                    .value("message", &message_of(entry))
-                    .str("uuid", &uuid)
-                    .str("timestamp", &timestamp())
-                    .str("cwd", &self.launch.cwd.to_string_lossy())
-                    .str("sessionId", &session)
-                    .str("version", &self.launch.version)
-                    .done()
-            })
+        let mut line = |kind: &str, key: &str, value: &str| {
+            let uuid = self.ids.uuid();
+            let before = parent.replace(uuid.clone());
+            Object::new()
+                .str_or_null("parentUuid", before.as_deref())
+                .plain("isSidechain", false)
+                .str("type", kind)
+                .raw(key, value)
+                .str("uuid", &uuid)
+                .str("timestamp", &timestamp())
+                .str("cwd", &self.launch.cwd.to_string_lossy())
+                .str("sessionId", &session)
+                .str("version", &self.launch.version)
+                .done()
+        };
+        let messages = entries.iter();
+        let mut lines: Vec<String> = messages
+            .map(|entry| line(entry.role, "message", &message_of(entry).to_string()))
             .collect();
+        let deferred = lock(&scope.deferred).clone();
+        if let Some(call) = deferred {
+            lines.push(line("attachment", "attachment", &self.deferred_marker(&call).done()));
+        }
         if kept {
             // A disk that is full costs the resumption, not the session.
             drop(append(Path::new(&self.transcript_path(&session)), &lines));

@@ -23,6 +23,10 @@ pub(super) enum End {
     Completed {
         stop_reason: String,
     },
+    /// A `Stop` hook ended it with `continue: false`.
+    StopPrevented {
+        stop_reason: String,
+    },
     /// By a hook.
     Stopped,
     /// A tool call was handed to the host.
@@ -34,6 +38,16 @@ pub(super) enum End {
     Failed(Failure),
     AbortedStreaming,
     AbortedTools,
+}
+
+/// What `Stop` and `SubagentStop` hooks decide.
+enum StopHooks {
+    /// The turn ends.
+    End,
+    /// The model has to go on.
+    Continue,
+    /// The turn ends, and the result says that a hook wanted it.
+    Prevent,
 }
 
 /// Why the API gave no answer.
@@ -87,11 +101,12 @@ impl Engine {
                         Err(failure) => return self.failed(scope, failure).await,
                     }
                 }
-                if self.stop_hooks(scope, stop_hook_active).await {
-                    stop_hook_active = true;
-                    continue;
+                match self.stop_hooks(scope, stop_hook_active).await {
+                    StopHooks::Continue => stop_hook_active = true,
+                    StopHooks::Prevent => return End::StopPrevented { stop_reason },
+                    StopHooks::End => return End::Completed { stop_reason },
                 }
-                return End::Completed { stop_reason };
+                continue;
             }
             round.finish().await;
             if let Some(end) = self.after_tools(scope).await {
@@ -102,7 +117,7 @@ impl Engine {
     }
 
     /// Whether the turn ends with the tools that ran.
-    async fn after_tools(&self, scope: &Scope) -> Option<End> {
+    pub(super) async fn after_tools(&self, scope: &Scope) -> Option<End> {
         if lock(&scope.deferred).is_some() {
             return Some(End::Deferred);
         }
@@ -277,8 +292,8 @@ impl Engine {
         Failure { extra, stop: Stop::Refusal, ..Failure::new("invalid_request", text) }
     }
 
-    /// Asks the hooks whether the turn may end; true if it has to go on.
-    async fn stop_hooks(&self, scope: &Scope, active: bool) -> bool {
+    /// Asks the hooks whether the turn may end.
+    async fn stop_hooks(&self, scope: &Scope, active: bool) -> StopHooks {
         let last = unquoted(&lock(&scope.last_text));
         let event = if scope.is_agent() { "SubagentStop" } else { "Stop" };
         let mut input = Object::new().plain("stop_hook_active", active);
@@ -290,10 +305,13 @@ impl Engine {
             .raw("background_tasks", &self.background_tasks_json())
             .raw("session_crons", "[]");
         let heard = self.hook(scope, HookCall::new(event, input)).await;
-        if scope.cancel.is_cancelled() || heard.stop.is_some() {
-            return false;
+        if scope.cancel.is_cancelled() {
+            return StopHooks::End;
         }
-        let Some(reason) = heard.block else { return false };
+        let prevents = heard.stop.is_some();
+        let Some(reason) = heard.block else {
+            return if prevents { StopHooks::Prevent } else { StopHooks::End };
+        };
         let synthetic = Object::new().plain("isSynthetic", true);
         self.user_text(scope, &format!("{event} hook feedback:\n{reason}"), synthetic).await;
         let notice = Object::new()
@@ -301,7 +319,12 @@ impl Engine {
             .str("text", "A Stop hook wants more")
             .str("priority", "immediate");
         self.system_then("notification", notice, Object::new()).await;
-        true
+        if prevents {
+            // The feedback is the last message, so the turn ends without a text.
+            lock(&scope.last_text).clear();
+            return StopHooks::Prevent;
+        }
+        StopHooks::Continue
     }
 
     /// Messages that came while tools ran become part of the turn.

@@ -7,7 +7,10 @@
     reason = "in a test a panic is the way to fail"
 )]
 
+mod client;
+mod deferred;
 mod faults;
+mod hook_answers;
 mod mock_api;
 mod player;
 mod recorder;

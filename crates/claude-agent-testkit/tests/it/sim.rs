@@ -4,121 +4,12 @@ use std::time::Duration;
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::recording::Exit;
-use claude_agent_testkit::sim::{Sim, SimHandle};
+use claude_agent_testkit::sim::Sim;
 use serde_json::{Value, json};
-use tokio::io::{
-    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines,
-};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-/// Far more than anything here takes.
-const LIMIT: Duration = Duration::from_secs(120);
-
-const SESSION: [&str; 5] =
-    ["--output-format", "stream-json", "--input-format", "stream-json", "--verbose"];
-
-/// A client without any convenience: lines out, lines in.
-struct Client {
-    stdin: Option<DuplexStream>,
-    stdout: Lines<BufReader<DuplexStream>>,
-    stderr: DuplexStream,
-    handle: SimHandle,
-    seen: Vec<Value>,
-}
-
-impl Client {
-    fn start(sim: Sim) -> Self {
-        let (stdin, stdout, stderr, handle) = sim.args(SESSION).start().into_parts();
-        let stdout = BufReader::new(stdout).lines();
-        Self { stdin: Some(stdin), stdout, stderr, handle, seen: Vec::new() }
-    }
-
-    fn scripted(replies: impl IntoIterator<Item = Reply>, arguments: &[&str]) -> Self {
-        let script = Script::new().otherwise(replies);
-        Self::start(Sim::new().script(script).args(arguments.iter().copied()))
-    }
-
-    async fn send(&mut self, frame: &Value) {
-        self.send_text(&frame.to_string()).await;
-    }
-
-    async fn send_text(&mut self, line: &str) {
-        let stdin = self.stdin.as_mut().expect("stdin is open");
-        let written = timeout(LIMIT, stdin.write_all(format!("{line}\n").as_bytes())).await;
-        written.expect("the CLI reads").expect("the CLI lives");
-    }
-
-    async fn say(&mut self, prompt: &str, uuid: &str) {
-        let message = json!({"role": "user", "content": prompt});
-        self.send(&json!({"type": "user", "message": message, "uuid": uuid})).await;
-    }
-
-    async fn request(&mut self, id: &str, request: Value) {
-        let frame = json!({"type": "control_request", "request_id": id, "request": request});
-        self.send(&frame).await;
-    }
-
-    /// Answers a request of the CLI.
-    async fn answer(&mut self, request: &Value, payload: Value) {
-        let id = &request["request_id"];
-        let response = json!({"subtype": "success", "request_id": id, "response": payload});
-        self.send(&json!({"type": "control_response", "response": response})).await;
-    }
-
-    async fn next(&mut self) -> Option<Value> {
-        let line = timeout(LIMIT, self.stdout.next_line()).await.expect("a line in time");
-        let line = line.expect("stdout can be read")?;
-        let value: Value = serde_json::from_str(&line).expect("every line is JSON");
-        self.seen.push(value.clone());
-        Some(value)
-    }
-
-    /// Reads until a line is like this.
-    async fn until(&mut self, like: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            let line = self.next().await;
-            assert!(line.is_some(), "it does not come: {:#?}", self.seen);
-            if let Some(line) = line.filter(&like) {
-                return line;
-            }
-        }
-    }
-
-    async fn result(&mut self) -> Value {
-        self.until(|line| line["type"] == "result").await
-    }
-
-    /// The next request of the CLI of this subtype.
-    async fn asked(&mut self, subtype: &str) -> Value {
-        self.until(|line| line["request"]["subtype"] == subtype).await
-    }
-
-    async fn answer_to(&mut self, id: &str) -> Value {
-        let frame = self.until(|line| line["response"]["request_id"] == id).await;
-        frame["response"].clone()
-    }
-
-    async fn initialize(&mut self, fields: Value) -> Value {
-        let mut request = json!({"subtype": "initialize"});
-        if let (Some(request), Some(fields)) = (request.as_object_mut(), fields.as_object()) {
-            request.extend(fields.clone());
-        }
-        self.request("init", request).await;
-        self.answer_to("init").await
-    }
-
-    /// Closes stdin and reads the rest: what was left, stderr, exit.
-    async fn finish(mut self) -> (Vec<Value>, String, Exit) {
-        self.stdin = None;
-        let before = self.seen.len();
-        while self.next().await.is_some() {}
-        let mut stderr = String::new();
-        let read = timeout(LIMIT, self.stderr.read_to_string(&mut stderr)).await;
-        read.expect("stderr ends").expect("stderr can be read");
-        let exit = timeout(LIMIT, self.handle.wait()).await.expect("it ends");
-        (self.seen.split_off(before), stderr, exit)
-    }
-}
+use crate::client::{Client, LIMIT, SESSION};
 
 fn kinds(lines: &[Value]) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
