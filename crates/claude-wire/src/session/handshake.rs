@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::event::{Effect, Failure, State};
 use super::machine::Machine;
+use super::shorten::{MAX_REASON_BYTES, truncate};
 use crate::control::{
     CliControlRequest, ControlOutcome, ControlResponse, ControlSuccess, HostRequest,
     InitializeAnswer,
@@ -149,7 +150,8 @@ impl Machine {
         }
     }
 
-    fn reject(&mut self, reason: String, now: Duration) {
+    fn reject(&mut self, mut reason: String, now: Duration) {
+        truncate(&mut reason, MAX_REASON_BYTES);
         self.fail(Failure::InitializeRejected(reason), now);
     }
 

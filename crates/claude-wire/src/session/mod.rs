@@ -18,6 +18,7 @@ mod query;
 mod queue;
 mod requests;
 mod run_end;
+mod shorten;
 mod stop;
 mod turns;
 
