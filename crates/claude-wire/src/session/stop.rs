@@ -155,6 +155,7 @@ impl Machine {
         if !is_stalled && self.out.older_responses() <= most {
             return;
         }
+        self.stdin_unread_since = None;
         if self.has_its_result() {
             // After a result nothing becomes an error.
             self.end_lingering(now);

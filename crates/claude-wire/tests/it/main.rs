@@ -34,6 +34,7 @@ mod session_query;
 mod session_random;
 mod session_recorded;
 mod session_requests;
+mod session_stdin;
 mod session_stop;
 mod session_turns;
 mod session_world;

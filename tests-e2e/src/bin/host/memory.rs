@@ -165,12 +165,13 @@ async fn shared(turns: usize, names: usize) -> Found {
     let result = json!({"type": "result", "subtype": "success", "session_id": "s",
                         "user_message_uuids": named});
     cli.write(format!("{result}\n").as_bytes()).await?;
-    let mut outcomes = Vec::new();
+    let mut shared = Vec::new();
     for turn in open {
-        outcomes.push(turn.finish().await?);
+        // The result itself is decoded for each turn, and dropped here.
+        shared.push(turn.finish().await?.shared_with);
     }
-    let shared: usize = outcomes.iter().map(|outcome| outcome.shared_with.len()).sum();
-    Ok(while_held(format!("{shared} names"), outcomes))
+    let names: usize = shared.iter().map(Vec::len).sum();
+    Ok(while_held(format!("{names} names"), shared))
 }
 
 /// Looks at the memory of the process before `kept` is dropped.
@@ -219,7 +220,9 @@ fn with_cli(options: Options) -> (Options, mpsc::UnboundedReceiver<Cli>) {
             drop(ended.wait_for(|ended| *ended).await);
             Exit::Signal(15)
         })
-        .on_terminate(move || drop(exit.send_replace(true)));
+        .on_terminate(move || {
+            exit.send_replace(true);
+        });
         // Whoever starts a second CLI does not want the first any more.
         drop(sender.send(Cli { input: BufReader::new(their_input).lines(), output }));
         std::future::ready(Ok(Connection::new(input, ours, child)))
