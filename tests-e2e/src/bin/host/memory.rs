@@ -30,9 +30,9 @@ pub(crate) fn run(case: &str) -> Outcome {
         let (kept, told) = match case {
             "kept-results" => kept_results(40, 8 * MIB).await?,
             "blank-lines" => blank_lines(40, 8 * MIB).await?,
-            "warnings" => warnings(60, 4 * MIB).await?,
+            "warnings" => warnings(40, 4 * MIB).await?,
             "responses" => responses().await?,
-            "tasks" => tasks(300, MIB).await?,
+            "tasks" => tasks(150, MIB).await?,
             "shared" => shared(10, 1_000_000).await?,
             other => return Err(format!("there is no such case: {other}").into()),
         };
