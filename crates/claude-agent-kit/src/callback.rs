@@ -14,6 +14,8 @@ use std::task::Poll;
 use claude_wire::id::{CallbackId, RequestId, SessionId, ToolUseId};
 use tokio::sync::Notify;
 
+use crate::panics;
+
 pub(crate) use registry::{Call, CallResult, Misfit, Registry, Running, told};
 
 /// Whatever went wrong in a callback. `?` makes one of any error.
@@ -65,7 +67,10 @@ impl CancelToken {
 
     pub(crate) fn cancel(&self) {
         self.0.given.store(true, Ordering::SeqCst);
-        self.0.waiting.notify_waiters();
+        // Wakers of the host's executors run here.
+        if panics::catch(|| self.0.waiting.notify_waiters()).is_err() {
+            tracing::warn!("a waker of the host's executor panicked");
+        }
     }
 
     /// What comes of `future`, which is dropped when the answer is no longer wanted.

@@ -39,7 +39,7 @@ impl Drift {
     /// everything is known costs a few looks at what was decoded anyway.
     pub(crate) fn look_at(&self, message: &Message) -> Vec<Warning> {
         for (field, _) in message.body.extra().into_iter().flat_map(Extra::iter) {
-            let field = format!("`{}` of `{}`", shown(field), full_kind(&message.body));
+            let field = format!("`{}` of `{}`", shown(field), shown(&full_kind(&message.body)));
             if self.fields.is_first(&field) {
                 tracing::info!("the CLI sent a field that is not named: {field}");
             }
@@ -76,8 +76,8 @@ impl Drift {
     }
 }
 
-/// A name from outside, not too long.
-fn shown(name: &str) -> String {
+/// The beginning of a name that the CLI chose: its first 64 characters.
+pub(crate) fn shown(name: &str) -> String {
     name.chars().take(MOST_OF_A_NAME).collect()
 }
 

@@ -93,6 +93,8 @@ pub enum ErrorKind {
     IdleTimeout,
     /// The CLI wrote a line longer than `max_line_bytes`.
     LineTooLong,
+    /// The CLI does not read stdin, and too many responses wait to be written to it.
+    StdinNotRead,
     /// The CLI wrote several lines in a row that are not of the protocol.
     TooManyDecodeErrors,
     /// The runtime that the run lived on is gone.

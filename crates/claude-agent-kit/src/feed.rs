@@ -1,7 +1,7 @@
 //! Messages on their way from the driver to whoever reads them.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use claude_wire::session::{Backlog, BacklogLimits, Exit, Subscriber, Taken};
 
 use crate::drift::Drift;
 use crate::error::{Error, ErrorKind};
+use crate::panics::wake;
 use crate::warning::Warning;
 
 /// How much a reader takes at a time: enough to make the lock cheap, little enough to count.
@@ -17,13 +18,13 @@ const BATCH_BYTES: usize = 64 * 1024;
 /// How many warnings of the start are kept.
 const MOST_START_WARNINGS: usize = 64;
 
-/// How many malformed lines are remembered as told of.
-const MOST_REPORTED: usize = 64;
+/// So many lines share the memory of which of them were reported.
+const BLOCK_LINES: u32 = 256;
 
 /// Something for the reader: a line that is not decoded yet, or a warning.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
-    Line(Bytes),
+    Line(Bytes, LineMark),
     Warning(Warning),
     /// A line that is none of the protocol, and how many such came in a row.
     Malformed(Warning, usize),
@@ -32,11 +33,41 @@ pub(crate) enum Piece {
 impl Piece {
     fn size(&self) -> usize {
         match self {
-            Self::Line(line) => line.len(),
-            Self::Warning(warning) | Self::Malformed(warning, _) => {
-                warning.line().map_or(0, Bytes::len)
-            }
+            Self::Line(line, _) => line.len(),
+            Self::Warning(warning) | Self::Malformed(warning, _) => warning.held_bytes(),
         }
+    }
+}
+
+/// Tells one line from all others of a run. Several readers may find that it is malformed, and
+/// only the first of them reports it.
+#[derive(Clone, Debug)]
+pub(crate) struct LineMark {
+    number: u32,
+    /// Lines of the block that were reported. Freed with the last line of the block.
+    reported: Arc<Mutex<BTreeSet<u32>>>,
+}
+
+impl LineMark {
+    /// Whether the line was not reported before. From now on it was.
+    pub(crate) fn is_first_report(&self) -> bool {
+        // Nothing that panics happens under the lock.
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner).insert(self.number)
+    }
+}
+
+/// Gives every line its mark.
+#[derive(Debug, Default)]
+pub(crate) struct LineMarks {
+    next: Option<LineMark>,
+}
+
+impl LineMarks {
+    pub(crate) fn next(&mut self) -> LineMark {
+        let mark = self.next.take().filter(|mark| mark.number < BLOCK_LINES);
+        let mark = mark.unwrap_or_else(|| LineMark { number: 0, reported: Arc::default() });
+        self.next = Some(LineMark { number: mark.number + 1, reported: mark.reported.clone() });
+        mark
     }
 }
 
@@ -70,8 +101,6 @@ struct State {
     /// Why there will be no more, while the end is still under way.
     failure: Option<Error>,
     waiting_for_the_end: Vec<Waker>,
-    /// Malformed lines that were told of, by where they lie in memory.
-    reported: VecDeque<usize>,
 }
 
 impl Feed {
@@ -85,7 +114,6 @@ impl Feed {
             over: None,
             failure: None,
             waiting_for_the_end: Vec::new(),
-            reported: VecDeque::new(),
         };
         Self { state: Mutex::new(state), drift: Drift::default() }
     }
@@ -125,20 +153,6 @@ impl Feed {
         let waiting = state.readers.remove(&reader);
         drop(state);
         wake(waiting);
-    }
-
-    /// Whether a malformed line has not been told of yet. Several readers may come across it.
-    pub(crate) fn is_first_report(&self, line: &Bytes) -> bool {
-        let place = line.as_ptr().addr();
-        let mut state = self.lock();
-        if state.reported.contains(&place) {
-            return false;
-        }
-        if state.reported.len() == MOST_REPORTED {
-            state.reported.pop_front();
-        }
-        state.reported.push_back(place);
-        true
     }
 
     pub(crate) fn unsubscribe(&self, reader: Subscriber) {
@@ -265,11 +279,6 @@ impl State {
     fn hungry_readers(&mut self) -> Vec<Waker> {
         std::mem::take(&mut self.readers).into_values().collect()
     }
-}
-
-/// Outside the lock: a waker may run anything.
-fn wake(wakers: impl IntoIterator<Item = Waker>) {
-    wakers.into_iter().for_each(Waker::wake);
 }
 
 fn lagged(bytes: u64) -> Error {

@@ -42,6 +42,7 @@ mod mailbox;
 mod mask;
 pub mod mcp;
 mod options;
+mod panics;
 pub mod permission;
 mod process;
 mod prompt;

@@ -16,6 +16,7 @@ use claude_wire::session::{Event, Waiter};
 use tokio::sync::oneshot;
 
 use crate::error::Result;
+use crate::panics;
 use crate::turn::TurnSlot;
 
 /// Where notes for the driver are left.
@@ -56,8 +57,10 @@ pub(crate) struct Reply {
 
 impl Reply {
     pub(crate) fn send(self, done: Result<Done>) {
-        // Whoever waited may have gone since.
-        drop(self.sender.send(done));
+        // The receiver may have been dropped since; its waker belongs to the host.
+        if panics::catch(|| drop(self.sender.send(done))).is_err() {
+            tracing::warn!("a waker of the host's executor panicked");
+        }
     }
 }
 

@@ -177,9 +177,9 @@ impl QueryStream {
                 self.malformed = in_a_row;
                 self.complain(warning)
             }
-            Some(Ok(Read::Malformed(malformed))) => {
+            Some(Ok(Read::Malformed(malformed, mark))) => {
                 self.malformed += 1;
-                let warning = self.reader.warn(malformed);
+                let warning = self.reader.warn(malformed, &mark);
                 self.complain(warning)
             }
             Some(Err(error)) => Err(self.fail(error)),

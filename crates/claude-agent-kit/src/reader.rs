@@ -9,7 +9,7 @@ use claude_wire::{Malformed, Message};
 
 use crate::driver::WarningSink;
 use crate::error::Result;
-use crate::feed::{Feed, Piece};
+use crate::feed::{Feed, LineMark, Piece};
 use crate::item::Item;
 use crate::warning::Warning;
 
@@ -27,7 +27,7 @@ pub(crate) struct Reader {
 pub(crate) enum Read {
     Message(Message),
     /// A line that is none of the protocol although it began like one.
-    Malformed(Malformed),
+    Malformed(Malformed, LineMark),
     /// One that did not, of so many in a row.
     Noise(Warning, usize),
     Warning(Warning),
@@ -48,13 +48,13 @@ impl Reader {
     pub(crate) fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Read>>> {
         loop {
             match self.taken.pop_front() {
-                Some(Piece::Line(line)) => {
+                Some(Piece::Line(line, mark)) => {
                     return Poll::Ready(Some(Ok(match Message::decode(line) {
                         Ok(message) => {
                             self.tell_what_is_new(&message);
                             Read::Message(message)
                         }
-                        Err(malformed) => Read::Malformed(malformed),
+                        Err(malformed) => Read::Malformed(malformed, mark),
                     })));
                 }
                 Some(Piece::Warning(warning)) => {
@@ -79,7 +79,7 @@ impl Reader {
             read.map(|read| {
                 read.map(|read| match read {
                     Read::Message(message) => Item::Message(message),
-                    Read::Malformed(malformed) => Item::Warning(self.warn(malformed)),
+                    Read::Malformed(malformed, mark) => Item::Warning(self.warn(malformed, &mark)),
                     Read::Warning(warning) | Read::Noise(warning, _) => Item::Warning(warning),
                 })
             })
@@ -94,11 +94,11 @@ impl Reader {
         }
     }
 
-    /// Tells of a malformed line. It is told by whoever reads it first.
-    pub(crate) fn warn(&self, malformed: Malformed) -> Warning {
-        let first = self.feed.is_first_report(&malformed.line);
+    /// Makes a warning of a malformed line. The first reader of the line also passes the warning
+    /// to `on_warning`.
+    pub(crate) fn warn(&self, malformed: Malformed, mark: &LineMark) -> Warning {
         let warning = Warning::from(Notice::Malformed(malformed));
-        if first {
+        if mark.is_first_report() {
             self.warnings.tell(&warning);
         }
         warning

@@ -90,7 +90,8 @@ pub struct TurnOutcome {
     pub usage: Option<Usage>,
     /// What the turn cost in dollars; the result itself has the whole session's.
     pub cost_usd: f64,
-    /// The other messages that this result is for. Text, usage and cost are of all of them.
+    /// The other messages of this session that waited for this result. Text, usage and cost are
+    /// those of all of them.
     pub shared_with: Vec<MessageId>,
     /// Whether the CLI said that the result is for this message. If not, it says no such things,
     /// and the result is that of the oldest message that waited.
@@ -160,7 +161,10 @@ impl Turn {
             return Err(given.unwrap_or_else(|| self.without_result(ended.as_ref())));
         };
         let (shared_with, named) = match ended.as_ref().map(|ended| &ended.how) {
-            Some(TurnEnd::Result { shared_with, named, .. }) => (shared_with.clone(), *named),
+            Some(TurnEnd::Result { messages, named, .. }) => {
+                let others = messages.iter().filter(|other| **other != self.id);
+                (others.cloned().collect(), *named)
+            }
             _ => (Vec::new(), false),
         };
         let before = ended.map(|ended| ended.before).unwrap_or_default();

@@ -100,6 +100,11 @@ impl Warning {
         self
     }
 
+    /// The bytes of its text and its line, which it holds for as long as it is kept.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.inner.message.len() + self.line().map_or(0, Bytes::len)
+    }
+
     /// What kind of warning it is.
     pub fn code(&self) -> WarningCode {
         self.inner.code

@@ -1,8 +1,9 @@
 //! Bytes to lines.
 //!
 //! The framer owns the bytes that are not a whole line yet, so a reader that is cancelled loses
-//! nothing. Lines are cut out of the read buffer without a copy. Every byte is searched for a line
-//! break once, however the chunks fall.
+//! nothing. Long lines are cut out of the read buffer without a copy; a line that is small against
+//! its buffer is copied, so that a message that is kept holds memory in proportion to its own size.
+//! Every byte is searched for a line break once, however the chunks fall.
 
 use std::mem;
 
@@ -26,6 +27,9 @@ const MOVED_BY_PAGES: usize = 256 * 1024;
 /// A page of memory, on most machines.
 const PAGE: usize = 4 * 1024;
 
+/// A line that has less than this part of its read buffer is copied.
+const COPIED_BELOW: usize = 4;
+
 /// So much of the room for a long line is touched before it is read into.
 const TOUCHED_PAGES: usize = 64;
 
@@ -48,7 +52,7 @@ pub struct Framer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Frame {
-    /// A line without its line break.
+    /// A line without its line break. Holds at most four times its own size.
     Line(Bytes),
     /// A line that was longer than the limit.
     Oversized(Oversized),
@@ -172,7 +176,8 @@ impl Framer {
             && let Some(mut buffer) = find()
         {
             buffer.clear();
-            self.allocated = buffer.capacity();
+            // A part of the memory may be in use by lines; spare buffers have no more than this.
+            self.allocated = buffer.capacity().max(READ_SPACE);
             self.buffer = buffer;
         }
     }
@@ -187,7 +192,11 @@ impl Framer {
         }
         line.truncate(length);
         let blank = line.iter().all(u8::is_ascii_whitespace);
-        (!blank).then(|| Frame::Line(line.freeze()))
+        if blank {
+            return None;
+        }
+        let is_small = line.len() < self.allocated / COPIED_BELOW;
+        Some(Frame::Line(if is_small { Bytes::copy_from_slice(&line) } else { line.freeze() }))
     }
 
     /// Drops the middle of a line that is already too long, so that memory stays bounded.
@@ -221,6 +230,7 @@ impl Framer {
         } else {
             let mut grown = Vec::from(mem::take(&mut self.buffer));
             grown.reserve_exact(room - grown.len());
+            self.allocated = grown.capacity();
             // Nothing else holds it, so it is not copied.
             BytesMut::from(Bytes::from(grown))
         };

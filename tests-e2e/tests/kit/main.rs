@@ -17,6 +17,7 @@ mod happy_path;
 mod isolation;
 mod layers;
 mod leaks;
+mod memory;
 mod options_real;
 mod real_cli;
 mod secrets;

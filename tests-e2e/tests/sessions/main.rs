@@ -19,6 +19,7 @@ mod every_hook;
 mod every_operation;
 mod failing_hooks;
 mod hooks;
+mod host_code;
 mod lifetime;
 mod limits;
 mod one_thread;

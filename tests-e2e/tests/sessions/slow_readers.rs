@@ -3,6 +3,7 @@
 use std::future::Future as _;
 use std::task::{Context, Waker};
 
+use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
 use claude_agent_kit::{ErrorKind, Options, Permission};
 use claude_agent_testkit::sim::{Faults, Trouble};
 use tests_e2e::stage::Stage;
@@ -189,5 +190,25 @@ fn stderr_and_lines_that_are_no_messages_do_no_harm() {
         }
         assert!(kinds.iter().any(|kind| kind == "brand_new"), "{kinds:?}");
         assert!(kinds.iter().any(|kind| kind == "warning"), "{kinds:?}");
+    });
+}
+
+/// The CLI begins turns by itself, for example when a background task has ended.
+#[test]
+fn a_hook_is_asked_in_a_turn_that_the_cli_began_although_nobody_reads_messages() {
+    run(async {
+        let options = Options::new()
+            .backlog_limits(16 * KIB, 1 << 30)
+            .on(PreToolUse, async |_, _| PreToolUseAnswer::deny("no"));
+        let (session, mut puppet) = puppet::running(options).await;
+        let unread = session.messages();
+        let long = "x".repeat(KIB);
+        for _ in 0..200 {
+            puppet.talk(&long).await;
+        }
+        puppet.ask_hook("h").await;
+        let response = puppet.hear().await;
+        assert_eq!(response["response"]["request_id"], "h", "{response}");
+        drop(unread);
     });
 }

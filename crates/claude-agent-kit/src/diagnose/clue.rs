@@ -43,6 +43,11 @@ pub(super) fn of(failure: &Failure, evidence: &Evidence) -> Option<Clue> {
                 "raise `idle_timeout`, or leave it out to wait for ever",
             ))
         }),
+        Failure::StdinNotRead(_) => Some(clue(
+            "it keeps sending requests without reading the responses",
+            "check that stdin of the CLI is connected and that nothing between the host and the \
+             CLI holds it back; let callbacks and tools return less",
+        )),
         Failure::LineTooLong(_) => Some(clue(
             "a tool or a prompt holds something large",
             "raise `max_line_bytes`, or let tools return less",

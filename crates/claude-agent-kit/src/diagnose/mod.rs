@@ -74,6 +74,7 @@ pub(crate) fn failure(failure: &Failure, evidence: &Evidence) -> Error {
             facts.stdout_was_empty = evidence.nothing_on_stdout();
         }
         Failure::LineTooLong(size) => facts.size = Some(*size),
+        Failure::StdinNotRead(bytes) => facts.size = Some(*bytes as u64),
         _ => facts.exit = evidence.exit,
     })
 }
@@ -93,6 +94,7 @@ fn kind_of(failure: &Failure, evidence: &Evidence) -> ErrorKind {
         Failure::InitializeRejected(_) => ErrorKind::InitializeRejected,
         Failure::IdleTimeout => ErrorKind::IdleTimeout,
         Failure::LineTooLong(_) => ErrorKind::LineTooLong,
+        Failure::StdinNotRead(_) => ErrorKind::StdinNotRead,
         _ => ErrorKind::ProcessFailed,
     }
 }
@@ -119,6 +121,9 @@ fn happened(failure: &Failure, evidence: &Evidence) -> String {
         }
         Failure::IdleTimeout => {
             format!("{cli} was silent for longer than `idle_timeout` allows, and was stopped")
+        }
+        Failure::StdinNotRead(bytes) => {
+            format!("{cli} does not read stdin: {bytes} bytes of responses wait to be written")
         }
         Failure::LineTooLong(size) => {
             format!("{cli} wrote a line of {size} bytes, more than `max_line_bytes` allows")

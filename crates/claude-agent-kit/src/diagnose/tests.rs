@@ -58,6 +58,7 @@ fn each_failure_has_its_kind_and_says_what_happened_where_and_what_to_do() {
         ),
         (Failure::IdleTimeout, ErrorKind::IdleTimeout, "idle_timeout"),
         (Failure::LineTooLong(99), ErrorKind::LineTooLong, "a line of 99 bytes"),
+        (Failure::StdinNotRead(99), ErrorKind::StdinNotRead, "does not read stdin: 99 bytes"),
     ] {
         let error = failure(&cause, &evidence("first\nlast words\n"));
         let text = error.to_string();
@@ -200,6 +201,7 @@ fn a_secret_that_is_planted_anywhere_is_shown_nowhere() {
         Failure::InitializeRejected(planted.clone()),
         Failure::IdleTimeout,
         Failure::LineTooLong(1),
+        Failure::StdinNotRead(1),
     ]);
     for cause in causes {
         let option = format!("error: unknown option '--x={secret}'\n");

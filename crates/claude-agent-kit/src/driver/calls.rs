@@ -1,7 +1,6 @@
 //! Callbacks that run, each in a task of its own unless that is of no use.
 
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -19,6 +18,7 @@ use super::WarningSink;
 use crate::callback::{Call, CallResult, CancelToken, Misfit, Registry, Running};
 use crate::feed::{Feed, Piece};
 use crate::mailbox::Mailbox;
+use crate::panics;
 use crate::warning::{Warning, WarningCode};
 
 /// A callback that holds its thread for longer than this is told of.
@@ -103,7 +103,8 @@ impl Calls {
                 }
             }
             Some(Running::Blocking(function)) => {
-                drop(self.runtime.spawn_blocking(move || block(function, report)));
+                let token = cancel.clone();
+                drop(self.runtime.spawn_blocking(move || block(function, report, &token)));
                 self.running.push(Started { key, cancel, task: None });
             }
             None => {
@@ -133,7 +134,10 @@ impl Calls {
         let Fresh { key, task, span, .. } = &mut alone;
         if let Poll::Ready(outcome) = span.in_scope(|| task.poll_outcome(context)) {
             task.is_told();
-            return Some((*key, outcome));
+            let key = *key;
+            // What is left of the callback is the host's, and this is the driver's task.
+            panics::discard(alone);
+            return Some((key, outcome));
         }
         self.spawn(alone);
         None
@@ -161,7 +165,7 @@ impl Calls {
             task.abort();
         }
         // One that has not begun is dropped, and tells that itself.
-        self.fresh.retain(|fresh| fresh.key != key);
+        self.fresh.extract_if(.., |fresh| fresh.key == key).for_each(panics::discard);
     }
 
     pub(super) fn forget(&mut self, key: CallKey) {
@@ -177,6 +181,7 @@ impl Calls {
 
 impl Drop for Calls {
     fn drop(&mut self) {
+        self.fresh.drain(..).for_each(panics::discard);
         // In the order of the requests, for whoever wants every run to be the same.
         self.running.sort_by_key(|started| started.key);
         for started in &self.running {
@@ -213,7 +218,7 @@ impl Future for CallTask {
 impl CallTask {
     fn poll_outcome(&mut self, context: &mut Context<'_>) -> Poll<CallOutcome> {
         let began = Instant::now();
-        let polled = catch_unwind(AssertUnwindSafe(|| self.future.as_mut().poll(context)));
+        let polled = panics::catch(|| self.future.as_mut().poll(context));
         let held = began.elapsed();
         if held > BLOCKED {
             self.warn_blocked(held);
@@ -254,8 +259,13 @@ fn warn(feed: &Feed, warnings: &WarningSink, warning: Warning) {
     feed.push(&mut vec![Piece::Warning(warning)], true);
 }
 
-fn block(function: Box<dyn FnOnce() -> CallResult + Send>, report: Report) {
-    let result = catch_unwind(AssertUnwindSafe(function));
+fn block(function: Box<dyn FnOnce() -> CallResult + Send>, report: Report, token: &CancelToken) {
+    // It may have waited long for its thread, and its request may be closed.
+    if token.is_cancelled() {
+        panics::discard(function);
+        return report.finish(CallOutcome::Gone);
+    }
+    let result = panics::catch(function);
     report.finish(match result {
         Ok(result) => outcome(result),
         Err(_) => CallOutcome::Failed("it panicked".to_owned()),

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use claude_wire::control::HostRequest;
+use claude_wire::id::RequestId;
 use claude_wire::launch;
 use claude_wire::session::{
     Effect, End, Event, Exit, Failure, Machine, Notice, Refusal, RunWarning, Settled, State, Waiter,
@@ -37,8 +38,9 @@ pub(crate) use start::{Handles, Task, start};
 use stderr::StderrReader;
 
 use crate::diagnose::{self, Evidence};
+use crate::drift;
 use crate::error::{Error, ErrorKind};
-use crate::feed::{Feed, Piece};
+use crate::feed::{Feed, LineMarks, Piece};
 use crate::mailbox::{Done, Mailbox, Note, Reply};
 use crate::session::events::{EventLog, SessionEvent};
 use crate::transport::Running;
@@ -89,6 +91,7 @@ pub(crate) struct Driver {
     bereft_until: Option<Duration>,
     /// What was read and not handed over yet.
     batch: Vec<Piece>,
+    marks: LineMarks,
     clock: Clock,
     timer: Timer,
     evidence: Evidence,
@@ -131,6 +134,7 @@ impl Driver {
             bereft: Vec::new(),
             bereft_until: None,
             batch: Vec::new(),
+            marks: LineMarks::default(),
             clock: Clock::start(),
             timer: Timer::default(),
             evidence: parts.evidence,
@@ -325,11 +329,11 @@ impl Driver {
         while let Some(effect) = self.machine.next_effect() {
             effects += 1;
             match effect {
-                Effect::Deliver(line) => self.batch.push(Piece::Line(line)),
+                Effect::Deliver(line) => self.deliver(line),
                 Effect::DeliverMalformed(line, in_a_row) => self.deliver_malformed(line, in_a_row),
                 Effect::DeliverResult(line) => {
                     self.turns.note_totals(&line);
-                    self.batch.push(Piece::Line(line));
+                    self.deliver(line);
                 }
                 Effect::Write(bytes) => self.input.write(bytes),
                 Effect::CloseInput => self.input.close(),
@@ -342,12 +346,7 @@ impl Driver {
                     let session = self.machine.evidence().session_id.clone();
                     self.calls.run(key, request, line, session);
                 }
-                Effect::Unclaimed { request_id, late: true } => {
-                    tracing::debug!(%request_id, "an answer came too late");
-                }
-                Effect::Unclaimed { request_id, .. } => {
-                    tracing::warn!(%request_id, "an answer came that nobody asked for");
-                }
+                Effect::Unclaimed { request_id, late } => note_unclaimed(&request_id, late),
                 Effect::Cancel(key) => self.calls.cancel(key),
                 Effect::Abort(key) => self.calls.abort(key),
                 Effect::TurnStarted(id) => {
@@ -371,17 +370,21 @@ impl Driver {
         end
     }
 
+    fn deliver(&mut self, line: Bytes) {
+        let mark = self.marks.next();
+        self.batch.push(Piece::Line(line, mark));
+    }
+
     fn deliver_malformed(&mut self, line: Bytes, in_a_row: usize) {
-        let piece = match Message::decode(line.clone()) {
-            Ok(_) => Piece::Line(line),
+        match Message::decode(line.clone()) {
+            Ok(_) => self.deliver(line),
             Err(malformed) => {
                 let warning = Warning::from(Notice::Malformed(malformed));
                 let warning = warning.masked(&self.evidence.mask);
                 self.warnings.tell(&warning);
-                Piece::Malformed(warning, in_a_row)
+                self.batch.push(Piece::Malformed(warning, in_a_row));
             }
-        };
-        self.batch.push(piece);
+        }
     }
 
     fn hand_over(&mut self) {
@@ -467,6 +470,16 @@ impl Drop for Driver {
         }
         // Only now: whoever finds the mailbox closed looks for the cause.
         drop(self.mailbox.close());
+    }
+}
+
+/// Logs a response that no operation waits for.
+fn note_unclaimed(request_id: &RequestId, late: bool) {
+    let request_id = drift::shown(request_id.as_str());
+    if late {
+        tracing::debug!(request_id, "a response came too late");
+    } else {
+        tracing::warn!(request_id, "a response came that no operation waits for");
     }
 }
 

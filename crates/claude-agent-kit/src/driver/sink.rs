@@ -1,9 +1,9 @@
 //! Where warnings go besides the stream.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::options::OnWarning;
+use crate::panics;
 use crate::warning::Warning;
 
 /// Tells warnings to the host's callback and to `tracing`.
@@ -20,7 +20,7 @@ impl WarningSink {
     pub(crate) fn tell(&self, warning: &Warning) {
         tracing::warn!(code = ?warning.code(), "{warning}");
         if let Some(callback) = &self.callback
-            && catch_unwind(AssertUnwindSafe(|| callback(warning))).is_err()
+            && panics::catch(|| callback(warning)).is_err()
         {
             tracing::warn!("the callback for warnings panicked");
         }

@@ -11,7 +11,6 @@ mod tests;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,6 +28,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::message::{INVALID_REQUEST, Kind};
 use super::{Connection, Incoming, McpClient, McpContext, Reply, Server, Serving};
+use crate::panics;
 
 type Start = Arc<dyn Fn(Bridge, CancellationToken) + Send + Sync>;
 
@@ -61,7 +61,7 @@ impl RmcpServer {
                 // Goes last, however this ends: code of the host runs here that may panic.
                 let _closes = closes;
                 // The factory is the host's, and may panic.
-                if let Ok(handler) = catch_unwind(AssertUnwindSafe(|| make())) {
+                if let Ok(handler) = panics::catch(|| make()) {
                     let guarded = Guarded { handler, over: over.clone() };
                     if let Ok(service) = guarded.serve_with_ct(bridge, over).await {
                         drop(service.waiting().await);
@@ -335,11 +335,9 @@ impl<H: ServerHandler> Service<RoleServer> for Guarded<H> {
 /// What comes of a future; none if it panics.
 async fn caught<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
-    std::future::poll_fn(move |context| {
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-            Ok(polled) => polled.map(Some),
-            Err(_) => std::task::Poll::Ready(None),
-        }
+    std::future::poll_fn(move |context| match panics::catch(|| future.as_mut().poll(context)) {
+        Ok(polled) => polled.map(Some),
+        Err(_) => std::task::Poll::Ready(None),
     })
     .await
 }

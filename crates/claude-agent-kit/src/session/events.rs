@@ -12,6 +12,7 @@ use claude_wire::session::Exit;
 use futures_core::Stream;
 
 use crate::error::Error;
+use crate::panics;
 
 /// A step in the life of a session.
 #[derive(Clone, Debug)]
@@ -82,7 +83,7 @@ impl EventLog {
         state.events.push(event);
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        wakers.into_values().for_each(Waker::wake);
+        panics::wake(wakers.into_values());
     }
 
     pub(crate) fn run(&self, info: Bytes) {
@@ -96,7 +97,7 @@ impl EventLog {
         state.failure = Some(error);
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        wakers.into_values().for_each(Waker::wake);
+        panics::wake(wakers.into_values());
     }
 
     /// Whether the handshake is done, or why it never will be.

@@ -93,10 +93,33 @@ fn string(json: &str) -> Option<Cow<'_, str>> {
     serde_json::from_slice(mended.as_deref().unwrap_or(json.as_bytes())).ok().map(Cow::Owned)
 }
 
-/// The strings of a JSON list.
+/// The most strings of a list that are read; a line has room for millions.
+const MAX_STRINGS: usize = 64 * 1024;
+
+/// The first strings of a JSON list.
 fn strings(json: &str) -> Vec<Cow<'_, str>> {
-    let entries: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
-    entries.into_iter().filter_map(|entry| string(entry.get())).collect()
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    deserializer.deserialize_seq(Strings).unwrap_or_default()
+}
+
+struct Strings;
+
+impl<'a> Visitor<'a> for Strings {
+    type Value = Vec<Cow<'a, str>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of strings")
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut strings = Vec::new();
+        while let Some(entry) = seq.next_element::<&'a RawValue>()? {
+            if strings.len() < MAX_STRINGS {
+                strings.extend(string(entry.get()));
+            }
+        }
+        Ok(strings)
+    }
 }
 
 /// Which object of a line it is, and so which of its fields count.

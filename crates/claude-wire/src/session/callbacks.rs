@@ -12,6 +12,7 @@ use super::event::{CallKey, CallOutcome, Effect, Notice, SessionLimits};
 use super::fail_rule::FailRule;
 use super::flat_map::FlatMap;
 use super::outbox::Outbox;
+use super::shorten::{MAX_REASON_BYTES, shorten};
 use crate::control::CliControlRequest;
 use crate::id::RequestId;
 use crate::json::Json;
@@ -27,6 +28,9 @@ pub(super) struct Callbacks {
     open: FlatMap<RequestId, CallKey>,
     calls: FlatMap<CallKey, Call>,
     lanes: Lanes,
+    /// The bytes of the requests whose callbacks wait or run.
+    bytes: usize,
+    most_bytes: usize,
     /// When a call must be answered or aborted. A call has one timer at most.
     timers: FlatMap<(Duration, CallKey), ()>,
 }
@@ -53,6 +57,8 @@ struct Lane {
 #[derive(Debug)]
 struct Call {
     request_id: RequestId,
+    /// The length of the request's line.
+    bytes: usize,
     rule: FailRule,
     limit: Option<Duration>,
     timer: Option<Duration>,
@@ -88,6 +94,8 @@ impl Callbacks {
                 mcp: Lane::new(limits.running_mcp, limits.waiting_mcp),
                 answers: Lane::new(limits.running_mcp, limits.waiting_mcp),
             },
+            bytes: 0,
+            most_bytes: limits.request_bytes,
             timers: FlatMap::default(),
         }
     }
@@ -104,8 +112,10 @@ impl Callbacks {
     pub(super) fn ask(&mut self, asked: Asked, now: Duration, out: &mut Outbox) {
         let Asked { request, line, rule, limit } = asked;
         let request_id = request.request_id.clone();
+        let bytes = line.len();
+        let is_too_much = self.bytes > 0 && self.bytes.saturating_add(bytes) > self.most_bytes;
         let lane = self.lanes.of(&rule);
-        if lane.is_full() {
+        if lane.is_full() || is_too_much {
             out.answer(&request_id, &rule.refusal(OVERLOAD));
             return out.warn(Notice::CallbackRefused { what: rule.what() });
         }
@@ -114,7 +124,8 @@ impl Callbacks {
         lane.waiting.push_back(key);
         self.open.insert(request_id.clone(), key);
         let stage = Stage::Waiting(request, line);
-        self.calls.insert(key, Call { request_id, rule, limit, timer: None, stage });
+        self.bytes += bytes;
+        self.calls.insert(key, Call { request_id, bytes, rule, limit, timer: None, stage });
         self.set_timer(key, limit.map(|limit| now.saturating_add(limit)));
         self.run_next(out);
     }
@@ -130,7 +141,7 @@ impl Callbacks {
         };
         self.lanes.of(&call.rule).running -= 1;
         self.set_timer(key, None);
-        let Some(call) = self.calls.remove(&key) else { return };
+        let Some(call) = self.remove(key) else { return };
         if was_open {
             self.open.remove(&call.request_id);
             match outcome {
@@ -229,7 +240,7 @@ impl Callbacks {
             Stage::Waiting(..) => {
                 self.lanes.of(&call.rule).waiting.retain(|waiting| *waiting != key);
                 self.set_timer(key, None);
-                self.calls.remove(&key);
+                self.remove(key);
             }
             Stage::Running => {
                 call.stage = Stage::Cancelled;
@@ -242,6 +253,12 @@ impl Callbacks {
             }
             Stage::Cancelled | Stage::Aborted => {}
         }
+    }
+
+    fn remove(&mut self, key: CallKey) -> Option<Call> {
+        let call = self.calls.remove(&key)?;
+        self.bytes -= call.bytes;
+        Some(call)
     }
 
     fn abort(&mut self, key: CallKey, out: &mut Outbox) {
@@ -304,10 +321,8 @@ impl Lane {
 
 /// Answers by the fail rule.
 fn failed(call: &Call, reason: String, out: &mut Outbox) {
-    out.answer(
-        &call.request_id,
-        &call.rule.answer(&format!("the host's callback failed: {reason}")),
-    );
+    let told = format!("the host's callback failed: {reason}");
+    out.answer(&call.request_id, &call.rule.answer(&shorten(&told, MAX_REASON_BYTES)));
     let (what, refused) = (call.rule.what(), call.rule.refuses());
     out.warn(Notice::CallbackFailed { what, reason, refused });
 }

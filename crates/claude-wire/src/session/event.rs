@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::shorten::{MAX_NAME_BYTES, MAX_REASON_BYTES, truncate};
 use super::{Exit, RunEndLimits};
 use crate::control::{CliControlRequest, ControlFailure, HostRequest, Initialize};
 use crate::frame::Oversized;
@@ -133,6 +134,15 @@ pub struct SessionLimits {
     pub cancel_grace: Duration,
     /// Bytes that may wait to be written before messages wait and operations are refused.
     pub unwritten_bytes: usize,
+    /// The most bytes of requests of the CLI that are pending at a time. Beyond it requests are
+    /// refused like those beyond `waiting_callbacks`, unless none is pending.
+    pub request_bytes: usize,
+    /// The most bytes of responses that wait to be written while the CLI does not read stdin. The
+    /// run fails when more have waited for `stdin_stall` without a byte being written, and at once
+    /// when four times as many wait, not counting the newest response.
+    pub unwritten_response_bytes: usize,
+    /// How long the CLI may leave stdin unread after `unwritten_response_bytes` was exceeded.
+    pub stdin_stall: Duration,
     /// How long a turn may take to end after the interrupt of a stop.
     pub interrupt_grace: Duration,
     /// How long the process may take to end after its input was closed.
@@ -153,6 +163,9 @@ impl Default for SessionLimits {
             waiting_mcp: 100,
             cancel_grace: Duration::from_secs(1),
             unwritten_bytes: 16 * 1024 * 1024,
+            request_bytes: 256 * 1024 * 1024,
+            unwritten_response_bytes: 16 * 1024 * 1024,
+            stdin_stall: Duration::from_secs(5),
             interrupt_grace: Duration::from_secs(1),
             exit_grace: Duration::from_secs(5),
             terminate_grace: Duration::from_secs(5),
@@ -307,8 +320,9 @@ pub enum State {
 pub enum TurnEnd {
     /// With a result.
     Result {
-        /// The other messages that the result is for.
-        shared_with: Vec<MessageId>,
+        /// The open turns that the result names, this one included; one list for all of them.
+        /// Empty if the result names none.
+        messages: Arc<[MessageId]>,
         /// Whether the result named the message. If not, it was the oldest that waited.
         named: bool,
         /// Whether the line of the result was too long to be delivered.
@@ -420,6 +434,26 @@ pub enum Notice {
     },
 }
 
+impl Notice {
+    /// Cuts texts that may be as long as a line of the CLI.
+    pub(super) fn shorten(&mut self) {
+        match self {
+            Self::Malformed(malformed) => truncate(&mut malformed.reason, MAX_REASON_BYTES),
+            Self::OversizedLine { kind: Some(kind), .. } => truncate(kind, MAX_NAME_BYTES),
+            Self::CallbackFailed { what, reason, .. }
+            | Self::UnansweredRequest { what, reason } => {
+                truncate(what, MAX_NAME_BYTES);
+                truncate(reason, MAX_REASON_BYTES);
+            }
+            Self::CallbackTimedOut { what, .. } | Self::CallbackRefused { what } => {
+                truncate(what, MAX_NAME_BYTES);
+            }
+            Self::OversizedLine { kind: None, .. } | Self::IncompleteLastLine(_) | Self::Run(_) => {
+            }
+        }
+    }
+}
+
 /// How everything ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -456,4 +490,6 @@ pub enum Failure {
     IdleTimeout,
     /// A line was longer than the limit.
     LineTooLong(u64),
+    /// The CLI does not read stdin: this many bytes of responses wait to be written.
+    StdinNotRead(usize),
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::event::{Effect, Failure, State};
 use super::machine::Machine;
 use super::refusal::HookRefusal;
+use super::shorten::{MAX_REASON_BYTES, truncate};
 use crate::control::{
     CliControlRequest, ControlOutcome, ControlResponse, ControlSuccess, HostRequest,
     InitializeAnswer,
@@ -153,7 +154,8 @@ impl Machine {
         }
     }
 
-    fn reject(&mut self, reason: String, now: Duration) {
+    fn reject(&mut self, mut reason: String, now: Duration) {
+        truncate(&mut reason, MAX_REASON_BYTES);
         self.fail(Failure::InitializeRejected(reason), now);
     }
 

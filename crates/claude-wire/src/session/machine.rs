@@ -40,6 +40,8 @@ pub struct Machine {
     pub(super) life: Life,
     /// When it was seen that nothing can be written, if the input was open then.
     pub(super) write_failed: Option<Duration>,
+    /// Since when too many bytes of responses wait without a byte having been written.
+    pub(super) stdin_unread_since: Option<Duration>,
     pub(super) evidence: Evidence,
     /// The end of the output, if it is half a line.
     pub(super) half_line: Option<Bytes>,
@@ -71,6 +73,7 @@ impl Machine {
             stop: Stop::default(),
             life: Life::default(),
             write_failed: None,
+            stdin_unread_since: None,
             evidence: Evidence::default(),
             half_line: None,
             malformed: 0,
@@ -104,6 +107,7 @@ impl Machine {
             Event::Stop(waiter) => self.stop(waiter, now),
             Event::CallbackDone { key, outcome } => self.callback_done(key, outcome),
         }
+        self.check_stdin(now);
         self.tell_run_of_callbacks(now);
         self.end_if_over(now);
     }
@@ -128,13 +132,15 @@ impl Machine {
             ends,
             run.and_then(|run| run.wake),
             self.handshake.deadline(),
+            self.stdin_deadline(),
             self.operations.next_deadline(),
             self.callbacks.next_deadline(),
         ])
     }
 
-    /// Whether somebody waits for what the CLI will say, so that its output must be read although
-    /// nobody takes the messages.
+    /// Whether the output must be read although nobody takes the messages: an operation or a stop
+    /// is pending, or the CLI may ask a callback. The CLI begins turns by itself, and not every
+    /// version says so, hence callbacks count for as long as the CLI can be answered.
     pub fn somebody_waits(&self) -> bool {
         let plan = &self.plan;
         let has_callbacks = !plan.hooks.is_empty()
@@ -142,8 +148,7 @@ impl Machine {
             || plan.permissions
             || plan.elicitation
             || plan.dialogs;
-        let turn_open =
-            self.turns.any_open() || self.run.as_ref().is_some_and(|run| run.prompt_open);
+        let can_be_answered = self.out.is_open() && self.life.exited.is_none();
         self.over.is_none()
             && (self.handshake.is_pending()
                 || !self.operations.is_empty()
@@ -152,7 +157,7 @@ impl Machine {
                 || self.evidence.input_ended
                 || self.callbacks.next_deadline().is_some()
                 || self.callbacks.open_requests() > 0
-                || (has_callbacks && turn_open))
+                || (has_callbacks && can_be_answered))
     }
 
     /// What is known about the run, for a diagnostic.
@@ -313,6 +318,7 @@ impl Machine {
 
     fn written(&mut self, bytes: usize, now: Duration) {
         self.out.written(bytes);
+        self.stdin_unread_since = None;
         self.write_messages();
         self.close_when_written(now);
     }

@@ -19,6 +19,7 @@ mod queue;
 mod refusal;
 mod requests;
 mod run_end;
+mod shorten;
 mod stop;
 mod turns;
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::event::{Effect, Refusal, SessionLimits, Settled, Waiter};
 use super::outbox::Outbox;
+use super::shorten::{MAX_NAME_BYTES, shorten};
 use crate::control::{ControlOutcome, ControlResponse, HostControlRequest, HostRequest};
 use crate::error::DecodeError;
 use crate::from_cli::control;
@@ -150,7 +151,8 @@ fn settled(line: &Bytes) -> Settled {
         Ok(ControlOutcome::Success(success)) => return Settled::Answered(success.response),
         Ok(ControlOutcome::Error(failure)) => Refusal::Rejected(failure),
         Ok(ControlOutcome::Unknown(unknown)) => {
-            Refusal::UndecodableAnswer(format!("an answer of the kind `{}`", unknown.kind))
+            let kind = shorten(&unknown.kind, MAX_NAME_BYTES);
+            Refusal::UndecodableAnswer(format!("unknown kind of response: `{kind}`"))
         }
         Ok(ControlOutcome::Undecodable(undecodable)) => {
             Refusal::UndecodableAnswer(undecodable.reason)

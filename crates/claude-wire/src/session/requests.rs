@@ -10,6 +10,7 @@ use super::callbacks::Asked;
 use super::event::{HookPlan, Notice};
 use super::fail_rule::{self, FailRule};
 use super::machine::Machine;
+use super::shorten::{MAX_NAME_BYTES, MAX_REASON_BYTES, shorten, truncate};
 use crate::control::{CliControlRequest, CliRequest, HookCallback, HookInput, McpMessage};
 use crate::envelope::Envelope;
 use crate::from_cli::control;
@@ -125,8 +126,9 @@ impl Machine {
             CliRequest::Undecodable(undecodable) => return self.undecodable(&id, undecodable),
             CliRequest::Unknown(_) => {
                 let what = request.request.kind().unwrap_or_default();
+                let what = shorten(what, MAX_NAME_BYTES);
                 let reason = format!("Unsupported control request subtype: {what}");
-                return self.refuse_request(&id, what.to_owned(), reason);
+                return self.refuse_request(&id, what.into_owned(), reason);
             }
         };
         let line = line.clone();
@@ -197,20 +199,23 @@ impl Machine {
         self.refuse_request(id, what, reason);
     }
 
-    fn refuse_request(&mut self, id: &RequestId, what: String, reason: String) {
+    fn refuse_request(&mut self, id: &RequestId, what: String, mut reason: String) {
+        truncate(&mut reason, MAX_REASON_BYTES);
         self.out.answer_error(id, &reason);
         self.out.warn(Notice::UnansweredRequest { what, reason });
     }
 
     /// Answers by the fail rule a request for which no callback is run.
-    fn failed(&mut self, id: &RequestId, rule: &FailRule, reason: String) {
+    fn failed(&mut self, id: &RequestId, rule: &FailRule, mut reason: String) {
+        truncate(&mut reason, MAX_REASON_BYTES);
         self.out.answer(id, &rule.answer(&reason));
         let (what, refused) = (rule.what(), rule.refuses());
         self.out.warn(Notice::CallbackFailed { what, reason, refused });
     }
 
     fn no_such_server(&mut self, id: &RequestId, message: &McpMessage) {
-        let reason = format!("the host has no MCP server named {}", message.server_name);
+        let name = shorten(&message.server_name, MAX_NAME_BYTES);
+        let reason = format!("the host has no MCP server named {name}");
         let answer = match fail_rule::mcp_id(&message.message) {
             Some(rpc_id) => fail_rule::mcp_error(&rpc_id, -32601, &reason),
             None => fail_rule::mcp_acknowledgement(),

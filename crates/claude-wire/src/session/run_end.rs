@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use crate::envelope::Envelope;
@@ -143,9 +144,9 @@ pub struct RunEnd {
     /// Whether the last result was an error; none before the first.
     last_result: Option<LastResult>,
     session: SessionReport,
-    open_tasks: BTreeSet<String>,
+    open_tasks: OpenTasks,
     /// Shells, where they are waited for: the CLI is idle while they run.
-    open_shells: BTreeSet<String>,
+    open_shells: OpenTasks,
     open_callbacks: usize,
     /// When the host last gave an answer or was asked for one.
     last_answer: Duration,
@@ -160,6 +161,45 @@ pub struct RunEnd {
 struct LastResult {
     is_error: bool,
     at: Duration,
+}
+
+/// Tasks that run. The CLI chooses their ids and their number, so both are bounded here.
+#[derive(Debug, Default)]
+struct OpenTasks {
+    /// Hashes of the ids.
+    known: BTreeSet<u64>,
+    /// How many more there are.
+    others: usize,
+}
+
+/// The most tasks that are told apart; more are only counted.
+const MAX_KNOWN_TASKS: usize = 4096;
+
+impl OpenTasks {
+    fn insert(&mut self, id: &str) {
+        let id = hash(id);
+        if self.known.len() < MAX_KNOWN_TASKS {
+            self.known.insert(id);
+        } else if !self.known.contains(&id) {
+            self.others += 1;
+        }
+    }
+
+    fn remove(&mut self, id: &str) {
+        if !self.known.remove(&hash(id)) {
+            self.others = self.others.saturating_sub(1);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.known.is_empty() && self.others == 0
+    }
+}
+
+fn hash(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What the CLI says of its own state.
@@ -180,8 +220,8 @@ impl RunEnd {
             any_output: false,
             last_result: None,
             session: SessionReport::None,
-            open_tasks: BTreeSet::new(),
-            open_shells: BTreeSet::new(),
+            open_tasks: OpenTasks::default(),
+            open_shells: OpenTasks::default(),
             open_callbacks: 0,
             last_answer: Duration::ZERO,
             input_closed: None,
@@ -234,10 +274,10 @@ impl RunEnd {
                 let Some(task) = line.task_id.as_deref() else { return };
                 match line.task_type.as_deref() {
                     Some("local_agent" | "local_workflow") => {
-                        self.open_tasks.insert(task.to_owned());
+                        self.open_tasks.insert(task);
                     }
                     Some(_) if self.limits.wait_for_shells => {
-                        self.open_shells.insert(task.to_owned());
+                        self.open_shells.insert(task);
                     }
                     _ => {}
                 }

@@ -9,6 +9,9 @@ use super::machine::Machine;
 use super::{Refusal, RunEvent, Settled};
 use crate::control::{HostRequest, Interrupt};
 
+/// So many times the limit of unwritten responses may wait while the CLI still reads.
+const SLOW_READER_FACTOR: usize = 4;
+
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     pub(super) why: Option<Why>,
@@ -125,7 +128,8 @@ impl Machine {
             return self.refuse_waiting(&refusal);
         }
         let began = self.stop.why.replace(Why::Failed(failure.clone())).is_none();
-        let at_once = matches!(failure, Failure::LineTooLong(_));
+        // Of a CLI that does not read stdin, its end will not be noticed.
+        let at_once = matches!(failure, Failure::LineTooLong(_) | Failure::StdinNotRead(_));
         self.out.push(Effect::State(State::Failed(failure)));
         self.refuse_waiting(&refusal);
         self.callbacks.close_all(now, &mut self.out);
@@ -134,6 +138,35 @@ impl Machine {
             (true, true) => self.terminate(now),
             (false, _) => {}
         }
+    }
+
+    /// Ends the run if the CLI does not read the responses to its own requests. A CLI that reads
+    /// slowly may leave more unread than one that does not read at all.
+    pub(super) fn check_stdin(&mut self, now: Duration) {
+        let limit = self.plan.limits.unwritten_response_bytes;
+        let unread = self.out.unwritten_responses();
+        if unread <= limit || !self.out.is_open() || self.stop.is_under_way() {
+            self.stdin_unread_since = None;
+            return;
+        }
+        let since = *self.stdin_unread_since.get_or_insert(now);
+        let is_stalled = since.saturating_add(self.plan.limits.stdin_stall) <= now;
+        let most = limit.saturating_mul(SLOW_READER_FACTOR);
+        if !is_stalled && self.out.older_responses() <= most {
+            return;
+        }
+        self.stdin_unread_since = None;
+        if self.has_its_result() {
+            // After a result nothing becomes an error.
+            self.end_lingering(now);
+        } else {
+            self.fail(Failure::StdinNotRead(unread), now);
+        }
+    }
+
+    pub(super) fn stdin_deadline(&self) -> Option<Duration> {
+        let since = self.stdin_unread_since.filter(|_| self.life.exited.is_none())?;
+        Some(since.saturating_add(self.plan.limits.stdin_stall))
     }
 
     /// Stops a process that should have ended by itself.
@@ -230,6 +263,9 @@ pub(super) fn refusal_after(failure: &Failure) -> Refusal {
         | Failure::InitializeTimeout(_)
         | Failure::ExitedDuringInit(_) => Refusal::NotInitialized,
         Failure::LineTooLong(size) => Refusal::Closed(format!("a line of {size} bytes came")),
+        Failure::StdinNotRead(bytes) => Refusal::Closed(format!(
+            "the CLI does not read stdin: {bytes} bytes of responses wait to be written"
+        )),
         Failure::IdleTimeout => Refusal::Closed("the CLI was silent for too long".to_owned()),
         Failure::Process { exit, .. } => Refusal::Closed(super::life::described(*exit)),
     }

@@ -1,6 +1,7 @@
 //! Which user messages the CLI still works on.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use super::event::{Effect, TurnEnd};
 use super::outbox::Outbox;
@@ -49,10 +50,6 @@ impl Turns {
         }
     }
 
-    pub(super) fn any_open(&self) -> bool {
-        !self.open.is_empty()
-    }
-
     /// Whether the CLI works on something, or is about to.
     pub(super) fn any_runs(&self) -> bool {
         self.busy || self.open.iter().any(|turn| turn.written)
@@ -99,8 +96,12 @@ impl Turns {
     }
 
     fn start_those_that_end(&mut self, envelope: &Envelope<'_>, oversized: bool, out: &mut Outbox) {
-        for name in &envelope.user_messages {
-            self.start(|turn| turn.id == **name, out);
+        for id in self.open_turns_named_by(envelope) {
+            self.start(|turn| turn.id == id, out);
+        }
+        // The result of a turn that was `completed` is this one, also if it was never `started`.
+        for turn in self.open.iter_mut().filter(|turn| turn.completed) {
+            turn.start(out);
         }
         if let Some(place) = self.ended_without_a_name(envelope, oversized) {
             self.open[place].start(out);
@@ -110,21 +111,28 @@ impl Turns {
     fn result(&mut self, envelope: &Envelope<'_>, oversized: bool, out: &mut Outbox) {
         let unnamed = self.ended_without_a_name(envelope, oversized);
         if let Some(turn) = unnamed.and_then(|place| self.open.remove(place)) {
-            let shared_with = Vec::new();
-            let end = TurnEnd::Result { shared_with, named: false, oversized };
-            out.push(Effect::TurnEnded(turn.id, end));
+            out.push(Effect::TurnEnded(turn.id, unnamed_end(oversized)));
         }
-        for name in &envelope.user_messages {
-            let Some(turn) = self.take(|turn| turn.id == **name) else { continue };
-            let others = envelope.user_messages.iter().filter(|other| turn.id != ***other);
-            let shared_with = others.map(|other| MessageId::from(&**other)).collect();
-            let end = TurnEnd::Result { shared_with, named: true, oversized };
-            out.push(Effect::TurnEnded(turn.id, end));
+        let messages: Arc<[MessageId]> = self.open_turns_named_by(envelope).into();
+        for id in &*messages {
+            if let Some(turn) = self.take(|turn| turn.id == *id) {
+                let end = TurnEnd::Result { messages: messages.clone(), named: true, oversized };
+                out.push(Effect::TurnEnded(turn.id, end));
+            }
         }
         while let Some(turn) = self.take(|turn| turn.completed) {
-            let end = TurnEnd::Result { shared_with: Vec::new(), named: false, oversized };
-            out.push(Effect::TurnEnded(turn.id, end));
+            out.push(Effect::TurnEnded(turn.id, unnamed_end(oversized)));
         }
+    }
+
+    /// The open turns that a result names, in its order. It may name many more messages.
+    fn open_turns_named_by(&self, envelope: &Envelope<'_>) -> Vec<MessageId> {
+        if envelope.user_messages.is_empty() {
+            return Vec::new();
+        }
+        let mut open: BTreeSet<&str> = self.open.iter().map(|turn| turn.id.as_str()).collect();
+        let names = envelope.user_messages.iter().filter(|name| open.remove(&***name));
+        names.map(|name| MessageId::from(&**name)).collect()
     }
 
     /// The turn that a result ends which names no message, if it ends one of the host's.
@@ -154,6 +162,11 @@ impl Turns {
         let place = self.open.iter().position(wanted)?;
         self.open.remove(place)
     }
+}
+
+/// The end of a turn with a result that does not name it.
+fn unnamed_end(oversized: bool) -> TurnEnd {
+    TurnEnd::Result { messages: Arc::default(), named: false, oversized }
 }
 
 impl Turn {

@@ -35,6 +35,7 @@ mod session_random;
 mod session_recorded;
 mod session_refusals;
 mod session_requests;
+mod session_stdin;
 mod session_stop;
 mod session_turns;
 mod session_world;

@@ -245,3 +245,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn more_tasks_than_are_told_apart_still_hold_the_run() {
+    const TASKS: usize = 5_000;
+    let task = |subtype: &str, number: usize| {
+        format!(
+            r#"{{"type":"system","subtype":"{subtype}","task_id":"{number}","task_type":"local_agent","status":"completed"}}"#
+        )
+    };
+    let mut run = RunEnd::new(RunEndLimits::default());
+    let mut on = |line: &str| {
+        run.on(&RunEvent::Line(&Envelope::read(line.as_bytes()).unwrap()), Duration::ZERO)
+    };
+    for number in 0..TASKS {
+        on(&task("task_started", number));
+    }
+    assert!(matches!(on(r#"{"type":"result"}"#), RunStep::GoOn(_)));
+    for number in 1..TASKS {
+        assert!(matches!(on(&task("task_notification", number)), RunStep::GoOn(_)), "{number}");
+    }
+    assert_eq!(on(&task("task_notification", 0)), RunStep::CloseInput);
+}

@@ -33,7 +33,6 @@ fn callbacks_run_beside_each_other_and_are_answered_as_they_end() {
     assert_eq!(play.answers(3, r#"{"x":3}"#), [r#"answer c {"x":3}"#]);
     assert_eq!(play.answers(1, r#"{"x":1}"#), [r#"answer a {"x":1}"#]);
     assert_eq!(play.answers(2, r#"{"x":2}"#), [r#"answer b {"x":2}"#]);
-    assert!(!play.machine.somebody_waits());
     // A callback ends once.
     assert!(play.answers(2, "{}").is_empty());
     assert!(play.answers(9, "{}").is_empty());
@@ -261,13 +260,13 @@ fn an_answer_for_a_server_waits_for_no_call_that_may_wait_for_it() {
     assert!(play.line(&request("d", &odd))[0].starts_with("answer d"), "there is no place");
 }
 
+/// Also without an open turn: the CLI begins turns by itself.
 #[test]
-fn a_turn_is_read_on_for_whoever_may_be_asked_in_it() {
+fn stdout_is_read_for_callbacks_although_nobody_takes_messages() {
     let with = |change: fn(&mut Plan)| {
         let mut plan = Plan::new(Run::Session);
         change(&mut plan);
         let mut play = Play::ready(plan);
-        play.send(1, "m");
         play.happens(Event::Written(10_000));
         play.machine.somebody_waits()
     };
@@ -276,6 +275,53 @@ fn a_turn_is_read_on_for_whoever_may_be_asked_in_it() {
     assert!(with(|plan| assert!(plan.mcp_servers.insert("calc".to_owned()))));
     assert!(with(|plan| plan.elicitation = true));
     assert!(with(|plan| plan.dialogs = true));
+}
+
+#[test]
+fn requests_are_refused_when_too_many_bytes_of_them_are_pending() {
+    let mut plan = with_callbacks();
+    plan.limits.request_bytes = 1000;
+    let mut play = Play::ready(plan);
+    let long = |id: &str| {
+        let command = "x".repeat(900);
+        request(id, &format!(r#""subtype":"can_use_tool","tool_name":"Bash","input":"{command}""#))
+    };
+    let refused = no_permission("the host has too much to answer");
+    assert_eq!(play.line(&long("a")), ["run 1 for a"]);
+    assert_eq!(play.line(&long("b"))[0], format!("answer b {refused}"));
+    assert_eq!(play.answers(1, "{}"), ["answer a {}"]);
+    assert_eq!(play.line(&long("c")), ["run 2 for c"], "there is room again");
+    play.line(&cancel("c"));
+    play.done(2, CallOutcome::Gone);
+    // One that is larger than the limit is served alone.
+    let huge = long("d").replace("xxx", "xxxxxx");
+    assert_eq!(play.line(&huge), ["run 3 for d"]);
+}
+
+#[test]
+fn texts_of_the_cli_are_shortened_in_warnings_and_responses() {
+    let long = "x".repeat(100_000);
+    let mut play = ready();
+    for body in [
+        format!(r#""subtype":"{long}""#),
+        format!(r#""subtype":"hook_callback","callback_id":"{long}","input":{{}}"#),
+        format!(
+            r#""subtype":"mcp_message","server_name":"{long}","message":{{"id":1,"method":"m"}}"#
+        ),
+        format!(r#""subtype":"request_user_dialog","dialog_kind":"{long}""#),
+        format!(r#""subtype":"can_use_tool","tool_name":"{long}""#),
+    ] {
+        let effects = play.line(&request("a", &body));
+        assert!(effects.iter().any(|effect| effect.starts_with("warn")), "{}", &body[..40]);
+        for effect in effects {
+            assert!(effect.len() < 10_000, "{} bytes: {}", effect.len(), &effect[..100]);
+        }
+    }
+    let failed = CallOutcome::Failed(long.clone());
+    assert_eq!(play.line(&permission("b")), ["run 1 for b"]);
+    assert!(play.done(1, failed).iter().all(|effect| effect.len() < 10_000));
+    let line = format!(r#"{{"type":"{long}"}}"#);
+    assert!(play.happens(oversized(&line)).iter().all(|effect| effect.len() < 10_000));
 }
 
 const ELICITATION: &str = r#""subtype":"elicitation","mcp_server_name":"s","message":"?""#;

@@ -219,7 +219,8 @@ pub(crate) fn shown(effect: &Effect) -> String {
         Effect::Abort(key) => format!("abort {}", key.0),
         Effect::TurnStarted(id) => format!("turn {id} started"),
         Effect::TurnEnded(id, TurnEnd::Cancelled) => format!("turn {id} cancelled"),
-        Effect::TurnEnded(id, TurnEnd::Result { shared_with, named, oversized }) => {
+        Effect::TurnEnded(id, TurnEnd::Result { messages, named, oversized }) => {
+            let shared_with: Vec<_> = messages.iter().filter(|other| *other != id).collect();
             let named = if *named { "" } else { ", not named" };
             let oversized = if *oversized { ", oversized" } else { "" };
             format!("turn {id} ended with {shared_with:?}{named}{oversized}")

@@ -244,7 +244,8 @@ fn every_turn_that_was_sent_with_an_id_ends_by_it() {
                 Effect::TurnEnded(id, end) => {
                     assert!(open.remove(id) || *id == "none", "{} {id}", recorded.name);
                     let text = format!("{end:?}");
-                    shared += usize::from(text.contains("shared_with: [\""));
+                    shared +=
+                        usize::from(text.contains("messages: [\"") && text.contains("\", \""));
                     let named = !text.contains("named: false");
                     assert!(named || *id == "none", "{} {id} {text}", recorded.name);
                 }

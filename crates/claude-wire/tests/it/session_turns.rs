@@ -1,6 +1,8 @@
 //! Which result ends which turn.
 
-use claude_wire::session::Event;
+use std::sync::Arc;
+
+use claude_wire::session::{Effect, Event, TurnEnd};
 
 use crate::session_play::oversized;
 use crate::session_play::{ANSWER, Play, RESULT, lifecycle, result_for};
@@ -56,9 +58,40 @@ fn several_turns_may_end_with_one_result() {
     play.line(&lifecycle("b", "started"));
     assert_eq!(
         turns(play.line(&result_for(&["b", "c", "x"]))),
-        ["turn c started", r#"turn b ended with ["c", "x"]"#, r#"turn c ended with ["b", "x"]"#,]
+        ["turn c started", r#"turn b ended with ["c"]"#, r#"turn c ended with ["b"]"#,]
     );
     assert_eq!(turns(play.line(&result_for(&["a"]))), ["turn a started", "turn a ended with []"]);
+}
+
+#[test]
+fn a_turn_that_is_completed_without_having_started_ends_with_the_next_result() {
+    let mut play = sent(&["a", "b"]);
+    assert!(turns(play.line(&lifecycle("a", "completed"))).is_empty());
+    assert_eq!(
+        play.line(RESULT),
+        [
+            "turn a started".to_owned(),
+            format!("deliver {RESULT}"),
+            "turn a ended with [], not named".to_owned(),
+        ]
+    );
+}
+
+/// A million names cost no more than the open turns among them.
+#[test]
+fn a_result_names_only_open_turns_and_all_of_them_share_one_list() {
+    let mut play = sent(&["a", "b"]);
+    let mut names = vec!["a", "a", "b"];
+    names.resize(100_000, "x");
+    play.machine.handle(Event::Line(result_for(&names).into()), play.now);
+    let ends: Vec<_> = std::iter::from_fn(|| play.machine.next_effect())
+        .filter_map(|effect| match effect {
+            Effect::TurnEnded(_, TurnEnd::Result { messages, .. }) => Some(messages),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(format!("{:?}", ends[0]), r#"["a", "b"]"#);
+    assert!(ends.len() == 2 && Arc::ptr_eq(&ends[0], &ends[1]));
 }
 
 #[test]

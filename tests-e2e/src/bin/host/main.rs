@@ -4,6 +4,7 @@
 mod bait;
 mod drops;
 mod leaks;
+mod memory;
 mod soak;
 
 use std::error::Error;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         ["queries", count, sim] => leaks::queries_as_processes(count, sim),
         ["sessions", count] => leaks::sessions(count),
         ["sessions", count, sim] => leaks::sessions_as_processes(count, sim),
+        ["memory", case] => memory::run(case),
         ["soak", seconds, sim] => soak::run(seconds, sim),
         other => Err(format!("there is no such command: {other:?}").into()),
     };

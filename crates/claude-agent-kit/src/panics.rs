@@ -1,0 +1,91 @@
+//! Keeps panics in code of the host from ending anything but the call that they are in.
+//!
+//! A panic payload is a value of the host, so dropping it can panic again; a waker belongs to the
+//! host's executor and can panic as well.
+
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Waker;
+
+/// Code of the host panicked. The payload is gone.
+#[derive(Debug)]
+pub(crate) struct Panicked;
+
+/// Calls code of the host and catches its panic, and that of dropping the payload.
+///
+/// State that the call left half-changed belongs to the host.
+pub(crate) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
+        if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            // This one could panic as well, and there is no end to it.
+            mem::forget(second);
+        }
+        Panicked
+    })
+}
+
+/// Drops a value of the host and catches its panic.
+pub(crate) fn discard<T>(value: T) {
+    if catch(|| drop(value)).is_err() {
+        tracing::warn!("a value of the host panicked when it was dropped");
+    }
+}
+
+/// Wakes all of them; one that panics keeps none of the others from being woken.
+pub(crate) fn wake(wakers: impl IntoIterator<Item = Waker>) {
+    for waker in wakers {
+        if catch(|| waker.wake()).is_err() {
+            tracing::warn!("a waker of the host's executor panicked");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::panic_any;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    /// Panics when it is dropped, with another of its kind.
+    struct Explosive(usize);
+
+    impl Drop for Explosive {
+        fn drop(&mut self) {
+            if self.0 > 0 {
+                panic_any(Explosive(self.0 - 1));
+            }
+        }
+    }
+
+    #[test]
+    fn a_payload_that_panics_when_dropped_is_caught() {
+        for depth in 0..5 {
+            assert!(catch(|| panic_any(Explosive(depth))).is_err());
+            discard(Explosive(depth));
+        }
+        assert_eq!(catch(|| 7).unwrap(), 7);
+    }
+
+    #[test]
+    fn a_waker_that_panics_keeps_no_other_from_being_woken() {
+        struct Counter(AtomicUsize);
+        impl Wake for Counter {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        struct Panics;
+        impl Wake for Panics {
+            fn wake(self: Arc<Self>) {
+                panic_any(Explosive(2));
+            }
+        }
+        let counter = Arc::new(Counter(AtomicUsize::new(0)));
+        let panics = || Waker::from(Arc::new(Panics));
+        wake([panics(), counter.clone().into(), panics(), counter.clone().into()]);
+        assert_eq!(counter.0.load(Ordering::SeqCst), 2);
+    }
+}

@@ -1,0 +1,40 @@
+//! Limits the texts of the CLI that are repeated in warnings, errors and responses.
+
+use std::borrow::Cow;
+
+/// The most bytes of a name that are repeated: a subtype, a tool, an MCP server.
+pub(super) const MAX_NAME_BYTES: usize = 256;
+
+/// The most bytes of a reason that are repeated.
+pub(super) const MAX_REASON_BYTES: usize = 4 * 1024;
+
+/// Cuts `text` after `limit` bytes at a character boundary, and marks the cut with `…`.
+pub(super) fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
+    if text.len() <= limit {
+        return Cow::Borrowed(text);
+    }
+    let end = (0..=limit).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    Cow::Owned(format!("{}…", &text[..end]))
+}
+
+/// Cuts `text` in place like [`shorten`], and frees what was cut.
+pub(super) fn truncate(text: &mut String, limit: usize) {
+    if let Cow::Owned(short) = shorten(text, limit) {
+        *text = short;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_at_a_character_boundary() {
+        assert_eq!(shorten("short", 5), "short");
+        assert_eq!(shorten("longer", 5), "longe…");
+        assert_eq!(shorten("aé", 2), "a…");
+        let mut text = "x".repeat(1000);
+        truncate(&mut text, 10);
+        assert_eq!((text.as_str(), text.capacity() < 100), ("xxxxxxxxxx…", true));
+    }
+}
