@@ -2,11 +2,12 @@
 
 mod local;
 mod memory;
+mod output;
 mod pipe;
 mod wrapped;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use claude_wire::launch::{CommandLine, Secret};
+use claude_wire::launch::{CommandLine, EnvironmentPolicy, Secret};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use claude_wire::session::Exit;
@@ -22,8 +23,10 @@ pub use memory::{ChildFuture, InMemory};
 pub use wrapped::Wrapped;
 
 pub(crate) use local::{Local, LocalChild};
+pub(crate) use output::{Output, before, output};
 
-use crate::process::{Patience, Process, UserIds};
+use crate::cli::Program;
+use crate::process::{Patience, Process, Spec, UserIds};
 
 /// A future that a [`Transport`] gives.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Connection>> + Send + 'a>>;
@@ -65,6 +68,24 @@ impl Launch {
         self
     }
 
+    /// The user that the CLI runs as, if the options name one.
+    pub(crate) fn user(&self) -> Option<UserIds> {
+        self.user
+    }
+
+    /// Describes the process that runs `program` with `argument` as this run's CLI would run: with
+    /// its user, environment and working directory.
+    pub(crate) fn spec(&self, program: &Program, argument: &str) -> Spec {
+        Spec {
+            program: program.executable().to_owned(),
+            arguments: program.arguments_before().chain([argument.into()]).collect(),
+            environment: self.environment(),
+            directory: self.directory.clone(),
+            user: self.user,
+            die_with_parent: self.die_with_parent,
+        }
+    }
+
     /// The arguments, without the program.
     pub fn arguments(&self) -> &[String] {
         &self.command.arguments
@@ -80,24 +101,39 @@ impl Launch {
         &self.command.set
     }
 
-    /// The whole environment of a CLI on this machine: what it inherits of the host's and what it
-    /// gets besides.
+    /// Returns the whole environment of a CLI on this machine: what the CLI inherits from the host,
+    /// and the variables that the options set. On Windows names differ only by more than case.
     pub fn environment(&self) -> BTreeMap<OsString, OsString> {
-        let inherits = |name: &OsString| match name.to_str() {
-            Some(name) => {
-                self.command.inherit.passes(name)
-                    && !self.command.remove.iter().any(|removed| removed == name)
-            }
-            // A name that is no text cannot have been ruled out by name.
-            None => self.command.inherit == claude_wire::launch::EnvironmentPolicy::Inherit,
-        };
-        let mut environment: BTreeMap<_, _> =
-            std::env::vars_os().filter(|(name, _)| inherits(name)).collect();
-        for (name, value) in &self.command.set {
-            environment.insert(name.into(), value.expose().into());
-        }
-        environment
+        merge(&self.command, std::env::vars_os(), cfg!(windows))
     }
+}
+
+/// Merges the variables of the host that the CLI inherits with those that the options set, which
+/// take precedence.
+fn merge(
+    command: &CommandLine,
+    host: impl Iterator<Item = (OsString, OsString)>,
+    ignores_case: bool,
+) -> BTreeMap<OsString, OsString> {
+    let is_same = |a: &OsStr, b: &OsStr| {
+        if ignores_case { a.eq_ignore_ascii_case(b) } else { a == b }
+    };
+    let inherits = |name: &OsString| match name.to_str() {
+        Some(text) => {
+            command.inherit.passes(text)
+                && !command.remove.iter().any(|removed| is_same(removed.as_ref(), name))
+        }
+        // A name that is not UTF-8 cannot have been excluded by name.
+        None => command.inherit == EnvironmentPolicy::Inherit,
+    };
+    let mut environment: BTreeMap<_, _> = host.filter(|(name, _)| inherits(name)).collect();
+    for (name, value) in &command.set {
+        if ignores_case {
+            environment.retain(|other: &OsString, _| !is_same(other, name.as_ref()));
+        }
+        environment.insert(name.into(), value.expose().into());
+    }
+    environment
 }
 
 impl fmt::Debug for Launch {
