@@ -14,7 +14,9 @@ use crate::prompt::Prompt;
 use crate::transport::Launch;
 use crate::warning::{Warning, WarningCode};
 
-pub(crate) use program::{Program, Runtime, find_on_path};
+#[cfg(unix)]
+pub(crate) use program::find_on_path;
+pub(crate) use program::{Program, Runtime};
 pub use version::CliVersion;
 use version::Probe;
 

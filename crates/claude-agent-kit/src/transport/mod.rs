@@ -102,7 +102,7 @@ impl Launch {
     }
 
     /// Returns the whole environment of a CLI on this machine: what the CLI inherits from the host,
-    /// and the variables that the options set. On Windows names differ only by more than case.
+    /// and the variables that the options set. On Windows names are compared without case.
     pub fn environment(&self) -> BTreeMap<OsString, OsString> {
         merge(&self.command, std::env::vars_os(), cfg!(windows))
     }
@@ -245,5 +245,45 @@ impl Running {
             Self::Local(child) => Some(child.process()),
             Self::Other(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claude_wire::launch::{Form, Needs, Settings, command_line};
+
+    use super::*;
+
+    /// The names and values of a merged environment that do not name this SDK.
+    fn merged(change: impl FnOnce(&mut Settings), ignores_case: bool) -> Vec<(String, String)> {
+        let mut settings = Settings::default();
+        change(&mut settings);
+        let command = command_line(&settings, &Form::Session, &Needs::default()).unwrap();
+        let host = [("Path", "host"), ("HOME", "home")];
+        let host = host.map(|(name, value)| (name.into(), value.into())).into_iter();
+        let merged = merge(&command, host, ignores_case).into_iter();
+        let text = |text: OsString| text.into_string().unwrap();
+        let merged = merged.map(|(name, value)| (text(name), text(value)));
+        merged.filter(|(name, _)| !name.starts_with("CLAUDE")).collect()
+    }
+
+    fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+        expected.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    #[test]
+    fn a_variable_of_the_options_replaces_an_inherited_one_in_every_spelling() {
+        let set = |settings: &mut Settings| drop(settings.env.insert("PATH".into(), "own".into()));
+        assert_eq!(merged(set, true), pairs(&[("HOME", "home"), ("PATH", "own")]));
+        let both = [("HOME", "home"), ("PATH", "own"), ("Path", "host")];
+        assert_eq!(merged(set, false), pairs(&both));
+    }
+
+    #[test]
+    fn only_the_variables_of_the_policy_are_inherited() {
+        let only = |settings: &mut Settings| {
+            settings.environment = EnvironmentPolicy::Only(vec!["HOME".to_owned()]);
+        };
+        assert_eq!(merged(only, false), pairs(&[("HOME", "home")]));
     }
 }
