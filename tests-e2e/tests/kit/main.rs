@@ -18,6 +18,7 @@ mod isolation;
 mod layers;
 mod leaks;
 mod options_real;
+mod probe;
 mod real_cli;
 mod secrets;
 mod startup;
