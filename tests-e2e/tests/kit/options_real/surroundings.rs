@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Row, lists, play, write};
-use crate::support::{Fake, HANDSHAKE, RESULT, ask, error_of, run};
+use crate::support::{Fake, HANDSHAKE, RESULT, ask, run};
 
 fn bash() -> Script {
     let input = json!({"command": "touch made", "description": "Makes it"});
