@@ -20,12 +20,12 @@ const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 5 });
 const SHARED_MARGIN: Duration = Duration::from_secs(1);
 
 /// The answers so far, and the questions that are in flight.
-static CACHE: LazyLock<Mutex<HashMap<Asker, Entry>>> = LazyLock::new(Mutex::default);
+static CACHE: LazyLock<Mutex<HashMap<CacheKey, Entry>>> = LazyLock::new(Mutex::default);
 
 /// Which program is asked, and as which user. A user who can replace the program can forge the
 /// answer, and forges it for the runs of that user only.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Asker {
+struct CacheKey {
     program: Program,
     user: (u32, u32),
 }
@@ -69,8 +69,8 @@ impl FileStamp {
 /// could not either.
 pub(crate) async fn probe(program: &Program, launch: &Launch) -> Result<Probe> {
     let Some(file) = FileStamp::of(program) else { return ask(program, launch, TIMEOUT).await };
-    let asker = Asker { program: program.clone(), user: user_ids(launch) };
-    let answer = shared(&asker, file);
+    let key = CacheKey { program: program.clone(), user: user_ids(launch) };
+    let answer = shared(&key, file);
     let mut is_own = false;
     let asked = answer.get_or_init(|| {
         is_own = true;
@@ -81,7 +81,7 @@ pub(crate) async fn probe(program: &Program, launch: &Launch) -> Result<Probe> {
     match asked.await {
         Ok(Some(Ok(printed @ Probe::Printed(_)))) => Ok(printed.clone()),
         Ok(Some(failed)) if is_own => {
-            forget(&asker, &answer);
+            forget(&key, &answer);
             failed.clone()
         }
         // The options of that other start may be the reason, or nobody polls it.
@@ -89,27 +89,27 @@ pub(crate) async fn probe(program: &Program, launch: &Launch) -> Result<Probe> {
     }
 }
 
-fn shared(asker: &Asker, file: FileStamp) -> Arc<OnceCell<Result<Probe>>> {
+fn shared(key: &CacheKey, file: FileStamp) -> Arc<OnceCell<Result<Probe>>> {
     let mut cache = cache();
-    match cache.get(asker) {
+    match cache.get(key) {
         Some(entry) if entry.file == file => entry.answer.clone(),
         _ => {
             let answer = Arc::<OnceCell<Result<Probe>>>::default();
-            cache.insert(asker.clone(), Entry { file, answer: answer.clone() });
+            cache.insert(key.clone(), Entry { file, answer: answer.clone() });
             answer
         }
     }
 }
 
 /// Discards a failure, which may not happen the next time.
-fn forget(asker: &Asker, answer: &Arc<OnceCell<Result<Probe>>>) {
+fn forget(key: &CacheKey, answer: &Arc<OnceCell<Result<Probe>>>) {
     let mut cache = cache();
-    if cache.get(asker).is_some_and(|entry| Arc::ptr_eq(&entry.answer, answer)) {
-        cache.remove(asker);
+    if cache.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.answer, answer)) {
+        cache.remove(key);
     }
 }
 
-fn cache() -> MutexGuard<'static, HashMap<Asker, Entry>> {
+fn cache() -> MutexGuard<'static, HashMap<CacheKey, Entry>> {
     CACHE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
