@@ -251,12 +251,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pid = folder.path().join("pid");
         for printed in ["echo 12", "printf 12", "echo words", "true"] {
-            let script = format!("{printed}; sleep 600 & echo $! > {}", pid.display());
+            let script = format!("sleep 600 & echo $! > {}; {printed}", pid.display());
             let done = run(&script, LIMIT * 3).await;
             assert!(!done.timed_out, "{printed}");
             let leftover = fs::read_to_string(&pid).unwrap();
-            let killed = std::process::Command::new("kill").arg(leftover.trim()).status();
-            assert!(killed.unwrap().success());
+            // It is gone already if the shell took so long to exit that its group was ended.
+            std::process::Command::new("kill").arg(leftover.trim()).output().unwrap();
         }
     }
 
