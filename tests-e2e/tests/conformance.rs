@@ -162,12 +162,15 @@ fn the_test_command_runs_the_unit_tests_where_there_is_nothing() {
 }
 
 #[test]
-fn the_test_command_builds_for_the_other_platforms_or_says_that_it_does_not() {
-    assert!(text_of("tests-e2e/src/bin/xtask/checks.rs").contains("!platforms::check()?"));
-    let readme = text_of("README.md");
+fn the_test_command_checks_the_other_platforms_and_the_oldest_rust() {
+    assert!(text_of("tests-e2e/src/bin/xtask/checks.rs").contains("match platforms::check()?"));
+    let (readme, checks) = (text_of("README.md"), text_of("tests-e2e/src/bin/xtask/platforms.rs"));
     for platform in ["macOS", "Windows"] {
-        let checked = text_of("tests-e2e/src/bin/xtask/platforms.rs").contains(platform);
-        assert!(checked && readme.contains(platform), "{platform}");
+        assert!(checks.contains(platform) && readme.contains(platform), "{platform}");
+    }
+    for part in ["-D warnings", "CARGO_PKG_RUST_VERSION", r#""toolchain", "install", MINIMUM_RUST"#]
+    {
+        assert!(checks.contains(part), "{part}");
     }
 }
 

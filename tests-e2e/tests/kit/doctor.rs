@@ -69,11 +69,9 @@ fn what_is_wrong_with_the_executable_is_told_with_a_remedy() {
 
         let report = on(&Fake::bare("#!/bin/sh\necho 1.9.9\n"), |options| options).await;
         only_problem(&report, Check::Version, "1.9.9");
-        for (script, part) in [
-            ("#!/bin/sh\necho hello\n", "version"),
-            ("#!/bin/sh\nkill -SEGV $$\n", "signal"),
-            ("#!/missing/interpreter\n", "could not be started"),
-        ] {
+        for (script, part) in
+            [("#!/bin/sh\necho hello\n", "version"), ("#!/bin/sh\nkill -SEGV $$\n", "signal")]
+        {
             // The handshake of a session tells; print mode has none.
             let report = on(&Fake::bare(script), |options| options.print_mode(true)).await;
             only_problem(&report, Check::Version, part);
@@ -83,6 +81,12 @@ fn what_is_wrong_with_the_executable_is_told_with_a_remedy() {
             assert!(version.what().contains(part), "{report}");
             let skipped = on(&Fake::bare(script), |o| o.skip_version_check(true)).await;
             assert_eq!(finding(&skipped, Check::Version).level(), Level::Good, "{skipped}");
+        }
+        // A CLI that cannot be started is of no use to either.
+        for print_mode in [false, true] {
+            let broken = Fake::bare("#!/missing/interpreter\n");
+            let report = on(&broken, |options| options.print_mode(print_mode)).await;
+            only_problem(&report, Check::Version, "could not be started");
         }
         // What is too old for a session may do for print mode.
         let old = on(&Fake::bare("#!/bin/sh\necho 1.9.9\n"), |o| o.print_mode(true)).await;

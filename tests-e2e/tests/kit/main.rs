@@ -19,6 +19,7 @@ mod layers;
 mod leaks;
 mod memory;
 mod options_real;
+mod probe;
 mod real_cli;
 mod secrets;
 mod startup;

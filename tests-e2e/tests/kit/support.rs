@@ -47,8 +47,22 @@ pub(crate) fn real() -> &'static InstalledCli {
 /// Asks a CLI for its version until it answers in time. The SDK remembers the answer, so that no
 /// test depends on how fast its own question is answered.
 pub(crate) fn know_version(cli: &InstalledCli) {
-    let known = || Cli::find(Some(cli.path.clone())).is_ok();
-    assert!(processes::wait_until(LIMIT, known), "{}", cli.path.display());
+    let home = tempfile::tempdir().unwrap();
+    let options = Options::new()
+        .cli_path(&cli.path)
+        .cwd(home.path())
+        .environment(EnvironmentPolicy::Clean)
+        .env("HOME", home.path().to_string_lossy())
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    // On a thread of its own: the caller's may already drive a runtime.
+    let known = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let known = || run(Cli::find(&options)).is_ok();
+            processes::wait_until(LIMIT, known)
+        });
+        asking.join().unwrap()
+    });
+    assert!(known, "{}", cli.path.display());
 }
 
 /// Runs a future to its end, in time.

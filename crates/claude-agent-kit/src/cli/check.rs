@@ -1,131 +1,152 @@
 //! Asking an executable for its version, once per process.
 
 use std::collections::HashMap;
-use std::io::{self, Read as _};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, mpsc};
-use std::thread;
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::sync::OnceCell;
 
 use super::program::Program;
-use super::version::Probe;
+use super::version::{CliVersion, Probe};
+use crate::diagnose;
+use crate::error::Result;
+use crate::transport::{Launch, Output, before, output};
 
 /// How long `--version` may take. Tests of other things do not depend on a busy machine.
-const LIMIT: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 5 });
+const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 5 });
 
-/// How often, and how far apart, a file is tried that is being written.
-const BUSY_TRIES: usize = if cfg!(test) { 2_000 } else { 20 };
-const BUSY_PAUSE: Duration = Duration::from_millis(10);
+/// How much longer another start that asks is waited for before this one asks too. Only a start
+/// whose future is not polled takes longer.
+const SHARED_MARGIN: Duration = Duration::from_secs(1);
 
-/// More than any version has; a program that prints on and on is cut off here.
-const MOST: u64 = 64 * 1024;
+/// The answers so far, and the questions that are in flight.
+static CACHE: LazyLock<Mutex<HashMap<CacheKey, Entry>>> = LazyLock::new(Mutex::default);
 
-/// What was found out about an executable, as long as it stays the same file, or is just being asked.
-static KNOWN: LazyLock<Mutex<HashMap<Identity, Asked>>> = LazyLock::new(Mutex::default);
-
-/// Filled by who asks first; the others wait for it.
-type Asked = Arc<OnceLock<Probe>>;
-
+/// Which program is asked, and as which user. A user who can replace the program can forge the
+/// answer, and forges it for the runs of that user only.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Identity {
+struct CacheKey {
     program: Program,
+    user: (u32, u32),
+}
+
+struct Entry {
+    file: FileStamp,
+    answer: Arc<OnceCell<Result<Probe>>>,
+}
+
+/// What changes when a file is replaced or written.
+#[derive(Clone, PartialEq, Eq)]
+struct FileStamp {
     size: u64,
     modified: Option<SystemTime>,
+    /// Device, inode and time of the last change, which the owner of a file cannot set.
+    #[cfg(unix)]
+    change: (u64, u64, i64, i64),
 }
 
-impl Identity {
+impl FileStamp {
     fn of(program: &Program) -> Option<Self> {
+        #[cfg(unix)]
+        use std::os::unix::fs::MetadataExt as _;
+
         let file = program.path().metadata().ok()?;
-        Some(Self { program: program.clone(), size: file.len(), modified: file.modified().ok() })
+        Some(Self {
+            size: file.len(),
+            modified: file.modified().ok(),
+            #[cfg(unix)]
+            change: (file.dev(), file.ino(), file.ctime(), file.ctime_nsec()),
+        })
     }
 }
 
-/// Asks for the version, or remembers it; of many who want to know at once one asks. Blocks for up to
-/// five seconds.
-pub(crate) fn probe(program: &Program) -> Probe {
-    let Some(identity) = Identity::of(program) else { return ask(program, LIMIT) };
-    let asked = Arc::clone(known().entry(identity.clone()).or_default());
-    // Not under the lock: another executable can be asked meanwhile.
-    let probe = asked.get_or_init(|| ask(program, LIMIT)).clone();
-    if let Probe::Failed(_) = probe {
-        // It may be over the next time. Another may have begun to ask anew.
-        let mut known = known();
-        if known.get(&identity).is_some_and(|other| Arc::ptr_eq(other, &asked)) {
-            known.remove(&identity);
-        }
-    }
-    probe
-}
-
-/// What was found out about this file before. Starts nothing.
-pub(crate) fn remembered(program: &Program) -> Option<Probe> {
-    let identity = Identity::of(program)?;
-    let probe = known().get(&identity)?.get().cloned();
-    probe.filter(|probe| matches!(probe, Probe::Printed(_)))
-}
-
-fn known() -> std::sync::MutexGuard<'static, HashMap<Identity, Asked>> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn ask(program: &Program, limit: Duration) -> Probe {
-    match start(program, || thread::sleep(BUSY_PAUSE)) {
-        Ok(child) => printed(child, limit),
-        Err(error) => Probe::Failed(format!("it could not be started ({error})")),
-    }
-}
-
-/// What a child prints that ends soon. One that does not is ended.
-pub(crate) fn printed(mut child: Child, limit: Duration) -> Probe {
-    let printed = read(&mut child, limit);
-    // It has said all it will be heard to say.
-    let killed = printed.is_none() && child.kill().is_ok();
-    let status = child.wait();
-    match (printed, status) {
-        (None, _) => Probe::Failed(format!(
-            "it printed nothing within {} s{}",
-            limit.as_secs(),
-            if killed { "" } else { " and could not be ended" }
-        )),
-        (Some(_), Err(error)) => {
-            Probe::Failed(format!("its end could not be waited for ({error})"))
-        }
-        (Some(text), Ok(status)) if status.success() || !text.trim().is_empty() => {
-            Probe::Printed(text)
-        }
-        (Some(_), Ok(status)) => Probe::Failed(format!("it ended with {status}")),
-    }
-}
-
-fn start(program: &Program, mut pause: impl FnMut()) -> io::Result<Child> {
-    let mut command = Command::new(program.executable());
-    command.args(program.arguments_before());
-    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // A file that is being written cannot be started: an installer at work, or a process just forked
-    // elsewhere in this one, which holds it open for a moment.
-    for _ in 0..BUSY_TRIES {
-        match command.spawn() {
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => pause(),
-            started => return started,
-        }
-    }
-    command.spawn()
-}
-
-/// What the child prints until it closes its output, if it does so in time.
-fn read(child: &mut Child, limit: Duration) -> Option<String> {
-    let stdout = child.stdout.take()?;
-    let (sender, receiver) = mpsc::sync_channel(1);
-    // The thread ends with the pipe: when the child does, or when it is killed.
-    let spawned = thread::Builder::new().name("claude-version".to_owned()).spawn(move || {
-        let mut bytes = Vec::new();
-        // What was read before an error counts.
-        drop(stdout.take(MOST).read_to_end(&mut bytes));
-        // Nobody listens any more if it took too long.
-        drop(sender.send(String::from_utf8_lossy(&bytes).into_owned()));
+/// Returns what `program` prints for its version, as the CLI of `launch` would be run: with its
+/// user, environment and working directory. Asks once per file and user; concurrent starts share
+/// the question.
+///
+/// # Errors
+/// [`SpawnFailed`](crate::ErrorKind::SpawnFailed) when the program cannot be started, which the run
+/// could not either.
+pub(crate) async fn probe(program: &Program, launch: &Launch) -> Result<Probe> {
+    let Some(file) = FileStamp::of(program) else { return ask(program, launch, TIMEOUT).await };
+    let key = CacheKey { program: program.clone(), user: user_ids(launch) };
+    let answer = shared(&key, file);
+    let mut is_own = false;
+    let asked = answer.get_or_init(|| {
+        is_own = true;
+        ask(program, launch, TIMEOUT)
     });
-    spawned.ok()?;
-    receiver.recv_timeout(limit).ok()
+    // Large for a future that most starts do not need.
+    let asked = Box::pin(before(Instant::now() + TIMEOUT + SHARED_MARGIN, asked));
+    match asked.await {
+        Ok(Some(Ok(printed @ Probe::Printed(_)))) => Ok(printed.clone()),
+        Ok(Some(failed)) if is_own => {
+            forget(&key, &answer);
+            failed.clone()
+        }
+        // The options of that other start may be the reason, or nobody polls it.
+        _ => Box::pin(ask(program, launch, TIMEOUT)).await,
+    }
+}
+
+fn shared(key: &CacheKey, file: FileStamp) -> Arc<OnceCell<Result<Probe>>> {
+    let mut cache = cache();
+    match cache.get(key) {
+        Some(entry) if entry.file == file => entry.answer.clone(),
+        _ => {
+            let answer = Arc::<OnceCell<Result<Probe>>>::default();
+            cache.insert(key.clone(), Entry { file, answer: answer.clone() });
+            answer
+        }
+    }
+}
+
+/// Discards a failure, which may not happen the next time.
+fn forget(key: &CacheKey, answer: &Arc<OnceCell<Result<Probe>>>) {
+    let mut cache = cache();
+    if cache.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.answer, answer)) {
+        cache.remove(key);
+    }
+}
+
+fn cache() -> MutexGuard<'static, HashMap<CacheKey, Entry>> {
+    CACHE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The user that the run's CLI runs as, by number.
+fn user_ids(launch: &Launch) -> (u32, u32) {
+    match launch.user() {
+        Some(ids) => (ids.user, ids.group),
+        #[cfg(unix)]
+        None => {
+            let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+            (user.as_raw(), group.as_raw())
+        }
+        #[cfg(not(unix))]
+        None => (0, 0),
+    }
+}
+
+async fn ask(program: &Program, launch: &Launch, timeout: Duration) -> Result<Probe> {
+    let spec = launch.spec(program, "--version");
+    let has_version = |line: &str| CliVersion::find_in(line).is_some();
+    match output(&spec, timeout, has_version).await {
+        Ok(output) => Ok(answer(output, timeout)),
+        Err(error) => Err(diagnose::spawn_failed(&error, program.path(), launch.directory())),
+    }
+}
+
+fn answer(output: Output, timeout: Duration) -> Probe {
+    let Output { stdout, exit, timed_out } = output;
+    if timed_out && CliVersion::find_in(&stdout).is_none() {
+        return Probe::Failed(format!("it printed no version within {} s", timeout.as_secs()));
+    }
+    match exit {
+        _ if !stdout.trim().is_empty() => Probe::Printed(stdout),
+        Some(status) if status.success() => Probe::Printed(stdout),
+        Some(status) => Probe::Failed(format!("it printed nothing and failed ({status})")),
+        None => Probe::Failed("it printed nothing, and its exit status is unknown".to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -135,6 +156,9 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+    use crate::options::{Options, prepare};
+    use crate::process::UserIds;
+    use crate::{ErrorKind, driver};
 
     fn script(folder: &tempfile::TempDir, text: &str) -> Program {
         let path = folder.path().join("claude");
@@ -143,97 +167,151 @@ mod tests {
         path.into()
     }
 
-    #[test]
-    fn what_is_printed_is_taken() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = script(&folder, "echo \"$1: 1.2.3\"; echo noise >&2");
-        assert_eq!(probe(&path), Probe::Printed("--version: 1.2.3\n".to_owned()));
+    /// A script that counts how often it is run.
+    fn counting(folder: &tempfile::TempDir, text: &str) -> (Program, impl Fn() -> usize) {
+        let count = folder.path().join("count");
+        let program = script(folder, &format!("echo x >> {}; {text}", count.display()));
+        (program, move || fs::read_to_string(&count).unwrap_or_default().lines().count())
     }
 
-    #[test]
-    fn the_same_file_is_asked_once() {
+    async fn launch(options: Options) -> Launch {
+        let prepared = prepare(&options, None).unwrap();
+        driver::launch(&options, &prepared).await.unwrap()
+    }
+
+    fn printed(text: &str) -> Probe {
+        Probe::Printed(text.to_owned())
+    }
+
+    #[tokio::test]
+    async fn the_version_is_what_the_program_prints() {
         let folder = tempfile::tempdir().unwrap();
-        let counter = folder.path().join("count");
-        let path = script(&folder, &format!("echo x >> {}; echo 1.2.3", counter.display()));
-        assert_eq!(remembered(&path), None);
+        let program = script(&folder, "echo \"$1: 1.2.3\"; echo noise >&2");
+        let launch = launch(Options::new()).await;
+        assert_eq!(probe(&program, &launch).await.unwrap(), printed("--version: 1.2.3\n"));
+    }
+
+    #[tokio::test]
+    async fn the_program_is_run_as_the_run_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = script(&folder, "echo \"1.2.3 $PWD $MARK $HOME.\"");
+        let options = Options::new()
+            .environment(claude_wire::launch::EnvironmentPolicy::Clean)
+            .env("MARK", "mark")
+            .cwd("/");
+        let probe = probe(&program, &launch(options).await).await.unwrap();
+        assert_eq!(probe, printed("1.2.3 / mark .\n"));
+    }
+
+    #[tokio::test]
+    async fn the_same_file_is_asked_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, count) = counting(&folder, "echo 1.2.3");
+        let launch = launch(Options::new()).await;
         for _ in 0..3 {
-            probe(&path);
+            assert_eq!(probe(&program, &launch).await.unwrap(), printed("1.2.3\n"));
         }
-        assert_eq!(remembered(&path), Some(Probe::Printed("1.2.3\n".to_owned())));
-        assert_eq!(fs::read_to_string(&counter).unwrap(), "x\n");
-        // Another file at the same place is asked anew.
-        script(&folder, &format!("echo y >> {}; echo 1.2.34", counter.display()));
-        assert_eq!(remembered(&path), None);
-        assert_eq!(probe(&path), Probe::Printed("1.2.34\n".to_owned()));
-        assert_eq!(fs::read_to_string(&counter).unwrap(), "x\ny\n");
+        assert_eq!(count(), 1);
+        // Another file of the same size and age at the same path is asked again.
+        let age = program.path().metadata().unwrap().modified().unwrap();
+        let (program, count) = counting(&folder, "echo 1.2.4");
+        fs::File::options().write(true).open(program.path()).unwrap().set_modified(age).unwrap();
+        assert_eq!(probe(&program, &launch).await.unwrap(), printed("1.2.4\n"));
+        assert_eq!(count(), 2);
     }
 
-    #[test]
-    fn of_many_at_once_one_asks() {
+    #[tokio::test]
+    async fn the_answer_for_one_user_is_not_taken_for_another() {
+        if !rustix::process::geteuid().is_root() {
+            // Nobody else can run it as two users.
+            return;
+        }
         let folder = tempfile::tempdir().unwrap();
-        let counter = folder.path().join("count");
-        let count = format!("echo x >> {}", counter.display());
-        let path = script(&folder, &format!("{count}; sleep 0.1; echo 1.2.3"));
-        let at_once = |path: &Program| {
-            thread::scope(|scope| {
-                let asking: Vec<_> = (0..8).map(|_| scope.spawn(|| probe(path))).collect();
-                asking.into_iter().map(|probe| probe.join().unwrap()).collect::<Vec<_>>()
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let program = script(&folder, "echo 1.2.$(id -u)");
+        for (user, expected) in [(65_534, "1.2.65534\n"), (65_533, "1.2.65533\n")] {
+            let launch = launch(Options::new()).await.run_by(UserIds { user, group: user });
+            assert_eq!(probe(&program, &launch).await.unwrap(), printed(expected));
+        }
+        let launch = launch(Options::new()).await;
+        assert_eq!(probe(&program, &launch).await.unwrap(), printed("1.2.0\n"));
+    }
+
+    #[tokio::test]
+    async fn concurrent_starts_ask_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, count) = counting(&folder, "sleep 0.1; echo 1.2.3");
+        let launch = launch(Options::new()).await;
+        let asking: Vec<_> = (0..8)
+            .map(|_| {
+                let (program, launch) = (program.clone(), launch.clone());
+                tokio::spawn(async move { probe(&program, &launch).await.unwrap() })
             })
-        };
-        let printed = Probe::Printed("1.2.3\n".to_owned());
-        assert!(at_once(&path).iter().all(|probe| *probe == printed));
-        assert_eq!(fs::read_to_string(&counter).unwrap(), "x\n");
-    }
-
-    #[test]
-    fn a_failure_is_not_remembered() {
-        let folder = tempfile::tempdir().unwrap();
-        let counter = folder.path().join("count");
-        let path = script(&folder, &format!("echo x >> {}; exit 7", counter.display()));
-        for _ in 0..2 {
-            assert!(matches!(probe(&path), Probe::Failed(_)));
-            assert_eq!(remembered(&path), None);
+            .collect();
+        for asked in asking {
+            assert_eq!(asked.await.unwrap(), printed("1.2.3\n"));
         }
-        assert_eq!(fs::read_to_string(&counter).unwrap(), "x\nx\n");
+        assert_eq!(count(), 1);
     }
 
-    #[test]
-    fn a_file_that_is_being_written_is_waited_for() {
+    #[tokio::test]
+    async fn a_start_that_is_dropped_while_it_asks_leaves_the_question_to_the_next() {
         let folder = tempfile::tempdir().unwrap();
-        let path = script(&folder, "echo 1.2.3");
-        let mut writing = Some(fs::OpenOptions::new().append(true).open(path.path()).unwrap());
-        let mut pauses = 0;
-        let child = start(&path, || {
-            pauses += 1;
-            drop(writing.take());
-            thread::sleep(BUSY_PAUSE);
+        let (program, count) = counting(&folder, "sleep 0.3; echo 1.2.3");
+        let launch = launch(Options::new()).await;
+        let mut second = Box::pin(probe(&program, &launch));
+        {
+            let mut first = Box::pin(probe(&program, &launch));
+            while count() == 0 {
+                let step = tokio::time::timeout(Duration::from_millis(1), first.as_mut());
+                assert!(step.await.is_err());
+                let waiting = tokio::time::timeout(Duration::ZERO, second.as_mut());
+                assert!(waiting.await.is_err());
+            }
+        }
+        assert_eq!(second.await.unwrap(), printed("1.2.3\n"));
+        assert_eq!(count(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_neither_remembered_nor_shared_with_other_options() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, count) =
+            counting(&folder, "[ -n \"$MARK\" ] && sleep 0.2 && exit 7; echo 1.2.3");
+        let failing = launch(Options::new().env("MARK", "x")).await;
+        let good = launch(Options::new()).await;
+        let first = tokio::spawn({
+            let (program, failing) = (program.clone(), failing.clone());
+            async move { probe(&program, &failing).await.unwrap() }
         });
-        assert!(child.unwrap().wait().unwrap().success());
-        assert!(pauses > 0 || cfg!(not(target_os = "linux")));
+        while count() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        // In flight at the same time, in another environment.
+        assert_eq!(probe(&program, &good).await.unwrap(), printed("1.2.3\n"));
+        assert!(matches!(first.await.unwrap(), Probe::Failed(reason) if reason.contains('7')));
+        assert_eq!(probe(&program, &good).await.unwrap(), printed("1.2.3\n"));
+        assert_eq!(count(), 3);
     }
 
-    #[test]
-    fn silence_failure_and_what_cannot_start_are_told_apart() {
+    #[tokio::test]
+    async fn silence_failure_and_a_program_that_cannot_start_are_told_apart() {
         let folder = tempfile::tempdir().unwrap();
-        let told = |probe| match probe {
+        let launch = launch(Options::new()).await;
+        let reason = |probe| match probe {
             Probe::Failed(reason) => reason,
             Probe::Printed(text) => panic!("{text}"),
         };
-        let silent = script(&folder, "exec sleep 60");
-        let reason = told(ask(&silent, Duration::from_millis(100)));
-        assert!(reason.contains("printed nothing within"), "{reason}");
+        for silent in ["exec sleep 60", "echo words; exec sleep 60"] {
+            let silent = script(&folder, silent);
+            let asked = ask(&silent, &launch, Duration::from_millis(100)).await.unwrap();
+            let reason = reason(asked);
+            assert!(reason.contains("no version within"), "{reason}");
+        }
         let failing = script(&folder, "exit 7");
-        assert!(told(ask(&failing, LIMIT)).contains('7'));
+        assert!(reason(probe(&failing, &launch).await.unwrap()).contains('7'));
         let missing = Program::from(folder.path().join("missing"));
-        assert!(told(probe(&missing)).contains("could not be started"));
-    }
-
-    #[test]
-    fn a_program_that_never_stops_printing_is_cut_off() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = script(&folder, "echo 1.2.3; exec yes");
-        let Probe::Printed(text) = ask(&path, LIMIT) else { panic!() };
-        assert!(text.starts_with("1.2.3\n"));
-        assert_eq!(text.len() as u64, MOST);
+        let error = probe(&missing, &launch).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::SpawnFailed);
     }
 }

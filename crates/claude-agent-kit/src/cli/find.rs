@@ -113,7 +113,9 @@ fn candidates(places: &Places) -> impl Iterator<Item = PathBuf> {
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join(name))
         .collect();
-    let home = |below: &str| places.home.as_ref().map(|home| home.join(below).join(name));
+    // Likewise a relative home.
+    let absolute = places.home.as_ref().filter(|home| home.is_absolute());
+    let home = |below: &str| absolute.map(|home| home.join(below).join(name));
     let installed = [
         home(".claude/local"),
         home(".local/bin"),
@@ -295,8 +297,13 @@ mod tests {
     }
 
     #[test]
-    fn relative_entries_of_the_path_are_not_searched() {
-        let places = Places { path: Some("relative:.".into()), ..Places::default() };
-        assert!(candidates(&places).all(|candidate| candidate.is_absolute()));
+    fn relative_entries_of_the_path_and_a_relative_home_are_not_searched() {
+        let path = Some("relative:.".into());
+        for home in [".", "relative", ""] {
+            let places =
+                Places { path: path.clone(), home: Some(home.into()), ..Places::default() };
+            let candidates: Vec<PathBuf> = candidates(&places).collect();
+            assert_eq!(candidates, [Path::new("/usr/local/bin/claude")], "{home:?}");
+        }
     }
 }

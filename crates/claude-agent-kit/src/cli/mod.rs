@@ -7,13 +7,18 @@ mod version;
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{ErrorKind, Result};
+use crate::driver;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{Options, prepare};
+use crate::prompt::Prompt;
+use crate::transport::Launch;
 use crate::warning::{Warning, WarningCode};
 
-pub(crate) use check::printed;
+#[cfg(unix)]
+pub(crate) use program::find_on_path;
 pub(crate) use program::{Program, Runtime};
 pub use version::CliVersion;
-pub(crate) use version::Probe;
+use version::Probe;
 
 /// The oldest CLI whose one-way form is understood.
 pub const MINIMUM_FOR_PRINT_MODE: CliVersion = CliVersion::new(1, 0, 0);
@@ -41,36 +46,13 @@ pub(crate) struct Chosen {
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Finds the executable and checks its version. Blocks for up to five seconds.
-///
-/// # Errors
-/// [`ErrorKind::CliNotFound`]; and of the version
-/// [`UnsupportedCliVersion`](ErrorKind::UnsupportedCliVersion) always, the others only in print
-/// mode, where no handshake would tell.
-pub(crate) fn choose(
-    path: Option<PathBuf>,
-    runtime: &Runtime,
-    policy: VersionPolicy,
-) -> Result<Chosen> {
-    policy.ask(find_program(path, runtime)?)
-}
-
-fn find_program(path: Option<PathBuf>, runtime: &Runtime) -> Result<Program> {
-    let places = find::Places::of_this_process(path);
-    Program::of(find::find(&places)?, runtime, &places)
-}
-
-/// What [`choose`] gives, with where the executable is also if it will not do.
+/// Finds the executable that a run with these options starts.
 ///
 /// # Errors
 /// [`ErrorKind::CliNotFound`].
-pub(crate) fn look_at(
-    path: Option<PathBuf>,
-    runtime: &Runtime,
-    policy: VersionPolicy,
-) -> Result<(PathBuf, Result<Chosen>)> {
-    let program = find_program(path, runtime)?;
-    Ok((program.path().to_owned(), policy.ask(program)))
+pub(crate) fn find_program(options: &Options) -> Result<Program> {
+    let places = find::Places::of_this_process(options.host.cli_path.clone());
+    Program::of(find::find(&places)?, &options.host.runtime, &places)
 }
 
 /// The oldest version that will do.
@@ -78,31 +60,20 @@ pub(crate) fn minimum(print_mode: bool) -> CliVersion {
     if print_mode { MINIMUM_FOR_PRINT_MODE } else { MINIMUM_VERSION }
 }
 
-/// What [`choose`] gives, if that takes no more than looking at files: starts no process, so that
-/// it can be called where blocking is not allowed.
-pub(crate) fn choose_if_known(
-    path: Option<PathBuf>,
-    runtime: &Runtime,
-    policy: VersionPolicy,
-) -> Option<Result<Chosen>> {
-    let program = match find_program(path, runtime) {
-        Ok(program) => program,
-        Err(error) => return Some(Err(error)),
-    };
-    if policy.skip {
-        return Some(Ok(Chosen { program, version: None, warnings: Vec::new() }));
-    }
-    let probe = check::remembered(&program)?;
-    Some(policy.judge(program, &probe))
-}
-
 impl VersionPolicy {
-    /// Asks the executable for its version, if it has to be known.
-    fn ask(self, program: Program) -> Result<Chosen> {
+    /// Checks the version of a program, which is run with the user, environment and working
+    /// directory of `launch`.
+    ///
+    /// # Errors
+    /// [`UnsupportedCliVersion`](ErrorKind::UnsupportedCliVersion), and
+    /// [`SpawnFailed`](ErrorKind::SpawnFailed) when the program cannot be started. In print mode,
+    /// which has no handshake, also [`UnknownCliVersion`](ErrorKind::UnknownCliVersion) and
+    /// [`VersionDetection`](ErrorKind::VersionDetection).
+    pub(crate) async fn check(self, program: Program, launch: &Launch) -> Result<Chosen> {
         if self.skip {
             return Ok(Chosen { program, version: None, warnings: Vec::new() });
         }
-        let probe = check::probe(&program);
+        let probe = check::probe(&program, launch).await?;
         self.judge(program, &probe)
     }
 
@@ -127,7 +98,7 @@ impl VersionPolicy {
     }
 }
 
-/// An executable of the CLI that was found and asked for its version.
+/// An executable of the CLI and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cli {
@@ -136,19 +107,40 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Finds the CLI that would be used: `path` if there is one, else `CLAUDE_CLI_PATH`, `PATH` and
-    /// the places where installers put it; and asks it for its version.
+    /// Finds the CLI that a run with these options would start, and asks for its version: the option
+    /// [`cli_path`](Options::cli_path) if it is set, then `CLAUDE_CLI_PATH`, `PATH` and the
+    /// directories of installers.
     ///
-    /// Blocks for up to five seconds the first time; after that the answer is remembered.
+    /// Runs `--version` with the user, environment and working directory of the options, for at most
+    /// five seconds. The answer is remembered per file and user.
     ///
     /// # Errors
-    /// [`CliNotFound`](crate::ErrorKind::CliNotFound) when there is none, or `path` names something
-    /// else; [`UnsupportedCliVersion`](crate::ErrorKind::UnsupportedCliVersion),
-    /// [`UnknownCliVersion`](crate::ErrorKind::UnknownCliVersion) or
-    /// [`VersionDetection`](crate::ErrorKind::VersionDetection) when it will not do.
-    pub fn find(path: Option<PathBuf>) -> Result<Self> {
-        let program = find_program(path, &Runtime::default())?;
-        let version = version::judge(&check::probe(&program), MINIMUM_FOR_PRINT_MODE)?;
+    /// [`CliNotFound`](ErrorKind::CliNotFound) when there is no CLI, or the named file is not
+    /// executable; [`SpawnFailed`](ErrorKind::SpawnFailed) when it cannot be started;
+    /// [`UnsupportedCliVersion`](ErrorKind::UnsupportedCliVersion) when it is older than
+    /// [`MINIMUM_FOR_PRINT_MODE`]; [`UnknownCliVersion`](ErrorKind::UnknownCliVersion) or
+    /// [`VersionDetection`](ErrorKind::VersionDetection) when it prints no version;
+    /// [`InvalidOptions`](ErrorKind::InvalidOptions) when the options are invalid or set a
+    /// [`transport`](Options::transport), which starts the CLI itself;
+    /// [`NoRuntime`](ErrorKind::NoRuntime) outside of a Tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the process that it started.
+    pub async fn find(options: impl Into<Options>) -> Result<Self> {
+        let options = options.into();
+        driver::require_runtime()?;
+        if options.host.transport.is_some() {
+            let message =
+                "`transport` is set: the transport starts the CLI, and no local one is used";
+            return Err(Error::new(ErrorKind::InvalidOptions, message)
+                .remedy("leave `transport` out to find the CLI of this machine"));
+        }
+        // Print mode is checked with a prompt; any will do.
+        let prepared = prepare(&options, Some(&Prompt::from("hello")))?;
+        let program = find_program(&options)?;
+        let launch = driver::launch(&options, &prepared).await?;
+        let probe = check::probe(&program, &launch).await?;
+        let version = version::judge(&probe, MINIMUM_FOR_PRINT_MODE)?;
         Ok(Self { path: program.path().to_owned(), version })
     }
 
@@ -172,24 +164,25 @@ mod tests {
     use super::*;
     use crate::ErrorKind;
 
-    fn choose(path: Option<PathBuf>, policy: VersionPolicy) -> Result<Chosen> {
-        super::choose(path, &Runtime::default(), policy)
+    /// The executable at `path`, found and checked as a start does it.
+    async fn choose(path: &Path, policy: VersionPolicy) -> Result<Chosen> {
+        let options = Options::new().cli_path(path);
+        let prepared = prepare(&options, None)?;
+        let launch = driver::launch(&options, &prepared).await?;
+        policy.check(find_program(&options)?, &launch).await
     }
 
-    fn choose_if_known(path: Option<PathBuf>, policy: VersionPolicy) -> Option<Result<Chosen>> {
-        super::choose_if_known(path, &Runtime::default(), policy)
-    }
-
-    #[test]
-    fn a_text_file_an_old_one_and_a_strange_one_are_refused_each_in_its_way() {
+    #[tokio::test]
+    async fn each_unusable_executable_has_its_error() {
         let folder = tempfile::tempdir().unwrap();
         let program = |name: &str, text: &str, mode| {
             let path = folder.path().join(name);
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            Cli::find(Some(path))
+            Cli::find(Options::new().cli_path(path))
         };
-        let good = program("good", "#!/bin/sh\necho '2.1.325 (Claude Code)'\n", 0o755).unwrap();
+        let good = program("good", "#!/bin/sh\necho '2.1.325 (Claude Code)'\n", 0o755).await;
+        let good = good.unwrap();
         assert_eq!(good.version(), CliVersion::new(2, 1, 325));
         assert_eq!(good.path(), folder.path().join("good"));
         for (name, text, mode, kind) in [
@@ -197,11 +190,21 @@ mod tests {
             ("old", "#!/bin/sh\necho 0.9.9\n", 0o755, ErrorKind::UnsupportedCliVersion),
             ("strange", "#!/bin/sh\necho hello\n", 0o755, ErrorKind::UnknownCliVersion),
             ("failing", "#!/bin/sh\nexit 3\n", 0o755, ErrorKind::VersionDetection),
+            ("broken", "#!/no/interpreter\n", 0o755, ErrorKind::SpawnFailed),
         ] {
-            let error = program(name, text, mode).unwrap_err();
+            let error = program(name, text, mode).await.unwrap_err();
             assert_eq!(error.kind(), kind, "{error}");
             assert!(error.suggestion().is_some(), "{error}");
         }
+    }
+
+    #[tokio::test]
+    async fn with_a_transport_no_local_cli_is_looked_for() {
+        let none =
+            crate::transport::InMemory::new(|_| async { Err(std::io::Error::other("none")) });
+        let error = Cli::find(Options::new().transport(none)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+        assert!(error.to_string().contains("`transport`"), "{error}");
     }
 
     fn printing(folder: &tempfile::TempDir, name: &str, script: &str) -> PathBuf {
@@ -226,8 +229,8 @@ mod tests {
     /// A policy, and the code of the warning or the kind of the error.
     type Row = (VersionPolicy, std::result::Result<Option<WarningCode>, ErrorKind>);
 
-    #[test]
-    fn each_version_is_taken_warned_about_or_refused_as_the_policy_says() {
+    #[tokio::test]
+    async fn each_version_is_taken_warned_about_or_refused_as_the_policy_says() {
         use ErrorKind::{UnsupportedCliVersion, VersionDetection};
         let folder = tempfile::tempdir().unwrap();
         let permissive = |policy| VersionPolicy { permissive: true, ..policy };
@@ -275,7 +278,7 @@ mod tests {
         for (name, script, rows) in cases {
             let path = printing(&folder, name, script);
             for (policy, expected) in rows {
-                let chosen = choose(Some(path.clone()), *policy);
+                let chosen = choose(&path, *policy).await;
                 let seen = match &chosen {
                     Ok(chosen) => Ok(chosen.warnings.first().map(Warning::code)),
                     Err(error) => Err(error.kind()),
@@ -287,23 +290,20 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_second_start_asks_nobody_and_a_skipped_check_never_does() {
+    #[tokio::test]
+    async fn a_second_start_asks_nobody_and_a_skipped_check_never_does() {
         let folder = tempfile::tempdir().unwrap();
         let path = printing(&folder, "claude", "echo 2.9.9");
         let skip = VersionPolicy { skip: true, ..SESSION };
-        let chosen = choose(Some(path.clone()), skip).unwrap();
+        let chosen = choose(&path, skip).await.unwrap();
         assert_eq!((chosen.program, chosen.version), (path.clone().into(), None));
-        assert!(choose_if_known(Some(path.clone()), skip).unwrap().is_ok());
         assert_eq!(times_asked(&path), 0);
-        assert!(choose_if_known(Some(path.clone()), SESSION).is_none());
-        choose(Some(path.clone()), SESSION).unwrap();
-        let known = choose_if_known(Some(path.clone()), SESSION).unwrap().unwrap();
-        assert_eq!(known.version, Some(CliVersion::new(2, 9, 9)));
-        choose(Some(path.clone()), PRINT).unwrap();
+        for policy in [SESSION, SESSION, PRINT] {
+            let chosen = choose(&path, policy).await.unwrap();
+            assert_eq!(chosen.version, Some(CliVersion::new(2, 9, 9)));
+        }
         assert_eq!(times_asked(&path), 1);
-        // What is not there needs no question.
-        let missing = choose_if_known(Some(folder.path().join("missing")), SESSION);
-        assert_eq!(missing.unwrap().unwrap_err().kind(), ErrorKind::CliNotFound);
+        let missing = choose(&folder.path().join("missing"), SESSION).await;
+        assert_eq!(missing.unwrap_err().kind(), ErrorKind::CliNotFound);
     }
 }

@@ -1,6 +1,6 @@
 //! What is started: the CLI itself, or what runs a CLI that is a script.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use claude_wire::launch::Secret;
@@ -79,9 +79,15 @@ fn find(name: &Path, places: &Places) -> Option<PathBuf> {
     }
     let path = places.path.as_deref().unwrap_or_default();
     let name = if places.windows { name.with_extension("exe") } else { name.to_owned() };
+    find_on_path(&name, path)
+}
+
+/// Finds an executable in the directories of `path`, a value of the variable `PATH`. Relative
+/// entries are skipped: they would mean another program in another working directory.
+pub(crate) fn find_on_path(name: &Path, path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path)
         .filter(|directory| directory.is_absolute())
-        .map(|directory| directory.join(&name))
+        .map(|directory| directory.join(name))
         .find(|path| is_executable(path))
 }
 

@@ -51,12 +51,12 @@ impl fmt::Display for CliVersion {
     }
 }
 
-/// What came of asking the CLI for its version.
+/// The outcome of running `--version`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// It printed this.
+    /// The CLI printed this.
     Printed(String),
-    /// It could not be asked, for this reason.
+    /// The CLI printed no version, for this reason.
     Failed(String),
 }
 
@@ -71,20 +71,21 @@ pub(crate) fn judge(probe: &Probe, minimum: CliVersion) -> Result<CliVersion> {
             Some(version) => return Err(too_old(version, minimum, text)),
             None => Error::new(
                 ErrorKind::UnknownCliVersion,
-                format!("`--version` printed {:?}, which holds no version", shortened(text)),
+                format!("`--version` printed {:?}, which contains no version", shortened(text)),
             )
             .with(|facts| facts.output = Some(shortened(text))),
         },
         Probe::Failed(reason) => Error::new(
             ErrorKind::VersionDetection,
-            format!("the CLI could not be asked for its version: {reason}"),
+            format!("failed to detect the version of the CLI with `--version`: {reason}"),
         ),
     };
-    Err(error.remedy(
-        "see that it is the program `claude` and runs by itself, or use it all the same with the \
-         option `permissive_version_check`",
-    )
-    .with(|facts| facts.minimum = Some(minimum)))
+    Err(error
+        .remedy(
+            "check that it is the `claude` executable and that it runs in a terminal, or accept an \
+         unknown version with the option `permissive_version_check`",
+        )
+        .with(|facts| facts.minimum = Some(minimum)))
 }
 
 fn too_old(detected: CliVersion, minimum: CliVersion, output: &str) -> Error {

@@ -37,7 +37,10 @@ impl Place<'_> {
         let settings = &self.options.settings;
         let given = settings.env.get(name).map(|value| OsString::from(value.expose()));
         given.or_else(|| {
-            let own = self.variables.iter().find(|(other, _)| other == name);
+            let is_same = |other: &OsString| {
+                if cfg!(windows) { other.eq_ignore_ascii_case(name) } else { other == name }
+            };
+            let own = self.variables.iter().find(|(other, _)| is_same(other));
             own.filter(|_| settings.environment.passes(name)).map(|(_, value)| value.clone())
         })
     }

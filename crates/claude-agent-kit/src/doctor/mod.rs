@@ -8,22 +8,22 @@ mod tests;
 
 use std::ffi::OsString;
 use std::future::{Future, IntoFuture};
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
 pub use self::report::{Check, Finding, Level, Report};
 use crate::cli::{self, Chosen, VersionPolicy};
-use crate::error::{Error, ErrorKind, Result};
-use crate::options::{Layers, Options, prepare};
+use crate::driver;
+use crate::error::{Error, Result};
+use crate::options::{Layers, Options, Prepared, prepare};
 use crate::prompt::Prompt;
 use crate::session::Session;
 
 /// Looks at everything that a run with these options needs, and says what is wrong and what to do
 /// about it. Await what it gives.
 ///
-/// It starts the CLI for its version only; [`handshake`](Doctor::handshake) has it started as a run
-/// would. It looks for credentials by the names of variables, opens no file that could hold some,
+/// It runs the CLI for its version only, as the user and with the environment and working directory
+/// of the options; [`handshake`](Doctor::handshake) has it started as a run would. It looks for credentials by the names of variables, opens no file that could hold some,
 /// and prints no values.
 ///
 /// ```no_run
@@ -70,8 +70,8 @@ impl Doctor {
         if let Some(layers) = self.layers {
             configuration(layers, &mut options, &mut findings);
         }
-        examine_options(&options, &mut findings);
-        examine_cli(&options, &mut findings).await;
+        let prepared = examine_options(&options, &mut findings);
+        examine_cli(&options, prepared.as_ref(), &mut findings).await;
         let place = checks::Place { options: &options, variables: std::env::vars_os().collect() };
         findings.extend(place.working_directory());
         findings.extend(place.config_directory());
@@ -111,35 +111,53 @@ fn configuration(layers: Layers, options: &mut Options, findings: &mut Vec<Findi
     }
 }
 
-fn examine_options(options: &Options, findings: &mut Vec<Finding>) {
+/// Checks the options, and returns what a run needs if they are valid.
+fn examine_options(options: &Options, findings: &mut Vec<Finding>) -> Option<Prepared> {
     // Any prompt will do; print mode needs one.
     let prompt = Prompt::from("hello");
-    match prepare(options, Some(&prompt)) {
-        Ok(prepared) if prepared.warnings.is_empty() => {
-            findings.push(Finding::good(Check::Options, "they can be used together"));
+    let prepared = match prepare(options, Some(&prompt)) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            findings.extend(error.problems().iter().map(|problem| {
+                Finding::problem(Check::Options, problem.to_string(), "change or leave it out")
+            }));
+            return None;
         }
-        Ok(prepared) => findings.extend(prepared.warnings.iter().map(|warning| {
-            Finding::warning(Check::Options, warning.to_string(), "leave one of them out")
-        })),
-        Err(error) => findings.extend(error.problems().iter().map(|problem| {
-            Finding::problem(Check::Options, problem.to_string(), "change or leave it out")
-        })),
+    };
+    if prepared.warnings.is_empty() {
+        findings.push(Finding::good(Check::Options, "they can be used together"));
     }
+    findings.extend(prepared.warnings.iter().map(|warning| {
+        Finding::warning(Check::Options, warning.to_string(), "leave one of them out")
+    }));
+    Some(prepared)
 }
 
-async fn examine_cli(options: &Options, findings: &mut Vec<Finding>) {
+async fn examine_cli(options: &Options, prepared: Option<&Prepared>, findings: &mut Vec<Finding>) {
     if options.host.transport.is_some() {
         let what = "the host reaches the CLI by a transport of its own; none is looked for";
         findings.push(Finding::good(Check::Executable, what));
         return;
     }
-    let policy = options.host.version_policy();
-    let (path, chosen) = match look_at_cli(options, policy).await {
-        Ok(found) => found,
+    let program = match cli::find_program(options) {
+        Ok(program) => program,
         Err(error) => return findings.push(of_error(Check::Executable, &error)),
     };
-    findings.push(Finding::good(Check::Executable, path.display().to_string()));
-    findings.extend(of_version(chosen, policy));
+    findings.push(Finding::good(Check::Executable, program.path().display().to_string()));
+    let Some(prepared) = prepared else {
+        // Without valid options it is not known with which environment to run it.
+        let what = "not checked, because the options are invalid";
+        return findings.push(Finding::warning(Check::Version, what, "correct the options first"));
+    };
+    if let Err(error) = driver::require_runtime() {
+        return findings.push(of_error(Check::Version, &error));
+    }
+    let launch = match driver::launch(options, prepared).await {
+        Ok(launch) => launch,
+        Err(error) => return findings.push(of_error(Check::Options, &error)),
+    };
+    let policy = options.host.version_policy();
+    findings.extend(of_version(policy.check(program, &launch).await, policy));
 }
 
 /// What a run would make of the version.
@@ -159,15 +177,6 @@ fn of_version(chosen: Result<Chosen>, policy: VersionPolicy) -> Vec<Finding> {
     let remedy = "a run tries it all the same; name another CLI with `cli_path` if that fails";
     let warnings = chosen.warnings.iter();
     warnings.map(|warning| Finding::warning(CHECK, warning.to_string(), remedy)).collect()
-}
-
-async fn look_at_cli(
-    options: &Options,
-    policy: VersionPolicy,
-) -> Result<(PathBuf, Result<Chosen>)> {
-    let (path, runtime) = (options.host.cli_path.clone(), options.host.runtime.clone());
-    let looked = tokio::task::spawn_blocking(move || cli::look_at(path, &runtime, policy)).await;
-    looked.unwrap_or_else(|error| Err(Error::new(ErrorKind::RuntimeGone, error.to_string())))
 }
 
 fn of_error(check: Check, error: &Error) -> Finding {

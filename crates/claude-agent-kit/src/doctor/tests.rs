@@ -179,7 +179,8 @@ fn the_version_is_judged_as_a_run_would_judge_it() {
     let look = |options: Options| {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let mut findings = Vec::new();
-        runtime.block_on(examine_cli(&options, &mut findings));
+        let prepared = examine_options(&options, &mut Vec::new());
+        runtime.block_on(examine_cli(&options, prepared.as_ref(), &mut findings));
         assert_eq!(findings.len(), 2, "{findings:?}");
         assert_eq!(findings[1].check(), Check::Version);
         findings.remove(1)

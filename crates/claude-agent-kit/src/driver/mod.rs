@@ -33,7 +33,7 @@ use claude_wire::{Frame, Framer, Message};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 pub(crate) use sink::WarningSink;
-pub(crate) use start::{Handles, Task, start};
+pub(crate) use start::{Handles, Task, launch, require_runtime, start};
 
 use stderr::StderrReader;
 

@@ -62,7 +62,7 @@ impl Handles {
 
 /// Starts a CLI and the task that drives it.
 pub(crate) async fn start(options: &Options, task: Task) -> Result<Handles> {
-    let runtime = Handle::try_current().map_err(|_| no_runtime())?;
+    let runtime = require_runtime()?;
     let prompt = match &task {
         Task::Query(prompt) => Some(prompt),
         Task::Session => None,
@@ -70,16 +70,7 @@ pub(crate) async fn start(options: &Options, task: Task) -> Result<Handles> {
     let mut prepared = prepare(options, prompt)?;
     let plan = plan(options, &prepared, prompt)?;
     let mut warnings = std::mem::take(&mut prepared.warnings);
-    let mut launch = Launch::new(
-        prepared.command.clone(),
-        options.settings.cwd.clone(),
-        options.host.die_with_parent,
-        patience(options, &prepared),
-    );
-    // A transport of the host's own sees to that itself.
-    if let (Some(user), None) = (&options.host.user, &options.host.transport) {
-        launch = launch.run_by(user.ids().await?);
-    }
+    let launch = launch(options, &prepared).await?;
     let reached = reach(options, launch).await?;
     warnings.extend(reached.warnings.iter().cloned());
     let handles = Handles {
@@ -105,6 +96,25 @@ pub(crate) async fn start(options: &Options, task: Task) -> Result<Handles> {
     };
     drop(runtime.spawn(run.instrument(span)));
     Ok(handles)
+}
+
+/// Describes the process of a run with these options: arguments, environment, working directory and
+/// user.
+///
+/// # Errors
+/// [`ErrorKind::InvalidOptions`] when the options name a user that does not exist.
+pub(crate) async fn launch(options: &Options, prepared: &Prepared) -> Result<Launch> {
+    let launch = Launch::new(
+        prepared.command.clone(),
+        options.settings.cwd.clone(),
+        options.host.die_with_parent,
+        patience(options, prepared),
+    );
+    match (&options.host.user, &options.host.transport) {
+        (Some(user), None) => Ok(launch.run_by(user.ids().await?)),
+        // A custom transport chooses the user itself.
+        _ => Ok(launch),
+    }
 }
 
 fn driver(
@@ -161,8 +171,9 @@ async fn reach(options: &Options, launch: Launch) -> Result<Reached> {
             transport.connect(launch).await.map_err(|error| transport_failed(&error))?;
         return Ok(Reached { connection, version: None, path: None, warnings: Vec::new() });
     }
-    let chosen = choose(options).await?;
-    let Chosen { program, version, warnings } = chosen;
+    let program = cli::find_program(options)?;
+    let policy = options.host.version_policy();
+    let Chosen { program, version, warnings } = policy.check(program, &launch).await?;
     let path = program.path().to_owned();
     let connection = Local::new(program)
         .connect(launch)
@@ -170,20 +181,6 @@ async fn reach(options: &Options, launch: Launch) -> Result<Reached> {
         .map_err(|error| diagnose::spawn_failed(&error, &path, directory.as_deref()))?;
     let path = Some(path);
     Ok(Reached { connection, version, path, warnings })
-}
-
-/// Finds the executable. Only the first time does that take a thread that may block.
-async fn choose(options: &Options) -> Result<Chosen> {
-    let path = options.host.cli_path.clone();
-    let runtime = options.host.runtime.clone();
-    let policy = options.host.version_policy();
-    if let Some(chosen) = cli::choose_if_known(path.clone(), &runtime, policy) {
-        return chosen;
-    }
-    match tokio::task::spawn_blocking(move || cli::choose(path, &runtime, policy)).await {
-        Ok(chosen) => chosen,
-        Err(error) => Err(Error::new(ErrorKind::RuntimeGone, error.to_string())),
-    }
 }
 
 fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Result<Plan> {
@@ -253,7 +250,13 @@ fn transport_failed(error: &std::io::Error) -> Error {
     Error::new(ErrorKind::SpawnFailed, message)
 }
 
-fn no_runtime() -> Error {
-    Error::new(ErrorKind::NoRuntime, "there is no Tokio runtime here")
-        .remedy("call it from an async function that Tokio runs, such as `#[tokio::main]`")
+/// Returns the Tokio runtime that this is called on.
+///
+/// # Errors
+/// [`ErrorKind::NoRuntime`].
+pub(crate) fn require_runtime() -> Result<Handle> {
+    Handle::try_current().map_err(|_| {
+        Error::new(ErrorKind::NoRuntime, "there is no Tokio runtime here")
+            .remedy("call it from an async function that Tokio runs, such as `#[tokio::main]`")
+    })
 }

@@ -135,9 +135,11 @@ impl Options {
         })
     }
 
-    /// Whom the CLI runs as: a name, or [`OsUser::Ids`]. This process must be allowed to become
-    /// that user. Its own variables stay: `HOME` is for [`env`](Self::env) to set. Default: who
-    /// this process runs as.
+    /// Runs the CLI as this operating-system user: a name, or [`OsUser::Ids`]. Default: the user of
+    /// this process, which must be allowed to become another one.
+    ///
+    /// The version probe runs as this user too. Variables of the host stay as the environment policy
+    /// says: set `HOME` with [`env`](Self::env). Supplementary groups of the user are not set.
     #[cfg(unix)]
     pub fn user(self, user: impl Into<OsUser>) -> Self {
         self.change_host("user", |host| host.user = Some(user.into()))
@@ -157,8 +159,8 @@ impl Options {
         })
     }
 
-    /// Whether the CLI is not asked for its version at all. Default: no; it is asked once per
-    /// process and executable.
+    /// Skips the version check, so that `--version` is not run. Default: no; it is run once per
+    /// process, executable and user.
     pub fn skip_version_check(self, skip: bool) -> Self {
         self.change_host("skip_version_check", |host| host.skip_version_check = skip)
     }

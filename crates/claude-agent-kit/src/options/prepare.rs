@@ -66,6 +66,7 @@ fn prepare_in(
 ) -> Result<Prepared> {
     let mut problems = limits(&options.host);
     problems.extend(options.host.callbacks.problems());
+    problems.extend(user_problem(&options.host, cfg!(unix)));
     problems.extend(options.host.callbacks.servers.problems(&options.settings));
     let form = form(options, prompt, surroundings.limits, &mut problems);
     let mut settings = options.settings.clone();
@@ -147,6 +148,12 @@ fn limits(host: &HostOptions) -> Vec<Problem> {
         problems.push(Problem::new(&["max_running_mcp"], "no message would be served"));
     }
     problems
+}
+
+/// A user, where the SDK cannot start a process as another one. A config file can name one there.
+fn user_problem(host: &HostOptions, is_supported: bool) -> Option<Problem> {
+    let reason = "this platform cannot run the CLI as another user; leave the option out";
+    (host.user.is_some() && !is_supported).then(|| Problem::new(&["user"], reason))
 }
 
 /// How the CLI is spoken to, and what is wrong with the prompt for that.
@@ -387,6 +394,14 @@ mod tests {
         let servers = Options::new()
             .mcp_server("x", Json::from_text(format!(r#"{{"a":"{half}"}}"#)).unwrap());
         assert_eq!(problems(prepare_in(&servers, None, &surroundings(&[]))), ["arguments"]);
+    }
+
+    #[test]
+    fn a_user_is_refused_where_there_are_none() {
+        let host = HostOptions { user: Some("agent".into()), ..HostOptions::default() };
+        assert_eq!(user_problem(&host, false).unwrap().options, ["user"]);
+        assert_eq!(user_problem(&host, true), None);
+        assert_eq!(user_problem(&HostOptions::default(), false), None);
     }
 
     #[test]

@@ -1,23 +1,27 @@
-//! Whom the CLI runs as.
+//! The operating-system user that the CLI runs as.
 
-use std::process::{Command, Stdio};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
-use crate::cli::{self, Probe};
 use crate::error::{Error, ErrorKind, Result};
-use crate::process::UserIds;
+use crate::process::{Spec, UserIds};
+use crate::transport::{Output, output};
 
-/// A user of the system.
+/// A user of the operating system.
+///
+/// The CLI gets the user ID and one group ID; supplementary groups, also those of a named user, are
+/// not set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OsUser {
-    /// The user of this name, with the group that the system says.
+    /// The user of this name, with its primary group.
     Name(String),
-    /// The user and the group with these numbers.
+    /// A user ID and a group ID.
     Ids {
-        /// The user.
+        /// The user ID.
         user: u32,
-        /// The group.
+        /// The group ID.
         group: u32,
     },
 }
@@ -34,14 +38,19 @@ impl From<String> for OsUser {
     }
 }
 
-/// How long the system may take to say who somebody is.
-const LIMIT: Duration = Duration::from_secs(5);
+/// How long one lookup may take: the users may be on another machine.
+const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 5 });
+
+/// Where systems have `id`. A program of this name on `PATH` may be anybody's, and would say which
+/// user the CLI runs as.
+const ID: [&str; 3] = ["/usr/bin/id", "/bin/id", "/run/current-system/sw/bin/id"];
 
 impl OsUser {
-    /// The numbers. A name is looked up by `id`, which knows every place where users are kept.
+    /// Returns the IDs. A name is looked up with the system's `id`, which knows all sources of
+    /// users, not only `/etc/passwd`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidOptions`], if there is no such user.
+    /// [`ErrorKind::InvalidOptions`] when there is no such user.
     pub(crate) async fn ids(&self) -> Result<UserIds> {
         match self {
             Self::Ids { user, group } => Ok(UserIds { user: *user, group: *group }),
@@ -53,26 +62,37 @@ impl OsUser {
 }
 
 async fn number(name: &str, which: &str) -> Result<u32> {
-    let unknown = |why: String| {
-        let message = format!("there is no user {name:?} to run the CLI as ({why})");
+    let unknown = |cause: String| {
+        let message = format!("`user`: there is no user {name:?}: {cause}");
         Error::new(ErrorKind::InvalidOptions, message)
-            .remedy("name another `user`, or give its numbers with `OsUser::Ids`")
+            .remedy("name another `user`, or give the IDs with `OsUser::Ids`")
     };
     if name.is_empty() || name.starts_with('-') || name.contains('\0') {
-        return Err(unknown("that is no name".to_owned()));
+        return Err(unknown("not a user name".to_owned()));
     }
-    let mut id = Command::new("id");
-    id.args([which, "--", name]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let asked = tokio::task::spawn_blocking(move || match id.spawn() {
-        Ok(child) => cli::printed(child, LIMIT),
-        Err(error) => Probe::Failed(format!("it could not be started: {error}")),
-    });
-    match asked.await {
-        Ok(Probe::Printed(text)) => {
-            text.trim().parse().map_err(|_| unknown(format!("`id`: {text}")))
+    let Some(id) = ID.iter().map(Path::new).find(|path| path.is_file()) else {
+        return Err(unknown(format!("found none of {}", ID.join(", "))));
+    };
+    let spec = Spec {
+        program: id.to_owned(),
+        arguments: [which, "--", name].map(Into::into).into(),
+        environment: BTreeMap::new(),
+        directory: Some("/".into()),
+        user: None,
+        die_with_parent: true,
+    };
+    let shown = id.display();
+    match output(&spec, TIMEOUT, |_| true).await {
+        // Only a complete line: the beginning of a number is another user.
+        Ok(Output { stdout, .. }) if stdout.contains('\n') => {
+            let number = stdout.trim().parse();
+            number.map_err(|_| unknown(format!("{shown} printed {:?}", stdout.trim())))
         }
-        Ok(Probe::Failed(reason)) => Err(unknown(format!("`id`: {reason}"))),
-        Err(error) => Err(Error::new(ErrorKind::RuntimeGone, error.to_string())),
+        Ok(Output { timed_out: true, .. }) => {
+            Err(unknown(format!("{shown} printed nothing within {} s", TIMEOUT.as_secs())))
+        }
+        Ok(_) => Err(unknown(format!("{shown} does not know it"))),
+        Err(error) => Err(unknown(format!("{shown} cannot be run ({error})"))),
     }
 }
 

@@ -37,8 +37,13 @@ pub(crate) struct Spec {
     /// The working directory; the host's own if there is none.
     pub(crate) directory: Option<PathBuf>,
     /// Whom it runs as; who this is, if nobody is named.
+    #[cfg_attr(
+        not(unix),
+        expect(dead_code, reason = "only Unix starts a process as another user")
+    )]
     pub(crate) user: Option<UserIds>,
     /// Whether the kernel ends the process when the host dies.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has the signal"))]
     pub(crate) die_with_parent: bool,
 }
 

@@ -2,11 +2,12 @@
 
 mod local;
 mod memory;
+mod output;
 mod pipe;
 mod wrapped;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use claude_wire::launch::{CommandLine, Secret};
+use claude_wire::launch::{CommandLine, EnvironmentPolicy, Secret};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use claude_wire::session::Exit;
@@ -22,8 +23,10 @@ pub use memory::{ChildFuture, InMemory};
 pub use wrapped::Wrapped;
 
 pub(crate) use local::{Local, LocalChild};
+pub(crate) use output::{Output, before, output};
 
-use crate::process::{Patience, Process, UserIds};
+use crate::cli::Program;
+use crate::process::{Patience, Process, Spec, UserIds};
 
 /// A future that a [`Transport`] gives.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Connection>> + Send + 'a>>;
@@ -65,6 +68,24 @@ impl Launch {
         self
     }
 
+    /// The user that the CLI runs as, if the options name one.
+    pub(crate) fn user(&self) -> Option<UserIds> {
+        self.user
+    }
+
+    /// Describes the process that runs `program` with `argument` as this run's CLI would run: with
+    /// its user, environment and working directory.
+    pub(crate) fn spec(&self, program: &Program, argument: &str) -> Spec {
+        Spec {
+            program: program.executable().to_owned(),
+            arguments: program.arguments_before().chain([argument.into()]).collect(),
+            environment: self.environment(),
+            directory: self.directory.clone(),
+            user: self.user,
+            die_with_parent: self.die_with_parent,
+        }
+    }
+
     /// The arguments, without the program.
     pub fn arguments(&self) -> &[String] {
         &self.command.arguments
@@ -80,24 +101,39 @@ impl Launch {
         &self.command.set
     }
 
-    /// The whole environment of a CLI on this machine: what it inherits of the host's and what it
-    /// gets besides.
+    /// Returns the whole environment of a CLI on this machine: what the CLI inherits from the host,
+    /// and the variables that the options set. On Windows names are compared without case.
     pub fn environment(&self) -> BTreeMap<OsString, OsString> {
-        let inherits = |name: &OsString| match name.to_str() {
-            Some(name) => {
-                self.command.inherit.passes(name)
-                    && !self.command.remove.iter().any(|removed| removed == name)
-            }
-            // A name that is no text cannot have been ruled out by name.
-            None => self.command.inherit == claude_wire::launch::EnvironmentPolicy::Inherit,
-        };
-        let mut environment: BTreeMap<_, _> =
-            std::env::vars_os().filter(|(name, _)| inherits(name)).collect();
-        for (name, value) in &self.command.set {
-            environment.insert(name.into(), value.expose().into());
-        }
-        environment
+        merge(&self.command, std::env::vars_os(), cfg!(windows))
     }
+}
+
+/// Merges the variables of the host that the CLI inherits with those that the options set, which
+/// take precedence.
+fn merge(
+    command: &CommandLine,
+    host: impl Iterator<Item = (OsString, OsString)>,
+    ignores_case: bool,
+) -> BTreeMap<OsString, OsString> {
+    let is_same = |a: &OsStr, b: &OsStr| {
+        if ignores_case { a.eq_ignore_ascii_case(b) } else { a == b }
+    };
+    let inherits = |name: &OsString| match name.to_str() {
+        Some(text) => {
+            command.inherit.passes(text)
+                && !command.remove.iter().any(|removed| is_same(removed.as_ref(), name))
+        }
+        // A name that is not UTF-8 cannot have been excluded by name.
+        None => command.inherit == EnvironmentPolicy::Inherit,
+    };
+    let mut environment: BTreeMap<_, _> = host.filter(|(name, _)| inherits(name)).collect();
+    for (name, value) in &command.set {
+        if ignores_case {
+            environment.retain(|other: &OsString, _| !is_same(other, name.as_ref()));
+        }
+        environment.insert(name.into(), value.expose().into());
+    }
+    environment
 }
 
 impl fmt::Debug for Launch {
@@ -209,5 +245,45 @@ impl Running {
             Self::Local(child) => Some(child.process()),
             Self::Other(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claude_wire::launch::{Form, Needs, Settings, command_line};
+
+    use super::*;
+
+    /// The names and values of a merged environment that do not name this SDK.
+    fn merged(change: impl FnOnce(&mut Settings), ignores_case: bool) -> Vec<(String, String)> {
+        let mut settings = Settings::default();
+        change(&mut settings);
+        let command = command_line(&settings, &Form::Session, &Needs::default()).unwrap();
+        let host = [("Path", "host"), ("HOME", "home")];
+        let host = host.map(|(name, value)| (name.into(), value.into())).into_iter();
+        let merged = merge(&command, host, ignores_case).into_iter();
+        let text = |text: OsString| text.into_string().unwrap();
+        let merged = merged.map(|(name, value)| (text(name), text(value)));
+        merged.filter(|(name, _)| !name.starts_with("CLAUDE")).collect()
+    }
+
+    fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+        expected.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    #[test]
+    fn a_variable_of_the_options_replaces_an_inherited_one_in_every_spelling() {
+        let set = |settings: &mut Settings| drop(settings.env.insert("PATH".into(), "own".into()));
+        assert_eq!(merged(set, true), pairs(&[("HOME", "home"), ("PATH", "own")]));
+        let both = [("HOME", "home"), ("PATH", "own"), ("Path", "host")];
+        assert_eq!(merged(set, false), pairs(&both));
+    }
+
+    #[test]
+    fn only_the_variables_of_the_policy_are_inherited() {
+        let only = |settings: &mut Settings| {
+            settings.environment = EnvironmentPolicy::Only(vec!["HOME".to_owned()]);
+        };
+        assert_eq!(merged(only, false), pairs(&[("HOME", "home")]));
     }
 }

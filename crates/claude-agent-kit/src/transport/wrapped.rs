@@ -1,11 +1,14 @@
 //! A CLI that another command starts: `ssh` to a machine, `exec` into a container.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::local::Local;
 use super::{Connecting, Launch, Transport};
+#[cfg(unix)]
+use crate::cli::find_on_path;
 
 /// Starts the CLI through another command, which passes stdin, stdout and stderr through.
 ///
@@ -101,7 +104,10 @@ impl Transport for Wrapped {
     fn connect(&self, launch: Launch) -> Connecting<'_> {
         // The command itself may need the host's environment: agents, contexts, configuration.
         let (arguments, environment) = (self.wrap(&launch), launch.environment());
-        let program = self.program.clone();
+        let program = match resolve(&self.program, environment.get(OsStr::new("PATH"))) {
+            Ok(program) => program,
+            Err(error) => return Box::pin(async { Err(error) }),
+        };
         if launch.directory().is_some_and(|directory| directory.to_str().is_none()) {
             // It would be another one there.
             let error = io::Error::other("the directory is not of Unicode, and cannot be told");
@@ -111,6 +117,29 @@ impl Transport for Wrapped {
         let launch = Launch { directory: None, ..launch };
         Box::pin(async move { Local::new(program).start(launch, arguments, environment).await })
     }
+}
+
+/// Resolves the name of a command as the child's `PATH` says, but for its relative entries: these
+/// would mean another program in another working directory.
+#[cfg(unix)]
+fn resolve(program: &Path, path: Option<&OsString>) -> io::Result<PathBuf> {
+    /// Where the system looks without a `PATH`.
+    const DEFAULT: &str = "/bin:/usr/bin";
+    if program.components().count() > 1 {
+        return Ok(program.to_owned());
+    }
+    let path = path.map_or(OsStr::new(DEFAULT), OsString::as_os_str);
+    find_on_path(program, path).ok_or_else(|| {
+        let message = format!("no executable `{}` on PATH", program.display());
+        io::Error::new(io::ErrorKind::NotFound, message)
+    })
+}
+
+/// Leaves it to the standard library, which does not search the working directory.
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "on Unix there may be none")]
+fn resolve(program: &Path, _path: Option<&OsString>) -> io::Result<PathBuf> {
+    Ok(program.to_owned())
 }
 
 /// A word that a POSIX shell takes as it is.
@@ -182,6 +211,24 @@ mod tests {
         assert!(text.starts_with(odd.to_str().unwrap()), "{text}");
         assert!(text.contains("-u=PATH\n") && text.contains("A;B=`touch made` \n$HOME"), "{text}");
         assert!(!folder.path().join("made").exists() && !odd.join("made").exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_command_is_not_looked_for_in_relative_entries_of_the_path() {
+        let found = |program: &str, path: Option<&str>| {
+            resolve(Path::new(program), path.map(OsString::from).as_ref()).ok()
+        };
+        assert_eq!(found("sh", Some(".:/bin")), Some("/bin/sh".into()));
+        assert_eq!(found("sh", None), Some("/bin/sh".into()));
+        // Relative to wherever the tests run, these name `/bin`.
+        let up = "../".repeat(std::env::current_dir().unwrap().components().count());
+        let relative = format!("{up}bin");
+        assert!(Path::new(&relative).join("sh").exists());
+        for path in [".", "", &relative] {
+            assert_eq!(found("sh", Some(path)), None, "{path:?}");
+        }
+        assert_eq!(found("./sh", Some("/bin")), Some("./sh".into()));
     }
 
     #[test]

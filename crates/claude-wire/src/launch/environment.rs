@@ -36,13 +36,23 @@ pub enum EnvironmentPolicy {
 }
 
 impl EnvironmentPolicy {
-    /// Whether a variable of the host reaches the CLI.
+    /// Returns whether the CLI inherits a variable of the host. Names are compared without case on
+    /// Windows, where `Path` and `PATH` are one variable.
     pub fn passes(&self, name: &str) -> bool {
-        !NEVER_INHERITED.contains(&name)
+        self.passes_in(name, cfg!(windows))
+    }
+
+    /// Returns whether the CLI inherits a variable, in an environment whose names have a case or
+    /// not.
+    fn passes_in(&self, name: &str, ignores_case: bool) -> bool {
+        let is_same = |other: &str| {
+            if ignores_case { other.eq_ignore_ascii_case(name) } else { other == name }
+        };
+        !NEVER_INHERITED.iter().any(|other| is_same(other))
             && match self {
                 Self::Inherit => true,
-                Self::InheritExcept(names) => !names.iter().any(|other| other == name),
-                Self::Only(names) => names.iter().any(|other| other == name),
+                Self::InheritExcept(names) => !names.iter().any(|other| is_same(other)),
+                Self::Only(names) => names.iter().any(|other| is_same(other)),
                 Self::Clean => false,
             }
     }
@@ -88,4 +98,24 @@ pub(super) fn removed(settings: &Settings) -> Vec<String> {
 /// What the variable `PWD` can say of the working directory: its whole path, if that is text.
 fn pwd(settings: &Settings) -> Option<&str> {
     settings.cwd.as_ref().filter(|cwd| cwd.is_absolute())?.to_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_without_case_match_every_spelling() {
+        let names = || vec!["PATH".to_owned()];
+        let only = EnvironmentPolicy::Only(names());
+        let except = EnvironmentPolicy::InheritExcept(names());
+        for (ignores_case, is_same) in [(true, true), (false, false)] {
+            assert_eq!(only.passes_in("Path", ignores_case), is_same);
+            assert_eq!(except.passes_in("Path", ignores_case), !is_same);
+            let inherit = EnvironmentPolicy::Inherit;
+            assert_eq!(inherit.passes_in("ClaudeCode", ignores_case), !is_same);
+        }
+        assert!(only.passes_in("PATH", false) && only.passes_in("PATH", true));
+        assert!(!only.passes_in("PATHS", true));
+    }
 }

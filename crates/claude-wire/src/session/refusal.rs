@@ -35,11 +35,6 @@ impl HookRefusal {
     pub fn of(event: &str) -> Self {
         match event {
             "PreToolUse" | "PermissionRequest" | "PreModelSwitch" => Self::Deny,
-            "UserPromptSubmit"
-            | "UserPromptExpansion"
-            | "PreCompact"
-            | "ConfigChange"
-            | "WorktreeCreate" => Self::Block,
             "PostToolUse" | "PostToolBatch" | "Stop" | "SubagentStop" | "TeammateIdle" => Self::End,
             "Elicitation" | "ElicitationResult" => Self::Decline,
             "MessageDisplay" => Self::Hide,
@@ -49,7 +44,8 @@ impl HookRefusal {
             | "CwdChanged" | "FileChanged" | "DirectoryAdded" | "WorktreeRemove" => {
                 Self::Impossible
             }
-            // Unknown, or lost with the part of the request that named it.
+            // UserPromptSubmit, UserPromptExpansion, PreCompact, ConfigChange, WorktreeCreate; and
+            // events that are unknown, or lost with the part of the request that named them.
             _ => Self::Block,
         }
     }

@@ -155,16 +155,12 @@ impl Machine {
     fn rule_without_a_hook(&self, event: Option<&str>) -> FailRule {
         let is_of = |hook: &&HookPlan| event.is_some_and(|event| *hook.event == *event);
         let hooks = self.plan.hooks.values();
-        match hooks.clone().find(is_of) {
-            Some(HookPlan { event, .. }) => {
-                let closed = hooks.filter(is_of).any(|hook| hook.fail_closed);
-                FailRule::Hook { event: event.clone(), closed }
-            }
-            None => {
-                let closed = hooks.into_iter().any(|hook| hook.fail_closed);
-                FailRule::Hook { event: "".into(), closed }
-            }
+        if let Some(HookPlan { event, .. }) = hooks.clone().find(is_of) {
+            let closed = hooks.filter(is_of).any(|hook| hook.fail_closed);
+            return FailRule::Hook { event: event.clone(), closed };
         }
+        let closed = hooks.into_iter().any(|hook| hook.fail_closed);
+        FailRule::Hook { event: "".into(), closed }
     }
 
     /// A request of a known kind that does not have its shape.

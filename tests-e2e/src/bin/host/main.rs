@@ -10,7 +10,7 @@ mod soak;
 use std::error::Error;
 use std::process::ExitCode;
 
-use claude_agent_kit::{Options, query};
+use claude_agent_kit::{Cli, Options, query};
 #[cfg(unix)]
 use tests_e2e::faults::{self, Fault, State};
 use tests_e2e::stage::Stage;
@@ -24,6 +24,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments.as_slice() {
         ["turn"] => turn(),
+        ["find", arguments @ ..] => find(arguments),
         ["long-line", sim, size] => long_line(sim, size),
         ["open"] => bait::run(Options::new()),
         ["isolated", directory] => bait::isolated(directory),
@@ -74,6 +75,24 @@ fn turn() -> Outcome {
         let collected = query("run it", options).await?.collect().await;
         collected.error.map_or(Ok(()), |error| Err(error.into()))
     })
+}
+
+/// Finds the CLI, with these options and values, and prints its path and version. On one thread.
+#[expect(clippy::print_stdout, reason = "that is its answer")]
+fn find(arguments: &[&str]) -> Outcome {
+    let mut options = Options::new();
+    for pair in arguments.chunks(2) {
+        options = match pair {
+            ["cli_path", path] => options.cli_path(*path),
+            #[cfg(unix)]
+            ["user", name] => options.user(*name),
+            other => return Err(format!("there is no such option: {other:?}").into()),
+        };
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let cli = runtime.block_on(Cli::find(options))?;
+    println!("{} {}", cli.path().display(), cli.version());
+    Ok(())
 }
 
 /// A query with a line of this size, and how much memory it took.

@@ -13,7 +13,7 @@ use tests_e2e::{
 use super::{
     Outcome, api,
     bare::{self, Bare},
-    platforms,
+    platforms::{self, Platforms},
 };
 
 /// A step: what it is for, the arguments of cargo, and a variable to set.
@@ -67,17 +67,22 @@ pub(crate) fn run() -> Outcome {
             return Ok(ExitCode::FAILURE);
         }
     }
-    if !unit_tests_need_nothing()? || !platforms::check()? {
+    if !unit_tests_need_nothing()? {
         return Ok(ExitCode::FAILURE);
     }
+    let all_platforms = match platforms::check()? {
+        Platforms::Passed => true,
+        Platforms::Skipped if !is_ci() => false,
+        Platforms::Skipped | Platforms::Failed => return Ok(ExitCode::FAILURE),
+    };
     println!("== public API: cargo xtask api, compared");
     if !api::is_as_listed(&program)? {
         println!("== public API failed");
         return Ok(ExitCode::FAILURE);
     }
     match cli {
-        Ok(versions) => println!("== all passed, on claude {versions}"),
-        Err(_) => println!("== all that could run passed; what is told of above was SKIPPED"),
+        Ok(versions) if all_platforms => println!("== all passed, on claude {versions}"),
+        _ => println!("== all that could run passed; what is told of above was SKIPPED"),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! Whether the crates build for the other platforms that are supported.
+//! Whether the crates build for the other supported platforms, and with the oldest supported Rust.
 
 use std::{
     error::Error,
@@ -11,30 +11,69 @@ use tests_e2e::places::root;
 const TARGETS: [(&str, &str); 2] =
     [("macOS", "aarch64-apple-darwin"), ("Windows", "x86_64-pc-windows-gnu")];
 
-/// Checks the crates for each other platform whose standard library is installed, and says which
-/// are left out. That is no failure, also not in CI: Linux is what is tested.
-pub(crate) fn check() -> Result<bool, Box<dyn Error>> {
+/// The oldest Rust that the crates promise to build with.
+const MINIMUM_RUST: &str = env!("CARGO_PKG_RUST_VERSION");
+
+/// The outcome of the checks.
+pub(crate) enum Platforms {
+    /// All passed.
+    Passed,
+    /// Some could not run, and those that could passed.
+    Skipped,
+    /// One failed; its output says why.
+    Failed,
+}
+
+/// Installs each target and the oldest supported Rust, type-checks the crates for the targets
+/// without warnings, and runs the unit tests with that Rust.
+pub(crate) fn check() -> Result<Platforms, Box<dyn Error>> {
+    let mut outcome = Platforms::Passed;
     for (platform, target) in TARGETS {
-        if !is_installed(target)? {
-            println!(
-                "== {platform}: not built, the standard library for it is missing \
-                 (`rustup target add {target}` installs it)"
-            );
+        if !is_installed(target)? && !rustup(&["target", "add", target]) {
+            println!("== {platform}: SKIPPED, `rustup target add {target}` failed");
+            outcome = Platforms::Skipped;
             continue;
         }
         println!("== {platform}: cargo check --target {target}");
-        let status = Command::new(env!("CARGO"))
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
             .args(["check", "--all-features", "--target", target])
             .args(["-p", "claude-wire", "-p", "claude-agent-kit"])
-            .current_dir(root())
-            .stdin(Stdio::null())
-            .status()?;
-        if !status.success() {
+            .env("RUSTFLAGS", "-D warnings");
+        if !passes(cargo)? {
             println!("== {platform} failed");
-            return Ok(false);
+            return Ok(Platforms::Failed);
         }
     }
-    Ok(true)
+    // rustup's cargo, since the one that runs this is of a certain toolchain.
+    if !rustup(&["toolchain", "install", MINIMUM_RUST, "--profile", "minimal", "--no-self-update"])
+    {
+        println!("== Rust {MINIMUM_RUST}: SKIPPED, `rustup toolchain install` failed");
+        return Ok(Platforms::Skipped);
+    }
+    println!("== Rust {MINIMUM_RUST}: unit tests");
+    let mut cargo = Command::new("rustup");
+    cargo
+        .args(["run", MINIMUM_RUST, "cargo", "test", "--quiet", "--all-features"])
+        .args(["-p", "claude-wire", "-p", "claude-agent-kit", "--lib", "--test", "it"])
+        // Of its own, so that neither compiler discards what the other has built.
+        .args(["--target-dir", "target/minimum-rust"]);
+    if !passes(cargo)? {
+        println!("== Rust {MINIMUM_RUST} failed");
+        return Ok(Platforms::Failed);
+    }
+    Ok(outcome)
+}
+
+fn passes(mut command: Command) -> Result<bool, Box<dyn Error>> {
+    Ok(command.current_dir(root()).stdin(Stdio::null()).status()?.success())
+}
+
+/// Runs rustup; false also where there is none.
+fn rustup(arguments: &[&str]) -> bool {
+    let status =
+        Command::new("rustup").args(arguments).current_dir(root()).stdin(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
 }
 
 /// Whether the compiler has a standard library for this target.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Row, lists, play, write};
-use crate::support::{Fake, HANDSHAKE, RESULT, ask, error_of, run};
+use crate::support::{Fake, HANDSHAKE, RESULT, ask, run};
 
 fn bash() -> Script {
     let input = json!({"command": "touch made", "description": "Makes it"});
@@ -281,8 +281,9 @@ fn the_cli_runs_as_the_user_that_was_named() {
         let error = crate::support::refused("hello", nobody).await;
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
         if own.0 != 0 {
-            let root = ask("hello", fake.options().user(OsUser::Ids { user: 0, group: 0 })).await;
-            assert_eq!(error_of(&root).kind(), ErrorKind::SpawnFailed);
+            let root = fake.options().user(OsUser::Ids { user: 0, group: 0 });
+            let error = crate::support::refused("hello", root).await;
+            assert_eq!(error.kind(), ErrorKind::SpawnFailed, "{error}");
         }
     });
 }

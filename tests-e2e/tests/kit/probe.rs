@@ -1,0 +1,248 @@
+//! The version probe: as whom, with what and for how long the CLI is run before a run.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::Path;
+use std::process::{Command, Output};
+
+use claude_agent_kit::{Check, Cli, EnvironmentPolicy, Options, OsUser, WarningCode, doctor};
+use tests_e2e::stage::processes::marked;
+
+use crate::support::{
+    Fake, HANDSHAKE, HOST, RESULT, ask, codes, in_time, run, until, write_executable,
+};
+
+/// A user and a group that own nothing here.
+const NOBODY: (u32, u32) = (65_534, 65_533);
+
+/// The user that a CLI can be run as by these tests: another one if they run as root.
+fn other_user() -> OsUser {
+    let own = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    let (user, group) = if own.0 == 0 { NOBODY } else { own };
+    OsUser::Ids { user, group }
+}
+
+/// Gives a fake to the other user: its directory and all files in it.
+fn hand_over(fake: &Fake) {
+    let OsUser::Ids { user, group } = other_user() else { panic!() };
+    let directory = fake.beside("");
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
+    for entry in fs::read_dir(&directory).unwrap() {
+        chown(entry.unwrap().path(), Some(user), Some(group)).unwrap();
+    }
+    chown(&directory, Some(user), Some(group)).unwrap();
+}
+
+/// A CLI that logs each execution: user, group, working directory and variables, then the flag.
+fn logging() -> String {
+    let log = "echo \"$(id -u) $(id -g) $(pwd) $(env | grep -v ^_= | sort | tr '\\n' ' ')$1\"";
+    let version = "if [ \"$1\" = --version ]; then echo 2.1.325; exit; fi";
+    format!("#!/bin/sh\n{log} >> \"${{0%/*}}/log\"\n{version}\n{HANDSHAKE}{RESULT}")
+}
+
+/// The logged executions: those of `--version`, those of runs. Without the flag.
+fn log(fake: &Fake) -> (Vec<String>, Vec<String>) {
+    let text = fs::read_to_string(fake.beside("log")).unwrap();
+    let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
+    let (probes, runs): (Vec<_>, Vec<_>) = lines.partition(|(_, flag)| *flag == "--version");
+    let facts =
+        |lines: Vec<(&str, &str)>| lines.into_iter().map(|line| line.0.to_owned()).collect();
+    (facts(probes), facts(runs))
+}
+
+fn options(fake: &Fake) -> Options {
+    fake.options().user(other_user()).cwd("/").env("KIT_OWN", "own")
+}
+
+#[test]
+fn the_probe_has_the_user_environment_and_directory_of_the_run() {
+    // Of this host, and not for the CLI.
+    let secret = "CARGO_MANIFEST_DIR";
+    assert!(std::env::var_os(secret).is_some());
+    run(async {
+        let fake = Fake::bare(&logging());
+        hand_over(&fake);
+        assert!(ask("hello", options(&fake)).await.result().is_some());
+        let (probes, runs) = log(&fake);
+        assert_eq!((probes.len(), runs.len()), (1, 1));
+        assert_eq!(probes, runs);
+        let OsUser::Ids { user, group } = other_user() else { panic!() };
+        assert!(probes[0].starts_with(&format!("{user} {group} / ")), "{}", probes[0]);
+        assert!(probes[0].contains("KIT_OWN=own") && probes[0].ends_with("PWD=/"), "{}", probes[0]);
+        assert!(!probes[0].contains(secret), "{}", probes[0]);
+    });
+}
+
+#[test]
+fn a_cli_that_replaces_itself_is_never_run_as_the_host() {
+    run(async {
+        let fake = Fake::bare(&logging());
+        for round in 0..3 {
+            // The agent's own doing: another file, with another age and size.
+            write_executable(&fake.path(), &format!("{}# {}\n", logging(), "x".repeat(round)));
+            hand_over(&fake);
+            let version = in_time(Cli::find(options(&fake))).await.unwrap().version();
+            assert_eq!(version.to_string(), "2.1.325");
+            let report = in_time(doctor(options(&fake)).into_future()).await;
+            assert!(report.findings().iter().any(|finding| finding.check() == Check::Version));
+            assert!(ask("hello", options(&fake)).await.result().is_some());
+        }
+        let (probes, runs) = log(&fake);
+        assert_eq!((probes.len(), runs.len()), (3, 3), "a new file is asked, and once");
+        let OsUser::Ids { user, .. } = other_user() else { panic!() };
+        for execution in probes.iter().chain(&runs) {
+            assert!(execution.starts_with(&format!("{user} ")), "{execution}");
+        }
+    });
+}
+
+#[test]
+fn the_doctor_runs_nothing_with_invalid_options() {
+    run(async {
+        let fake = Fake::bare(&logging());
+        let report = in_time(doctor(fake.options().max_turns(0)).into_future()).await;
+        let version = report.findings().iter().find(|finding| finding.check() == Check::Version);
+        assert!(version.unwrap().what().contains("not checked"), "{report}");
+        assert!(!fake.beside("log").exists());
+    });
+}
+
+/// A CLI that does this for its version, and works.
+fn probing(script: &str) -> Fake {
+    let version = format!("if [ \"$1\" = --version ]; then {script}; exit; fi");
+    Fake::bare(&format!("#!/bin/sh\n{version}\n{HANDSHAKE}{RESULT}"))
+}
+
+#[test]
+fn a_probe_that_lives_on_after_its_answer_is_ended() {
+    run(async {
+        for script in ["echo 2.1.325; exec >&-; sleep 600", "printf 2.1.325; exec >&-; sleep 600"] {
+            let fake = probing(script);
+            let collected = ask("hello", fake.options().env("KIT_MARK", "lives-on")).await;
+            assert!(collected.result().is_some(), "{:?}", collected.error);
+            assert_eq!(codes(&collected), [], "{script}");
+            until("the probe is gone", || marked("KIT_MARK", "lives-on").is_empty()).await;
+        }
+    });
+}
+
+#[test]
+fn a_process_that_the_probe_left_behind_does_not_hide_the_version() {
+    run(async {
+        for printed in ["echo 2.1.325", "printf 2.1.325"] {
+            let fake = probing(&format!("sleep 600 & echo $! > \"${{0%/*}}/pid\"; {printed}"));
+            let collected = ask("hello", fake.options()).await;
+            assert_eq!(codes(&collected), [], "{printed}");
+            assert!(collected.result().is_some(), "{:?}", collected.error);
+            let leftover = fs::read_to_string(fake.beside("pid")).unwrap();
+            // It is gone already if the shell took so long to exit that its group was ended.
+            Command::new("kill").arg(leftover.trim()).output().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_probe_that_takes_too_long_is_gone_with_its_children() {
+    run(async {
+        let fake = probing("sleep 600 & sleep 600");
+        let collected = ask("hello", fake.options().env("KIT_MARK", "too-long")).await;
+        assert_eq!(codes(&collected), [WarningCode::VersionDetection]);
+        assert!(collected.result().is_some(), "{:?}", collected.error);
+        until("the probe is gone", || marked("KIT_MARK", "too-long").is_empty()).await;
+    });
+}
+
+/// A host that finds its CLI, in a directory and with nothing of this machine but a `PATH`.
+fn finding(directory: &Path, path: &str, arguments: &[&str]) -> Command {
+    let mut host = Command::new(HOST);
+    host.arg("find").args(arguments).current_dir(directory).env_clear().env("PATH", path);
+    host
+}
+
+fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
+}
+
+#[test]
+fn the_version_is_found_by_a_host_that_ignores_sigchld() {
+    for script in ["echo 2.1.325", "printf 2.1.325"] {
+        let fake = probing(script);
+        let mut host = Command::new("sh");
+        host.args(["-c", "trap '' CHLD; exec \"$0\" find cli_path \"$1\"", HOST]).arg(fake.path());
+        let output = host.env_clear().env("PATH", "/usr/bin:/bin").output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        assert!(text(&output).contains("2.1.325"), "{}", text(&output));
+    }
+}
+
+#[test]
+fn a_host_that_gets_no_thread_gets_an_error() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: only root can take another user's right to threads away");
+        return;
+    }
+    let fake = probing("echo 2.1.325");
+    let host = fake.beside("host");
+    fs::copy(HOST, &host).unwrap();
+    hand_over(&fake);
+    // A user who runs nothing else.
+    let output = Command::new("setpriv")
+        .args(["--reuid=64321", "--regid=64321", "--clear-groups", "prlimit", "--nproc=1"])
+        .arg(host)
+        .args(["find", "cli_path"])
+        .arg(fake.path())
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("could not be started"), "{}", text(&output));
+}
+
+#[test]
+fn a_user_is_not_looked_up_with_a_program_of_the_working_directory() {
+    let fake = probing("echo \"2.1.$(id -u)\"");
+    write_executable(&fake.beside("id"), "#!/bin/sh\necho x >> asked\necho 0\n");
+    hand_over(&fake);
+    let path = fake.path();
+    let arguments = ["cli_path", path.to_str().unwrap(), "user", "no-such-user-here"];
+    for directories in [".", ".:/usr/bin:/bin", ""] {
+        let output = finding(&fake.beside(""), directories, &arguments).output().unwrap();
+        assert!(text(&output).contains("no user \"no-such-user-here\""), "{}", text(&output));
+    }
+    assert!(!fake.beside("asked").exists());
+}
+
+#[test]
+fn a_relative_home_has_no_cli() {
+    if Path::new("/usr/local/bin/claude").exists() {
+        println!("SKIPPED: the CLI that is installed on this machine is found");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let local = folder.path().join(".claude/local");
+    fs::create_dir_all(&local).unwrap();
+    write_executable(&local.join("claude"), "#!/bin/sh\ntouch ran\necho 2.1.325\n");
+    for home in [".", "", ".claude/.."] {
+        let output = finding(folder.path(), ".", &[]).env("HOME", home).output().unwrap();
+        assert!(text(&output).contains("no `claude` was found"), "{}", text(&output));
+    }
+    assert!(!folder.path().join("ran").exists());
+    // An absolute one has.
+    let output = finding(folder.path(), ".", &[]).env("HOME", folder.path()).output().unwrap();
+    assert!(text(&output).contains("2.1.325"), "{}", text(&output));
+}
+
+#[test]
+fn the_environment_policy_holds_for_the_probe() {
+    run(async {
+        let fake = Fake::bare(&logging());
+        let only = EnvironmentPolicy::Only(vec!["PATH".to_owned()]);
+        let options = Options::new().cli_path(fake.path()).environment(only);
+        assert!(ask("hello", options).await.result().is_some());
+        let (probes, runs) = log(&fake);
+        assert_eq!(probes, runs);
+        assert!(!probes[0].contains("HOME="), "{}", probes[0]);
+    });
+}
