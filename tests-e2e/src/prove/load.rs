@@ -11,12 +11,12 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts a busy thread for each core, and one more.
+    /// Starts a busy thread for each core.
     #[must_use]
     pub fn start() -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let cores = thread::available_parallelism().map_or(2, usize::from);
-        for _ in 0..=cores {
+        for _ in 0..cores {
             let is_over = Arc::clone(&is_over);
             // It ends with the flag.
             drop(thread::spawn(move || {
