@@ -165,7 +165,8 @@ async fn shared(turns: usize, count: usize) -> Found {
     named.resize(count, json!(""));
     let result = json!({"type": "result", "subtype": "success", "session_id": "s",
                         "user_message_uuids": named});
-    cli.write(format!("{result}\n").as_bytes()).await?;
+    let result = format!("{result}\n");
+    cli.write(result.as_bytes()).await?;
     let mut shared = Vec::new();
     for turn in open {
         // The result itself is decoded for each turn, and dropped here.
