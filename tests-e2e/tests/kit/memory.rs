@@ -43,6 +43,6 @@ fn long_task_ids_are_not_kept() {
 
 #[test]
 fn a_result_that_names_a_million_messages_is_not_kept_for_each_turn() {
-    let told = case("shared", 64, 250);
+    let told = case("shared", 250, 250);
     assert!(told.contains("90 names"), "{told}");
 }

@@ -95,7 +95,8 @@ async fn warnings(count: usize, size: usize) -> Found {
         let (written, read) = tokio::join!(cli.output.write_all(request.as_bytes()), async {
             cli.input.next_line().await
         });
-        (written?, read?);
+        written?;
+        read?;
     }
     Ok(while_held(format!("{count} warnings"), unread))
 }
@@ -153,7 +154,7 @@ async fn tasks(count: usize, size: usize) -> Found {
 }
 
 /// Ends turns with a result that names very many messages.
-async fn shared(turns: usize, names: usize) -> Found {
+async fn shared(turns: usize, count: usize) -> Found {
     let (session, mut cli) = start(Options::new()).await?;
     let mut open = Vec::new();
     let mut named = Vec::new();
@@ -161,17 +162,18 @@ async fn shared(turns: usize, names: usize) -> Found {
         open.push(session.send("hello").await?);
         named.push(cli.read().await?["uuid"].clone());
     }
-    named.resize(names, json!(""));
+    named.resize(count, json!(""));
     let result = json!({"type": "result", "subtype": "success", "session_id": "s",
                         "user_message_uuids": named});
-    cli.write(format!("{result}\n").as_bytes()).await?;
+    let result = format!("{result}\n");
+    cli.write(result.as_bytes()).await?;
     let mut shared = Vec::new();
     for turn in open {
         // The result itself is decoded for each turn, and dropped here.
         shared.push(turn.finish().await?.shared_with);
     }
-    let names: usize = shared.iter().map(Vec::len).sum();
-    Ok(while_held(format!("{names} names"), shared))
+    let all: usize = shared.iter().map(Vec::len).sum();
+    Ok(while_held(format!("{all} names"), shared))
 }
 
 /// Looks at the memory of the process before `kept` is dropped.
