@@ -250,7 +250,8 @@ mod tests {
         assert_eq!(width(&pipe), USUAL);
         drop(input);
         assert_eq!(pipe.read(&mut space).await.unwrap(), 0);
-        assert!(pipe.process.wait().await.unwrap().success());
+        pipe.process.wait().await.unwrap();
+        assert!(pipe.process.exit_status().unwrap().success());
     }
 
     #[tokio::test]
