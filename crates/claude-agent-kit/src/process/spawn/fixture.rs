@@ -18,9 +18,10 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// Runs this in a process that is forked from this one, and panics if it panics there. The forked
 /// process is a host of its own, in which signals, filters and hanging threads disturb no other test.
+/// What is run may not use what is on the stack of another thread: that thread is not there.
 pub(in crate::process) fn in_fork(run: impl FnOnce()) {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-    let (mut read, mut write) = (File::from(read), File::from(write));
+    let (mut read, write) = (File::from(read), File::from(write));
     // SAFETY: the child has one thread, this one. The locks of the C library's allocator are usable
     // after a fork, and no other lock that the child takes is ever held by other threads.
     let pid = unsafe { libc::fork() };
@@ -29,9 +30,11 @@ pub(in crate::process) fn in_fork(run: impl FnOnce()) {
         let others: Vec<RawFd> = (3..4096).filter(|descriptor| *descriptor != kept).collect();
         // SAFETY: this is the child. Nothing that it uses from here on owns one of them.
         unsafe { close_unless_inherited(&others) };
+        // That of a process which was forked before owns a descriptor that is closed by now.
+        std::mem::forget(std::panic::take_hook());
         std::panic::set_hook(Box::new(move |panic| {
             if std::thread::current().name().is_none_or(|name| !name.starts_with("claude-")) {
-                let _ = write.try_clone().and_then(|mut write| write!(write, "{panic}"));
+                drop((&write).write_all(panic.to_string().as_bytes()));
             }
         }));
         let done = catch_unwind(AssertUnwindSafe(run));
@@ -39,7 +42,6 @@ pub(in crate::process) fn in_fork(run: impl FnOnce()) {
         unsafe { libc::_exit(i32::from(done.is_err())) };
     }
     let pid = Pid::from_raw(pid).unwrap();
-    drop(write.flush());
     drop(write);
     let timeout = Timespec::try_from(LIMIT).unwrap();
     let ended = poll(&mut [PollFd::new(&read, PollFlags::IN)], Some(&timeout)).unwrap() > 0;
@@ -48,9 +50,9 @@ pub(in crate::process) fn in_fork(run: impl FnOnce()) {
     }
     let mut panic = String::new();
     read.read_to_string(&mut panic).unwrap();
-    Spawned(pid).wait();
+    let (_, status) = waitpid(Some(pid), WaitOptions::empty()).unwrap().unwrap();
     assert!(ended, "the forked process hangs");
-    assert!(panic.is_empty(), "in the forked process: {panic}");
+    assert_eq!(status.exit_status(), Some(0), "in the forked process: {panic}");
 }
 
 /// Ignores signals in this process.
@@ -112,6 +114,13 @@ impl Lease {
         // SAFETY: these commands take and return numbers.
         let done = unsafe { libc::fcntl(self.0.as_raw_fd(), command, argument) };
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(done) }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // Closing the file is not enough: processes that hang have copies of the descriptor.
+        drop(self.fcntl(libc::F_SETLEASE, libc::F_UNLCK));
     }
 }
 

@@ -245,41 +245,44 @@ fn a_waker_that_panics_ends_no_kept_thread() {
     });
 }
 
+/// A host whose child exits while a debugger holds that back.
+fn host_of_a_traced_child(folder: &Path) {
+    let started = start("read line; exit 3");
+    let pid = started.process.pid();
+    fs::write(folder.join("new"), pid.to_string()).unwrap();
+    fs::rename(folder.join("new"), folder.join("pid")).unwrap();
+    eventually("it is traced", || folder.join("traced").exists());
+    drop(started.stdin);
+    eventually("it has exited", || is_zombie(pid));
+    let before = ROUNDS.load(Ordering::Relaxed);
+    let wakes = Arc::new(Wakes::default());
+    let later = Instant::now() + Duration::from_millis(400);
+    let _alarm = Alarm::set(later, &wakes.clone().into()).unwrap();
+    eventually("the alarm rings", || wakes.0.load(Ordering::SeqCst) == 1);
+    let rounds = ROUNDS.load(Ordering::Relaxed) - before;
+    assert_eq!(started.process.exit_status(), None);
+    // Some twenty; hundreds of thousands if the thread spins.
+    assert!(rounds < 1000, "{rounds} rounds");
+    fs::write(folder.join("seen"), "").unwrap();
+    assert_eq!(wait(&started.process).code(), Some(3));
+}
+
 #[test]
 fn a_debugger_that_holds_an_exit_back_keeps_no_thread_busy() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
-    // The tracer is an ancestor of the child, which systems allow that restrict tracing.
-    std::thread::scope(|scope| {
-        let host = scope.spawn(|| {
-            in_fork(|| {
-                let started = start("read line; exit 3");
-                let pid = started.process.pid();
-                fs::write(file("new"), pid.to_string()).unwrap();
-                fs::rename(file("new"), file("pid")).unwrap();
-                eventually("it is traced", || file("traced").exists());
-                drop(started.stdin);
-                eventually("it has exited", || is_zombie(pid));
-                let before = ROUNDS.load(Ordering::Relaxed);
-                let wakes = Arc::new(Wakes::default());
-                let later = Instant::now() + Duration::from_millis(400);
-                let _alarm = Alarm::set(later, &wakes.clone().into()).unwrap();
-                eventually("the alarm rings", || wakes.0.load(Ordering::SeqCst) == 1);
-                let rounds = ROUNDS.load(Ordering::Relaxed) - before;
-                assert_eq!(started.process.exit_status(), None);
-                // Some twenty; hundreds of thousands if the thread spins.
-                assert!(rounds < 1000, "{rounds} rounds");
-                fs::write(file("seen"), "").unwrap();
-                assert_eq!(wait(&started.process).code(), Some(3));
-            });
-        });
-        eventually("it is started", || file("pid").exists() || host.is_finished());
-        let pid: u32 = fs::read_to_string(file("pid")).unwrap().parse().unwrap();
-        trace(pid);
-        fs::write(file("traced"), "").unwrap();
-        eventually("the host has looked", || file("seen").exists() || host.is_finished());
-        let traced = rustix::process::Pid::from_raw(pid.cast_signed());
-        rustix::process::waitpid(traced, rustix::process::WaitOptions::empty()).unwrap();
-        host.join().unwrap();
-    });
+    let of_host = folder.path().to_owned();
+    let host = std::thread::spawn(move || in_fork(|| host_of_a_traced_child(&of_host)));
+    eventually("it is started", || file("pid").exists() || host.is_finished());
+    if host.is_finished() {
+        return host.join().unwrap();
+    }
+    let pid: u32 = fs::read_to_string(file("pid")).unwrap().parse().unwrap();
+    // An ancestor of the child: systems that restrict tracing allow that.
+    trace(pid);
+    fs::write(file("traced"), "").unwrap();
+    eventually("the host has looked", || file("seen").exists() || host.is_finished());
+    let traced = rustix::process::Pid::from_raw(pid.cast_signed());
+    rustix::process::waitpid(traced, rustix::process::WaitOptions::empty()).unwrap();
+    host.join().unwrap();
 }
