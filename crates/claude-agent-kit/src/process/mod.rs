@@ -31,6 +31,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use reaper::{Orders, Reaper};
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use spawn::fixture;
+#[cfg(target_os = "linux")]
+pub(crate) use spawn::without_sigpipe;
 
 /// What to start.
 #[derive(Clone)]

@@ -1,5 +1,5 @@
-//! Starting a process that dies with this one, without a copy of this one. With `death_signal` the only
-//! unsafe code here.
+//! Starting a process that dies with this one, without a copy of this one; and writing to its stdin.
+//! With `death_signal` the only unsafe code here.
 //!
 //! To ask the kernel for the parent-death signal something has to run in the child before it becomes
 //! the other program. `std` forks for that: the page tables of the host are copied, and after that
@@ -19,6 +19,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::ptr;
+use std::task::Poll;
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -307,5 +308,36 @@ pub(super) unsafe fn default_signals() {
     }
 }
 
+/// Writes to a pipe so that one without a reader is an error, in hosts too that left SIGPIPE at its
+/// default, where it would end them.
+pub(crate) fn without_sigpipe(
+    write: impl FnOnce() -> Poll<io::Result<usize>>,
+) -> Poll<io::Result<usize>> {
+    // SAFETY: plain data and system calls. The kernel sends SIGPIPE to the thread that writes, which
+    // is this one: blocked here it stays pending, and is taken from there before the mask is restored.
+    unsafe {
+        let mut present: libc::sigaction = std::mem::zeroed();
+        let known = libc::sigaction(libc::SIGPIPE, ptr::null(), &raw mut present) == 0;
+        if !known || present.sa_sigaction != libc::SIG_DFL {
+            return write();
+        }
+        let (mut pipe, mut before, mut pending) =
+            (std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed());
+        libc::sigemptyset(&raw mut pipe);
+        libc::sigaddset(&raw mut pipe, libc::SIGPIPE);
+        libc::sigpending(&raw mut pending);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const pipe, &raw mut before);
+        let written = write();
+        let broken = matches!(&written, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe);
+        // One that was pending before is not ours.
+        if broken && libc::sigismember(&raw const pending, libc::SIGPIPE) == 0 {
+            let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            libc::sigtimedwait(&raw const pipe, ptr::null_mut(), &raw const at_once);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
+        written
+    }
+}
+
 #[cfg(test)]
-pub(super) mod fixture;
+pub(crate) mod fixture;

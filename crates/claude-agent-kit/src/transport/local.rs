@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::pipe::{Errors, Pipe};
+use super::pipe::{Errors, Pipe, Stdin};
 use super::{Child, Connecting, Connection, Exit, Launch, Running, Transport};
 use crate::cli::Program;
 use crate::process::{Ended, Patience, Process, Spec, Started};
@@ -49,7 +49,7 @@ impl Local {
         let started = Process::start(spec, launch.patience).await?;
         let Started { process, stdin, stdout, stderr } = started;
         Ok(Connection {
-            input: Box::new(ChildStdin::from_std(stdin)?),
+            input: Box::new(Stdin::new(ChildStdin::from_std(stdin)?)),
             output: Box::new(Pipe::new(ChildStdout::from_std(stdout)?, process.clone())),
             errors: Some(Box::new(Errors::new(ChildStderr::from_std(stderr)?, process.clone()))),
             child: Running::Local(LocalChild::new(process, launch.patience)),

@@ -19,17 +19,15 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Runs this in a process that is forked from this one, and panics if it panics there. The forked
 /// process is a host of its own, in which signals, filters and hanging threads disturb no other test.
 /// What is run may not use what is on the stack of another thread: that thread is not there.
-pub(in crate::process) fn in_fork(run: impl FnOnce()) {
+pub(crate) fn in_fork(run: impl FnOnce()) {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
     let (mut read, write) = (File::from(read), File::from(write));
     // SAFETY: the child has one thread, this one. The locks of the C library's allocator are usable
     // after a fork, and no other lock that the child takes is ever held by other threads.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        let kept = write.as_raw_fd();
-        let others: Vec<RawFd> = (3..4096).filter(|descriptor| *descriptor != kept).collect();
         // SAFETY: this is the child. Nothing that it uses from here on owns one of them.
-        unsafe { close_unless_inherited(&others) };
+        unsafe { close_unless_inherited(&pipes_besides(write.as_raw_fd())) };
         // That of a process which was forked before owns a descriptor that is closed by now.
         std::mem::forget(std::panic::take_hook());
         std::panic::set_hook(Box::new(move |panic| {
@@ -55,12 +53,28 @@ pub(in crate::process) fn in_fork(run: impl FnOnce()) {
     assert_eq!(status.exit_status(), Some(0), "in the forked process: {panic}");
 }
 
+/// The pipes of this process but for one. Those of other tests must not be held open.
+fn pipes_besides(kept: RawFd) -> Vec<RawFd> {
+    let is_pipe = |descriptor: &RawFd| {
+        std::fs::read_link(format!("/proc/self/fd/{descriptor}"))
+            .is_ok_and(|target| target.to_string_lossy().starts_with("pipe:"))
+    };
+    (3..4096).filter(|descriptor| *descriptor != kept).filter(is_pipe).collect()
+}
+
 /// Ignores signals in this process.
 pub(in crate::process) fn ignore_signals(signals: &[libc::c_int]) {
-    for signal in signals {
-        // SAFETY: no handler is installed.
-        assert_ne!(unsafe { libc::signal(*signal, libc::SIG_IGN) }, libc::SIG_ERR);
-    }
+    signals.iter().for_each(|signal| dispose(*signal, libc::SIG_IGN));
+}
+
+/// Has SIGPIPE end this process, as it does in programs that are not written in Rust.
+pub(crate) fn default_sigpipe() {
+    dispose(libc::SIGPIPE, libc::SIG_DFL);
+}
+
+fn dispose(signal: libc::c_int, disposition: libc::sighandler_t) {
+    // SAFETY: no handler is installed.
+    assert_ne!(unsafe { libc::signal(signal, disposition) }, libc::SIG_ERR);
 }
 
 /// Makes `pidfd_open` fail in this process, as old kernels and sandboxes do.
