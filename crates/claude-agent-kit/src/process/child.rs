@@ -44,16 +44,13 @@ impl Child {
 
     fn start(mut command: Command) -> io::Result<(Self, Pipes)> {
         let mut child = command.spawn()?;
-        match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
-            (Some(stdin), Some(stdout), Some(stderr)) => {
-                Ok((Self::Standard(child), Pipes { stdin, stdout, stderr }))
-            }
-            _ => {
-                child.kill()?;
-                child.wait()?;
-                Err(io::Error::other("the process was started without its pipes"))
-            }
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        if let (Some(stdin), Some(stdout), Some(stderr)) = pipes {
+            return Ok((Self::Standard(child), Pipes { stdin, stdout, stderr }));
         }
+        child.kill()?;
+        child.wait()?;
+        Err(io::Error::other("the process was started without its pipes"))
     }
 
     pub(super) fn id(&self) -> u32 {

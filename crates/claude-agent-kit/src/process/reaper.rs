@@ -172,11 +172,10 @@ impl ReaperThread {
             ROUNDS.fetch_add(1, Ordering::Relaxed);
             loop {
                 match self.inbox.try_recv() {
-                    Ok(Order::Quit) => return,
+                    // The host keeps the other end for ever.
+                    Ok(Order::Quit) | Err(mpsc::TryRecvError::Disconnected) => return,
                     Ok(order) => self.obey(order),
                     Err(mpsc::TryRecvError::Empty) => break,
-                    // The host keeps the other end for ever.
-                    Err(mpsc::TryRecvError::Disconnected) => return,
                 }
             }
             let now = Instant::now();
