@@ -64,7 +64,9 @@ fn pipes_besides(kept: RawFd) -> Vec<RawFd> {
 
 /// Ignores signals in this process.
 pub(in crate::process) fn ignore_signals(signals: &[libc::c_int]) {
-    signals.iter().for_each(|signal| dispose(*signal, libc::SIG_IGN));
+    for signal in signals {
+        dispose(*signal, libc::SIG_IGN);
+    }
 }
 
 /// Has SIGPIPE end this process, as it does in programs that are not written in Rust.
