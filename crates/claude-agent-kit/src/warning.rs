@@ -51,6 +51,8 @@ pub enum WarningCode {
     ExitWithoutResult,
     /// The process ended without having written anything.
     EmptyOutput,
+    /// The exit of the CLI could not be waited for; the CLI may still be running.
+    ExitUnknown,
     /// An option was not obeyed because another one beats it.
     OptionIgnored,
     /// The CLI did not say its version.

@@ -34,7 +34,7 @@ fn dropped_at_every_step_after_its_runtime_is_gone_it_leaves_nothing() {
 }
 
 #[test]
-fn dropped_on_a_runtime_that_nobody_drives_it_is_ended_by_its_keeper() {
+fn dropped_on_a_runtime_that_nobody_drives_it_is_ended_by_the_reaper_thread() {
     let backstage = tokio::runtime::Runtime::new().unwrap();
     let held = Script::new().otherwise([Reply::text("Never.").hold()]);
     let stage = backstage.block_on(Stage::sim_process(held, SIM)).unwrap();

@@ -14,6 +14,7 @@ mod dependencies;
 mod doctor;
 mod drops;
 mod happy_path;
+mod hosts;
 mod isolation;
 mod layers;
 mod leaks;

@@ -169,19 +169,19 @@ pub(crate) fn noting(options: Options) -> (Options, Arc<Mutex<Vec<WarningCode>>>
 
 /// What a host of its own tells, which must come to a good end in time.
 pub(crate) fn host(arguments: &[&str]) -> String {
-    let mut host = Command::new(HOST)
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    told_by(Command::new(HOST).args(arguments))
+}
+
+/// Runs a command, which must succeed in time, and returns what it printed.
+pub(crate) fn told_by(command: &mut Command) -> String {
+    let mut host = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let in_time = processes::wait_until(WHOLE, || host.try_wait().unwrap().is_some());
     if !in_time {
         host.kill().unwrap();
     }
     let output = host.wait_with_output().unwrap();
     let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(in_time && output.status.success(), "{arguments:?}: {complaints}");
+    assert!(in_time && output.status.success(), "{command:?}: {complaints}");
     String::from_utf8(output.stdout).unwrap()
 }
 

@@ -63,7 +63,7 @@ impl Driver {
     fn is_completed(&self, end: &End) -> bool {
         let seen = self.machine.evidence();
         let End::Stopped(exit) = end else { return false };
-        let good = *exit == Exit::Code(0);
+        let good = matches!(exit, Exit::Code(0) | Exit::Unknown);
         let told = *exit == Exit::Code(1) && seen.last_result_is_error == Some(true);
         seen.input_ended && !self.stop_asked && (good || told)
     }

@@ -44,7 +44,7 @@ use crate::feed::{Feed, LineMarks, Piece};
 use crate::mailbox::{Done, Mailbox, Note, Reply};
 use crate::session::events::{EventLog, SessionEvent};
 use crate::transport::Running;
-use crate::warning::Warning;
+use crate::warning::{Warning, WarningCode};
 use calls::Calls;
 use clock::Clock;
 use input::Input;
@@ -235,8 +235,9 @@ impl Driver {
         }
         self.child.poll_exit(context).map(|exit| {
             exit.unwrap_or_else(|error| {
-                tracing::error!(%error, "the exit of the CLI could not be found out");
-                Exit::Code(-1)
+                let warning = Warning::new(WarningCode::ExitUnknown, error.to_string());
+                self.tell_warning(warning.masked(&self.evidence.mask));
+                Exit::Unknown
             })
         })
     }
@@ -427,7 +428,10 @@ impl Driver {
             return;
         }
         // The host's own words stand in it, and what the CLI said.
-        let warning = Warning::from(notice).masked(&self.evidence.mask);
+        self.tell_warning(Warning::from(notice).masked(&self.evidence.mask));
+    }
+
+    fn tell_warning(&mut self, warning: Warning) {
         self.warnings.tell(&warning);
         self.batch.push(Piece::Warning(warning));
     }

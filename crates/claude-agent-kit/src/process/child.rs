@@ -1,34 +1,56 @@
-//! A process that was started, by whichever way.
+//! A process that was started, in either way.
 
 use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::RawFd;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use super::Spec;
 #[cfg(target_os = "linux")]
-use super::spawn::{self, Pipes, Spawned};
+use super::spawn::{self, Spawned};
 
-/// A child of this process, which is reaped once its end was told.
+/// A child of this process, started in either way.
 pub(super) enum Child {
     Standard(std::process::Child),
     #[cfg(target_os = "linux")]
     Light(Spawned),
 }
 
+/// The host's ends of the pipes.
+pub(super) struct Pipes {
+    pub(super) stdin: ChildStdin,
+    pub(super) stdout: ChildStdout,
+    pub(super) stderr: ChildStderr,
+}
+
 impl Child {
-    pub(super) fn spawn(spec: &Spec) -> io::Result<(Self, (ChildStdin, ChildStdout, ChildStderr))> {
-        #[cfg(target_os = "linux")]
-        if let Some((child, Pipes { stdin, stdout, stderr })) = spawn::spawn(spec)? {
-            return Ok((Self::Light(child), (stdin, stdout, stderr)));
+    /// Starts a process. Even while it hangs in `exec`, it holds none of the descriptors `not_held`,
+    /// provided that they are closed on exec anyway.
+    #[cfg(target_os = "linux")]
+    pub(super) fn spawn(spec: &Spec, not_held: &[RawFd]) -> io::Result<(Self, Pipes)> {
+        if let Some((child, pipes)) = spawn::spawn(spec, not_held)? {
+            return Ok((Self::Light(child), pipes));
         }
-        let mut child = command(spec).spawn()?;
+        let mut command = command(spec);
+        super::death_signal::prepare(&mut command, spec.die_with_parent, not_held);
+        Self::start(command)
+    }
+
+    /// Starts a process.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn spawn(spec: &Spec) -> io::Result<(Self, Pipes)> {
+        Self::start(command(spec))
+    }
+
+    fn start(mut command: Command) -> io::Result<(Self, Pipes)> {
+        let mut child = command.spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let mut child = Self::Standard(child);
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            child.kill();
-            child.wait();
-            return Err(io::Error::other("a child was started without its pipes"));
-        };
-        Ok((child, (stdin, stdout, stderr)))
+        if let (Some(stdin), Some(stdout), Some(stderr)) = pipes {
+            return Ok((Self::Standard(child), Pipes { stdin, stdout, stderr }));
+        }
+        child.kill()?;
+        child.wait()?;
+        Err(io::Error::other("the process was started without its pipes"))
     }
 
     pub(super) fn id(&self) -> u32 {
@@ -39,7 +61,7 @@ impl Child {
         }
     }
 
-    /// How it ended, if it has.
+    /// Reaps it if it has exited, and returns its exit status.
     pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         match self {
             Self::Standard(child) => child.try_wait(),
@@ -48,20 +70,10 @@ impl Child {
         }
     }
 
-    /// Waits for its end.
-    pub(super) fn wait(&mut self) {
-        // The only failure is that there is nothing to wait for.
+    /// Sends SIGKILL. It must not be reaped yet.
+    pub(super) fn kill(&mut self) -> io::Result<()> {
         match self {
-            Self::Standard(child) => drop(child.wait()),
-            #[cfg(target_os = "linux")]
-            Self::Light(child) => child.wait(),
-        }
-    }
-
-    pub(super) fn kill(&mut self) {
-        // The only failure is that it has ended.
-        match self {
-            Self::Standard(child) => drop(child.kill()),
+            Self::Standard(child) => child.kill(),
             #[cfg(target_os = "linux")]
             Self::Light(child) => child.kill(),
         }
@@ -87,13 +99,10 @@ fn command(spec: &Spec) -> Command {
         // to the group reaches what the CLI started in it.
         command.process_group(0);
         if let Some(ids) = spec.user {
-            // A process that may do so also lets go of the other groups of this one.
+            // `std` also drops the supplementary groups of the host, where the host may do that. Those
+            // of the user are not set.
             command.gid(ids.group).uid(ids.user);
         }
-    }
-    #[cfg(target_os = "linux")]
-    if spec.die_with_parent {
-        super::death_signal::arm(&mut command);
     }
     command
 }

@@ -1,53 +1,108 @@
 //! The processes below a process, found through `/proc`.
 
+use std::collections::HashMap;
 use std::fs;
 use std::os::fd::OwnedFd;
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
-/// Processes that can be ended even when their parent is gone and their id is somebody else's.
-pub(super) struct Descendants(Vec<OwnedFd>);
+/// All processes at one moment. One scan serves every SIGKILL that is due.
+pub(super) struct ProcessTable {
+    children: HashMap<u32, Vec<Entry>>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    process: u32,
+    parent: u32,
+    /// In ticks since boot. Two processes with the same id differ in it.
+    started: u64,
+}
+
+/// Processes that can be killed even when their parent is gone and their id was reused.
+pub(super) struct Descendants(Vec<Descendant>);
+
+enum Descendant {
+    Pidfd(OwnedFd),
+    /// Where there is no `pidfd_open`.
+    Pid(Pid, Entry),
+}
+
+impl ProcessTable {
+    pub(super) fn scan() -> Self {
+        #[cfg(test)]
+        SCANS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let mut children = HashMap::<u32, Vec<Entry>>::new();
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let process = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            if let Some(entry) = process.and_then(Entry::read) {
+                children.entry(entry.parent).or_default().push(entry);
+            }
+        }
+        Self { children }
+    }
+
+    /// Returns everything below `root`. The CLI runs tools in sessions of their own, which a signal
+    /// to its process group does not reach.
+    pub(super) fn below(&self, root: u32) -> Descendants {
+        let children = |process: u32| self.children.get(&process).into_iter().flatten().copied();
+        let mut found: Vec<Entry> = children(root).collect();
+        let mut next = 0;
+        while let Some(entry) = found.get(next) {
+            let process = entry.process;
+            next += 1;
+            found.extend(children(process));
+        }
+        Descendants(found.into_iter().filter_map(Descendant::hold).collect())
+    }
+}
+
+impl Entry {
+    fn read(process: u32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // The name stands in parentheses and may contain anything. Behind it are the state, the
+        // parent, and as the twentieth field the start time.
+        let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace().skip(1);
+        let parent = fields.next()?.parse().ok()?;
+        Some(Self { process, parent, started: fields.nth(17)?.parse().ok()? })
+    }
+
+    /// Whether the id still belongs to the process that was scanned.
+    fn is_current(&self) -> bool {
+        Self::read(self.process).is_some_and(|now| now.started == self.started)
+    }
+}
+
+impl Descendant {
+    fn hold(entry: Entry) -> Option<Self> {
+        let pid = Pid::from_raw(i32::try_from(entry.process).ok()?)?;
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            // The id may have been reused since the scan.
+            Ok(pidfd) => entry.is_current().then_some(Self::Pidfd(pidfd)),
+            Err(rustix::io::Errno::SRCH) => None,
+            Err(_) => Some(Self::Pid(pid, entry)),
+        }
+    }
+
+    fn kill(&self) -> rustix::io::Result<()> {
+        match self {
+            Self::Pidfd(pidfd) => pidfd_send_signal(pidfd, Signal::KILL),
+            Self::Pid(pid, entry) if entry.is_current() => kill_process(*pid, Signal::KILL),
+            Self::Pid(..) => Ok(()),
+        }
+    }
+}
 
 impl Descendants {
-    /// Notes everything that runs below `root` now. Tools of the CLI run in sessions of their own,
-    /// so a signal to its group does not reach them.
-    pub(super) fn of(root: u32) -> Self {
-        let parents = parents();
-        let mut found = vec![root];
-        let mut next = 0;
-        while let Some(parent) = found.get(next).copied() {
-            next += 1;
-            found.extend(
-                parents.iter().filter(|(_, above)| *above == parent).map(|(process, _)| *process),
-            );
-        }
-        let held = found[1..].iter().filter_map(|process| {
-            let pid = Pid::from_raw(i32::try_from(*process).ok()?)?;
-            // One that has ended meanwhile is no concern any more.
-            pidfd_open(pid, PidfdFlags::empty()).ok()
-        });
-        Self(held.collect())
-    }
-
     pub(super) fn kill(&self) {
         for process in &self.0 {
-            // The only failure is that it has ended.
-            let _ = pidfd_send_signal(process, Signal::KILL);
+            // One that has exited is fine, and one that may not be signalled runs as another user:
+            // only that user or the closed pipes can end it.
+            let _ = process.kill();
         }
     }
 }
 
-/// Every process with its parent.
-fn parents() -> Vec<(u32, u32)> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| {
-            let process: u32 = entry.file_name().to_str()?.parse().ok()?;
-            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            // The name stands in parentheses and may hold anything; behind it come the state and
-            // the parent.
-            let behind = &stat[stat.rfind(')')? + 1..];
-            Some((process, behind.split_whitespace().nth(1)?.parse().ok()?))
-        })
-        .collect()
-}
+/// How often `/proc` was scanned.
+#[cfg(test)]
+pub(super) static SCANS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);

@@ -1,22 +1,27 @@
 //! Processes that outlive no owner.
 //!
-//! One kept thread starts, ends and reaps them, so that none of it needs a runtime: a child that is
-//! dropped after its runtime is gone still ends and leaves no zombie. The thread that starts a child
-//! must also live as long as the host does, because the kernel ties the parent-death signal to the
-//! *thread*.
+//! Kept threads start, end and reap them, so that none of it needs a runtime: a child that is dropped
+//! after its runtime is gone still ends and leaves no zombie. One reaper thread ends and reaps; starter
+//! threads start, usually one, since a start can hang. A starter thread must also live as long as the
+//! host does, because the kernel ties the parent-death signal to the *thread*.
 
 mod child;
 #[cfg(target_os = "linux")]
 mod death_signal;
 #[cfg(target_os = "linux")]
 mod descendants;
-mod keeper;
+mod reaper;
+mod shutdown;
 #[cfg(target_os = "linux")]
 mod spawn;
+mod starter;
+mod wake;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::sync::Arc;
@@ -25,7 +30,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use keeper::Keeper;
+use reaper::{Orders, Reaper};
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use spawn::fixture;
+#[cfg(target_os = "linux")]
+pub(crate) use spawn::without_sigpipe;
 
 /// What to start.
 #[derive(Clone)]
@@ -78,27 +87,38 @@ pub(crate) struct Started {
     pub(crate) stderr: ChildStderr,
 }
 
+/// How a process ended, as far as the reaper thread can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Status(ExitStatus),
+    /// It has exited, and the system has discarded its status: the host ignores SIGCHLD.
+    Unknown,
+    /// It still runs: the host may not signal it.
+    NotKilled,
+}
+
 /// A process. Dropping the last handle ends it, SIGTERM first.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     handle: Arc<Handle>,
 }
 
-#[derive(Debug)]
 struct Handle {
     id: u64,
     pid: u32,
-    exit: watch::Receiver<Option<ExitStatus>>,
+    ended: watch::Receiver<Option<Ended>>,
     patience: Patience,
+    orders: Orders,
 }
 
 impl Process {
-    /// Starts a process. Dropping the future ends what was started meanwhile.
+    /// Starts a process. Dropping the future ends a process that was started meanwhile.
     ///
     /// # Errors
-    /// What the system says: the program or the directory does not exist, may not be run, is none.
+    /// Returns the error of the system: the program or the directory does not exist, may not be
+    /// executed, or is not a program.
     pub(crate) async fn start(spec: Spec, patience: Patience) -> io::Result<Started> {
-        Keeper::get()?.start(spec, patience).await
+        Reaper::get()?.start(spec, patience).await
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -116,22 +136,28 @@ impl Process {
         self.handle.end(self.handle.patience);
     }
 
-    /// Whether it has ended. It costs next to nothing to ask again and again.
+    /// Whether it has ended. Asking again and again costs next to nothing.
     pub(crate) fn has_ended(&self) -> bool {
-        // Nobody marks this receiver's value as seen; and whoever sends it goes only afterwards.
-        self.handle.exit.has_changed().unwrap_or(true)
+        // Nobody marks this receiver's value as seen, and the sender is dropped only afterwards.
+        self.handle.ended.has_changed().unwrap_or(true)
     }
 
-    /// How it ended, if it has.
+    /// Returns its exit status, if it has exited and the status is known.
     pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
-        *self.handle.exit.borrow()
+        match *self.handle.ended.borrow() {
+            Some(Ended::Status(status)) => Some(status),
+            _ => None,
+        }
     }
 
     /// Waits for its end. Needs no runtime of its own, and can be dropped and called again.
-    pub(crate) async fn wait(&self) -> io::Result<ExitStatus> {
-        let mut exit = self.handle.exit.clone();
-        match exit.wait_for(Option::is_some).await {
-            Ok(status) => status.ok_or_else(lost),
+    ///
+    /// # Errors
+    /// When the reaper thread is gone, as in a process that was forked from the host.
+    pub(crate) async fn wait(&self) -> io::Result<Ended> {
+        let mut ended = self.handle.ended.clone();
+        match ended.wait_for(Option::is_some).await {
+            Ok(ended) => ended.ok_or_else(lost),
             Err(_) => Err(lost()),
         }
     }
@@ -140,18 +166,19 @@ impl Process {
 /// Wakes a task at some time, without a timer of its runtime.
 ///
 /// A runtime that waits with a timer sets one in the kernel each time it goes to sleep, which
-/// costs more than the rest of a round trip; the kept thread sets it once.
-#[derive(Debug)]
+/// costs more than the rest of a round trip; the reaper thread sets it once.
 pub(crate) struct Alarm {
     id: u64,
     at: Instant,
+    orders: Orders,
 }
 
 impl Alarm {
     /// Wakes the task at this time at the earliest.
     pub(crate) fn set(at: Instant, waker: &Waker) -> io::Result<Self> {
-        let id = Keeper::get()?.set_alarm(at, waker.clone());
-        Ok(Self { id, at })
+        let orders = Reaper::get()?.orders().clone();
+        let id = orders.set_alarm(at, waker.clone());
+        Ok(Self { id, at, orders })
     }
 
     pub(crate) fn at(&self) -> Instant {
@@ -161,21 +188,23 @@ impl Alarm {
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        // One that has rung is kept no more.
-        if Instant::now() < self.at
-            && let Ok(keeper) = Keeper::get()
-        {
-            keeper.drop_alarm(self.id, self.at);
+        // One that has fired is not there any more.
+        if Instant::now() < self.at {
+            self.orders.drop_alarm(self.id, self.at);
         }
+    }
+}
+
+impl fmt::Debug for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Alarm").field("at", &self.at).finish_non_exhaustive()
     }
 }
 
 impl Handle {
     fn end(&self, patience: Patience) {
-        if self.exit.borrow().is_none()
-            && let Ok(keeper) = Keeper::get()
-        {
-            keeper.end(self.id, patience);
+        if self.ended.borrow().is_none() {
+            self.orders.end(self.id, patience);
         }
     }
 }
@@ -186,9 +215,29 @@ impl Drop for Handle {
     }
 }
 
-/// The keeper never lets go of a child before it has reaped it.
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("pid", &self.pid).finish_non_exhaustive()
+    }
+}
+
+/// The reaper thread keeps a child until it has reaped it.
 fn lost() -> io::Error {
-    io::Error::other("the process was lost sight of")
+    io::Error::other("the thread that reaps processes is gone")
+}
+
+/// Runs code that belongs to the host, such as a waker of its executor. A panic in it must not end a
+/// kept thread, on which every session depends.
+fn contain_panic(run: impl FnOnce()) {
+    let Err(payload) = catch_unwind(AssertUnwindSafe(run)) else { return };
+    // Dropping the payload and logging run code of the host as well.
+    let report = || {
+        drop(payload);
+        tracing::error!("a waker panicked; its task may not have been woken");
+    };
+    if let Err(another) = catch_unwind(AssertUnwindSafe(report)) {
+        std::mem::forget(another);
+    }
 }
 
 #[cfg(test)]

@@ -1,27 +1,32 @@
-//! Starting a process that dies with this one, without a copy of this one. With `death_signal` the only
-//! unsafe code here.
+//! Starting a process that dies with this one, without a copy of this one; and writing to its stdin.
+//! With `death_signal` the only unsafe code here.
 //!
 //! To ask the kernel for the parent-death signal something has to run in the child before it becomes
 //! the other program. `std` forks for that: the page tables of the host are copied, and after that
 //! every page that the host writes. Of a thousand sessions that start at once this was two thirds of
-//! the time. Here the child borrows the memory of the host, which stands still until the child is the
-//! other program (`CLONE_VM | CLONE_VFORK`), as `posix_spawn` of the C library does it.
+//! the time. Here the child borrows the memory of the host, whose thread stands still until the child
+//! is the other program (`CLONE_VM | CLONE_VFORK`), as `posix_spawn` of the C library does it.
+//!
+//! Emulators such as `qemu-user` turn this into a fork. Then the child cannot report why it did not
+//! become the other program: instead of an error there is a process that exits with code 127.
 
 #![expect(unsafe_code, reason = "a child that borrows our memory is started by hand")]
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
+use std::process::ExitStatus;
 use std::ptr;
+use std::task::Poll;
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::Spec;
+use super::child::Pipes;
 
 /// What the child has for itself until it is the other program; the C library uses half of it.
 const STACK_BYTES: usize = 64 * 1024;
@@ -30,20 +35,14 @@ const STACK_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Spawned(Pid);
 
-/// Its ends of the pipes.
-pub(super) struct Pipes {
-    pub(super) stdin: ChildStdin,
-    pub(super) stdout: ChildStdout,
-    pub(super) stderr: ChildStderr,
-}
-
-/// Starts it; none if that has to be done by `std`, which can do more.
+/// Starts a process, or returns `None` if `std` has to do that, which can do more. The process holds
+/// none of the descriptors `not_held`.
 ///
 /// # Errors
-/// What the system says.
-pub(super) fn spawn(spec: &Spec) -> io::Result<Option<(Spawned, Pipes)>> {
+/// Returns the error of the system.
+pub(super) fn spawn(spec: &Spec, not_held: &[RawFd]) -> io::Result<Option<(Spawned, Pipes)>> {
     let is_path = spec.program.as_os_str().as_bytes().contains(&b'/');
-    if !spec.die_with_parent || spec.user.is_some() || !is_path {
+    if spec.user.is_some() || !is_path {
         return Ok(None);
     }
     let texts = Texts::of(spec)?;
@@ -57,7 +56,7 @@ pub(super) fn spawn(spec: &Spec) -> io::Result<Option<(Spawned, Pipes)>> {
     if streams.iter().any(|stream| *stream <= libc::STDERR_FILENO) {
         return Ok(None);
     }
-    match start(&texts, streams) {
+    match start(&texts, streams, spec.die_with_parent, not_held) {
         // No program and no script that names its interpreter: a shell is tried, which `std` does.
         Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => Ok(None),
         Err(error) => Err(error),
@@ -80,14 +79,13 @@ impl Spawned {
     }
 
     /// Waits for its end and reaps it.
-    pub(super) fn wait(&mut self) {
+    fn wait(&mut self) {
         while matches!(waitpid(Some(self.0), WaitOptions::empty()), Err(Errno::INTR)) {}
     }
 
     /// It must not be reaped yet.
-    pub(super) fn kill(&mut self) {
-        // The only failure is that it has ended.
-        let _ = kill_process(self.0, Signal::KILL);
+    pub(super) fn kill(&mut self) -> io::Result<()> {
+        Ok(kill_process(self.0, Signal::KILL)?)
     }
 }
 
@@ -136,11 +134,18 @@ struct Orders {
     /// Null for the host's own.
     directory: *const libc::c_char,
     streams: [libc::c_int; 3],
+    not_held: *const [RawFd],
+    die_with_parent: bool,
     host: libc::pid_t,
     failure: libc::c_int,
 }
 
-fn start(texts: &Texts, streams: [libc::c_int; 3]) -> io::Result<Pid> {
+fn start(
+    texts: &Texts,
+    streams: [libc::c_int; 3],
+    die_with_parent: bool,
+    not_held: &[RawFd],
+) -> io::Result<Pid> {
     let (arguments, environment) = (pointers(&texts.arguments), pointers(&texts.environment));
     let mut orders = Orders {
         program: texts.program.as_ptr(),
@@ -148,6 +153,8 @@ fn start(texts: &Texts, streams: [libc::c_int; 3]) -> io::Result<Pid> {
         environment: environment.as_ptr(),
         directory: texts.directory.as_ref().map_or(ptr::null(), |directory| directory.as_ptr()),
         streams,
+        not_held,
+        die_with_parent,
         host: libc::pid_t::try_from(std::process::id()).map_err(io::Error::other)?,
         failure: 0,
     };
@@ -164,7 +171,7 @@ fn start(texts: &Texts, streams: [libc::c_int; 3]) -> io::Result<Pid> {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         let pid = libc::clone(become_the_program, top, flags, ptr::from_mut(&mut orders).cast());
         let started = if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid) };
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
+        set_signal_mask(&before);
         started
     };
     let pid = started?;
@@ -178,18 +185,32 @@ fn start(texts: &Texts, streams: [libc::c_int; 3]) -> io::Result<Pid> {
     Ok(pid)
 }
 
-/// Blocks all signals for this thread, and gives those that were blocked before.
-///
-/// # Safety
-/// None is needed beyond that the old mask is put back.
-unsafe fn block_signals() -> libc::sigset_t {
-    // SAFETY: both sets are plain data, filled in by the C library.
+/// A set of signals as the kernel has it. The C library keeps two signals for itself and leaves them
+/// out of its own sets.
+type SignalSet = [u64; SIGNAL_SET_BYTES / 8];
+
+const SIGNAL_SET_BYTES: usize =
+    if cfg!(any(target_arch = "mips", target_arch = "mips64")) { 16 } else { 8 };
+
+/// Blocks all signals for this thread, and returns those that were blocked before.
+fn block_signals() -> SignalSet {
+    set_signal_mask(&[u64::MAX; SIGNAL_SET_BYTES / 8])
+}
+
+/// Blocks exactly these signals for this thread, and returns those that were blocked before.
+fn set_signal_mask(blocked: &SignalSet) -> SignalSet {
+    let mut before = SignalSet::default();
+    // SAFETY: both sets have the size that the kernel is told. With that it cannot fail.
     unsafe {
-        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        before
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            blocked.as_ptr(),
+            before.as_mut_ptr(),
+            SIGNAL_SET_BYTES,
+        );
     }
+    before
 }
 
 /// What the child does.
@@ -226,28 +247,51 @@ unsafe fn follow(orders: &Orders) -> libc::c_int {
         if !orders.directory.is_null() && libc::chdir(orders.directory) != 0 {
             return errno();
         }
-        // SIGTERM and not SIGKILL, so that the CLI can end its tools.
-        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
-            return errno();
+        close_unless_inherited(&*orders.not_held);
+        if orders.die_with_parent {
+            // SIGTERM and not SIGKILL, so that the CLI can end its tools.
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
+                return errno();
+            }
+            // The host may have died before that; then nobody will send the signal.
+            if libc::getppid() != orders.host {
+                return libc::ESRCH;
+            }
         }
-        // The host may have died before that; then nobody will send the signal.
-        if libc::getppid() != orders.host {
-            return libc::ESRCH;
-        }
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+        set_signal_mask(&SignalSet::default());
         libc::execve(orders.program, orders.arguments, orders.environment);
         errno()
     }
 }
 
-/// Takes away the handlers of the host, which must not run in the child, and lets SIGPIPE, which Rust
-/// programs ignore, do what other programs expect.
+/// Closes these descriptors unless the other program is to inherit them.
 ///
 /// # Safety
 /// To be called in the child alone: the host has a table of its own.
-unsafe fn default_signals() {
+pub(super) unsafe fn close_unless_inherited(descriptors: &[RawFd]) {
+    for descriptor in descriptors {
+        // SAFETY: system calls. A number that is not in use is no harm.
+        unsafe {
+            let flags = libc::fcntl(*descriptor, libc::F_GETFD);
+            if flags >= 0 && flags & libc::FD_CLOEXEC != 0 {
+                libc::close(*descriptor);
+            }
+        }
+    }
+}
+
+/// Signals that do what they usually do, even if the host ignores them: those that are to end the
+/// CLI must do so, SIGPIPE is ignored by every Rust program, and with SIGCHLD ignored the CLI could
+/// not wait for its tools.
+const ALWAYS_DEFAULT: [libc::c_int; 6] =
+    [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE, libc::SIGCHLD];
+
+/// Removes the handlers of the host, which must not run in the child. Signals that the host ignores
+/// stay ignored, except for a few.
+///
+/// # Safety
+/// To be called in the child alone: the host has a table of its own.
+pub(super) unsafe fn default_signals() {
     // SAFETY: plain data and system calls; a signal that cannot be asked about has no handler.
     unsafe {
         let mut default: libc::sigaction = std::mem::zeroed();
@@ -255,10 +299,45 @@ unsafe fn default_signals() {
         for signal in 1..=libc::SIGRTMAX() {
             let mut present: libc::sigaction = std::mem::zeroed();
             let known = libc::sigaction(signal, ptr::null(), &raw mut present) == 0;
-            let ignored = present.sa_sigaction == libc::SIG_IGN && signal != libc::SIGPIPE;
+            let ignored =
+                present.sa_sigaction == libc::SIG_IGN && !ALWAYS_DEFAULT.contains(&signal);
             if known && !ignored && present.sa_sigaction != libc::SIG_DFL {
                 libc::sigaction(signal, &raw const default, ptr::null_mut());
             }
         }
     }
 }
+
+/// Writes to a pipe so that one without a reader is an error, in hosts too that left SIGPIPE at its
+/// default, where it would end them.
+pub(crate) fn without_sigpipe(
+    write: impl FnOnce() -> Poll<io::Result<usize>>,
+) -> Poll<io::Result<usize>> {
+    // SAFETY: plain data and system calls. The kernel sends SIGPIPE to the thread that writes, which
+    // is this one: blocked here it stays pending, and is taken from there before the mask is restored.
+    unsafe {
+        let mut present: libc::sigaction = std::mem::zeroed();
+        let known = libc::sigaction(libc::SIGPIPE, ptr::null(), &raw mut present) == 0;
+        if !known || present.sa_sigaction != libc::SIG_DFL {
+            return write();
+        }
+        let (mut pipe, mut before, mut pending) =
+            (std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed());
+        libc::sigemptyset(&raw mut pipe);
+        libc::sigaddset(&raw mut pipe, libc::SIGPIPE);
+        libc::sigpending(&raw mut pending);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const pipe, &raw mut before);
+        let written = write();
+        let broken = matches!(&written, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe);
+        // One that was pending before is not ours.
+        if broken && libc::sigismember(&raw const pending, libc::SIGPIPE) == 0 {
+            let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            libc::sigtimedwait(&raw const pipe, ptr::null_mut(), &raw const at_once);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
+        written
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod fixture;

@@ -1,5 +1,8 @@
 #![cfg(target_os = "linux")]
 
+/// Hosts and systems that are unlike the others.
+mod hosts;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -8,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{Alarm, Patience, Process, Spec, Started};
+use super::{Alarm, Ended, Patience, Process, Spec, Started};
 
 /// Far more than anything here takes.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -37,7 +40,10 @@ fn try_start(spec: Spec) -> std::io::Result<Started> {
 }
 
 fn wait(process: &Process) -> std::process::ExitStatus {
-    in_time(process.wait()).unwrap()
+    match in_time(process.wait()).unwrap() {
+        Ended::Status(status) => status,
+        other => panic!("{other:?}"),
+    }
 }
 
 fn in_time<T>(future: impl Future<Output = T>) -> T {
@@ -46,7 +52,7 @@ fn in_time<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Waits until it is true; a process in `/proc` tells nobody that it is gone.
-fn eventually(what: &str, is_true: impl Fn() -> bool) {
+pub(crate) fn eventually(what: &str, is_true: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_true() {
         assert!(began.elapsed() < LIMIT, "{what}");
@@ -126,7 +132,7 @@ fn what_cannot_be_started_is_an_error_of_the_system() {
 }
 
 /// What a process finds: signals, group, descriptors, directory and arguments.
-fn surroundings(die_with_parent: bool) -> String {
+fn surroundings(by_std: bool) -> String {
     let mut spec = shell(
         // Above 31 are signals of the C library itself.
         "grep -E '^Sig(Blk|Ign)' /proc/self/status | sed -E 's/[0-9a-f]{9}([0-9a-f]{7})$/\\1/'
@@ -135,7 +141,10 @@ fn surroundings(die_with_parent: bool) -> String {
     );
     spec.arguments.extend(["zero", "", "two words", "--three", "\u{1f600}\n'\""].map(Into::into));
     spec.directory = Some("/usr".into());
-    spec.die_with_parent = die_with_parent;
+    if by_std {
+        // Looking a program up on PATH is left to `std`.
+        spec.program = "sh".into();
+    }
     let mut started = try_start(spec).unwrap();
     let mut out = String::new();
     started.stdout.read_to_string(&mut out).unwrap();
@@ -145,7 +154,7 @@ fn surroundings(die_with_parent: bool) -> String {
 
 #[test]
 fn a_process_finds_the_same_in_whichever_way_it_was_started() {
-    let (light, standard) = (surroundings(true), surroundings(false));
+    let (light, standard) = (surroundings(false), surroundings(true));
     assert_eq!(light, standard);
     for fact in ["SigBlk:\t0000000\n", "a group of its own", "\n/usr\n", "<two words>"] {
         assert!(light.contains(fact), "{fact:?} is missing in {light}");
@@ -247,7 +256,7 @@ fn is_zombie(pid: u32) -> bool {
 #[test]
 fn many_at_once_leave_no_descriptor_behind() {
     let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
-    // The keeper and its own descriptors are there for good.
+    // The kept threads and their own descriptors are there for good.
     wait(&start("exit 0").process);
     let before = descriptors();
     let all: Vec<Started> = (0..100).map(|_| start("cat")).collect();

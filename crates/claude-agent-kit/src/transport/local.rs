@@ -6,15 +6,15 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::process::ExitStatus;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::pipe::{Errors, Pipe};
+use super::pipe::{Errors, Pipe, Stdin};
 use super::{Child, Connecting, Connection, Exit, Launch, Running, Transport};
 use crate::cli::Program;
-use crate::process::{Patience, Process, Spec, Started};
+use crate::process::{Ended, Patience, Process, Spec, Started};
 
 /// Starts an executable.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ impl Local {
         let started = Process::start(spec, launch.patience).await?;
         let Started { process, stdin, stdout, stderr } = started;
         Ok(Connection {
-            input: Box::new(ChildStdin::from_std(stdin)?),
+            input: Box::new(Stdin::new(ChildStdin::from_std(stdin)?)),
             output: Box::new(Pipe::new(ChildStdout::from_std(stdout)?, process.clone())),
             errors: Some(Box::new(Errors::new(ChildStderr::from_std(stderr)?, process.clone()))),
             child: Running::Local(LocalChild::new(process, launch.patience)),
@@ -67,14 +67,14 @@ impl Transport for Local {
 /// A process of this machine. Dropping it ends it, whoever else has a handle of the process.
 pub(crate) struct LocalChild {
     process: Process,
-    exit: Pin<Box<dyn Future<Output = io::Result<ExitStatus>> + Send>>,
+    ended: Pin<Box<dyn Future<Output = io::Result<Ended>> + Send>>,
     patience: Patience,
 }
 
 impl LocalChild {
     fn new(process: Process, patience: Patience) -> Self {
         let waited_for = process.clone();
-        Self { process, exit: Box::pin(async move { waited_for.wait().await }), patience }
+        Self { process, ended: Box::pin(async move { waited_for.wait().await }), patience }
     }
 
     pub(super) fn process(&self) -> Process {
@@ -89,7 +89,11 @@ impl Child for LocalChild {
         {
             return Poll::Ready(Ok(exit(status)));
         }
-        self.exit.as_mut().poll(context).map_ok(exit)
+        Poll::Ready(match ready!(self.ended.as_mut().poll(context))? {
+            Ended::Status(status) => Ok(exit(status)),
+            Ended::Unknown => Ok(Exit::Unknown),
+            Ended::NotKilled => Err(not_killed(self.process.pid())),
+        })
     }
 
     fn terminate(&mut self) {
@@ -120,6 +124,13 @@ fn exit(status: ExitStatus) -> Exit {
             return Exit::Signal(signal);
         }
     }
-    // A status without code and signal is none of an ended process.
-    Exit::Code(status.code().unwrap_or(-1))
+    status.code().map_or(Exit::Unknown, Exit::Code)
+}
+
+fn not_killed(pid: u32) -> io::Error {
+    let message = format!(
+        "the CLI (process {pid}) still runs: the host may not signal it; help: give a host that uses \
+         the option `user` the capability CAP_KILL"
+    );
+    io::Error::new(io::ErrorKind::PermissionDenied, message)
 }

@@ -155,7 +155,7 @@ pub struct Connection {
 
 /// What runs at the other end.
 pub(crate) enum Running {
-    /// A process of this machine, which its keeper ends when nobody else can.
+    /// A process of this machine, which the reaper thread ends when nobody else can.
     Local(LocalChild),
     /// Something else.
     Other(Box<dyn Child>),

@@ -8,10 +8,41 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio::process::{ChildStderr, ChildStdout};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use crate::process::Process;
+
+/// The CLI's stdin. Writing to a CLI that has closed it is an error, and never ends the host.
+pub(super) struct Stdin(ChildStdin);
+
+impl Stdin {
+    pub(super) fn new(stdin: ChildStdin) -> Self {
+        Self(stdin)
+    }
+}
+
+impl AsyncWrite for Stdin {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let write = || Pin::new(&mut self.0).poll_write(context, bytes);
+        #[cfg(target_os = "linux")]
+        return crate::process::without_sigpipe(write);
+        #[cfg(not(target_os = "linux"))]
+        write()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}
 
 /// What a pipe holds usually.
 const USUAL: usize = 64 * 1024;
@@ -181,7 +212,6 @@ mod tests {
     use rustix::io::ioctl_fionread;
     use rustix::pipe::fcntl_getpipe_size;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::process::{ChildStdin, ChildStdout};
 
     use super::*;
     use crate::process::{Patience, Started, tests};
@@ -250,7 +280,8 @@ mod tests {
         assert_eq!(width(&pipe), USUAL);
         drop(input);
         assert_eq!(pipe.read(&mut space).await.unwrap(), 0);
-        assert!(pipe.process.wait().await.unwrap().success());
+        pipe.process.wait().await.unwrap();
+        assert!(pipe.process.exit_status().unwrap().success());
     }
 
     #[tokio::test]
@@ -312,5 +343,29 @@ mod tests {
         let rest = async { (pipe.read(&mut space).await.unwrap(), &space[..5]) };
         let rest = tokio::time::timeout(Duration::from_secs(120), rest).await.unwrap();
         assert_eq!(rest, (5, &b"more\n"[..]));
+    }
+
+    #[test]
+    fn in_a_host_that_sigpipe_ends_a_closed_stdin_is_an_error() {
+        use crate::process::fixture::{default_sigpipe, in_fork};
+
+        in_fork(|| {
+            default_sigpipe();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                let (mut output, stdin) = shell("exec 0<&-; echo closed; exec sleep 300").await;
+                let mut space = [0; 7];
+                output.read_exact(&mut space).await.unwrap();
+                let mut stdin = Stdin::new(stdin);
+                for _ in 0..3 {
+                    let error = stdin.write_all(b"hello").await.unwrap_err();
+                    assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+                }
+            });
+            let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            for none in ["SigPnd:\t0000000000000000", "SigBlk:\t0000000000000000"] {
+                assert!(status.contains(none), "{status}");
+            }
+        });
     }
 }

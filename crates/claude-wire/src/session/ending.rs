@@ -36,7 +36,7 @@ impl Machine {
     pub(super) fn finish(&mut self, exit: Exit, end: End, warnings: &[RunWarning], now: Duration) {
         self.callbacks.abort_all(now, &mut self.out);
         match self.half_line.take() {
-            Some(line) if exit == Exit::Code(0) => {
+            Some(line) if matches!(exit, Exit::Code(0) | Exit::Unknown) => {
                 self.out.warn(Notice::IncompleteLastLine(line));
             }
             Some(line) => self.evidence.other_line(&line),

@@ -43,5 +43,6 @@ pub(super) fn described(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("the process ended with exit code {code}"),
         Exit::Signal(signal) => format!("the process was ended by signal {signal}"),
+        Exit::Unknown => "the process ended with an unknown status".to_owned(),
     }
 }

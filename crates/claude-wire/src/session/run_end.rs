@@ -19,6 +19,9 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
+    /// In a way that could not be found out: a host that ignores SIGCHLD is not told, and a process
+    /// that the host may not signal can still be running. After a result this counts as a normal end.
+    Unknown,
 }
 
 impl fmt::Display for Exit {
@@ -26,6 +29,7 @@ impl fmt::Display for Exit {
         match self {
             Self::Code(code) => write!(f, "code {code}"),
             Self::Signal(signal) => write!(f, "signal {signal}"),
+            Self::Unknown => f.write_str("an unknown status"),
         }
     }
 }
@@ -367,7 +371,7 @@ impl RunEnd {
         }
         match self.last_result {
             Some(_) if self.stop_ordered => warnings.push(RunWarning::StoppedAfterResult),
-            Some(result) if exit != Exit::Code(0) && !result.is_error => {
+            Some(result) if !matches!(exit, Exit::Code(0) | Exit::Unknown) && !result.is_error => {
                 warnings.push(RunWarning::NonZeroExitAfterResult(exit));
             }
             Some(_) => {}

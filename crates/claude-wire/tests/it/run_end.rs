@@ -95,6 +95,23 @@ fn an_exit_without_a_result_is_told_or_is_an_error() {
 }
 
 #[test]
+fn an_unknown_exit_after_a_result_is_a_good_end_and_without_one_an_error() {
+    let ends = |lines: &[&str]| {
+        let mut run = RunEnd::new(RunEndLimits::default());
+        for line in lines {
+            let envelope = Envelope::read(line.as_bytes()).unwrap();
+            run.on(&RunEvent::Line(&envelope), Duration::ZERO);
+        }
+        run.on(&RunEvent::EndOfOutput, Duration::ZERO);
+        run.on(&RunEvent::Exited(Exit::Unknown), Duration::ZERO)
+    };
+    assert_eq!(ends(&[r#"{"type":"result","is_error":false}"#]), finished(&[]));
+    let exit = Exit::Unknown;
+    let failed = Ending::ProcessFailed { exit, stopped: false, silent: false };
+    assert_eq!(ends(&[r#"{"type":"assistant"}"#]), RunStep::End(failed));
+}
+
+#[test]
 fn output_that_ends_before_the_process_gives_it_a_grace() {
     assert_eq!(play(&[ANSWER, Eof, Pass(4_999)]), []);
     let stopped = play(&[ANSWER, Eof, Pass(5_000), Happens::Exit(143)]);

@@ -5,6 +5,7 @@ mod bait;
 mod drops;
 mod leaks;
 mod memory;
+mod signals;
 mod soak;
 
 use std::error::Error;
@@ -33,6 +34,8 @@ fn main() -> ExitCode {
         ["fault", sim, state, fault] => one_fault(sim, state, fault),
         #[cfg(unix)]
         ["hold", sim, state] => hold(sim, state),
+        ["exits", sim] => signals::exits(sim),
+        ["stops-another-user", program] => signals::stops_another_user(program),
         ["queries", count] => leaks::queries(count),
         ["queries", count, sim] => leaks::queries_as_processes(count, sim),
         ["sessions", count] => leaks::sessions(count),

@@ -1,0 +1,353 @@
+//! The reaper thread.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::task::Waker;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::child::Child;
+#[cfg(target_os = "linux")]
+use super::descendants::ProcessTable;
+use super::shutdown::{ManagedChild, Phase, Step};
+use super::starter::Starters;
+use super::wake::Wake;
+use super::{Ended, Handle, Patience, Process, Spec, Started, contain_panic};
+
+/// How late the exit of a child may be noticed that the system does not report.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The kept threads of this process: the one that reaps, and those that start.
+pub(super) struct Reaper {
+    orders: Orders,
+    starters: Arc<Starters>,
+    /// The threads of a process that was forked from this one, which has none of ours.
+    in_fork: OnceLock<Box<Reaper>>,
+}
+
+/// Reaches the reaper thread.
+#[derive(Clone)]
+pub(super) struct Orders {
+    sender: mpsc::Sender<Order>,
+    wake: Wake,
+    /// The process whose thread it is.
+    host: u32,
+}
+
+enum Order {
+    Adopt { id: u64, child: Box<ManagedChild> },
+    End { id: u64, patience: Patience },
+    SetAlarm { id: u64, at: Instant, waker: Waker },
+    DropAlarm { id: u64, at: Instant },
+    WatchStarters(Instant),
+    Quit,
+}
+
+/// Returns an id for a child or an alarm. Not even a forked process uses one again: what it inherited
+/// from its parent must not name anything of its own.
+pub(super) fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Reaper {
+    /// Returns the kept threads of this process, started when they are first needed.
+    pub(super) fn get() -> io::Result<&'static Self> {
+        static FIRST: OnceLock<Box<Reaper>> = OnceLock::new();
+        let host = std::process::id();
+        let mut slot = &FIRST;
+        loop {
+            match slot.get() {
+                Some(reaper) if reaper.orders.host == host => return Ok(reaper),
+                Some(parent) => slot = &parent.in_fork,
+                // The slot is not locked while the thread starts: a fork in that moment would leave
+                // it locked for ever in the forked process.
+                None => {
+                    if let Err(unused) = slot.set(Box::new(Self::start_thread(host)?)) {
+                        unused.orders.send(Order::Quit);
+                    }
+                }
+            }
+        }
+    }
+
+    fn start_thread(host: u32) -> io::Result<Self> {
+        let wake = Wake::new()?;
+        let (sender, inbox) = mpsc::channel();
+        let orders = Orders { sender, wake: wake.clone(), host };
+        let starters = Arc::new(Starters::new(orders.clone()));
+        let thread = ReaperThread::new(inbox, wake, starters.clone());
+        thread::Builder::new().name("claude-reaper".to_owned()).spawn(move || thread.run())?;
+        Ok(Self { orders, starters, in_fork: OnceLock::new() })
+    }
+
+    pub(super) async fn start(&self, spec: Spec, patience: Patience) -> io::Result<Started> {
+        self.starters.start(spec, patience).await
+    }
+
+    pub(super) fn orders(&self) -> &Orders {
+        &self.orders
+    }
+}
+
+impl Orders {
+    /// Hands a child over to the reaper thread.
+    pub(super) fn adopt(&self, id: u64, child: Child, patience: Patience) -> Process {
+        let (ended, receiver) = watch::channel(None);
+        let pid = child.id();
+        let watch = self.wake.watch(id, pid);
+        let child = Box::new(ManagedChild { child, watch, ended, phase: Phase::Running });
+        self.send(Order::Adopt { id, child });
+        let handle = Handle { id, pid, ended: receiver, patience, orders: self.clone() };
+        Process { handle: Arc::new(handle) }
+    }
+
+    pub(super) fn set_alarm(&self, at: Instant, waker: Waker) -> u64 {
+        let id = next_id();
+        self.send(Order::SetAlarm { id, at, waker });
+        id
+    }
+
+    pub(super) fn drop_alarm(&self, id: u64, at: Instant) {
+        self.send(Order::DropAlarm { id, at });
+    }
+
+    pub(super) fn end(&self, id: u64, patience: Patience) {
+        self.send(Order::End { id, patience });
+    }
+
+    pub(super) fn watch_starters(&self, at: Instant) {
+        self.send(Order::WatchStarters(at));
+    }
+
+    fn send(&self, order: Order) {
+        // A forked process has handles of its parent, and the thread is not there.
+        if self.host == std::process::id() && self.sender.send(order).is_ok() {
+            self.wake.up();
+        }
+    }
+}
+
+/// What the thread works with.
+struct ReaperThread {
+    inbox: mpsc::Receiver<Order>,
+    wake: Wake,
+    starters: Arc<Starters>,
+    children: HashMap<u64, ManagedChild>,
+    /// When the shutdown of a child takes its next step. A child has one step at most.
+    steps: BTreeSet<(Instant, u64)>,
+    /// Children whose exit nobody reports, and when they are looked at.
+    polled: BTreeSet<u64>,
+    poll_at: Instant,
+    alarms: BTreeMap<(Instant, u64), Waker>,
+    starters_at: Option<Instant>,
+}
+
+impl ReaperThread {
+    fn new(inbox: mpsc::Receiver<Order>, wake: Wake, starters: Arc<Starters>) -> Self {
+        Self {
+            inbox,
+            wake,
+            starters,
+            children: HashMap::new(),
+            steps: BTreeSet::new(),
+            polled: BTreeSet::new(),
+            poll_at: Instant::now(),
+            alarms: BTreeMap::new(),
+            starters_at: None,
+        }
+    }
+
+    /// A round costs as much as there is to do, however many children there are: hosts have
+    /// thousands.
+    fn run(mut self) {
+        let mut exited = Vec::new();
+        loop {
+            self.wake.wait(self.deadline(), &mut exited);
+            #[cfg(test)]
+            ROUNDS.fetch_add(1, Ordering::Relaxed);
+            loop {
+                match self.inbox.try_recv() {
+                    // The host keeps the other end for ever.
+                    Ok(Order::Quit) | Err(mpsc::TryRecvError::Disconnected) => return,
+                    Ok(order) => self.obey(order),
+                    Err(mpsc::TryRecvError::Empty) => break,
+                }
+            }
+            let now = Instant::now();
+            if !self.polled.is_empty() && self.poll_at <= now {
+                self.poll_at = now + POLL_INTERVAL;
+                exited.extend(&self.polled);
+            }
+            exited.drain(..).for_each(|id| self.reap(id, now));
+            while let Some(alarm) = self.alarms.first_entry().filter(|alarm| alarm.key().0 <= now) {
+                contain_panic(|| alarm.remove().wake());
+            }
+            self.take_steps(now);
+            if self.starters_at.is_some_and(|at| at <= now) {
+                self.starters_at = self.starters.relieve(now);
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let alarm = self.alarms.first_key_value().map(|((at, _), _)| *at);
+        let step = self.steps.first().map(|(at, _)| *at);
+        let poll = (!self.polled.is_empty()).then_some(self.poll_at);
+        [alarm, step, poll, self.starters_at].into_iter().flatten().min()
+    }
+
+    /// Tells how a child ended, and forgets it.
+    fn reap(&mut self, id: u64, now: Instant) {
+        let Some(child) = self.children.get_mut(&id) else { return };
+        let ended = match child.child.try_wait() {
+            Ok(Some(status)) => Ended::Status(status),
+            // It runs, or it has exited and a debugger holds its exit back. That the kernel would
+            // report again and again.
+            Ok(None) => return self.poll(id, now),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return self.poll(id, now),
+            // There is no such child: the host ignores SIGCHLD, or has waited for it.
+            Err(_) => Ended::Unknown,
+        };
+        self.change(id, |child| child.phase = Phase::Killed);
+        if let Some(child) = self.children.remove(&id) {
+            if let Some(watch) = &child.watch {
+                self.wake.forget(watch);
+            }
+            self.polled.remove(&id);
+            #[cfg(target_os = "linux")]
+            self.starters.forget(id);
+            child.tell(ended);
+        }
+    }
+
+    /// Looks at a child from time to time from now on.
+    fn poll(&mut self, id: u64, now: Instant) {
+        if let Some(watch) = self.children.get_mut(&id).and_then(|child| child.watch.take()) {
+            self.wake.forget(&watch);
+        }
+        if self.polled.is_empty() {
+            self.poll_at = now + POLL_INTERVAL;
+        }
+        self.polled.insert(id);
+    }
+
+    /// Changes how far the shutdown of a child has come, and when it goes on.
+    fn change<T>(&mut self, id: u64, change: impl FnOnce(&mut ManagedChild) -> T) -> Option<T> {
+        let child = self.children.get_mut(&id)?;
+        if let Some(at) = child.phase.deadline() {
+            self.steps.remove(&(at, id));
+        }
+        let changed = change(child);
+        if let Some(at) = child.phase.deadline() {
+            self.steps.insert((at, id));
+        }
+        Some(changed)
+    }
+
+    /// Takes the steps that are due. All children that are killed now share one scan of `/proc`.
+    fn take_steps(&mut self, now: Instant) {
+        let mut kill = Vec::new();
+        while let Some(&(at, id)) = self.steps.first().filter(|(at, _)| *at <= now) {
+            match self.change(id, |child| child.phase.advance(now)).flatten() {
+                Some(Step::Terminate) => {
+                    self.children.get_mut(&id).into_iter().for_each(ManagedChild::terminate);
+                }
+                Some(Step::Kill) => kill.push(id),
+                None => drop(self.steps.remove(&(at, id))),
+            }
+        }
+        if kill.is_empty() {
+            return;
+        }
+        #[cfg(target_os = "linux")]
+        let table = ProcessTable::scan();
+        for id in kill {
+            if let Some(child) = self.children.get_mut(&id) {
+                #[cfg(target_os = "linux")]
+                child.kill(&table);
+                #[cfg(not(target_os = "linux"))]
+                child.kill();
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Adopt { id, child } => {
+                let is_watched = child.watch.is_some();
+                self.children.insert(id, *child);
+                if !is_watched {
+                    self.poll(id, Instant::now());
+                }
+            }
+            Order::End { id, patience } => {
+                let now = Instant::now();
+                self.change(id, |child| child.phase = child.phase.hastened(patience, now));
+            }
+            Order::SetAlarm { id, at, waker } => drop(self.alarms.insert((at, id), waker)),
+            Order::DropAlarm { id, at } => {
+                let alarm = self.alarms.remove(&(at, id));
+                contain_panic(|| drop(alarm));
+            }
+            Order::WatchStarters(at) => self.starters_at = Some(at),
+            Order::Quit => {}
+        }
+    }
+}
+
+/// How often the thread has woken up.
+#[cfg(test)]
+pub(super) static ROUNDS: AtomicU64 = AtomicU64::new(0);
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::super::descendants::SCANS;
+    use super::super::spawn::fixture::in_fork;
+    use super::super::tests::shell;
+    use super::*;
+
+    #[test]
+    fn children_that_are_killed_at_once_share_one_scan() {
+        in_fork(|| {
+            let (sender, inbox) = mpsc::channel();
+            let wake = Wake::new().unwrap();
+            let orders = Orders { sender, wake: wake.clone(), host: std::process::id() };
+            let starters = Arc::new(Starters::new(orders.clone()));
+            let mut thread = ReaperThread::new(inbox, wake, starters);
+            let mut tools = Vec::new();
+            for _ in 0..20 {
+                let script = "trap '' TERM; setsid sleep 300 & echo $!; while :; do wait; done";
+                let (child, pipes) = Child::spawn(&shell(script), &[]).unwrap();
+                let mut line = String::new();
+                let mut stdout = io::BufReader::new(pipes.stdout);
+                io::BufRead::read_line(&mut stdout, &mut line).unwrap();
+                tools.push(line.trim().to_owned());
+                let process = orders.adopt(next_id(), child, Patience::default());
+                let zero = Duration::ZERO;
+                process.end(Patience { before_terminate: zero, before_kill: zero });
+            }
+            while let Ok(order) = thread.inbox.try_recv() {
+                thread.obey(order);
+            }
+            thread.take_steps(Instant::now());
+            assert_eq!((SCANS.load(Ordering::Relaxed), thread.steps.len()), (1, 0));
+            for child in thread.children.values_mut() {
+                while child.child.try_wait().unwrap().is_none() {
+                    thread::yield_now();
+                }
+            }
+            for tool in tools {
+                super::super::tests::eventually("the tool is gone", || {
+                    let stat = std::fs::read_to_string(format!("/proc/{tool}/stat"));
+                    stat.is_ok_and(|stat| stat.contains(") Z "))
+                        || !std::path::Path::new(&format!("/proc/{tool}")).exists()
+                });
+            }
+        });
+    }
+}

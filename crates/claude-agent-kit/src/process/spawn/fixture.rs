@@ -1,0 +1,165 @@
+//! What tests need of the system that has no safe interface.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::*;
+
+/// Far more than anything here takes.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs this in a process that is forked from this one, and panics if it panics there. The forked
+/// process is a host of its own, in which signals, filters and hanging threads disturb no other test.
+/// What is run may not use what is on the stack of another thread: that thread is not there.
+pub(crate) fn in_fork(run: impl FnOnce()) {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+    let (mut read, write) = (File::from(read), File::from(write));
+    // SAFETY: the child has one thread, this one. The locks of the C library's allocator are usable
+    // after a fork, and no other lock that the child takes is ever held by other threads.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // SAFETY: this is the child. Nothing that it uses from here on owns one of them.
+        unsafe { close_unless_inherited(&pipes_besides(write.as_raw_fd())) };
+        // That of a process which was forked before owns a descriptor that is closed by now.
+        std::mem::forget(std::panic::take_hook());
+        std::panic::set_hook(Box::new(move |panic| {
+            if std::thread::current().name().is_none_or(|name| !name.starts_with("claude-")) {
+                drop((&write).write_all(panic.to_string().as_bytes()));
+            }
+        }));
+        let done = catch_unwind(AssertUnwindSafe(run));
+        // SAFETY: always allowed.
+        unsafe { libc::_exit(i32::from(done.is_err())) };
+    }
+    let pid = Pid::from_raw(pid).unwrap();
+    drop(write);
+    let timeout = Timespec::try_from(LIMIT).unwrap();
+    let ended = poll(&mut [PollFd::new(&read, PollFlags::IN)], Some(&timeout)).unwrap() > 0;
+    if !ended {
+        kill_process(pid, Signal::KILL).unwrap();
+    }
+    let mut panic = String::new();
+    read.read_to_string(&mut panic).unwrap();
+    let (_, status) = waitpid(Some(pid), WaitOptions::empty()).unwrap().unwrap();
+    assert!(ended, "the forked process hangs");
+    assert_eq!(status.exit_status(), Some(0), "in the forked process: {panic}");
+}
+
+/// The pipes of this process but for one. Those of other tests must not be held open.
+fn pipes_besides(kept: RawFd) -> Vec<RawFd> {
+    let is_pipe = |descriptor: &RawFd| {
+        std::fs::read_link(format!("/proc/self/fd/{descriptor}"))
+            .is_ok_and(|target| target.to_string_lossy().starts_with("pipe:"))
+    };
+    (3..4096).filter(|descriptor| *descriptor != kept).filter(is_pipe).collect()
+}
+
+/// Ignores signals in this process.
+pub(in crate::process) fn ignore_signals(signals: &[libc::c_int]) {
+    for signal in signals {
+        dispose(*signal, libc::SIG_IGN);
+    }
+}
+
+/// Has SIGPIPE end this process, as it does in programs that are not written in Rust.
+pub(crate) fn default_sigpipe() {
+    dispose(libc::SIGPIPE, libc::SIG_DFL);
+}
+
+fn dispose(signal: libc::c_int, disposition: libc::sighandler_t) {
+    // SAFETY: no handler is installed.
+    assert_ne!(unsafe { libc::signal(signal, disposition) }, libc::SIG_ERR);
+}
+
+/// Makes `pidfd_open` fail in this process, as old kernels and sandboxes do.
+pub(in crate::process) fn refuse_pidfd_open(errno: libc::c_int) {
+    let instruction = |code: u32, k: u32, jump: u8| libc::sock_filter {
+        code: u16::try_from(code).unwrap(),
+        jt: 0,
+        jf: jump,
+        k,
+    };
+    let call = u32::try_from(libc::SYS_pidfd_open).unwrap();
+    let refusal = libc::SECCOMP_RET_ERRNO | errno.unsigned_abs();
+    let mut program = [
+        // The number of the system call is the first word.
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call, 1),
+        instruction(libc::BPF_RET | libc::BPF_K, refusal, 0),
+        instruction(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0),
+    ];
+    let filter = libc::sock_fprog { len: 4, filter: program.as_mut_ptr() };
+    // SAFETY: the filter lives as long as the call, which copies it.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        let mode = libc::SECCOMP_MODE_FILTER;
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const filter), 0);
+    }
+}
+
+/// Not in `libc`.
+const F_SETSIG: libc::c_int = 10;
+
+/// A lease on a file: whoever executes the file hangs until the lease is dropped, at most for the
+/// time in `/proc/sys/fs/lease-break-time`.
+pub(in crate::process) struct Lease(File);
+
+impl Lease {
+    pub(in crate::process) fn take(path: &Path) -> io::Result<Self> {
+        let lease = Self(File::open(path)?);
+        // The signal that tells of a break; this one is ignored unless somebody handles it.
+        lease.fcntl(F_SETSIG, libc::SIGURG)?;
+        lease.fcntl(libc::F_SETLEASE, libc::F_WRLCK)?;
+        Ok(lease)
+    }
+
+    /// Whether somebody hangs.
+    pub(in crate::process) fn is_waited_for(&self) -> bool {
+        self.fcntl(libc::F_GETLEASE, 0).unwrap() != libc::F_WRLCK
+    }
+
+    fn fcntl(&self, command: libc::c_int, argument: libc::c_int) -> io::Result<libc::c_int> {
+        // SAFETY: these commands take and return numbers.
+        let done = unsafe { libc::fcntl(self.0.as_raw_fd(), command, argument) };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(done) }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // Closing the file is not enough: processes that hang have copies of the descriptor.
+        drop(self.fcntl(libc::F_SETLEASE, libc::F_UNLCK));
+    }
+}
+
+/// Traces a process as a debugger does. Its parent cannot reap it before this process has.
+pub(in crate::process) fn trace(process: u32) {
+    // SAFETY: nothing is read or written.
+    let done = unsafe { libc::ptrace(libc::PTRACE_SEIZE, process, 0, 0) };
+    assert_eq!(done, 0, "{}", io::Error::last_os_error());
+}
+
+#[test]
+fn all_signals_are_blocked_while_a_child_borrows_the_memory() {
+    let blocked = || {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t")).unwrap();
+        u64::from_str_radix(line, 16).unwrap()
+    };
+    let at_first = blocked();
+    let before = block_signals();
+    // These two cannot be blocked.
+    let unblockable = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
+    let during = blocked();
+    set_signal_mask(&before);
+    assert_eq!(during, !unblockable);
+    assert_eq!(blocked(), at_first);
+}

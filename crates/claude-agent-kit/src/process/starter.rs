@@ -1,0 +1,211 @@
+//! The threads that start processes.
+//!
+//! A start can hang in `exec` for as long as the file system of the executable likes (a file lease,
+//! NFS, FUSE), and its thread hangs with it. So these threads do nothing else, and a queue that does
+//! not move gets another one. They are never ended: the kernel sends the parent-death signal when the
+//! *thread* that started a child ends.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::child::{Child, Pipes};
+use super::reaper::{self, Orders};
+use super::{Patience, Spec, Started, contain_panic};
+
+/// The most threads that there can be. So many starts can hang until the next has to wait.
+pub(super) const MAX_THREADS: usize = 16;
+
+/// How long the queue may stand still until another thread is added.
+const STUCK_AFTER: Duration = Duration::from_millis(100);
+
+pub(super) struct Starters {
+    queue: Mutex<Queue>,
+    added: Condvar,
+    reaper: Orders,
+    #[cfg(target_os = "linux")]
+    stdin_ends: StdinEnds,
+}
+
+struct Queue {
+    /// In the order of their arrival.
+    pending: BTreeMap<u64, PendingStart>,
+    next_ticket: u64,
+    threads: usize,
+    /// Threads that wait for a start, or are about to.
+    idle: usize,
+    last_taken: Instant,
+    /// Whether the reaper thread looks after the queue.
+    is_watched: bool,
+}
+
+struct PendingStart {
+    spec: Spec,
+    patience: Patience,
+    reply: oneshot::Sender<io::Result<Started>>,
+}
+
+/// Takes a start out of the queue again when its caller gives up.
+struct Ticket<'a> {
+    starters: &'a Starters,
+    number: u64,
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        // Not under the lock: the reply holds a waker of the host.
+        let abandoned = self.starters.lock().pending.remove(&self.number);
+        drop(abandoned);
+    }
+}
+
+impl Starters {
+    pub(super) fn new(reaper: Orders) -> Self {
+        let queue = Queue {
+            pending: BTreeMap::new(),
+            next_ticket: 0,
+            threads: 0,
+            idle: 0,
+            last_taken: Instant::now(),
+            is_watched: false,
+        };
+        Self {
+            queue: Mutex::new(queue),
+            added: Condvar::new(),
+            reaper,
+            #[cfg(target_os = "linux")]
+            stdin_ends: StdinEnds::default(),
+        }
+    }
+
+    /// Starts a process. If the future is dropped, a process that was started meanwhile is ended.
+    pub(super) async fn start(
+        self: &Arc<Self>,
+        spec: Spec,
+        patience: Patience,
+    ) -> io::Result<Started> {
+        let (reply, response) = oneshot::channel();
+        let _ticket = self.enqueue(PendingStart { spec, patience, reply })?;
+        response.await.map_err(|_| io::Error::other("the start of the process was lost"))?
+    }
+
+    fn enqueue(self: &Arc<Self>, start: PendingStart) -> io::Result<Ticket<'_>> {
+        let mut queue = self.lock();
+        if queue.threads == 0 {
+            self.add_thread(&mut queue)?;
+        }
+        let number = queue.next_ticket;
+        queue.next_ticket += 1;
+        queue.pending.insert(number, start);
+        if queue.pending.len() > queue.idle && !queue.is_watched {
+            queue.is_watched = true;
+            self.reaper.watch_starters(Instant::now() + STUCK_AFTER);
+        }
+        drop(queue);
+        self.added.notify_one();
+        Ok(Ticket { starters: self, number })
+    }
+
+    /// Adds a thread if every thread is busy and none has taken a start for a while. Returns when to
+    /// look again.
+    pub(super) fn relieve(self: &Arc<Self>, now: Instant) -> Option<Instant> {
+        let mut queue = self.lock();
+        if queue.pending.len() <= queue.idle || queue.threads >= MAX_THREADS {
+            queue.is_watched = false;
+            return None;
+        }
+        let stuck = queue.last_taken + STUCK_AFTER;
+        if now < stuck {
+            return Some(stuck);
+        }
+        if let Err(error) = self.add_thread(&mut queue) {
+            tracing::warn!(%error, "could not add a thread that starts processes; trying again");
+        }
+        Some(now + STUCK_AFTER)
+    }
+
+    fn add_thread(self: &Arc<Self>, queue: &mut Queue) -> io::Result<()> {
+        let starters = self.clone();
+        thread::Builder::new().name("claude-starter".to_owned()).spawn(move || starters.run())?;
+        queue.threads += 1;
+        queue.idle += 1;
+        Ok(())
+    }
+
+    fn run(&self) {
+        loop {
+            let start = self.next();
+            let started = self.spawn(&start.spec, start.patience);
+            // A caller that is gone drops the process, which ends it.
+            contain_panic(|| drop(start.reply.send(started)));
+            self.lock().idle += 1;
+        }
+    }
+
+    fn next(&self) -> PendingStart {
+        let mut queue = self.lock();
+        loop {
+            if let Some((_, start)) = queue.pending.pop_first() {
+                queue.idle -= 1;
+                queue.last_taken = Instant::now();
+                return start;
+            }
+            queue = self.added.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn spawn(&self, spec: &Spec, patience: Patience) -> io::Result<Started> {
+        #[cfg(target_os = "linux")]
+        let spawned = Child::spawn(spec, &self.stdin_ends.all());
+        #[cfg(not(target_os = "linux"))]
+        let spawned = Child::spawn(spec);
+        let (child, Pipes { stdin, stdout, stderr }) = spawned?;
+        let id = reaper::next_id();
+        #[cfg(target_os = "linux")]
+        self.stdin_ends.add(id, &stdin);
+        let process = self.reaper.adopt(id, child, patience);
+        Ok(Started { process, stdin, stdout, stderr })
+    }
+
+    /// Forgets a child that was reaped.
+    #[cfg(target_os = "linux")]
+    pub(super) fn forget(&self, id: u64) {
+        self.stdin_ends.remove(id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The host's ends of the stdin pipes of all children. A child that hangs in `exec` has a copy of
+/// every descriptor of the host; holding one of these, it would keep another CLI from seeing the end
+/// of its stdin.
+#[cfg(target_os = "linux")]
+#[derive(Default)]
+struct StdinEnds(Mutex<BTreeMap<u64, std::os::fd::RawFd>>);
+
+#[cfg(target_os = "linux")]
+impl StdinEnds {
+    fn all(&self) -> Vec<std::os::fd::RawFd> {
+        self.lock().values().copied().collect()
+    }
+
+    fn add(&self, id: u64, stdin: &std::process::ChildStdin) {
+        use std::os::fd::AsRawFd as _;
+
+        self.lock().insert(id, stdin.as_raw_fd());
+    }
+
+    fn remove(&self, id: u64) {
+        self.lock().remove(&id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, std::os::fd::RawFd>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,66 @@
+//! Hosts to which the system does not tell how a process exits, or which it does not let end one.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use claude_agent_kit::{EnvironmentPolicy, Options, OsUser, Session, query};
+use tests_e2e::stage::Stage;
+
+use crate::Outcome;
+
+/// Runs a query, a session whose input is ended and one that is stopped, and prints how each ends.
+#[expect(clippy::print_stdout, reason = "that is its answer")]
+pub(crate) fn exits(sim: &str) -> Outcome {
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let stage = Stage::scripted("otherwise say \"Hello.\"", sim).await?;
+        let options = stage.options().skip_version_check(true);
+        let collected = query("hello", &options).await?.collect().await;
+        let warnings: Vec<_> = collected.warnings().map(ToString::to_string).collect();
+        println!("query: {:?} {warnings:?}", collected.error);
+
+        let session = Session::start(&options).await?;
+        let turn = session.send("hello").await?;
+        session.end_input().await?;
+        turn.finish().await?;
+        let mut events = session.events();
+        let mut last = None;
+        while let Some(event) = events.next().await {
+            last = Some(event);
+        }
+        println!("end_input: {last:?}");
+
+        let session = Session::start(&options).await?;
+        println!("stop: {:?}", session.stop().await);
+        Ok(())
+    })
+}
+
+/// Starts a CLI as another user, stops it, and prints how it ended and all warnings.
+#[expect(clippy::print_stdout, reason = "that is its answer")]
+pub(crate) fn stops_another_user(program: &str) -> Outcome {
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let warnings = Arc::new(Mutex::new(Vec::new()));
+        let told = warnings.clone();
+        let options = Options::new()
+            .cli_path(program)
+            .cwd(Path::new(program).parent().ok_or("no directory")?)
+            .environment(EnvironmentPolicy::Clean)
+            .env("PATH", "/usr/bin:/bin")
+            .skip_version_check(true)
+            .exit_grace(Duration::from_millis(100))
+            .user(OsUser::Ids { user: 65_534, group: 65_534 })
+            .on_warning(move |warning| {
+                if let Ok(mut told) = told.lock() {
+                    told.push(format!("{:?}: {warning}", warning.code()));
+                }
+            });
+        let session = Session::open(&options).await?;
+        println!("{}", session.pid().ok_or("no process")?);
+        println!("{:?}", session.stop().await);
+        for warning in warnings.lock().map_err(|_| "a warning panicked")?.iter() {
+            println!("{warning}");
+        }
+        Ok(())
+    })
+}
