@@ -235,7 +235,8 @@ fn a_waker_that_panics_ends_no_kept_thread() {
         assert!(ended.as_mut().poll(&mut context).is_pending());
         drop(stdin);
         let _alarm = Alarm::set(Instant::now() + Duration::from_millis(1), &bomb).unwrap();
-        assert_eq!(wait(&process).code(), Some(9));
+        // Others that wait for the same process may not be woken, so nobody waits here.
+        eventually("the exit is known", || process.exit_status().is_some());
         let wakes = Arc::new(Wakes::default());
         let soon = Instant::now() + Duration::from_millis(10);
         let _alarm = Alarm::set(soon, &wakes.clone().into()).unwrap();
