@@ -233,7 +233,7 @@ fn contain_panic(run: impl FnOnce()) {
     // Dropping the payload and logging run code of the host as well.
     let report = || {
         drop(payload);
-        tracing::error!("a waker panicked; its task may not have been woken");
+        tracing::error!("a waker panicked; tasks that wait for the same process may not be woken");
     };
     if let Err(another) = catch_unwind(AssertUnwindSafe(report)) {
         std::mem::forget(another);

@@ -28,11 +28,11 @@ impl AsyncWrite for Stdin {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let write = || Pin::new(&mut self.0).poll_write(context, bytes);
+        let stdin = Pin::new(&mut self.0);
         #[cfg(target_os = "linux")]
-        return crate::process::without_sigpipe(write);
+        return crate::process::without_sigpipe(|| stdin.poll_write(context, bytes));
         #[cfg(not(target_os = "linux"))]
-        write()
+        stdin.poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
