@@ -405,6 +405,12 @@ const LIMITS: &[(&str, &str, &str, &str)] = &[
         "wire:session/shorten.rs",
         "MAX_REASON_BYTES: usize = 4 * 1024",
     ),
+    (
+        "a text with which the CLI refuses an operation, and the text of a warning",
+        "4 KiB",
+        "kit:diagnose/mod.rs",
+        "TEXT_BYTES: usize = 4 * 1024",
+    ),
     ("what is kept of stderr", "64 KiB", "kit:stderr.rs", "TAIL_BYTES: usize = 64 * 1024"),
     (
         "a line of stderr for `on_stderr`",
@@ -511,4 +517,14 @@ fn the_limits_chapter_says_what_the_code_says() {
         |what: &&str| LIMITS.iter().any(|(known, ..)| known == what) || OUTSIDE.contains(what);
     let unchecked: Vec<_> = rows.keys().filter(|what| !known(what)).collect();
     assert!(unchecked.is_empty(), "rows that are not compared with the code: {unchecked:?}");
+}
+
+#[test]
+fn the_tests_that_the_security_review_names_exist() {
+    let review = fs::read_to_string(root().join("docs/security-review.md")).unwrap();
+    let named: Vec<&str> =
+        review.split('`').filter(|text| text.contains("::") && text.contains('/')).collect();
+    assert!(named.len() > 30, "{named:?}");
+    let missing: Vec<&&str> = named.iter().filter(|test| !exists(test)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }

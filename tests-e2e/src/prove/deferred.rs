@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
-use claude_agent_kit::{Body, Conversation, Item, Options, Session};
+use claude_agent_kit::{Body, Conversation, Item, Options, Session, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::id::SessionId;
 use serde_json::json;
@@ -45,7 +45,7 @@ pub fn options(stage: &Stage) -> Options {
     stage.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy()).allowed_tools(["Bash"])
 }
 
-/// Runs a session whose only tool call is deferred.
+/// Runs a query whose only tool call is deferred.
 ///
 /// # Errors
 /// When the call was not deferred, or the session failed.
@@ -53,14 +53,12 @@ pub async fn defer(stage: &Stage) -> Result<SessionId, Box<dyn Error>> {
     let call = Reply::tool("Bash", json!({"command": COMMAND, "description": "Run it"}));
     stage.api().set_script(Script::new().otherwise([call]));
     let options = options(stage).on(PreToolUse, |_, _| async { PreToolUseAnswer::defer() });
-    let session = Session::start(options).await?;
-    let outcome = session.send("run it").await?.finish().await?;
-    if outcome.result.deferred_tool_use.is_none() {
+    let collected = query("run it", options).await?.collect().await;
+    let result = collected.result().ok_or("the query has no result")?;
+    if result.deferred_tool_use.is_none() {
         return Err("the call was not deferred".into());
     }
-    let id = session.session_id().ok_or("the session has no id")?;
-    session.stop().await?;
-    Ok(id)
+    Ok(result.session_id.clone().ok_or("the result has no session id")?)
 }
 
 /// Resumes the session with a hook that gives this answer, until the replayed turn has its result.

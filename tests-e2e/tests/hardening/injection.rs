@@ -292,7 +292,7 @@ fn a_process_gets_what_was_given() {
                 assert_eq!(argv.iter().filter(|other| **other == argument).count(), 1, "{argv:?}");
             }
             // The form, these three, and the end.
-            assert_eq!(argv.len(), 9, "{argv:?}");
+            assert_eq!(argv.len(), 10, "{argv:?}");
             assert!(noted(&fake, "environ").contains(&format!("SOME_NAME={value}")), "{value:?}");
             assert!(!fake.beside("made").exists(), "{value:?} was run");
         }
@@ -326,7 +326,7 @@ fn the_handshake_and_the_prompt_carry_any_text() {
             assert_eq!(told["agents"][text]["prompt"], text);
             let prompt: Value = serde_json::from_str(&read("prompt")).unwrap();
             assert_eq!(prompt["message"]["content"], text);
-            assert_eq!(noted(&fake, "argv").len(), 6, "nothing of it is an argument");
+            assert_eq!(noted(&fake, "argv").len(), 7, "nothing of it is an argument");
             assert!(!Path::new(&fake.beside("made")).exists(), "{value:?} was run");
         }
     });

@@ -1,7 +1,7 @@
 //! What the newest has and this one has not: what happens there to who asks for it.
 
 use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
-use claude_agent_kit::{Conversation, ErrorKind, Session};
+use claude_agent_kit::{ErrorKind, Session};
 use claude_wire::control::HostRequest;
 use tests_e2e::parity::{Source, flags, stored};
 use tests_e2e::places;
@@ -61,17 +61,12 @@ fn a_fail_closed_hook_is_refused_at_the_start() {
 }
 
 #[test]
-fn a_deferred_call_is_not_executed_on_resume() {
+fn a_denied_deferred_call_is_not_executed_on_resume() {
     on_minimum(hello(), async |stage| {
-        let id = deferred::defer(&stage).await.unwrap();
-        stage.api().set_script(hello());
-        // It does not replay the call by itself: it waits for a prompt.
-        let options = deferred::options(&stage).conversation(Conversation::Resume(id));
-        let options = options.on(PreToolUse, |_, _| async { PreToolUseAnswer::deny("no") });
-        let session = start(options).await;
-        assert_eq!(turn(&session, "hello").await.text, "Hello.");
+        let id = in_time(deferred::defer(&stage)).await.unwrap();
+        let denied = deferred::resume(&stage, id, || PreToolUseAnswer::deny("not approved"));
+        assert_eq!(in_time(denied).await.unwrap(), 1);
         assert!(!stage.project().join(deferred::MARK).exists());
-        session.stop().await.unwrap();
     });
 }
 

@@ -128,7 +128,7 @@ fn user_ids(launch: &Launch) -> (u32, u32) {
 }
 
 async fn ask(program: &Program, launch: &Launch, timeout: Duration) -> Result<Probe> {
-    let spec = launch.spec(program, "--version");
+    let spec = launch.spec(program, &["--version".to_owned()]);
     let has_version = |line: &str| CliVersion::find_in(line).is_some();
     match output(&spec, timeout, has_version).await {
         Ok(output) => Ok(answer(output, timeout)),

@@ -49,8 +49,8 @@ impl Handles {
         Reader::new(self.feed.clone(), self.warnings.clone(), subscriber).beginning_with(first)
     }
 
-    /// Lets the CLI end. Its driver does it; where that does not run any more, the keeper of its
-    /// process does.
+    /// Lets the CLI end. Its driver does it; where that does not run any more, the reaper
+    /// thread does.
     pub(crate) fn release(&mut self) {
         // A driver that is gone has ended its CLI.
         let _ = self.mailbox.tell(Event::Stop(None));

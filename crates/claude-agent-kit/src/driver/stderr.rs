@@ -2,7 +2,6 @@
 
 use std::future::{Future, poll_fn};
 use std::mem::MaybeUninit;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::mask::Mask;
 use crate::options::OnStderr;
+use crate::panics;
 use crate::stderr::{StderrLines, StderrTail};
 
 /// After the end stderr is read on until so long nothing came, and so long at most: another process
@@ -124,11 +124,9 @@ impl Listener {
         }
         pass(&mut self.lines, &mut |line| {
             let Some(call) = &*callback else { return };
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| call(line))) {
-                // Dropping it may panic as well, which would end the reading of stderr.
-                std::mem::forget(payload);
+            if panics::catch(|| call(line)).is_err() {
                 tracing::warn!("the `on_stderr` callback panicked and is not called again");
-                *callback = None;
+                panics::discard(callback.take());
             }
         });
     }

@@ -21,7 +21,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::sync::Arc;
@@ -29,6 +28,8 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
+
+use crate::panics;
 
 use reaper::{Orders, Reaper};
 #[cfg(all(test, target_os = "linux"))]
@@ -229,14 +230,14 @@ fn lost() -> io::Error {
 /// Runs code that belongs to the host, such as a waker of its executor. A panic in it must not end a
 /// kept thread, on which every session depends.
 fn contain_panic(run: impl FnOnce()) {
-    let Err(payload) = catch_unwind(AssertUnwindSafe(run)) else { return };
-    // Dropping the payload and logging run code of the host as well.
-    let report = || {
-        drop(payload);
-        tracing::error!("a waker panicked; tasks that wait for the same process may not be woken");
-    };
-    if let Err(another) = catch_unwind(AssertUnwindSafe(report)) {
-        std::mem::forget(another);
+    if panics::catch(run).is_err() {
+        // Logging runs code of the host as well; what it panics with has nobody to be reported to.
+        let report = || {
+            tracing::error!(
+                "a waker panicked; tasks that wait for the same process may not be woken"
+            );
+        };
+        drop(panics::catch(report));
     }
 }
 

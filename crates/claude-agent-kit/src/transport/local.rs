@@ -1,7 +1,5 @@
 //! A CLI as a process of this machine.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -14,7 +12,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use super::pipe::{Errors, Pipe, Stdin};
 use super::{Child, Connecting, Connection, Exit, Launch, Running, Transport};
 use crate::cli::Program;
-use crate::process::{Ended, Patience, Process, Spec, Started};
+use crate::process::{Ended, Patience, Process, Started};
 
 /// Starts an executable.
 #[derive(Clone, Debug)]
@@ -29,23 +27,13 @@ impl Local {
 }
 
 impl Local {
-    /// Starts the executable with these arguments in this environment.
+    /// Starts the executable with these arguments as a process of the run.
     pub(super) async fn start(
         &self,
         launch: Launch,
         arguments: Vec<String>,
-        environment: BTreeMap<OsString, OsString>,
     ) -> io::Result<Connection> {
-        let before = self.program.arguments_before();
-        let arguments = before.chain(arguments.into_iter().map(OsString::from)).collect();
-        let spec = Spec {
-            program: self.program.executable().to_owned(),
-            arguments,
-            environment,
-            user: launch.user,
-            directory: launch.directory,
-            die_with_parent: launch.die_with_parent,
-        };
+        let spec = launch.spec(&self.program, &arguments);
         let started = Process::start(spec, launch.patience).await?;
         let Started { process, stdin, stdout, stderr } = started;
         Ok(Connection {
@@ -59,8 +47,8 @@ impl Local {
 
 impl Transport for Local {
     fn connect(&self, launch: Launch) -> Connecting<'_> {
-        let (arguments, environment) = (launch.arguments().to_vec(), launch.environment());
-        Box::pin(self.start(launch, arguments, environment))
+        let arguments = launch.arguments().to_vec();
+        Box::pin(self.start(launch, arguments))
     }
 }
 

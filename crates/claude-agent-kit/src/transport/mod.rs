@@ -73,12 +73,13 @@ impl Launch {
         self.user
     }
 
-    /// Describes the process that runs `program` with `argument` as this run's CLI would run: with
-    /// its user, environment and working directory.
-    pub(crate) fn spec(&self, program: &Program, argument: &str) -> Spec {
+    /// Describes the process of this run that runs `program` with these arguments: everything that is
+    /// executed for a run has its user, environment and working directory.
+    pub(crate) fn spec(&self, program: &Program, arguments: &[String]) -> Spec {
+        let arguments = arguments.iter().map(OsString::from);
         Spec {
             program: program.executable().to_owned(),
-            arguments: program.arguments_before().chain([argument.into()]).collect(),
+            arguments: program.arguments_before().chain(arguments).collect(),
             environment: self.environment(),
             directory: self.directory.clone(),
             user: self.user,

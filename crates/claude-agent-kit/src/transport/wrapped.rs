@@ -115,7 +115,7 @@ impl Transport for Wrapped {
         }
         // The directory is one of the far end.
         let launch = Launch { directory: None, ..launch };
-        Box::pin(async move { Local::new(program).start(launch, arguments, environment).await })
+        Box::pin(async move { Local::new(program).start(launch, arguments).await })
     }
 }
 

@@ -160,12 +160,13 @@ fn fail_closed_hooks_need_a_cli_that_knows_them() {
         let expected = format!("state Failed(InitializeRejected({reason:?}))");
         assert_eq!(effects[0], expected, "{answer}");
     };
-    let not_supported = "the CLI does not support fail-closed hooks";
+    let not_supported =
+        "the CLI does not support fail-closed hooks, such as the one for PreToolUse";
     check("{}", not_supported);
     check(r#"{"hook_on_failure_supported":false}"#, not_supported);
     check(
         r#"{"hook_on_failure_supported":true,"hooks_applied":false}"#,
-        "the CLI did not take the hooks, and some are fail-closed",
+        "the CLI did not apply the fail-closed hook for PreToolUse",
     );
     let mut play = Play::of(with_callbacks());
     play.effects();
