@@ -462,6 +462,12 @@ const LIMITS: &[(&str, &str, &str, &str)] = &[
         "MOST_ASKED: usize = 64",
     ),
     (
+        "messages that an `rmcp` server has not read",
+        "1,024",
+        "kit:mcp/hosted.rs",
+        "MAX_UNREAD_MESSAGES: usize = 1_024",
+    ),
+    (
         "background tasks of a query that are told apart",
         "4,096",
         "wire:session/run_end.rs",

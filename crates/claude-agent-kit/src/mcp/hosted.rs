@@ -23,12 +23,17 @@ use rmcp::service::{
 };
 use rmcp::transport::Transport;
 use rmcp::{RoleServer, ServerHandler};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::message::{INVALID_REQUEST, Kind};
 use super::{Connection, Incoming, McpClient, McpContext, Reply, Server, Serving};
 use crate::panics;
+
+/// Messages for a server that it has not read yet. Beyond it they are refused: notifications are
+/// acknowledged at once, so nothing else limits their number.
+const MAX_UNREAD_MESSAGES: usize = 1_024;
 
 type Start = Arc<dyn Fn(Bridge, CancellationToken) + Send + Sync>;
 
@@ -117,7 +122,7 @@ struct Hosted {
 }
 
 struct Running {
-    messages: mpsc::UnboundedSender<RxJsonRpcMessage<RoleServer>>,
+    messages: mpsc::Sender<RxJsonRpcMessage<RoleServer>>,
     waiting: Arc<Mutex<Waiting>>,
     /// Ends the server and all its handlers with the session.
     _over: DropGuard,
@@ -164,13 +169,15 @@ impl Connection for Hosted {
         }
         let running = running.get_or_insert_with(|| self.begin());
         let answer = id.map(|id| running.expect(id));
-        // There are no more than the machine lets through, so this is bounded.
-        let sent = running.messages.send(parsed).is_ok();
+        let sent = running.messages.try_send(parsed);
         // What it takes with it is dropped also if it is never polled.
         Box::pin(async move {
+            if let Err(TrySendError::Full(_)) = sent {
+                return Err(format!("the server has {MAX_UNREAD_MESSAGES} unread messages"));
+            }
             let Some((_gives_up, answer)) = answer else { return Ok(Reply::Nothing) };
             match answer.await {
-                Ok(answer) if sent => Ok(Reply::Whole(answer)),
+                Ok(answer) if sent.is_ok() => Ok(Reply::Whole(answer)),
                 _ => Err("the server has ended".to_owned()),
             }
         })
@@ -184,7 +191,7 @@ fn refused(reason: impl Into<String>) -> Serving {
 
 impl Hosted {
     fn begin(&self) -> Running {
-        let (messages, received) = mpsc::unbounded_channel();
+        let (messages, received) = mpsc::channel(MAX_UNREAD_MESSAGES);
         let waiting = Arc::<Mutex<Waiting>>::default();
         let over = CancellationToken::new();
         let bridge = Bridge { received, waiting: waiting.clone(), client: self.client.clone() };
@@ -210,7 +217,7 @@ impl Running {
 struct GivesUp {
     id: RequestId,
     waiting: Arc<Mutex<Waiting>>,
-    messages: mpsc::UnboundedSender<RxJsonRpcMessage<RoleServer>>,
+    messages: mpsc::Sender<RxJsonRpcMessage<RoleServer>>,
 }
 
 impl Drop for GivesUp {
@@ -224,8 +231,9 @@ impl Drop for GivesUp {
                 Json::from_text(text).ok()?.parse().ok()
             });
             if let Some(cancelled) = cancelled {
-                // A server that has ended has nothing to cancel.
-                drop(self.messages.send(cancelled));
+                // A server that has ended has nothing to cancel, and one that does not read its
+                // messages is not told.
+                drop(self.messages.try_send(cancelled));
             }
         }
     }
@@ -233,7 +241,7 @@ impl Drop for GivesUp {
 
 /// The transport of a server.
 struct Bridge {
-    received: mpsc::UnboundedReceiver<RxJsonRpcMessage<RoleServer>>,
+    received: mpsc::Receiver<RxJsonRpcMessage<RoleServer>>,
     waiting: Arc<Mutex<Waiting>>,
     client: McpClient,
 }

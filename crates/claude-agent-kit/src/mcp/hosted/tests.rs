@@ -195,7 +195,7 @@ async fn a_server_that_panics_outside_of_its_handlers_leaves_nobody_waiting() {
 #[tokio::test]
 async fn messages_of_a_server_go_out_in_the_order_in_which_it_sends_them() {
     let mailbox = Arc::new(Mailbox::default());
-    let (_messages, received) = mpsc::unbounded_channel();
+    let (_messages, received) = mpsc::channel(1);
     let client = McpClient::new("s", mailbox.clone());
     let mut bridge = Bridge { received, waiting: Arc::default(), client };
     let expected =
@@ -269,4 +269,23 @@ async fn a_message_that_a_server_cannot_begin_with_is_not_traced() {
     };
     tokio::time::timeout(LIMIT, waited).await.expect("nothing is traced");
     assert!(!lock(&traced.0).contains("secret"), "{}", lock(&traced.0));
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_read_is_sent_no_more_messages() {
+    let (servers, _notes) = greeted().await;
+    // The server's task does not run while nothing here waits.
+    let notify = || {
+        let note = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
+        ended(call(&servers, note, &CancelToken::new()))
+    };
+    let mut accepted = 0;
+    let refusal = loop {
+        match notify().await {
+            Ok(_) => accepted += 1,
+            Err(reason) => break reason,
+        }
+        assert!(accepted <= MAX_UNREAD_MESSAGES, "nothing is refused");
+    };
+    assert!(refusal.contains("unread messages"), "{refusal}");
 }
