@@ -61,25 +61,25 @@ pub async fn defer(stage: &Stage) -> Result<SessionId, Box<dyn Error>> {
     Ok(result.session_id.clone().ok_or("the result has no session id")?)
 }
 
-/// Resumes the session with a hook that gives this answer, until the replayed turn has its result.
-/// Returns how often the hook was asked.
+/// Resumes the session, with these options and a hook that gives this answer, until the replayed turn
+/// has its result. Returns how often the hook was called.
 ///
 /// # Errors
 /// When the session failed.
 pub async fn resume(
     stage: &Stage,
+    options: Options,
     id: SessionId,
     answer: impl Fn() -> PreToolUseAnswer + Send + Sync + 'static,
 ) -> Result<usize, Box<dyn Error>> {
     stage.api().set_script(Script::new().otherwise([Reply::text("Done.")]));
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    let options =
-        options(stage).conversation(Conversation::Resume(id)).on(PreToolUse, move |_, _| {
-            count.fetch_add(1, Ordering::SeqCst);
-            let answer = answer();
-            async move { answer }
-        });
+    let options = options.conversation(Conversation::Resume(id)).on(PreToolUse, move |_, _| {
+        count.fetch_add(1, Ordering::SeqCst);
+        let answer = answer();
+        async move { answer }
+    });
     let session = Session::open(options).await?;
     let mut messages = session.messages();
     while let Some(item) = messages.next().await {
@@ -93,6 +93,10 @@ pub async fn resume(
     Ok(asked.load(Ordering::SeqCst))
 }
 
+fn deny() -> PreToolUseAnswer {
+    PreToolUseAnswer::deny("not approved")
+}
+
 /// Defers and denies so many times, each in a session of its own.
 ///
 /// # Errors
@@ -101,7 +105,7 @@ pub async fn count(stage: &Stage, repetitions: usize) -> Result<Count, Box<dyn E
     let mut count = Count::default();
     for _ in 0..repetitions {
         let id = defer(stage).await?;
-        let asked = resume(stage, id, || PreToolUseAnswer::deny("not approved")).await?;
+        let asked = resume(stage, options(stage), id, deny).await?;
         count.resumed += 1;
         count.asked += usize::from(asked > 0);
         let mark = stage.project().join(MARK);

@@ -64,7 +64,9 @@ fn a_fail_closed_hook_is_refused_at_the_start() {
 fn a_denied_deferred_call_is_not_executed_on_resume() {
     on_minimum(hello(), async |stage| {
         let id = in_time(deferred::defer(&stage)).await.unwrap();
-        let denied = deferred::resume(&stage, id, || PreToolUseAnswer::deny("not approved"));
+        let options = deferred::options(&stage);
+        let deny = || PreToolUseAnswer::deny("not approved");
+        let denied = deferred::resume(&stage, options, id, deny);
         assert_eq!(in_time(denied).await.unwrap(), 1);
         assert!(!stage.project().join(deferred::MARK).exists());
     });

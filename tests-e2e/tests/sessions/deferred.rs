@@ -5,7 +5,7 @@ use tests_e2e::prove::deferred;
 use tests_e2e::stage::Stage;
 
 use crate::play::is_made;
-use crate::support::{hello, in_time, real, run};
+use crate::support::{hello, in_time, real, run, write_executable};
 
 #[test]
 fn a_denied_deferred_call_is_never_executed_on_resume() {
@@ -21,13 +21,39 @@ fn a_denied_deferred_call_is_never_executed_on_resume() {
 fn a_deferred_call_runs_once_when_it_is_allowed() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
+        let options = || deferred::options(&stage);
         let id = deferred::defer(&stage).await.unwrap();
-        let again = deferred::resume(&stage, id.clone(), PreToolUseAnswer::defer);
+        let again = deferred::resume(&stage, options(), id.clone(), PreToolUseAnswer::defer);
         assert_eq!(in_time(again).await.unwrap(), 1);
         assert!(!is_made(&stage, deferred::MARK));
-        let allowed = deferred::resume(&stage, id, PreToolUseAnswer::allow);
+        let allowed = deferred::resume(&stage, options(), id, PreToolUseAnswer::allow);
         assert_eq!(in_time(allowed).await.unwrap(), 1);
         let lines = std::fs::read_to_string(stage.project().join(deferred::MARK)).unwrap();
         assert_eq!(lines, "once\n");
+    });
+}
+
+#[test]
+fn a_deferred_call_waits_for_a_late_handshake() {
+    run(async {
+        let stage = Stage::real(hello(), real()).await.unwrap();
+        let id = deferred::defer(&stage).await.unwrap();
+        // What the host writes arrives long after the CLI could have replayed the call.
+        let late = stage.root().join("late");
+        let cli = real().path.display();
+        write_executable(&late, &format!("#!/bin/sh\n(sleep 4; exec cat) | '{cli}' \"$@\"\n"));
+        let options = deferred::options(&stage).cli_path(&late).skip_version_check(true);
+        let deny = || PreToolUseAnswer::deny("not approved");
+        assert_eq!(in_time(deferred::resume(&stage, options, id, deny)).await.unwrap(), 1);
+        assert!(!is_made(&stage, deferred::MARK));
+    });
+}
+
+#[test]
+fn the_simulated_cli_replays_a_deferred_call_too() {
+    run(async {
+        let stage = Stage::in_memory(hello()).await.unwrap();
+        let count = in_time(deferred::count(&stage, 1)).await.unwrap();
+        assert_eq!((count.asked, count.executed), (1, 0), "{count:?}");
     });
 }
