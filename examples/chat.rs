@@ -7,7 +7,7 @@ mod embedded;
 use std::io::Write as _;
 
 use claude_agent_kit::wire::message::{Accumulator, Update};
-use claude_agent_kit::{Item, Session, Turn};
+use claude_agent_kit::{Item, Session, Turn, TurnInterruption};
 use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -29,7 +29,7 @@ async fn main() -> Outcome<()> {
         if line.trim().is_empty() {
             continue;
         }
-        if !answer(&session, session.send(line).await?).await? {
+        if !answer(session.send(line).await?).await? {
             break;
         }
     }
@@ -39,7 +39,7 @@ async fn main() -> Outcome<()> {
 }
 
 /// Prints the answer. False when the person wants to leave.
-async fn answer(session: &Session, mut turn: Turn) -> Outcome<bool> {
+async fn answer(mut turn: Turn) -> Outcome<bool> {
     let mut accumulator = Accumulator::new();
     let mut interrupted = false;
     loop {
@@ -50,7 +50,9 @@ async fn answer(session: &Session, mut turn: Turn) -> Outcome<bool> {
             },
             _ = tokio::signal::ctrl_c(), if !interrupted => {
                 interrupted = true;
-                session.interrupt().await?;
+                if turn.interrupt().await? == TurnInterruption::Withdrawn {
+                    return Ok(true);
+                }
             }
             _ = tokio::signal::ctrl_c(), if interrupted => return Ok(false),
         }

@@ -32,16 +32,16 @@ async fn main() -> claude_agent_kit::Result<()> {
                 Body::Assistant(answer) => answer.content().iter().for_each(tell),
                 // A result is the end of a turn, not a success.
                 Body::Result(result) => println!(
-                    "{} after {} turns, {} dollars",
+                    "{} after {} turns",
                     if result.is_error() { "failed" } else { "done" },
                     result.num_turns.as_ref().map_or(0.0, Number::as_f64),
-                    result.total_cost_usd.as_ref().map_or(0.0, Number::as_f64),
                 ),
                 _ => {}
             },
             Item::Warning(warning) => println!("warning: {warning}"),
         }
     }
+    println!("cost: {}", stream.cost());
     if let Some(id) = stream.session_id() {
         println!("session: {id}");
     }

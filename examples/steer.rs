@@ -18,8 +18,7 @@ async fn main() -> claude_agent_kit::Result<()> {
         if let Item::Message(message) = item?
             && matches!(message.body, Body::StreamEvent(_))
         {
-            let answer = session.interrupt().await?;
-            println!("interrupted; {} messages still wait", answer.still_queued.as_slice().len());
+            println!("that is enough: {:?}", turn.interrupt().await?);
             break;
         }
     }

@@ -35,3 +35,4 @@ pub mod scenario;
 pub mod scrub;
 pub mod simulation;
 pub mod stage;
+pub mod versions;

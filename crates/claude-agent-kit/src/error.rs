@@ -127,6 +127,8 @@ pub enum ErrorKind {
     CheckpointingNotEnabled,
     /// The CLI dropped a message before it became a turn.
     TurnCancelled,
+    /// The CLI completed a message without a result.
+    NoResult,
     /// An MCP server that was waited for cannot be connected.
     McpServerFailed,
     /// An MCP server that was waited for is not connected yet.
@@ -177,6 +179,8 @@ impl Error {
             | ErrorKind::InitializeRejected
             | ErrorKind::ExitedDuringInit
             | ErrorKind::ConversationNotFound => ErrorKind::NotInitialized,
+            // The CLI is not to blame, and another session on this runtime would fare no better.
+            ErrorKind::RuntimeGone => ErrorKind::RuntimeGone,
             _ => ErrorKind::TransportClosed,
         };
         let inner = Inner { kind, message, hint, remedy, facts };

@@ -28,6 +28,7 @@
 
 mod callback;
 mod cli;
+mod cost;
 mod diagnose;
 mod doctor;
 mod drift;
@@ -73,6 +74,7 @@ pub use claude_wire::launch::{
 };
 pub use claude_wire::{Body, Json, Message};
 pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
+pub use cost::{Cost, Tokens};
 pub use diagnose::login_missing;
 pub use doctor::{Check, Doctor, Finding, Level, Report, doctor};
 pub use error::{Error, ErrorKind, Result};
@@ -84,7 +86,9 @@ pub use query::{Collected, QueryStream, query};
 pub use question::{Answers, Questions};
 #[cfg(feature = "tools")]
 pub use schemars;
-pub use session::{Events, Messages, Session, SessionEvent, shutdown_all};
+pub use session::{
+    Events, Interruption, Messages, Session, SessionEvent, TurnInterruption, shutdown_all,
+};
 #[cfg(feature = "tools")]
 pub use tool::{Tool, ToolContext, ToolError, ToolHandle, ToolResult, ToolServer};
 pub use turn::{Turn, TurnOutcome};

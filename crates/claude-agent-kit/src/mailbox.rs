@@ -41,7 +41,7 @@ pub(crate) struct Note {
     /// Who is told what became of it.
     pub(crate) reply: Option<Reply>,
     /// The turn of the message that is sent.
-    pub(crate) turn: Option<TurnSlot>,
+    pub(crate) turn: Option<Box<TurnSlot>>,
 }
 
 /// Who is told what became of a note.
@@ -52,6 +52,8 @@ pub(crate) struct Reply {
     pub(crate) operation: String,
     /// The message that is sent, if it is one.
     pub(crate) turn: Option<MessageId>,
+    /// The turns that were open when an interrupt was asked for.
+    pub(crate) interrupts: Option<Vec<MessageId>>,
     pub(crate) sender: oneshot::Sender<Result<Done>>,
 }
 
@@ -71,6 +73,9 @@ pub(crate) enum Done {
     Accepted,
     /// The operation was done, with this answer if there is one.
     Answered(Option<Json>),
+    /// The same for an interrupt, with those of the turns that were open when it was asked for that
+    /// run now.
+    Interrupted(Option<Json>, Vec<MessageId>),
 }
 
 /// The driver is gone.
@@ -95,8 +100,8 @@ impl Mailbox {
         let message = turn.as_ref().map(|slot| slot.id.clone());
         let waiter = self.post(|waiter| Note {
             event: event(waiter),
-            reply: Some(Reply { waiter, operation, turn: message, sender }),
-            turn,
+            reply: Some(Reply { waiter, operation, turn: message, interrupts: None, sender }),
+            turn: turn.map(Box::new),
         })?;
         Ok(Pending { waiter, receiver, mailbox: self.clone(), done: false })
     }

@@ -30,7 +30,12 @@ impl Prompt {
         Self { content: content.into(), id: None, priority: None }
     }
 
-    /// Gives it an id, in place of one made up for it.
+    /// Sets the ID of the message. By default the SDK generates a random UUID.
+    ///
+    /// Any text but an empty one will do. An ID can be used once in a conversation: the CLI ignores
+    /// a second message with the same ID. Within a session
+    /// [`Session::send`](crate::Session::send) refuses it; in a resumed conversation the turn ends
+    /// with [`NoResult`](crate::ErrorKind::NoResult).
     #[must_use]
     pub fn with_id(mut self, id: impl Into<MessageId>) -> Self {
         self.id = Some(id.into());
@@ -64,6 +69,11 @@ impl Prompt {
                 .iter()
                 .all(|block| block.as_text().is_some_and(|text| text.trim().is_empty())),
         }
+    }
+
+    /// Whether the given ID is blank. The CLI treats a blank ID as missing, and the turn would never end.
+    pub(crate) fn has_empty_id(&self) -> bool {
+        self.id.as_ref().is_some_and(|id| id.as_str().trim().is_empty())
     }
 
     /// The line that says it to the CLI. Its id is what the turn is followed by; the session is

@@ -11,6 +11,7 @@ use claude_wire::session::Exit;
 use claude_wire::{Body, Message};
 use futures_core::Stream;
 
+use crate::cost::{Cost, Uncounted};
 use crate::driver::{self, Handles, Task};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
@@ -46,7 +47,8 @@ pub async fn query(prompt: impl Into<Prompt>, options: impl Into<Options>) -> Re
         handles,
         reader,
         malformed: 0,
-        result_seen: false,
+        results: 0,
+        uncounted: Uncounted::default(),
         session_id: None,
         done: false,
     })
@@ -61,7 +63,9 @@ pub struct QueryStream {
     reader: Reader,
     /// How many lines in a row were no messages.
     malformed: usize,
-    result_seen: bool,
+    /// How many results were read.
+    results: u64,
+    uncounted: Uncounted,
     session_id: Option<SessionId>,
     done: bool,
 }
@@ -81,6 +85,23 @@ impl QueryStream {
     /// The session, as soon as a message named it. Resuming needs it.
     pub fn session_id(&self) -> Option<&SessionId> {
         self.session_id.as_ref()
+    }
+
+    /// Returns what the query has cost: what its results report, and until then the tokens of the
+    /// messages that were read, without dollars and not complete.
+    ///
+    /// A query that is cut off has cost something too. After [`Self::close`] this includes the result
+    /// with which the CLI ended its turn.
+    pub fn cost(&self) -> Cost {
+        let ledger = self.handles.ledger();
+        let mut cost = ledger.sum();
+        // A result that was not read yet counts what was read before it.
+        if ledger.results() <= self.results {
+            let uncounted = self.uncounted.tokens();
+            cost.tokens += uncounted;
+            cost.is_complete &= self.results > 0 && uncounted.total() == 0;
+        }
+        cost
     }
 
     /// The process of the CLI, if it is one of this machine.
@@ -110,6 +131,7 @@ impl QueryStream {
                 Err(error) => collected.error = Some(error),
             }
         }
+        collected.cost = self.cost();
         collected
     }
 
@@ -193,7 +215,10 @@ impl QueryStream {
 
     fn look_at(&mut self, message: &Message) {
         // Also one that does not decode.
-        self.result_seen |= message.body.kind() == Some("result");
+        if message.body.kind() == Some("result") {
+            self.results += 1;
+        }
+        self.uncounted.look_at(&message.body);
         if let Some(id) = message.session_id()
             && self.session_id.as_ref() != Some(id)
         {
@@ -204,7 +229,7 @@ impl QueryStream {
     /// Passes a malformed line on, unless there were too many.
     fn complain(&mut self, warning: Warning) -> Result<Item> {
         // Once a result was seen nothing becomes an error.
-        if self.malformed >= MOST_MALFORMED && !self.result_seen {
+        if self.malformed >= MOST_MALFORMED && self.results == 0 {
             let error = too_many_malformed(self.malformed, &warning);
             return Err(self.fail(error));
         }
@@ -256,6 +281,8 @@ pub struct Collected {
     pub items: Vec<Item>,
     /// What ended the run before its result, if something did.
     pub error: Option<Error>,
+    /// What the run cost. Not complete if it was cut off.
+    pub cost: Cost,
 }
 
 impl Collected {

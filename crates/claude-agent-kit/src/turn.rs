@@ -8,14 +8,17 @@ use std::time::Instant;
 
 use claude_wire::Body;
 use claude_wire::id::MessageId;
-use claude_wire::message::{ResultMessage, Usage};
+use claude_wire::message::ResultMessage;
 use claude_wire::session::{Subscriber, TurnEnd};
 use futures_core::Stream;
+use tokio::sync::watch;
 
+use crate::cost::{Cost, Uncounted};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
+use crate::panics;
 use crate::reader::Reader;
-use crate::session::Session;
+use crate::session::{Session, TurnInterruption};
 
 /// The turn of a user message: a stream of its items, from its start to its result.
 ///
@@ -28,7 +31,9 @@ pub struct Turn {
     id: MessageId,
     reader: Reader,
     end: Arc<Mutex<Option<Ended>>>,
+    phase: watch::Receiver<Phase>,
     result: Option<Box<ResultMessage>>,
+    uncounted: Uncounted,
     text: String,
     /// The error that was its last item.
     error: Option<Error>,
@@ -41,40 +46,61 @@ pub(crate) struct TurnSlot {
     pub(crate) id: MessageId,
     pub(crate) reader: Subscriber,
     end: Arc<Mutex<Option<Ended>>>,
+    phase: watch::Sender<Phase>,
     span: tracing::Span,
     began: Instant,
+}
+
+/// How far a turn has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The CLI has not begun it.
+    Waiting,
+    Started,
+    /// The CLI dropped the message.
+    Cancelled,
+    /// It has its result, or will have none.
+    Ended,
 }
 
 /// How a turn ended.
 #[derive(Clone, Debug)]
 struct Ended {
     how: TurnEnd,
-    /// What the CLI had counted before.
-    before: Totals,
-}
-
-/// What the CLI counts for the whole session.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
-    cost_usd: f64,
-}
-
-impl Totals {
-    pub(crate) fn of(result: &ResultMessage) -> Option<Self> {
-        let cost = result.total_cost_usd.as_ref()?;
-        Some(Self { cost_usd: cost.as_f64() })
-    }
+    /// What its result cost; `None` without one that could be read.
+    cost: Option<Cost>,
 }
 
 impl TurnSlot {
     pub(crate) fn new(id: MessageId, reader: Subscriber) -> Self {
         let span = tracing::debug_span!("claude_turn", %id);
-        Self { id, reader, end: Arc::default(), span, began: Instant::now() }
+        let phase = watch::Sender::new(Phase::Waiting);
+        Self { id, reader, end: Arc::default(), phase, span, began: Instant::now() }
     }
 
-    pub(crate) fn end(&self, how: TurnEnd, before: Totals) {
+    pub(crate) fn start(&self) {
+        self.change(Phase::Started);
+    }
+
+    fn change(&self, phase: Phase) {
+        // Whoever waits for it has a waker of the host.
+        if panics::catch(|| self.phase.send_replace(phase)).is_err() {
+            tracing::warn!("a waker of the host's executor panicked");
+        }
+    }
+
+    pub(crate) fn is_started(&self) -> bool {
+        *self.phase.borrow() == Phase::Started
+    }
+
+    pub(crate) fn end(&self, how: TurnEnd, cost: Option<Cost>) {
         self.span.in_scope(|| tracing::debug!(took = ?self.began.elapsed(), "the turn ended"));
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(Ended { how, before });
+        let phase = match how {
+            TurnEnd::Cancelled => Phase::Cancelled,
+            _ => Phase::Ended,
+        };
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(Ended { how, cost });
+        self.change(phase);
     }
 }
 
@@ -86,12 +112,11 @@ pub struct TurnOutcome {
     pub text: String,
     /// The result. It is not success: see [`ResultMessage::is_error`].
     pub result: Box<ResultMessage>,
-    /// What the turn used.
-    pub usage: Option<Usage>,
-    /// What the turn cost in dollars; the result itself has the whole session's.
-    pub cost_usd: f64,
-    /// The other messages of this session that waited for this result. Text, usage and cost are
-    /// those of all of them.
+    /// What the turn cost: everything that the CLI counted since the result before. The result
+    /// itself has totals of the conversation.
+    pub cost: Cost,
+    /// The other messages of this session that waited for this result. Text and cost are those of
+    /// all of them.
     pub shared_with: Vec<MessageId>,
     /// Whether the CLI said that the result is for this message. If not, it says no such things,
     /// and the result is that of the oldest message that waited.
@@ -106,8 +131,10 @@ impl Turn {
             id: slot.id.clone(),
             reader,
             end: slot.end.clone(),
+            phase: slot.phase.subscribe(),
             session,
             result: None,
+            uncounted: Uncounted::default(),
             text: String::new(),
             error: None,
             done: false,
@@ -117,6 +144,16 @@ impl Turn {
     /// The message that the turn is for, as `rewind_files` wants it.
     pub fn message_id(&self) -> &MessageId {
         &self.id
+    }
+
+    /// Returns what the turn has cost. Before its result, and when it ends without one, these are the
+    /// tokens of the messages that were read, without dollars and not complete.
+    pub fn cost(&self) -> Cost {
+        self.ended().and_then(|ended| ended.cost).unwrap_or_else(|| Cost {
+            tokens: self.uncounted.tokens(),
+            is_complete: false,
+            ..Cost::default()
+        })
     }
 
     /// The next item of the turn; `None` after its result.
@@ -133,6 +170,10 @@ impl Turn {
 
     /// Withdraws the message if its turn has not begun. Says whether it could be.
     ///
+    /// Right after [`Session::send`] the CLI may not have the message yet. It then says that it
+    /// could not be withdrawn, and drops it when it comes: the turn ends with
+    /// [`TurnCancelled`](ErrorKind::TurnCancelled). [`Self::interrupt`] tells the two apart.
+    ///
     /// # Errors
     /// Those of every operation.
     ///
@@ -141,6 +182,22 @@ impl Turn {
     pub async fn cancel(&self) -> Result<bool> {
         let answer = self.session.cancel_message(self.id.clone()).await?;
         Ok(answer.cancelled.unwrap_or(false))
+    }
+
+    /// Ends this message's turn: withdraws the message while it waits, interrupts the turn once it
+    /// runs. Says which of it happened.
+    ///
+    /// Works at any time, also right after [`Session::send`], before the CLI has begun. A turn that
+    /// several messages share ends for all of them. An interrupt cannot name its turn: if this one
+    /// ends by itself and the next one begins just when the interrupt comes, that one is hit.
+    ///
+    /// # Errors
+    /// Those of every operation.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may or may not have ended the turn.
+    pub async fn interrupt(&self) -> Result<TurnInterruption> {
+        self.session.interrupt_turn(&self.id, self.phase.clone()).await
     }
 
     /// Waits for the result, and gives what came of the turn. What was taken with
@@ -167,12 +224,9 @@ impl Turn {
             }
             _ => (Vec::new(), false),
         };
-        let before = ended.map(|ended| ended.before).unwrap_or_default();
-        let cost = Totals::of(&result).map_or(0.0, |totals| totals.cost_usd - before.cost_usd);
         Ok(TurnOutcome {
             text: std::mem::take(&mut self.text),
-            usage: result.usage.clone(),
-            cost_usd: cost.max(0.0),
+            cost: self.cost(),
             result,
             shared_with,
             named,
@@ -200,6 +254,7 @@ impl Turn {
 
     fn look_at(&mut self, item: &Item) {
         let Item::Message(message) = item else { return };
+        self.uncounted.look_at(&message.body);
         match &message.body {
             Body::Result(result) => self.result = Some(result.clone()),
             Body::Assistant(answer) if answer.parent_tool_use_id.as_ref().is_none() => {
@@ -217,6 +272,10 @@ impl Turn {
     fn end_error(&self) -> Option<Error> {
         match self.ended().map(|ended| ended.how) {
             Some(TurnEnd::Result { .. }) => None,
+            Some(TurnEnd::WithoutResult) => Some(
+                Error::new(ErrorKind::NoResult, "the CLI completed the message without a result")
+                    .remedy("send the message again with an id that was not used before"),
+            ),
             Some(_) => Some(
                 Error::new(ErrorKind::TurnCancelled, "the CLI dropped the message")
                     .remedy("it was withdrawn or interrupted; send it again if it still matters"),

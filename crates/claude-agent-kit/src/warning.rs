@@ -189,6 +189,15 @@ impl From<Notice> for Warning {
                 let message = format!("nobody here answers {what}; the CLI was told: {reason}");
                 Self::new(WarningCode::UnansweredRequest, message)
             }
+            Notice::ModeWithoutQuestions(mode) => {
+                let message = format!(
+                    "the CLI starts in permission mode `{mode}`, in which it decides by itself \
+                     whether a tool runs: `can_use_tool` may never be called; set \
+                     `permission_mode` to be asked"
+                );
+                Self::new(WarningCode::PermissionCallbackShadowed, message)
+                    .with(|facts| facts.options = vec!["permission_mode", "can_use_tool"])
+            }
             // Nothing that is told is kept back, whatever it is.
             other => Self::new(WarningCode::Other, format!("{other:?}")),
         }
@@ -239,6 +248,7 @@ mod tests {
     use std::time::Duration;
 
     use claude_wire::Message;
+    use claude_wire::control::PermissionMode;
 
     use super::*;
 
@@ -291,6 +301,11 @@ mod tests {
                 Notice::CallbackRefused { what: what() },
                 WarningCode::CallbackRefused,
                 ["`hook_0`", "refused"],
+            ),
+            (
+                Notice::ModeWithoutQuestions(PermissionMode::Auto),
+                WarningCode::PermissionCallbackShadowed,
+                ["`auto`", "`permission_mode`"],
             ),
             (
                 Notice::UnansweredRequest { what: what(), reason: "none".to_owned() },

@@ -6,6 +6,7 @@
 //! - [`sim`]: a simulated CLI, in memory and as a program, that speaks the whole protocol and can
 //!   misbehave in every way.
 //! - [`recorder`]: stands between any client and any CLI and writes both directions down.
+//! - [`player`]: replays such a recording as a CLI.
 
 pub mod mock_api;
 pub mod player;

@@ -4,16 +4,21 @@
 //! byte:
 //!
 //! ```text
-//! ## {"format":1,"cli_version":"2.1.325","date":"2026-11-15","scenario":"plain_turn",…}
+//! ## {"format":2,"cli_version":"2.1.325","date":"2026-11-15","scenario":"plain_turn",…}
 //! >> 0.000123 {"type":…}      client to CLI, seconds since the start of the process
 //! << 0.512034 {"type":…}      CLI to client
 //! !! 0.600000 text            a line of stderr
 //! >> 1.200000 EOF             the client closed stdin
+//! <| 1.290000                 the CLI closed stdout
 //! EXIT 1.300000 0             the exit code, or the name of the signal that ended the CLI
 //! ```
 //!
 //! Two rarer marks keep the format exact: `>~`, `<~` and `!~` hold what stood after the last newline
 //! of a stream, and `>=` holds a line of the client that would otherwise read as `EOF`.
+//!
+//! Whether `<|` stands before or after `>> EOF` says who ended the conversation: a CLI that exits by
+//! itself closes stdout while its stdin is still open. Files of format 1 have no `<|`; there a CLI
+//! that exited by itself has no `>> EOF`.
 
 mod entry;
 mod header;
@@ -27,8 +32,8 @@ pub use self::{
     parse::ParseError,
 };
 
-/// The version of the file format that this crate reads and writes.
-pub const FORMAT: u32 = 1;
+/// The version of the file format that this crate writes. Older versions are still read.
+pub const FORMAT: u32 = 2;
 
 /// One run of a CLI: what was said in both directions, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]

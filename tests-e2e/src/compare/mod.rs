@@ -1,10 +1,12 @@
-//! Whether two CLIs said the same: the order of what was said, and the shape of each line.
+//! Whether two CLIs said the same: the order of what was said, the shape of each line, and the
+//! tokens and dollars.
 //!
 //! The stored recording of the real CLI is the measure. A difference is a fault of the other side
 //! unless `allowed_differences.md` names it with a reason.
 
 mod allowed;
 mod diff;
+mod figures;
 mod sequence;
 mod shape;
 
@@ -27,6 +29,8 @@ pub enum Difference {
     Lacks(String),
     /// A field, or a type of its value, that no line of this kind was seen to have.
     Invents(String),
+    /// A number of tokens or dollars that is another one.
+    Counts(String),
 }
 
 impl fmt::Display for Difference {
@@ -36,8 +40,14 @@ impl fmt::Display for Difference {
             Self::Extra(line) => write!(f, "extra {line}"),
             Self::Lacks(field) => write!(f, "lacks {field}"),
             Self::Invents(field) => write!(f, "invents {field}"),
+            Self::Counts(figure) => write!(f, "counts {figure}"),
         }
     }
+}
+
+/// Where tokens and dollars in the lines of `other` differ from those of `real`.
+pub fn figures(real: &Recording, other: &Recording) -> Vec<Difference> {
+    figures::differences(real, other)
 }
 
 /// How the lines of `other` differ in kind and order from those of `real`.

@@ -85,6 +85,7 @@ fn system(frame: &Value) -> Option<String> {
     Some(match subtype {
         // One for each piece of thinking; how it is cut is nobody's business.
         "thinking_tokens" => return None,
+        "init" => format!("init with {}", words(&frame["tools"])),
         "session_state_changed" => format!("state {}", text(&frame["state"])),
         "task_updated" => format!("task_updated {}", text(&frame["patch"]["status"])),
         "task_notification" => format!("task_notification {}", text(&frame["status"])),
@@ -126,6 +127,10 @@ fn blocks(message: &Value) -> String {
         other => other.to_owned(),
     });
     words.collect::<Vec<_>>().join("+")
+}
+
+fn words(values: &Value) -> String {
+    values.as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join(",")
 }
 
 fn text(value: &Value) -> &str {

@@ -243,19 +243,15 @@ fn failing_callback(warning: WarningCode) -> Outcome {
 }
 
 fn runtime_gone(state: State) -> Outcome {
-    let end = End::Failed(ErrorKind::RuntimeGone);
+    let gone =
+        Outcome::new(End::Failed(ErrorKind::RuntimeGone), Told::Error(ErrorKind::RuntimeGone));
     match state {
-        State::Spawning | State::Handshake => {
-            Outcome::new(end, Told::Error(ErrorKind::RuntimeGone))
-        }
-        State::Idle => Outcome::new(end, Told::Nobody),
-        State::Stopping => {
-            Outcome::new(end, Told::Error(ErrorKind::RuntimeGone)).asked(along(state))
-        }
+        State::Idle => Outcome::new(End::Failed(ErrorKind::RuntimeGone), Told::Nobody),
+        State::Stopping => gone.asked(along(state)),
+        // Its runtime ends the callback too, before or after the session.
         State::Hook | State::Permission | State::Mcp => {
-            // Its runtime ends the callback too, before or after the session.
-            Outcome::new(end, CLOSED).perhaps_warned(WarningCode::CallbackFailed)
+            gone.perhaps_warned(WarningCode::CallbackFailed)
         }
-        _ => Outcome::new(end, CLOSED),
+        _ => gone,
     }
 }

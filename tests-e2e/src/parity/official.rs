@@ -1,6 +1,7 @@
 //! The published packages, installed once per machine at their pinned versions.
 
 use std::{
+    borrow::Cow,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -14,8 +15,8 @@ use crate::real_cli::{
 
 const TYPESCRIPT: Pin = Pin {
     name: "@anthropic-ai/claude-agent-sdk",
-    package: include_str!("../../parity/package.json"),
-    lock: include_str!("../../parity/package-lock.json"),
+    package: Cow::Borrowed(include_str!("../../parity/package.json")),
+    lock: Some(include_str!("../../parity/package-lock.json")),
     folder: "sdk-typescript",
     // Its declarations are read, and the benchmarks run it with a CLI of their own: no CLI for every
     // platform, and none of what it can be used with.

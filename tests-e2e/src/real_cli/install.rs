@@ -1,6 +1,7 @@
 //! Installs the pinned CLIs with npm, once per machine.
 
 use std::{
+    borrow::Cow,
     env,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -10,15 +11,15 @@ use super::npm::{InstallError, Pin};
 
 const NEWEST: Pin = Pin {
     name: "@anthropic-ai/claude-code",
-    package: include_str!("../../package.json"),
-    lock: include_str!("../../package-lock.json"),
+    package: Cow::Borrowed(include_str!("../../package.json")),
+    lock: Some(include_str!("../../package-lock.json")),
     folder: "cli",
     arguments: &[],
 };
 
 const MINIMUM: Pin = Pin {
-    package: include_str!("../../minimum/package.json"),
-    lock: include_str!("../../minimum/package-lock.json"),
+    package: Cow::Borrowed(include_str!("../../minimum/package.json")),
+    lock: Some(include_str!("../../minimum/package-lock.json")),
     ..NEWEST
 };
 
@@ -32,9 +33,21 @@ pub struct InstalledCli {
     pub version: String,
 }
 
+const MIDDLE: Pin = Pin {
+    package: Cow::Borrowed(include_str!("../../middle/package.json")),
+    lock: Some(include_str!("../../middle/package-lock.json")),
+    ..NEWEST
+};
+
 /// The version that `package.json` pins.
 pub fn pinned_version() -> String {
     NEWEST.version()
+}
+
+/// The versions that the test run uses: the oldest that is supported, one in the middle, and the
+/// newest.
+pub fn pinned_versions() -> [String; 3] {
+    [MINIMUM, MIDDLE, NEWEST].map(|pin| pin.version())
 }
 
 /// The pinned CLI, installed if it is not yet.
@@ -43,19 +56,24 @@ pub fn pinned_version() -> String {
 ///
 /// Says what is missing and how to get it.
 pub fn install() -> Result<InstalledCli, InstallError> {
-    check(NEWEST)
+    check(&NEWEST)
 }
 
-/// The oldest CLI that is supported, installed if it is not yet.
+/// Any released CLI, installed if it is not yet. What comes with it is not pinned.
 ///
 /// # Errors
 ///
 /// Says what is missing and how to get it.
-pub fn install_minimum() -> Result<InstalledCli, InstallError> {
-    check(MINIMUM)
+pub fn install_version(version: &str) -> Result<InstalledCli, InstallError> {
+    let pins = [NEWEST, MIDDLE, MINIMUM];
+    if let Some(pin) = pins.into_iter().find(|pin| pin.version() == version) {
+        return check(&pin);
+    }
+    let package = serde_json::json!({"private": true, "dependencies": {NEWEST.name: version}});
+    check(&Pin { package: package.to_string().into(), lock: None, ..NEWEST })
 }
 
-fn check(pin: Pin) -> Result<InstalledCli, InstallError> {
+fn check(pin: &Pin) -> Result<InstalledCli, InstallError> {
     let home = pin.install()?;
     let path = executable(&home).ok_or_else(|| {
         InstallError::Unusable(format!(

@@ -7,7 +7,7 @@ mod process;
 mod world;
 
 pub use self::{
-    install::{InstalledCli, install, install_minimum, pinned_version},
+    install::{InstalledCli, install, install_version, pinned_version, pinned_versions},
     npm::InstallError,
     process::RealProcess,
     world::{DUMMY_KEY, World},

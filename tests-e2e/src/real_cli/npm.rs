@@ -1,6 +1,7 @@
 //! Installs a pinned package with npm, once per machine.
 
 use std::{
+    borrow::Cow,
     error::Error,
     fmt, fs, io,
     path::{Path, PathBuf},
@@ -10,14 +11,14 @@ use std::{
 use super::cache;
 
 /// A package at an exact version, with the checksums of everything that comes with it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Pin {
     /// The name of the package.
     pub(crate) name: &'static str,
     /// The `package.json` that asks for it.
-    pub(crate) package: &'static str,
-    /// The `package-lock.json` beside it.
-    pub(crate) lock: &'static str,
+    pub(crate) package: Cow<'static, str>,
+    /// The `package-lock.json` beside it; without one the registry decides.
+    pub(crate) lock: Option<&'static str>,
     /// What the directory in the cache begins with.
     pub(crate) folder: &'static str,
     /// What npm is told besides.
@@ -74,7 +75,7 @@ impl Error for InstallError {}
 impl Pin {
     /// The version that is asked for.
     pub(crate) fn version(&self) -> String {
-        let package: serde_json::Value = serde_json::from_str(self.package).unwrap_or_default();
+        let package: serde_json::Value = serde_json::from_str(&self.package).unwrap_or_default();
         package["dependencies"][self.name].as_str().unwrap_or("unpinned").to_owned()
     }
 
@@ -86,10 +87,16 @@ impl Pin {
 
     fn install_into(&self, staging: &Path) -> Result<(), InstallError> {
         let failed = |error| InstallError::Cache(staging.to_owned(), error);
-        fs::write(staging.join("package.json"), self.package).map_err(failed)?;
-        fs::write(staging.join("package-lock.json"), self.lock).map_err(failed)?;
+        fs::write(staging.join("package.json"), &*self.package).map_err(failed)?;
         let mut npm = Command::new("npm");
-        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).args(self.arguments);
+        match self.lock {
+            Some(lock) => {
+                fs::write(staging.join("package-lock.json"), lock).map_err(failed)?;
+                npm.arg("ci")
+            }
+            None => npm.args(["install", "--no-package-lock"]),
+        };
+        npm.args(["--ignore-scripts", "--no-audit", "--no-fund"]).args(self.arguments);
         run(npm.current_dir(staging), "npm", &format!("{} {}", self.name, self.version()))
     }
 }

@@ -288,6 +288,18 @@ impl Cli {
 
     /// Closes stdin, reads the rest, waits for the end, and expects this exit code.
     pub(super) async fn finish(mut self, code: i32) -> Result<Recording, Failure> {
+        let exit = self.run_to_the_end().await;
+        self.check(exit == Exit::Code(code), &format!("exit code {code}"))?;
+        Ok(self.tape.recording())
+    }
+
+    /// Closes stdin, reads the rest and waits for the end, whatever it is.
+    pub(super) async fn end(mut self) -> Recording {
+        self.run_to_the_end().await;
+        self.tape.recording()
+    }
+
+    async fn run_to_the_end(&mut self) -> Exit {
         self.close_input().await;
         let exit = self.read_until_the_end().await;
         for reader in self.readers.drain(..) {
@@ -295,8 +307,7 @@ impl Cli {
             drop(timeout(LIMIT, reader).await);
         }
         self.tape.exited(exit);
-        self.check(exit == Exit::Code(code), &format!("exit code {code}"))?;
-        Ok(self.tape.recording())
+        exit
     }
 }
 
@@ -361,6 +372,7 @@ async fn read_stdout(
             drop(lines.send(std::mem::replace(&mut unfinished, rest)).await);
         }
     }
+    tape.output_closed();
 }
 
 async fn read_stderr(mut stderr: Box<dyn AsyncRead + Send + Unpin>, tape: Tape) {

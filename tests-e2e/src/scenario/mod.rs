@@ -7,6 +7,7 @@ mod answer;
 mod backend;
 mod cli;
 mod failure;
+pub mod flow;
 mod ids;
 mod line;
 pub mod probe;
@@ -26,6 +27,7 @@ mod queue;
 mod rare;
 mod startup;
 mod tasks;
+mod tool_lists;
 mod tools;
 mod turns;
 

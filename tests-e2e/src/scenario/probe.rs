@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Backend, Cli, Failure, Plan, Stage, tools::bash};
 use crate::real_cli::World;
@@ -25,6 +25,31 @@ pub async fn environment_of_a_tool(backend: Arc<dyn Backend>) -> Result<String, 
     let environment = stage.text_of("environment");
     cli.finish(0).await?;
     environment.ok_or_else(|| Failure::new("the tool writes its environment", ""))
+}
+
+/// Whether the CLI knows an operation; one that it refuses for other reasons it knows.
+///
+/// # Errors
+///
+/// When the CLI does not answer.
+///
+/// # Cancel safety
+///
+/// Dropping the future ends the CLI.
+pub async fn knows_operation(
+    backend: Arc<dyn Backend>,
+    operation: &str,
+    fields: Value,
+) -> Result<bool, Failure> {
+    let stage = Stage::new(backend, "operation", "", "")?;
+    let mut cli = stage.start(Plan::hello()).await?;
+    cli.initialize().await?;
+    let id = cli.request(operation, fields).await?;
+    let answer = cli.answer_to(&id).await?;
+    cli.end().await;
+    let refused = answer["error"].as_str().unwrap_or_default();
+    Ok(answer["error_code"] != "unsupported_request"
+        && !refused.starts_with("Unsupported control request subtype"))
 }
 
 /// A CLI whose tool runs for a minute, and the world it lives in.

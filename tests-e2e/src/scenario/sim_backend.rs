@@ -41,26 +41,40 @@ impl Api {
 }
 
 /// The simulation in memory.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct SimInMemory;
+pub struct SimInMemory {
+    version: String,
+}
 
 impl SimInMemory {
     /// Scenarios will be played on simulations in this process.
     pub fn new() -> Self {
-        Self
+        Self::of(sim::VERSION)
+    }
+
+    /// The same, with simulations that speak like this version.
+    pub fn of(version: impl Into<String>) -> Self {
+        Self { version: version.into() }
+    }
+}
+
+impl Default for SimInMemory {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl Backend for SimInMemory {
     fn version(&self) -> &str {
-        sim::VERSION
+        &self.version
     }
 
     fn launch(&self, launch: Launch) -> BoxFuture<'_, io::Result<Running>> {
         Box::pin(async move {
             let variables = variables(&launch, "http://127.0.0.1:1");
             let sim = Sim::new()
+                .version(&*self.version)
                 .args(launch.arguments)
                 .envs(variables)
                 .cwd(launch.world.project())

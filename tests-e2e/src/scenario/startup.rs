@@ -77,6 +77,27 @@ pub(super) async fn resume_fork(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
+pub(super) async fn resume_and_clear(stage: &Stage) -> Outcome {
+    let mut cli = stage.start(Plan::hello()).await?;
+    cli.initialize().await?;
+    let first = cli.turn("remember the number 7").await?;
+    let session = first["session_id"].as_str().unwrap_or_default().to_owned();
+    cli.finish(0).await?;
+
+    let mut cli = stage.start(Plan::hello().args(&["--resume", &session])).await?;
+    cli.initialize().await?;
+    cli.turn("which number?").await?;
+    cli.turn("/clear").await?;
+    let last = cli.turn("which number?").await?;
+    cli.check(last["session_id"] != *session, "the cleared session has an id of its own")?;
+    let requests = cli.api()?.requests();
+    let remembers = requests.last().is_some_and(|request| {
+        request.prompts().iter().any(|prompt| prompt.contains("remember the number 7"))
+    });
+    cli.check(!remembers, "the first prompt is forgotten")?;
+    cli.finish(0).await
+}
+
 pub(super) async fn resume_missing(stage: &Stage) -> Outcome {
     let id = "00000000-0000-4000-8000-000000000000";
     let mut cli = stage.start(Plan::hello().args(&["--resume", id])).await?;

@@ -2,7 +2,7 @@
 
 use super::{
     Scenario, api_errors, content, hook_effects, hooks, interrupts, mcp, operations, permissions,
-    queue, rare, startup, tasks, tools, turns,
+    queue, rare, startup, tasks, tool_lists, tools, turns,
 };
 
 macro_rules! scenarios {
@@ -35,6 +35,12 @@ pub const SCENARIOS: &[Scenario] = scenarios![
     tools::tool_fails "A command that exits with an error.",
     tools::several_tools "Three tool calls in one answer.",
     tools::edits_files "A file is written and edited.",
+    tool_lists::tools_listed "A list of tools: the model has these and no others.",
+    tool_lists::tools_listed_by_odd_names "A list of tools with names that are unknown, twice or older.",
+    tool_lists::tools_none "An empty list of tools.",
+    tool_lists::tools_listed_and_servers "A list of tools does not take those of a server away; a rule does.",
+    tool_lists::tools_added_by_rules "Rules that allow tools which are not there by default.",
+    tool_lists::tools_all_denied "A rule that denies everything.",
     permissions::permission_allow "The host allows a tool.",
     permissions::permission_allow_changed_input "The host allows a tool with another input.",
     permissions::permission_allow_updated_permissions "The host allows a tool and everything like it.",
@@ -119,11 +125,15 @@ pub const SCENARIOS: &[Scenario] = scenarios![
     startup::unknown_frame_on_stdin "Frames of other types than user and control.",
     startup::resume "A session is resumed by another process.",
     startup::resume_fork "A session is forked by another process.",
+    startup::resume_and_clear "A session is resumed and then cleared.",
     startup::resume_missing "A session that does not exist is resumed.",
     content::image_in_prompt "A prompt with an image.",
     content::image_read_by_tool "A tool result with an image.",
     content::lone_surrogates "The model writes halves of surrogate pairs.",
     content::structured_output "A result that fits a schema.",
+    tool_lists::structured_output_and_tools "A result that fits a schema, with a list of tools.",
+    tool_lists::structured_output_without_tools "A result that fits a schema, with no tools at all.",
+    tool_lists::structured_output_missing "A model that does not give the result that fits a schema.",
     content::ask_user_question "The model asks the user.",
     content::compact "The conversation is compacted.",
     content::slash_commands "Commands that the CLI answers itself.",

@@ -5,7 +5,9 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use claude_agent_kit::hook::{PostToolUse, PreToolUse, PreToolUseAnswer, Stop, UserPromptSubmit};
+use claude_agent_kit::hook::{
+    PostToolUse, PreToolUse, PreToolUseAnswer, Stop, UserPromptSubmit, UserPromptSubmitAnswer,
+};
 use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::{Answers, Json, Options, Permission, ToolError, ToolServer};
 use serde::Deserialize;
@@ -195,8 +197,18 @@ impl Callbacks {
                 }
             })
             .on(PostToolUse, move |_, context| after.clone().plain(context))
-            .on(UserPromptSubmit, move |_, context| prompt.clone().plain(context))
+            .on(UserPromptSubmit, move |_, context| prompt.clone().prompt(context))
             .on(Stop, move |_, context| stop.clone().plain(context))
+    }
+
+    async fn prompt(
+        self,
+        context: claude_agent_kit::HookContext,
+    ) -> Result<UserPromptSubmitAnswer, Failure> {
+        let blocks = self.with_draw(|draw| draw.chance(20));
+        self.plain(context).await?;
+        let answer = UserPromptSubmitAnswer::new();
+        Ok(if blocks { UserPromptSubmitAnswer::block("drawn to block") } else { answer })
     }
 
     async fn plain(self, context: claude_agent_kit::HookContext) -> Result<(), Failure> {

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use claude_agent_kit::Options;
 use claude_agent_kit::transport::{Child, Connection, Exit, InMemory, Launch};
-use claude_agent_testkit::sim::{Faults, Point, Sim, SimHandle, Trouble};
+use claude_agent_kit::{Options, PermissionMode};
+use claude_agent_testkit::sim::{Faults, Point, Sim, SimHandle, Trouble, VERSIONS};
 use tokio::time::sleep;
 
 use super::draw::Draw;
@@ -21,6 +21,8 @@ use super::tap::{TapRead, TapWrite};
 /// Options that reach the CLI of this seed.
 pub(super) fn reaching(options: Options, draw: Draw, record: &Record, healthy: bool) -> Options {
     let record = record.clone();
+    // Some versions start in a mode in which they do not ask.
+    let options = options.permission_mode(PermissionMode::Default);
     options.transport(InMemory::new(move |launch| {
         connect(launch, draw.clone(), record.clone(), healthy)
     }))
@@ -38,10 +40,14 @@ async fn connect(
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     let faults = if healthy { Faults::new() } else { faults(&mut draw, &record) };
+    // The oldest differs most from what the newest says.
+    let version = if draw.chance(30) { VERSIONS[0] } else { draw.pick(&VERSIONS) };
+    record.count(format!("version {version}"));
     let variables = launch.variables().iter();
     let sim = Sim::new()
         .script(model::script(draw.branch(), &record, healthy))
         .faults(faults)
+        .version(version)
         .args(launch.arguments())
         .envs(variables.map(|(name, value)| (name.as_str(), value.expose())))
         // A directory that is nowhere, and the same on every machine.

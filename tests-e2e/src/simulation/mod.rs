@@ -57,7 +57,7 @@ pub struct Report {
 /// Something that the host still has when its runtime goes.
 enum Kept {
     Session(Session),
-    Query(QueryStream),
+    Query(Box<QueryStream>),
 }
 
 /// When the runtime is lost, and whether the host goes before it or after it.

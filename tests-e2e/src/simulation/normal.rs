@@ -16,6 +16,9 @@ const IDS: [&str; 4] = [
 ];
 const TIMES: [&str; 2] = ["0000-00-00T00:00:00.000Z", "0000000000000"];
 
+/// What an error says before it quotes a line that is not whole.
+const CUT_LINE: &str = "the last line of stdout that is no message is";
+
 /// The ids that were seen, in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct Names {
@@ -26,7 +29,9 @@ impl Names {
     /// The text with its ids numbered and without dates.
     pub(super) fn normalise(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
-        let mut rest = text;
+        // A line that was cut may end in the middle of an id, which has no shape then.
+        let cut = text.find(CUT_LINE).map_or(text.len(), |at| at + CUT_LINE.len());
+        let mut rest = &text[..cut];
         // Only whole words count.
         let mut inside = false;
         while let Some(letter) = rest.chars().next() {
@@ -75,5 +80,7 @@ mod tests {
         assert_eq!(names.normalise("abc a0123456789abcdef"), "abc ID2");
         assert_eq!(names.normalise("ms:1794813501226 or 12"), "ms:DATE or 12");
         assert_eq!(names.normalise("run 0115c35d4-674a882b"), "run ID3");
+        let cut = format!("{CUT_LINE} \"req_1_4ac17");
+        assert_eq!(names.normalise(&cut), CUT_LINE);
     }
 }

@@ -32,7 +32,7 @@ pub(super) async fn play(stage: &Stage, options: Options, mut draw: Draw) {
         6 | 7 => collect(&mut reader, waiting, &mut draw).await,
         8 => {
             if let Some(stream) = reader.stream.take() {
-                stage.keep(Kept::Query(stream));
+                stage.keep(Kept::Query(Box::new(stream)));
                 sleep(draw.moment()).await;
             }
         }

@@ -186,7 +186,7 @@ impl Actor {
             if again {
                 self.waiting.record.lock().repeated.insert(id.clone());
             }
-            let prompt = Prompt::from("go on ".repeat(self.draw.pick(&[1, 1, 1, 400])));
+            let prompt = Prompt::from(self.prompt());
             let sending = self.session.send(prompt.with_id(id.as_str()));
             let promise = Promise::IfHealthy;
             match self.waiting.mortal("send", promise, &mut self.draw, sending).await {
@@ -200,6 +200,16 @@ impl Actor {
                 }
                 None => {}
             }
+        }
+    }
+
+    /// Something for the model, or a command that the CLI answers itself.
+    fn prompt(&mut self) -> String {
+        match self.draw.between(0, 9) {
+            0 => "/cost".to_owned(),
+            1 => "/compact".to_owned(),
+            2 => self.draw.pick(&["/clear", "/no-such-command"]).to_owned(),
+            _ => "go on ".repeat(self.draw.pick(&[1, 1, 1, 400])),
         }
     }
 

@@ -49,6 +49,7 @@ fn values() -> Vec<String> {
         "ü\u{202e}\u{feff}",
         "a\0b",
         "\0",
+        UUID,
     ]
     .map(str::to_owned)
     .into();
@@ -57,11 +58,15 @@ fn values() -> Vec<String> {
     values
 }
 
+const UUID: &str = "7d9f3c1e-0000-4000-8000-000000000001";
+
 /// What an option takes.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Text,
-    Id,
+    /// A text that is not blank.
+    Name,
+    Uuid,
     Path,
     /// An entry of a list that is joined by commas.
     Entry,
@@ -82,11 +87,11 @@ fn row(kind: Kind, name: &'static str, plant: fn(Options, &str) -> Options) -> R
 }
 
 fn rows() -> Vec<Row> {
-    use Kind::{Entry, Id, Path, Text, Variable};
+    use Kind::{Entry, Name, Path, Text, Uuid, Variable};
     let with = |beside: fn(Options) -> Options, row: Row| Row { beside, ..row };
     vec![
-        row(Text, "--model", |options, value| options.model(value)),
-        row(Text, "--fallback-model", |options, value| options.fallback_model(value)),
+        row(Name, "--model", |options, value| options.model(value)),
+        row(Name, "--fallback-model", |options, value| options.fallback_model(value)),
         row(Text, "--permission-prompt-tool", |o, value| o.permission_prompt_tool(value)),
         row(Text, "--agent", |options, value| options.agent(value)),
         row(Text, "--permission-mode", |options, value| options.permission_mode(value)),
@@ -102,15 +107,15 @@ fn rows() -> Vec<Row> {
         row(Text, "--some-flag", |options, value| {
             options.extra_args([("--some-flag", Some(value))])
         }),
-        row(Id, "--resume", |options, value| options.resume(value)),
-        row(Id, "--session-id", |options, value| options.session_id(value)),
+        row(Name, "--resume", |options, value| options.resume(value)),
+        row(Uuid, "--session-id", |options, value| options.session_id(value)),
         with(
             |options| options.resume("r"),
-            row(Id, "--resume-session-at", |options, value| options.resume_at(value)),
+            row(Name, "--resume-session-at", |options, value| options.resume_at(value)),
         ),
         with(
             |options| options.resume("r").resume_at("m"),
-            row(Id, "--resume-drops-turn", |options, value| options.resume_drops_turn(value)),
+            row(Name, "--resume-drops-turn", |options, value| options.resume_drops_turn(value)),
         ),
         row(Path, "--add-dir", |options, value| options.add_dir(value)),
         row(Path, "--add-dir", |options, value| options.add_dirs([value])),
@@ -147,7 +152,8 @@ impl Kind {
         impossible
             || match self {
                 Self::Text | Self::Variable => false,
-                Self::Id => nothing,
+                Self::Name => nothing,
+                Self::Uuid => value != UUID,
                 Self::Path => value.is_empty(),
                 // The CLI cuts at them, but not inside of parentheses.
                 Self::Entry => {
@@ -280,14 +286,14 @@ fn a_process_gets_what_was_given() {
             let fake = noting();
             let options = fake
                 .options()
-                .model(&*value)
+                .agent(&*value)
                 .extra_arg("some-flag", Some(&value))
                 .add_dir(&*value)
                 .env("SOME_NAME", &*value);
             let collected = ask("hello", options).await;
             assert!(collected.error.is_none(), "{value:?}: {:?}", collected.error);
             let argv = noted(&fake, "argv");
-            for flag in ["--model", "--some-flag", "--add-dir"] {
+            for flag in ["--agent", "--some-flag", "--add-dir"] {
                 let argument = format!("{flag}={value}");
                 assert_eq!(argv.iter().filter(|other| **other == argument).count(), 1, "{argv:?}");
             }

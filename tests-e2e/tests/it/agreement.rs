@@ -39,6 +39,7 @@ pub(crate) fn check(
         .map_err(|error| error.to_string())?;
     let allowed = Allowed::parse(ALLOWED).map_err(|error| error.to_string())?;
     let mut differences = compare::sequences(&stored, recording);
+    differences.extend(compare::figures(&stored, recording));
     // Whether the real CLI's lines have new fields is what `cargo xtask drift` tells.
     if backend != crate::REAL {
         differences.extend(measure().differences(recording));

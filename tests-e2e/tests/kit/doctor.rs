@@ -98,7 +98,8 @@ fn what_is_wrong_with_the_executable_is_told_with_a_remedy() {
 fn bad_options_configurations_and_places_are_told_each() {
     run(async {
         let fake = Fake::new("exit 1");
-        let report = on(&fake, |options| options.max_turns(0).resume("r").session_id("i")).await;
+        let id = "7d9f3c1e-0000-4000-8000-000000000001";
+        let report = on(&fake, |options| options.max_turns(0).resume("r").session_id(id)).await;
         assert_eq!(
             report.problems().filter(|f| f.check() == Check::Options).count(),
             2,

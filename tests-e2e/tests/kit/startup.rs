@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use claude_agent_kit::transport::Exit;
-use claude_agent_kit::{Error, ErrorKind, Options, WarningCode, query};
+use claude_agent_kit::{Error, ErrorKind, Options, Prompt, WarningCode, query};
 use claude_agent_testkit::sim::{Faults, Trouble};
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::marked;
 
 use crate::support::{
     Fake, HANDSHAKE, HOST, LIMIT, RESULT, SHORT, SIM, ask, error_of, faulty, hello, kind_of,
-    noting, real, refused, run, until,
+    noting, on_all, real, refused, run, until,
 };
 
 /// Every error of the start says what to do.
@@ -266,6 +266,34 @@ fn a_directory_that_does_not_exist_is_to_blame_and_not_the_cli() {
             let parts = ["/no/such/directory", "does not exist"];
             assert_helpful(&error, ErrorKind::SpawnFailed, &parts);
         }
+    });
+}
+
+#[test]
+fn values_that_no_cli_could_work_with_are_told_before_the_start() {
+    run(async {
+        let options = || Options::new().cli_path(SIM);
+        for (wrong, part) in [
+            (options().session_id("1234"), "session_id: the id of a new session has to be a UUID"),
+            (options().model(""), "model: the name"),
+            (options().max_line_bytes(64 * 1024 - 1), "max_line_bytes: "),
+        ] {
+            let error = refused("hello", wrong).await;
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+            assert!(error.to_string().contains(part), "{error}");
+        }
+        let error = refused(Prompt::from("hello").with_id(""), options()).await;
+        assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+        assert!(error.to_string().contains("prompt: its id is empty"), "{error}");
+    });
+}
+
+#[test]
+fn the_smallest_limit_of_a_line_is_enough_for_the_handshake() {
+    on_all(hello, async |stage| {
+        let collected = ask("hello", stage.options().max_line_bytes(64 * 1024)).await;
+        assert!(collected.error.is_none(), "{:?}", collected.error);
+        assert_eq!(collected.text(), "Hello.");
     });
 }
 

@@ -302,7 +302,9 @@ fn a_silent_cli_is_waited_for_unless_there_is_a_limit() {
     run(async {
         let held = || Script::new().otherwise([Reply::text("Finally.").hold()]);
         let stage = Stage::in_memory(held()).await.unwrap();
-        let mut stream = claude_agent_kit::query("hello", stage.options()).await.unwrap();
+        // Zero is no limit.
+        let options = stage.options().idle_timeout(Duration::ZERO);
+        let mut stream = claude_agent_kit::query("hello", options).await.unwrap();
         stage.api().wait_for_request(|_| true).await;
         while let Ok(item) = tokio::time::timeout(SHORT, stream.next()).await {
             item.unwrap().unwrap();

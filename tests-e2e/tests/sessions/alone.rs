@@ -210,7 +210,7 @@ fn a_runtime_that_goes_away_under_a_session_leaves_no_process_and_a_clear_error(
         assert!(asking.mcp_status().await.is_ok());
         theirs.shutdown_background();
         let error = in_time(session.mcp_status()).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
+        assert_eq!(error.kind(), ErrorKind::RuntimeGone, "{error}");
         let error = in_time(messages.next()).await.unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::RuntimeGone);
         assert_eq!(in_time(session.stop()).await.unwrap_err().kind(), ErrorKind::RuntimeGone);

@@ -25,7 +25,8 @@ fn an_interrupt_ends_an_answer_that_streams() {
         let mut story = session.send("story").await.unwrap();
         while !is_piece(&in_time(story.next()).await.unwrap().unwrap()) {}
         let answer = session.interrupt().await.unwrap();
-        assert!(answer.still_queued.as_slice().is_empty());
+        assert_eq!(answer.turns, [story.message_id().clone()]);
+        assert!(answer.still_queued.is_empty());
         let outcome = in_time(story.finish()).await.unwrap();
         assert!(outcome.result.is_error() && outcome.named);
         assert_eq!(turn(&session, "again").await.text, "yes");
@@ -56,7 +57,8 @@ fn an_interrupt_ends_a_tool_that_runs() {
 fn an_interrupt_of_an_idle_session_changes_nothing() {
     on_both(hello, async |stage| {
         let session = start(stage.options()).await;
-        assert!(session.interrupt().await.unwrap().still_queued.as_slice().is_empty());
+        let answer = session.interrupt().await.unwrap();
+        assert!(answer.turns.is_empty() && answer.still_queued.is_empty());
         let outcome = turn(&session, "hello").await;
         assert!(!outcome.result.is_error());
         assert_eq!(outcome.text, "Hello.");

@@ -3,9 +3,12 @@
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 
-use claude_agent_kit::{Item, Json, Messages, Options, Session, TurnOutcome};
+use claude_agent_kit::{
+    ErrorKind, Item, Json, Messages, Options, Session, Turn, TurnInterruption, TurnOutcome,
+};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::Body;
+use claude_wire::message::TerminalReason;
 use serde_json::json;
 use tests_e2e::stage::{Stage, processes};
 
@@ -150,6 +153,60 @@ pub(crate) fn is_result(item: &Item) -> bool {
 pub(crate) fn is_piece(item: &Item) -> bool {
     let raw = item.message().and_then(|message| message.raw_str().map(str::to_owned));
     raw.is_some_and(|raw| raw.contains("content_block_delta"))
+}
+
+/// How many turns are interrupted at once after their message was sent.
+pub(crate) const ENDLESS_ROUNDS: usize = 50;
+
+/// A model that never comes to an end of its answer, unless it is asked again.
+pub(crate) fn endless() -> Script {
+    let answer = Reply::text("A long answer.").deltas_of(3).hold();
+    Script::new().when("again", [Reply::text("yes")]).otherwise([answer])
+}
+
+/// How a turn of [`endless`] ended, which only an interrupt or a withdrawal can end.
+async fn end_of(turn: Turn) -> TurnInterruption {
+    match in_time(turn.finish()).await {
+        Ok(outcome) => {
+            let reason = outcome.result.terminal_reason.as_ref();
+            assert_eq!(reason, Some(&TerminalReason::AbortedStreaming), "{:?}", outcome.result);
+            TurnInterruption::Interrupted
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::TurnCancelled, "{error}");
+            TurnInterruption::Withdrawn
+        }
+    }
+}
+
+/// Sends messages and interrupts the turn of each at once.
+pub(crate) async fn end_each_turn_at_once(session: &Session, rounds: usize) {
+    for round in 0..rounds {
+        let turn = session.send(format!("round {round}")).await.unwrap();
+        let told = in_time(turn.interrupt()).await.unwrap();
+        assert_eq!(end_of(turn).await, told, "round {round}");
+    }
+}
+
+/// Sends messages and interrupts the session after each at once. What then still waits is dropped.
+pub(crate) async fn interrupt_each_turn_at_once(session: &Session, rounds: usize) {
+    for round in 0..rounds {
+        let turn = session.send(format!("round {round}")).await.unwrap();
+        let id = turn.message_id().clone();
+        let told = in_time(session.interrupt()).await.unwrap();
+        assert!(told.cancelled.is_empty(), "round {round}: {told:?}");
+        if told.turns.contains(&id) {
+            assert_eq!(end_of(turn).await, TurnInterruption::Interrupted, "round {round}");
+            continue;
+        }
+        // A message that the CLI has not read yet is named nowhere.
+        assert!(
+            told.still_queued.is_empty() || told.still_queued == [id],
+            "round {round}: {told:?}"
+        );
+        assert_ne!(in_time(turn.interrupt()).await.unwrap(), TurnInterruption::StillQueued);
+        end_of(turn).await;
+    }
 }
 
 /// Whether the model has been told this.

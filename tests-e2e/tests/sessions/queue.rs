@@ -118,7 +118,8 @@ fn a_message_that_waits_is_taken_up_after_an_interrupt() {
         while !is_piece(&in_time(first.next()).await.unwrap().unwrap()) {}
         let second = queue(&session, "second").await;
         let answer = session.interrupt().await.unwrap();
-        assert_eq!(answer.still_queued.as_slice(), [second.message_id().clone()]);
+        assert_eq!(answer.turns, [first.message_id().clone()]);
+        assert_eq!(answer.still_queued, [second.message_id().clone()]);
         assert!(in_time(first.finish()).await.unwrap().result.is_error());
         let second = in_time(second.finish()).await.unwrap();
         assert_eq!(second.text, "Two.");
@@ -162,7 +163,9 @@ fn an_interrupt_of_all_drops_what_waits() {
         let mut first = session.send("first").await.unwrap();
         while !is_piece(&in_time(first.next()).await.unwrap().unwrap()) {}
         let second = queue(&session, "second").await;
-        session.interrupt_all().await.unwrap();
+        let answer = session.interrupt_all().await.unwrap();
+        assert_eq!(answer.turns, [first.message_id().clone()]);
+        assert_eq!(answer.cancelled, [second.message_id().clone()]);
         let error = in_time(second.finish()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TurnCancelled);
         assert!(in_time(first.finish()).await.unwrap().result.is_error());
@@ -179,6 +182,24 @@ fn every_priority_is_accepted() {
             let prompt = Prompt::from("hello").priority(priority);
             let outcome = in_time(session.send(prompt).await.unwrap().finish()).await.unwrap();
             assert_eq!(outcome.text, "Hello.");
+        }
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_message_can_have_any_id_but_an_empty_one() {
+    on_both(hello, async |stage| {
+        let session = start(stage.options()).await;
+        for id in ["not a uuid", "7D9F3C1E-0000-4000-8000-00000000000A"] {
+            let sent = session.send(Prompt::from("hello").with_id(id)).await.unwrap();
+            let outcome = in_time(sent.finish()).await.unwrap();
+            assert!(outcome.named, "{id}");
+            assert_eq!(outcome.text, "Hello.");
+        }
+        for id in ["", " "] {
+            let error = session.send(Prompt::from("hello").with_id(id)).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
         }
         session.stop().await.unwrap();
     });

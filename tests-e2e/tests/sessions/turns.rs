@@ -29,7 +29,8 @@ fn three_turns_in_one_session() {
             let outcome = turn.finish().await.unwrap();
             assert_eq!(outcome.text, answer);
             assert!(outcome.named && outcome.shared_with.is_empty());
-            assert!(outcome.cost_usd > 0.0 && outcome.cost_usd < 0.0012, "{}", outcome.cost_usd);
+            let usd = outcome.cost.usd;
+            assert!(usd > 0.0 && usd < 0.0012, "{usd}");
         }
         assert_eq!(session.stop().await.unwrap(), Some(claude_agent_kit::transport::Exit::Code(0)));
     });
@@ -264,28 +265,6 @@ fn images_and_documents_reach_the_model() {
         for part in ["image/png", "what is this?", "Once upon a time."] {
             assert!(model_was_told(&stage, part), "{part}");
         }
-        session.stop().await.unwrap();
-    });
-}
-
-#[test]
-fn what_turns_cost_adds_up_to_the_total() {
-    let script = || {
-        Script::new()
-            .when("one", [Reply::text("1").usage(1_000, 70)])
-            .when("two", [Reply::text("2").usage(20_000, 11)])
-            .when("three", [Reply::text("3").usage(5, 3_000)])
-    };
-    on_both(script, async |stage| {
-        let session = start(stage.options()).await;
-        let (mut sum, mut total) = (0.0, 0.0);
-        for prompt in ["one", "two", "three"] {
-            let outcome = turn(&session, prompt).await;
-            assert!(outcome.cost_usd > 0.0 && outcome.usage.is_some());
-            sum += outcome.cost_usd;
-            total = outcome.result.total_cost_usd.unwrap().as_f64();
-        }
-        assert!((sum - total).abs() < 1e-9, "{sum} {total}");
         session.stop().await.unwrap();
     });
 }

@@ -53,6 +53,17 @@ fn an_answer_comes_as_its_type_from_a_query_and_from_a_turn() {
 }
 
 #[test]
+fn an_answer_comes_as_its_type_whatever_tools_are_listed() {
+    on_all(answering(json!({"city": "Paris"})), async |stage| {
+        let paris = Place { city: "Paris".to_owned() };
+        for tools in [&["Read", "Grep"][..], &[]] {
+            let options = stage.options().tools(tools.to_vec());
+            assert_eq!(in_time(query_as::<Place>("where?", options)).await.unwrap(), paris);
+        }
+    });
+}
+
+#[test]
 fn an_answer_that_may_be_nothing_may_be_left_out() {
     on_all(answering(json!({})), async |stage| {
         let place: Option<Place> = in_time(query_as("where?", stage.options())).await.unwrap();

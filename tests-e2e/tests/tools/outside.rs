@@ -5,11 +5,12 @@ use std::time::Duration;
 use claude_agent_kit::mcp::{McpServers, RemoteServer, StdioServer, ToolPolicy};
 use claude_agent_kit::{Options, Session};
 use claude_agent_testkit::mock_api::Script;
+use claude_wire::control::{HostRequest, McpSetServers, McpSetServersAnswer};
 use serde_json::{Value, json};
 use tests_e2e::outside::{HttpServer, MARK};
 use tests_e2e::stage::Stage;
 
-use crate::calc::{calling, results, texts};
+use crate::calc::{calc, calling, results, texts, with};
 use crate::play::{on_both, start, turn};
 use crate::support::{LIMIT, hello, in_time, real, run};
 
@@ -121,6 +122,63 @@ fn servers_are_set_while_the_session_runs() {
         assert_eq!(texts(&stage), ["set: hello"]);
         let answer = in_time(session.mcp_set_servers(json!({}))).await.unwrap();
         assert_eq!(answer.removed.as_slice(), ["out"]);
+        assert!(names(&session).await.is_empty());
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn servers_of_the_options_stay_when_others_are_set() {
+    let adding = || calling(&[("mcp__calc__add", json!({"a": 2, "b": 3}))]);
+    on_both(adding, async |stage| {
+        let options = with(&stage, calc()).mcp_server("out", StdioServer::new(OUTSIDE));
+        let session = start(options).await;
+        in_time(session.wait_for_mcp(LIMIT)).await.unwrap();
+        let more = || McpServers::new().with("more", StdioServer::new(OUTSIDE));
+        for (servers, added, removed, left) in [
+            (more(), vec!["more"], vec![], vec!["calc", "more", "out"]),
+            (more(), vec![], vec![], vec!["calc", "more", "out"]),
+            (McpServers::new(), vec![], vec!["more"], vec!["calc", "out"]),
+        ] {
+            let answer = in_time(session.mcp_set_servers(servers)).await.unwrap();
+            assert_eq!(answer.added.as_slice(), added);
+            assert_eq!(answer.removed.as_slice(), removed);
+            let mut names = names(&session).await;
+            names.sort();
+            assert_eq!(names, left);
+        }
+        turn(&session, "add").await;
+        assert_eq!(texts(&stage), ["5"]);
+        session.stop().await.unwrap();
+    });
+}
+
+/// Sets servers as the CLI is asked, without those that the SDK adds.
+async fn set_exactly(session: &Session, servers: Value) -> McpSetServersAnswer {
+    let request = HostRequest::from(McpSetServers::new(servers));
+    in_time(session.request(request)).await.unwrap().unwrap().parse().unwrap()
+}
+
+/// What the SDK protects servers of this process from.
+#[test]
+fn servers_that_are_set_replace_all_but_external_ones_of_the_options() {
+    on_both(hello, async |stage| {
+        let outside = || json!({"type": "stdio", "command": OUTSIDE, "args": []});
+        let options = with(&stage, calc()).mcp_server("out", StdioServer::new(OUTSIDE));
+        let session = start(options).await;
+        in_time(session.wait_for_mcp(LIMIT)).await.unwrap();
+        for (servers, added, removed) in [
+            (json!({}), vec![], vec!["calc"]),
+            (json!({"calc": {"type": "sdk", "name": "calc"}}), vec!["calc"], vec![]),
+            (json!({"calc": outside()}), vec!["calc"], vec!["calc"]),
+            // One of the options counts as set from here on.
+            (json!({"out": outside()}), vec!["out"], vec!["calc"]),
+            (json!({}), vec![], vec!["out"]),
+        ] {
+            let answer = set_exactly(&session, servers).await;
+            assert_eq!(answer.added.as_slice(), added);
+            assert_eq!(answer.removed.as_slice(), removed);
+        }
         assert!(names(&session).await.is_empty());
         session.stop().await.unwrap();
     });

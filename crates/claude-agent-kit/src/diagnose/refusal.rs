@@ -78,8 +78,8 @@ fn refused(refusal: &Refusal, operation: &str) -> Told {
         ),
         Refusal::DuplicateMessage => (
             ErrorKind::InvalidOptions,
-            format!("`{operation}`: a message with the same id is still being answered"),
-            Some("give each message an id of its own, or none"),
+            format!("`{operation}`: this session has already sent a message with the same ID"),
+            Some("give each message an ID of its own, or none"),
         ),
         other => unsent(other, operation),
     }

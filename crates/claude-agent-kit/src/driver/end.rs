@@ -70,6 +70,7 @@ impl Driver {
 
     /// The cause is published first, so that whoever is woken finds it.
     pub(super) fn finish(&mut self, error: Option<Error>, completed: bool) {
+        self.turns.note_cut_off();
         self.feed.end(Over { exit: self.exit, error: error.clone(), completed });
         self.turns.end_all(&self.feed);
         self.events.add(match error {
@@ -123,6 +124,22 @@ impl Driver {
         let error = diagnose::refusal(refusal, &reply.operation, &self.evidence);
         tracing::error!(operation = reply.operation, kind = ?error.kind(), "failed");
         reply.send(Err(error));
+    }
+}
+
+impl Drop for Driver {
+    /// Where the task is dropped before its end, its runtime is gone.
+    fn drop(&mut self) {
+        if self.feed.over().is_none() {
+            let error = Error::new(
+                ErrorKind::RuntimeGone,
+                "the runtime that the run lived on was shut down before its end",
+            )
+            .remedy("keep the runtime for as long as the run is needed");
+            self.finish(Some(error), false);
+        }
+        // Only now: whoever finds the mailbox closed looks for the cause.
+        drop(self.mailbox.close());
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn session(options: &Options, prepared: &Prepared) -> SessionLimits {
 pub(super) fn run_end(options: &Options, prepared: &Prepared) -> RunEndLimits {
     let mut limits = RunEndLimits::default();
     limits.exit_grace = options.host.exit_grace;
-    limits.idle_timeout = options.host.idle_timeout;
+    limits.idle_timeout = options.host.idle_timeout.filter(|limit| !limit.is_zero());
     limits.background_ceiling = prepared.background_ceiling;
     limits.wait_for_shells = options.host.background == Background::All;
     limits

@@ -18,7 +18,7 @@ mod turns;
 use std::collections::HashMap;
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -37,9 +37,10 @@ pub(crate) use start::{Handles, Task, launch, require_runtime, start};
 
 use stderr::StderrReader;
 
+use crate::cost::Ledger;
 use crate::diagnose::{self, Evidence};
 use crate::drift;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::feed::{Feed, LineMarks, Piece};
 use crate::mailbox::{Done, Mailbox, Note, Reply};
 use crate::session::events::{EventLog, SessionEvent};
@@ -61,6 +62,7 @@ pub(crate) struct Parts {
     pub(crate) warnings: WarningSink,
     pub(crate) events: Arc<EventLog>,
     pub(crate) calls: Calls,
+    pub(crate) ledger: Arc<Mutex<Ledger>>,
     pub(crate) stderr: StderrReader,
     /// What is known before anything went wrong.
     pub(crate) evidence: Evidence,
@@ -129,7 +131,7 @@ impl Driver {
             warnings: parts.warnings,
             events: parts.events,
             calls: parts.calls,
-            turns: Turns::default(),
+            turns: Turns::new(parts.ledger),
             waiters: HashMap::new(),
             bereft: Vec::new(),
             bereft_until: None,
@@ -274,11 +276,14 @@ impl Driver {
     }
 
     fn take_note(&mut self, note: Note) {
-        if let Some(reply) = note.reply {
+        if let Some(mut reply) = note.reply {
+            if matches!(note.event, Event::Ask { request: HostRequest::Interrupt(_), .. }) {
+                reply.interrupts = Some(self.turns.open_ids());
+            }
             self.waiters.insert(reply.waiter, reply);
         }
         if let Some(slot) = note.turn {
-            self.turns.add(slot);
+            self.turns.add(*slot);
         }
         match &note.event {
             Event::Forget(waiter) => self.forget(*waiter),
@@ -333,7 +338,7 @@ impl Driver {
                 Effect::Deliver(line) => self.deliver(line),
                 Effect::DeliverMalformed(line, in_a_row) => self.deliver_malformed(line, in_a_row),
                 Effect::DeliverResult(line) => {
-                    self.turns.note_totals(&line);
+                    self.turns.note_cost(&line);
                     self.deliver(line);
                 }
                 Effect::Write(bytes) => self.input.write(bytes),
@@ -416,6 +421,7 @@ impl Driver {
         self.complete_evidence();
         let error = diagnose::failure(failure, &self.evidence);
         self.hand_over();
+        self.turns.note_cut_off();
         self.feed.fail(error.clone());
         self.events.fail(error);
     }
@@ -437,9 +443,16 @@ impl Driver {
     }
 
     fn settle(&mut self, waiter: Waiter, settled: Settled) {
-        let Some(reply) = self.waiters.remove(&waiter) else { return };
+        let Some(mut reply) = self.waiters.remove(&waiter) else { return };
         match settled {
-            Settled::Answered(answer) => reply.send(Ok(Done::Answered(answer))),
+            Settled::Answered(answer) => {
+                let done = match reply.interrupts.take() {
+                    // Here and not where it is waited for: their results may follow at once.
+                    Some(turns) => Done::Interrupted(answer, self.turns.running_of(turns)),
+                    None => Done::Answered(answer),
+                };
+                reply.send(Ok(done));
+            }
             Settled::Refused(refusal) => {
                 if let Some(turn) = &reply.turn
                     && refusal != Refusal::DuplicateMessage
@@ -458,22 +471,6 @@ impl Driver {
             }
             _ => reply.send(Ok(Done::Accepted)),
         }
-    }
-}
-
-impl Drop for Driver {
-    /// Where the task is dropped before its end, its runtime is gone.
-    fn drop(&mut self) {
-        if self.feed.over().is_none() {
-            let error = Error::new(
-                ErrorKind::RuntimeGone,
-                "the runtime that the run lived on was shut down before its end",
-            )
-            .remedy("keep the runtime for as long as the run is needed");
-            self.finish(Some(error), false);
-        }
-        // Only now: whoever finds the mailbox closed looks for the cause.
-        drop(self.mailbox.close());
     }
 }
 

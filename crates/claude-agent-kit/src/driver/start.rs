@@ -1,7 +1,7 @@
 //! From options to a driver that runs.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use claude_wire::id::MessageId;
@@ -12,6 +12,7 @@ use tracing::Instrument as _;
 use super::calls::Calls;
 use super::{Driver, Parts, StderrReader, WarningSink, limits};
 use crate::cli::{self, Chosen, CliVersion};
+use crate::cost::Ledger;
 use crate::diagnose::{self, Evidence};
 use crate::error::{Error, ErrorKind, Result};
 use crate::feed::Feed;
@@ -37,6 +38,7 @@ pub(crate) struct Handles {
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) warnings: WarningSink,
     pub(crate) events: Arc<EventLog>,
+    pub(crate) ledger: Arc<Mutex<Ledger>>,
     /// The process, to end it when the driver does not run; none if it is elsewhere.
     pub(crate) process: Option<Process>,
     pub(crate) pid: Option<u32>,
@@ -47,6 +49,11 @@ impl Handles {
     pub(crate) fn reader(&self) -> Reader {
         let (subscriber, first) = self.feed.subscribe();
         Reader::new(self.feed.clone(), self.warnings.clone(), subscriber).beginning_with(first)
+    }
+
+    /// The costs that results have reported.
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets the CLI end. Its driver does it; where that does not run any more, the reaper
@@ -78,6 +85,7 @@ pub(crate) async fn start(options: &Options, task: Task) -> Result<Handles> {
         mailbox: Arc::new(Mailbox::default()),
         warnings: WarningSink::new(options.host.on_warning.clone()),
         events: Arc::new(EventLog::new()),
+        ledger: Arc::new(Mutex::new(Ledger::new(resumes(&prepared)))),
         process: reached.connection.child.process(),
         pid: reached.connection.child.pid(),
     };
@@ -138,7 +146,7 @@ fn driver(
     let errors = connection.errors.take();
     let stderr = StderrReader::start(errors, mask, options.host.on_stderr.clone());
     let registry = options.host.callbacks.clone();
-    let Handles { feed, mailbox, warnings, events, .. } = handles;
+    let Handles { feed, mailbox, warnings, events, ledger, .. } = handles;
     let calls =
         Calls::new(registry, runtime.clone(), mailbox.clone(), feed.clone(), warnings.clone());
     Driver::new(Parts {
@@ -150,10 +158,18 @@ fn driver(
         warnings: warnings.clone(),
         events: events.clone(),
         calls,
+        ledger: ledger.clone(),
         stderr,
         evidence,
         strict_exit_status: options.host.strict_exit_status,
     })
+}
+
+/// Whether the CLI continues an earlier conversation, also where `extra_args` say so.
+fn resumes(prepared: &Prepared) -> bool {
+    let flags = ["--resume", "-r", "--continue", "-c"];
+    let flag = |argument: &String| argument.split('=').next().is_some_and(|it| flags.contains(&it));
+    prepared.command.arguments.iter().any(flag)
 }
 
 /// A CLI that was reached, and what was found out on the way.
@@ -206,6 +222,8 @@ fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Resu
     plan.hooks = hooks.plans;
     plan.mcp_servers = options.host.callbacks.servers.names().collect();
     plan.permissions = options.host.callbacks.has_permission();
+    plan.relies_on_default_mode =
+        options.host.callbacks.has_can_use_tool() && options.settings.permission_mode.is_none();
     plan.elicitation = options.host.callbacks.user.has_elicitation();
     plan.dialogs = options.host.callbacks.user.has_dialog();
     plan.permission_limit = hooks.permission_limit;
@@ -222,7 +240,7 @@ fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Resu
 fn outgoing(prompt: &Prompt, verbatim: bool) -> Result<Outgoing> {
     let id = prompt.id().cloned().unwrap_or_else(|| MessageId::from(crate::random::uuid()));
     let line = prompt.line(&id, None, verbatim)?;
-    Ok(Outgoing::new(id, line))
+    Ok(Outgoing::new(id, line, prompt.id().is_some()))
 }
 
 fn mask(prepared: &Prepared) -> Mask {

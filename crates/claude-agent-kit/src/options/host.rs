@@ -165,7 +165,9 @@ impl Options {
         self.change_host("skip_version_check", |host| host.skip_version_check = skip)
     }
 
-    /// The longest line of the CLI that is read as a message. Default: 64 MiB.
+    /// The longest line of the CLI that is read as a message, in bytes. At least 64 KiB, since the
+    /// CLI's answer to the handshake is one line; with less the start fails with
+    /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions). Default: 64 MiB.
     pub fn max_line_bytes(self, bytes: usize) -> Self {
         self.change_host("max_line_bytes", |host| host.max_line_bytes = bytes)
     }
@@ -176,8 +178,8 @@ impl Options {
         self.change_host("initialize_timeout", |host| host.initialize_timeout = Some(limit))
     }
 
-    /// How long the CLI may be silent during a query. Default: as long as it likes; a tool may run
-    /// for hours.
+    /// Sets how long the CLI may be silent during a query. `None` or zero disables the timeout, which
+    /// is the default: a tool may run for hours.
     pub fn idle_timeout(self, limit: impl Into<Option<Duration>>) -> Self {
         self.change_host("idle_timeout", |host| host.idle_timeout = limit.into())
     }

@@ -116,14 +116,21 @@ fn runtime_values(options: &Options) -> impl Iterator<Item = String> {
     values.map(|(_, value)| value.to_owned())
 }
 
+/// The smallest limit of a line: what a CLI without plugins answers to the handshake, with room.
+const LEAST_LINE: usize = 64 * 1024;
+
 /// An isolation that cannot be had, and limits with which nothing could work.
 fn limits(host: &HostOptions) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let Some(reason) = host.isolation {
         problems.push(Problem::new(&["isolated"], reason));
     }
-    if host.max_line_bytes == 0 {
-        problems.push(Problem::new(&["max_line_bytes"], "no line would fit"));
+    if host.max_line_bytes < LEAST_LINE {
+        let reason = format!(
+            "the CLI's answer to the handshake may not fit into {} bytes; give at least {LEAST_LINE}",
+            host.max_line_bytes
+        );
+        problems.push(Problem::new(&["max_line_bytes"], reason));
     }
     if host.runtime.arguments.iter().any(|argument| argument.expose().contains('\0')) {
         let reason = "an argument holds a NUL character, which none can";
@@ -165,6 +172,9 @@ fn form(
 ) -> Form {
     if prompt.is_some_and(Prompt::is_empty) {
         problems.push(Problem::new(&["prompt"], "it says nothing; give some text"));
+    }
+    if prompt.is_some_and(Prompt::has_empty_id) {
+        problems.push(Problem::new(&["prompt"], "its id is empty; give it another, or none"));
     }
     if !options.host.print_mode {
         return Form::Session;

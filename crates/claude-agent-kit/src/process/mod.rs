@@ -231,7 +231,7 @@ fn lost() -> io::Error {
 /// kept thread, on which every session depends.
 fn contain_panic(run: impl FnOnce()) {
     if panics::catch(run).is_err() {
-        // Logging runs code of the host as well; what it panics with has nobody to be reported to.
+        // A subscriber of the host may panic as well; that panic is discarded.
         let report = || {
             tracing::error!(
                 "a waker panicked; tasks that wait for the same process may not be woken"

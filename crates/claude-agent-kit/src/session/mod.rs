@@ -1,6 +1,7 @@
 //! Live sessions: many turns, steered while they run.
 
 pub(crate) mod events;
+mod interrupt;
 mod mcp;
 mod messages;
 mod operations;
@@ -16,9 +17,11 @@ use claude_wire::id::{MessageId, SessionId};
 use claude_wire::session::{Event, Exit, Outgoing};
 
 pub use events::{Events, SessionEvent};
+pub use interrupt::{Interruption, TurnInterruption};
 pub use messages::Messages;
 pub use shutdown::shutdown_all;
 
+use crate::cost::Cost;
 use crate::driver::{self, Handles, Task};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mailbox::{Closed, Done, Pending};
@@ -43,6 +46,8 @@ pub(crate) struct Shared {
     resumes: Resumes,
     /// The MCP servers that the options name.
     pub(crate) servers: Vec<String>,
+    /// Those of them that are in this process.
+    hosted: Vec<String>,
     verbatim_prompts: bool,
 }
 
@@ -81,9 +86,13 @@ impl Session {
     pub async fn open(options: impl Into<Options>) -> Result<Self> {
         let options = options.into();
         let handles = Box::pin(driver::start(&options, Task::Session)).await?;
-        let (resumes, servers) = (Resumes::of(&options), mcp::servers_of(&options));
-        let verbatim_prompts = options.settings.verbatim_prompts;
-        let shared = Arc::new(Shared { handles, resumes, servers, verbatim_prompts });
+        let shared = Arc::new(Shared {
+            handles,
+            resumes: Resumes::of(&options),
+            servers: mcp::servers_of(&options),
+            hosted: options.host.callbacks.servers.names().collect(),
+            verbatim_prompts: options.settings.verbatim_prompts,
+        });
         shutdown::register(&shared);
         Ok(Self { shared, limit: options.host.operation_timeout })
     }
@@ -125,7 +134,8 @@ impl Session {
     /// to be written; not for the turn to begin.
     ///
     /// # Errors
-    /// When the session is over, its input was ended, or the prompt is empty.
+    /// When the session is over, its input was ended, or the prompt or its id is empty
+    /// ([`InvalidOptions`](ErrorKind::InvalidOptions)).
     ///
     /// # Cancel safety
     /// Dropping the future before it is done withdraws the message if it is not written yet.
@@ -135,12 +145,16 @@ impl Session {
             return Err(Error::new(ErrorKind::InvalidOptions, "the prompt is empty")
                 .remedy("say something"));
         }
+        if prompt.has_empty_id() {
+            return Err(Error::new(ErrorKind::InvalidOptions, "the id of the prompt is empty")
+                .remedy("give it another id, or none"));
+        }
         let id = prompt.id().cloned().unwrap_or_else(|| MessageId::from(crate::random::uuid()));
         let line = prompt.line(&id, None, self.shared.verbatim_prompts)?;
         let slot = TurnSlot::new(id.clone(), self.shared.handles.feed.subscribe_turn());
         // Made first, so that its reader is let go if the message cannot be sent.
         let turn = Turn::new(self.clone(), &slot);
-        let message = Outgoing::new(id, line);
+        let message = Outgoing::new(id, line, prompt.id().is_some());
         let pending = self.post("send", Some(slot), |waiter| Event::Send { waiter, message });
         self.settled("send", pending).await?;
         Ok(turn)
@@ -184,6 +198,15 @@ impl Session {
         }
     }
 
+    /// Returns what the session has cost since it was started, up to the last result. The past of a
+    /// conversation that was resumed is not included.
+    ///
+    /// This is the sum over all results: those of turns, each once, and those of turns that the CLI
+    /// began itself, to which background agents are charged.
+    pub fn cost(&self) -> Cost {
+        self.shared.handles.ledger().sum()
+    }
+
     /// The process of the CLI, if it is one of this machine.
     pub fn pid(&self) -> Option<u32> {
         self.shared.handles.pid
@@ -211,6 +234,9 @@ impl Session {
 
     /// Stops the session: interrupts a turn that runs, closes the input, and ends the CLI if it
     /// does not end by itself. Gives how the process ended. May be called many times.
+    ///
+    /// A turn that has its result is not interrupted: the input is closed as soon as the CLI is
+    /// idle, or after one second.
     ///
     /// # Errors
     /// What the session failed with, if it did before.

@@ -105,6 +105,11 @@ impl ApiRequest {
         matching.last().map(|(position, _)| position)
     }
 
+    /// Whether no prompt stands in a later entry than this.
+    pub(super) fn is_latest(&self, position: Position) -> bool {
+        self.prompt_texts().last().is_none_or(|(last, _)| last.message <= position.message)
+    }
+
     pub(super) fn assistant_turns_after(&self, position: Position) -> usize {
         count_assistant(self.messages().get(position.message..).unwrap_or_default())
     }

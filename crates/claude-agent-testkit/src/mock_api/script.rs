@@ -9,10 +9,14 @@ use super::{ApiRequest, Reply};
 /// What the mock answers: rules, tried against every request, and a fallback.
 ///
 /// The rule whose needle stands in the latest prompt of the conversation answers; if one prompt
-/// holds the needles of several rules, the rule that was added first does. A rule stays chosen in
-/// later turns until a prompt with another rule's needle comes. Needles are looked for in every
-/// text of a user entry (prompts, reminders of the CLI) and in messages that joined a running
-/// turn; not in tool results.
+/// holds the needles of several rules, the rule that was added first does. Needles are looked for
+/// in every text of a user entry (prompts, reminders of the CLI) and in messages that joined a
+/// running turn; not in tool results.
+///
+/// A prompt that matches no rule is answered by [`otherwise`](Self::otherwise). In a script without
+/// it the rule of the prompt before stays chosen. What the CLI says to the model on its own counts
+/// as a prompt too: the feedback of a `Stop` hook, the end of a background task, the demand for a
+/// structured output.
 ///
 /// A request for which the script has no reply is answered with status 400, which the CLI reports
 /// at once, so that a gap in a script shows.
@@ -57,7 +61,7 @@ impl Script {
         self.with_rule(needle.into(), Progress::Attempts(AtomicUsize::new(0)), replies)
     }
 
-    /// Answers what no rule matches; steps are counted from the last prompt as in
+    /// Answers prompts that match no rule; steps are counted from the last prompt as in
     /// [`when`](Self::when).
     pub fn otherwise(mut self, replies: impl IntoIterator<Item = Reply>) -> Self {
         self.fallback = Fallback::Replies(replies.into_iter().collect());
@@ -73,7 +77,8 @@ impl Script {
                 chosen = Some((position, rule));
             }
         }
-        match chosen {
+        let has_fallback = !matches!(self.fallback, Fallback::Missing);
+        match chosen.filter(|(position, _)| !has_fallback || request.is_latest(*position)) {
             Some((position, rule)) => rule.answer(request.assistant_turns_after(position)),
             None => self.fallback.answer(request),
         }

@@ -20,6 +20,19 @@ pub(super) fn kind(line: &[u8]) -> String {
     }
 }
 
+/// The id of a control request.
+pub(super) fn request_id(line: &[u8]) -> Option<String> {
+    let line: Value = serde_json::from_slice(line).ok()?;
+    (line["type"] == "control_request").then(|| line["request_id"].as_str().map(str::to_owned))?
+}
+
+/// The id of the request that a line responds to.
+pub(super) fn responds_to(line: &[u8]) -> Option<String> {
+    let line: Value = serde_json::from_slice(line).ok()?;
+    let id = &line["response"]["request_id"];
+    (line["type"] == "control_response").then(|| id.as_str().map(str::to_owned))?
+}
+
 /// Ties the ids of two lines.
 pub(super) fn tie(recorded: &[u8], said: &[u8], ids: &mut Ids) {
     if let (Ok(recorded), Ok(said)) =

@@ -37,6 +37,22 @@
 //! than what was recorded, or says it in another order. Lines are compared as JSON: the order of
 //! keys and blanks do not matter.
 //!
+//! No time decides anything: neither when the client speaks nor how long the recorded CLI took.
+//! What may come in another order, be missing or be added is only what depends on chance in a client
+//! that does several things at once:
+//!
+//! - A response to a request of the CLI may come at any time after that request, and a message of an
+//!   MCP server of the client at any time.
+//! - Other lines with no line of the CLI between them may come in any order; lines of one kind, like
+//!   prompts, keep theirs.
+//! - A response to a request that the CLI cancelled may be missing or added. So may one to a request
+//!   that the CLI made after its last result, when the client closes its input.
+//! - An interrupt may be missing or added right before the client closes its input, if no message of
+//!   the client waits for its result there. The recorded response to a missing one is left out.
+//!
+//! When the recorded CLI had closed its stdout, the player does so too, and then waits for nothing
+//! more: the CLI exited by itself.
+//!
 //! A lenient player looks at kinds alone: a line of the client counts for the first line of the
 //! same type and subtype that the recording still waits for, wherever it stands, and an answer
 //! counts for the recorded answer to the same request. Other lines are ignored. When the client has
@@ -52,6 +68,7 @@
 
 mod client;
 mod compare;
+mod expected;
 mod ids;
 mod mismatch;
 mod play;
@@ -90,7 +107,7 @@ impl Player {
         }
     }
 
-    /// The client must say what was recorded, in the recorded order.
+    /// The client must say what was recorded, in the recorded order where that is no chance.
     pub fn strict(mut self) -> Self {
         self.lenient = false;
         self

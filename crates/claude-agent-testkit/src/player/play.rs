@@ -1,6 +1,6 @@
 //! The recording, entry by entry.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufWriter};
@@ -9,13 +9,10 @@ use super::{
     Mismatch, Player,
     client::{Client, Heard},
     compare,
+    expected::{Expected, Place},
     ids::Ids,
 };
 use crate::recording::{Channel, Entry, Exit, What};
-
-/// A CLI needs longer than this to leave after its input was closed. Where a recording shows less,
-/// the CLI left of its own accord and the client closed the input because of that.
-const LEAVING: Duration = Duration::from_millis(5);
 
 /// One run of a player.
 pub(super) struct Play<'a, I, O, E> {
@@ -27,8 +24,11 @@ pub(super) struct Play<'a, I, O, E> {
     /// Nothing once the client does not read it any more.
     stdout: Option<BufWriter<O>>,
     stderr: Option<BufWriter<E>>,
-    /// What a lenient player still waits for: entries and their kinds.
-    awaited: VecDeque<(usize, String)>,
+    expected: Expected,
+    /// Recorded ids of requests that this client did not make.
+    unsent: HashSet<String>,
+    /// Whether the CLI has closed its stdout. What the client says then had no effect.
+    is_over: bool,
 }
 
 /// What comes after an entry.
@@ -51,9 +51,6 @@ where
         stderr: E,
     ) -> Self {
         let entries = &player.recording.entries;
-        let awaited = entries.iter().enumerate().filter_map(|(index, entry)| {
-            spoken(&entry.what).map(|(line, _)| (index, compare::kind(line)))
-        });
         Self {
             entries,
             lenient: player.lenient,
@@ -62,7 +59,9 @@ where
             client,
             stdout: Some(BufWriter::new(stdout)),
             stderr: Some(BufWriter::new(stderr)),
-            awaited: if player.lenient { awaited.collect() } else { VecDeque::new() },
+            expected: Expected::of(entries),
+            unsent: HashSet::new(),
+            is_over: false,
         }
     }
 
@@ -90,6 +89,7 @@ where
             What::Unfinished(Channel::Stderr, rest) => self.write_errors(rest, b"").await,
             What::Sent(_) | What::Unfinished(Channel::Sent, _) => return self.hear(index).await,
             What::InputClosed => self.hear_the_end(index).await?,
+            What::OutputClosed => self.close_output().await,
             What::Exited(exit) => return Ok(Next::End(*exit)),
         }
         Ok(Next::Entry(index + 1))
@@ -103,6 +103,11 @@ where
     }
 
     async fn write_output(&mut self, line: &Bytes, end: &[u8]) {
+        if !self.unsent.is_empty()
+            && compare::responds_to(line).is_some_and(|id| self.unsent.contains(&id))
+        {
+            return;
+        }
         let line = self.ids.output(line);
         write(&mut self.stdout, &line, end).await;
     }
@@ -112,56 +117,64 @@ where
         write(&mut self.stderr, &line, end).await;
     }
 
+    async fn close_output(&mut self) {
+        self.flush().await;
+        if let Some(mut stdout) = self.stdout.take() {
+            // The stream is dropped right after, which closes it whatever comes of this.
+            drop(stdout.shutdown().await);
+        }
+        self.is_over = true;
+    }
+
     /// The client waits for what was written, so nothing may stay in a buffer when it is its turn.
     async fn flush(&mut self) {
         flush(&mut self.stderr).await;
         flush(&mut self.stdout).await;
     }
 
-    /// Waits for the client to say what it said here.
+    /// Waits for the client to say what it said here. Says where to go on.
     async fn hear(&mut self, index: usize) -> Result<Next, Mismatch> {
-        // Blank lines mean nothing, and the client's are skipped too.
-        let Some((line, unfinished)) = spoken(&self.entries[index].what) else {
-            return Ok(Next::Entry(index + 1));
-        };
-        self.flush().await;
-        if self.lenient {
-            return Ok(Next::Entry(self.hear_kind(index).await));
+        while !self.is_over && self.expected.waits_for(index) {
+            self.flush().await;
+            let heard = self.client.next().await;
+            match &heard {
+                Heard::Closed if self.lenient => return Ok(Next::Entry(self.end_of_input(index))),
+                Heard::Closed if self.expected.may_be_missing(index) => self.skip(index),
+                _ => self.take(index, &heard)?,
+            }
         }
-        let heard = self.client.next().await;
-        let said = match &heard {
-            Heard::Line(said) if !unfinished => said,
-            Heard::Unfinished(said) if unfinished => said,
-            _ => return Err(self.mismatch(index, &heard)),
-        };
-        compare::tie(line, said, &mut self.ids);
-        compare::same(line, said, &self.ids)
-            .map_err(|place| self.mismatch(index, &heard).at(place))?;
         Ok(Next::Entry(index + 1))
     }
 
-    /// Takes lines of the client until one of this entry's kind has come. Says where to go on: at
-    /// the recorded end of the input if it never can come.
-    async fn hear_kind(&mut self, index: usize) -> usize {
-        while self.awaited.front().is_some_and(|(awaited, _)| *awaited <= index) {
-            match self.client.next().await {
-                Heard::Line(said) | Heard::Unfinished(said) => self.count(&said),
-                Heard::TooLong(_) => {}
-                Heard::Closed => return self.end_of_input(index),
-            }
+    /// The client has closed its input and will not say this any more.
+    fn skip(&mut self, index: usize) {
+        self.expected.settle(index);
+        if let Some((line, _)) = spoken(&self.entries[index].what) {
+            self.unsent.extend(compare::request_id(line));
         }
-        index + 1
     }
 
-    /// Counts a line for the first entry of its kind that is still awaited.
-    fn count(&mut self, said: &[u8]) {
-        let kind = compare::kind(said);
-        let place = self.awaited.iter().position(|(_, awaited)| *awaited == kind);
-        if let Some((index, _)) = place.and_then(|place| self.awaited.remove(place))
-            && let Some((line, _)) = spoken(&self.entries[index].what)
-        {
-            compare::tie(line, said, &mut self.ids);
-        }
+    /// Takes what the client said while the player waits at this entry.
+    fn take(&mut self, index: usize, heard: &Heard) -> Result<(), Mismatch> {
+        let (Heard::Line(said) | Heard::Unfinished(said)) = heard else {
+            return if self.lenient { Ok(()) } else { Err(self.mismatch(index, heard)) };
+        };
+        let place = if self.lenient {
+            self.expected.of_kind(said).map_or(Place::Chance, Place::Entry)
+        } else {
+            self.expected.place(said, index)
+        };
+        let entry = match place {
+            Place::Entry(entry) => entry,
+            Place::Chance => return Ok(()),
+            Place::Nowhere => return Err(self.mismatch(index, heard)),
+        };
+        self.expected.settle(entry);
+        let Some((line, unfinished)) = spoken(&self.entries[entry].what) else { return Ok(()) };
+        compare::tie(line, said, &mut self.ids);
+        let as_whole = unfinished == matches!(heard, Heard::Unfinished(_));
+        let same = as_whole && compare::same(line, said, &self.ids).is_ok();
+        if self.lenient || same { Ok(()) } else { Err(self.mismatch(entry, heard)) }
     }
 
     /// Where the client closed its input, or else where the CLI ended.
@@ -175,28 +188,14 @@ where
     }
 
     async fn hear_the_end(&mut self, index: usize) -> Result<(), Mismatch> {
-        if self.left_before(index) {
-            return Ok(());
-        }
-        self.flush().await;
-        loop {
+        while !self.is_over {
+            self.flush().await;
             match self.client.next().await {
-                Heard::Closed => return Ok(()),
-                _ if self.lenient => {}
-                heard => return Err(self.mismatch(index, &heard)),
+                Heard::Closed => break,
+                heard => self.take(index, &heard)?,
             }
         }
-    }
-
-    /// Whether the CLI was leaving when the client closed its input.
-    fn left_before(&self, index: usize) -> bool {
-        let at = |index: usize| self.entries[index].at;
-        let before = index.checked_sub(1).map_or(Duration::ZERO, at);
-        let Some(Entry { at: end, what: What::Exited(_) }) = self.entries.get(index + 1) else {
-            return false;
-        };
-        let (waited, left) = (at(index).saturating_sub(before), end.saturating_sub(at(index)));
-        left < LEAVING && left < waited
+        Ok(())
     }
 
     fn mismatch(&self, index: usize, heard: &Heard) -> Mismatch {
@@ -212,8 +211,14 @@ where
             Heard::TooLong(size) => format!("a line of {size} bytes, which is too long"),
             Heard::Closed => "the end of the input".to_owned(),
         };
+        let place = match (spoken(&self.entries[index].what), heard) {
+            (Some((line, false)), Heard::Line(said)) => {
+                compare::same(line, said, &self.ids).err().flatten()
+            }
+            _ => None,
+        };
         // The header is the first line of the file.
-        Mismatch::new(index + 2, expected, found)
+        Mismatch::new(index + 2, expected, found).at(place)
     }
 }
 

@@ -37,9 +37,10 @@ pub struct CliStreams<I, O, E> {
 
 /// Relays until the CLI has closed its stdout and its stderr.
 ///
-/// Every byte is noted before it is passed on, so that an answer never stands before its question.
-/// The end of the client's input is passed on by closing the CLI's; a side that no longer takes
-/// bytes does not stop the noting of what the other one says.
+/// Every byte, and the end of stdin and stdout, is noted before it is passed on, so that a response
+/// never stands before its request and an end never before its cause. The end of the client's input
+/// is passed on by closing the CLI's; a side that no longer takes bytes does not stop the noting of
+/// what the other one says.
 ///
 /// # Cancel safety
 ///
@@ -58,7 +59,6 @@ pub async fn relay<CI, CO, CE, I, O, E>(
 {
     let input = async {
         pump(tape, Channel::Sent, client.input, cli.input).await;
-        tape.input_closed();
         // The client may close its input long before the CLI is done, never the other way round.
         std::future::pending::<()>().await;
     };
@@ -99,6 +99,11 @@ async fn pump(
             // Nobody reads any more. What is still said is worth noting, so reading goes on.
             to = None;
         }
+    }
+    match channel {
+        Channel::Sent => tape.input_closed(),
+        Channel::Received => tape.output_closed(),
+        Channel::Stderr => {}
     }
     if let Some(mut open) = to {
         // The stream is dropped right after, which closes it whatever the answer here.

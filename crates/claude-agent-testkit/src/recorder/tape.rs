@@ -78,6 +78,17 @@ impl Tape {
         state.note(at, What::InputClosed);
     }
 
+    /// Notes that the CLI closed its stdout.
+    ///
+    /// What the client says from here on cannot have had any effect, so a replay does not wait for
+    /// it.
+    pub fn output_closed(&self) {
+        let mut state = self.lock();
+        let at = state.start.elapsed();
+        state.flush_unfinished(at, Channel::Received);
+        state.note(at, What::OutputClosed);
+    }
+
     /// Notes how the process ended.
     pub fn exited(&self, exit: Exit) {
         let mut state = self.lock();

@@ -28,6 +28,8 @@ pub enum What {
     Unfinished(Channel, Bytes),
     /// The client closed the CLI's stdin.
     InputClosed,
+    /// The CLI closed its stdout.
+    OutputClosed,
     /// The CLI ended.
     Exited(Exit),
 }
@@ -70,14 +72,18 @@ impl Entry {
             What::Stderr(line) => ("!!", line),
             What::Unfinished(channel, rest) => (channel.unfinished_mark(), rest),
             What::InputClosed => (">>", b"EOF"),
+            What::OutputClosed => ("<|", b""),
             What::Exited(exit) => {
                 exit_text = exit.to_string();
                 ("EXIT", exit_text.as_bytes())
             }
         };
         let (seconds, micros) = (self.at.as_secs(), self.at.subsec_micros());
-        write!(file, "{mark} {seconds}.{micros:06} ").expect("a Vec takes every byte");
-        file.extend_from_slice(text);
+        write!(file, "{mark} {seconds}.{micros:06}").expect("a Vec takes every byte");
+        if !matches!(self.what, What::OutputClosed) {
+            file.push(b' ');
+            file.extend_from_slice(text);
+        }
         file.push(b'\n');
     }
 }

@@ -49,10 +49,10 @@ fn header(line: &[u8]) -> Result<Header, String> {
         .ok_or("a recording starts with `## ` and its header".to_owned())?;
     let header: Header =
         serde_json::from_slice(json).map_err(|error| format!("the header: {error}"))?;
-    if header.format == FORMAT {
+    if (1..=FORMAT).contains(&header.format) {
         Ok(header)
     } else {
-        Err(format!("format {} is not known, only {FORMAT}", header.format))
+        Err(format!("format {} is unknown; the newest known one is {FORMAT}", header.format))
     }
 }
 
@@ -67,6 +67,7 @@ fn entry(line: &[u8]) -> Result<Entry, String> {
         b"<<" => What::Received(bytes()),
         b"!!" => What::Stderr(bytes()),
         b">~" => What::Unfinished(Channel::Sent, bytes()),
+        b"<|" => What::OutputClosed,
         b"<~" => What::Unfinished(Channel::Received, bytes()),
         b"!~" => What::Unfinished(Channel::Stderr, bytes()),
         b"EXIT" => What::Exited(String::from_utf8_lossy(text).parse()?),

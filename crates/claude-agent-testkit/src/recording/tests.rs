@@ -24,6 +24,7 @@ fn every_kind_of_entry_survives_writing_and_reading() {
         at(2_000_005, What::Unfinished(Channel::Received, line(b"{"))),
         at(2_000_006, What::Unfinished(Channel::Stderr, line(b"\xc3"))),
         at(2_000_007, What::InputClosed),
+        at(2_000_008, What::OutputClosed),
         at(61_000_000, What::Exited(Exit::Signal(15))),
         at(61_000_000, What::Exited(Exit::Signal(64))),
         at(61_000_001, What::Exited(Exit::Code(143))),
@@ -35,7 +36,7 @@ fn every_kind_of_entry_survives_writing_and_reading() {
 #[test]
 fn a_file_is_written_as_it_was_read() {
     let file = format!(
-        "{HEADER}\n>> 0.000123 {{\"a\":1}}\n<< 0.512034 {{}}\n!! 0.600000 text\n>> 1.200000 EOF\nEXIT 1.300000 SIGTERM\n"
+        "{HEADER}\n>> 0.000123 {{\"a\":1}}\n<< 0.512034 {{}}\n!! 0.600000 text\n>> 1.200000 EOF\n<| 1.290000\nEXIT 1.300000 SIGTERM\n"
     );
     let recording = Recording::parse(file.as_bytes()).unwrap();
     assert_eq!(recording.exit(), Some(Exit::Signal(15)));
@@ -54,7 +55,8 @@ fn an_error_names_its_line_and_the_reason() {
     }
     check("", 1, "empty");
     check("<< 0.1 {}", 1, "starts with `## `");
-    check("## {\"format\":2}", 1, "format 2 is not known");
+    check("## {\"format\":3}", 1, "format 3 is unknown; the newest known one is 2");
+    check("## {\"format\":0}", 1, "format 0 is unknown");
     check("## nonsense", 1, "the header");
     check(&format!("{HEADER}\n<< 0.1 {{}}\n?? 0.2 x"), 3, "`??` is no mark");
     check(&format!("{HEADER}\n<< soon {{}}"), 2, "`soon` is not a time");

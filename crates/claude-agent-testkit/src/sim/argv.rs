@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::dialect::Dialect;
 use super::rules::{Rule, parse_rules};
 
 /// The permission modes that exist.
@@ -15,6 +16,8 @@ pub(super) const MODES: [&str; 6] =
 #[derive(Debug, Clone, Default)]
 pub(super) struct Launch {
     pub(super) version: String,
+    /// How that version speaks.
+    pub(super) dialect: Dialect,
     pub(super) env: BTreeMap<String, String>,
     pub(super) cwd: PathBuf,
     /// The one-way form.

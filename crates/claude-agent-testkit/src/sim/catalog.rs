@@ -1,4 +1,4 @@
-//! What there is: models, tools, commands, agents; and the lines that list it.
+//! What there is: models, commands, agents; and the lines that list it.
 
 use std::fs;
 use std::path::Path;
@@ -17,31 +17,6 @@ const MODELS: [(&str, &str, &str); 5] = [
     ("fable", "claude-fable-5-2", "Fable"),
     ("sonnet", "claude-sonnet-5-5", "Sonnet"),
     ("haiku", "claude-haiku-5-5", "Haiku"),
-];
-
-pub(super) const TOOLS: [&str; 22] = [
-    "Task",
-    "Bash",
-    "CronCreate",
-    "CronDelete",
-    "CronList",
-    "Edit",
-    "EnterWorktree",
-    "ExitWorktree",
-    "ListAgents",
-    "Monitor",
-    "NotebookEdit",
-    "Read",
-    "ReportFindings",
-    "ScheduleWakeup",
-    "SendMessage",
-    "Skill",
-    "TaskStop",
-    "ToolSearch",
-    "WebFetch",
-    "WebSearch",
-    "Workflow",
-    "Write",
 ];
 
 /// Name, description, model.
@@ -69,7 +44,7 @@ const COMMANDS: [(&str, &str, &str, &[&str], bool); 9] = [
 
 const STYLES: [&str; 5] = ["default", "Proactive", "Concise", "Explanatory", "Learning"];
 
-const CAPABILITIES: [&str; 13] = [
+const CAPABILITIES: [&str; 19] = [
     "interrupt_receipt_v1",
     "interrupt_cancel_queued_v1",
     "interrupt_send_now_v1",
@@ -82,8 +57,17 @@ const CAPABILITIES: [&str; 13] = [
     "sdk_mcp_manifests",
     "mcp_read_resource_v1",
     "mcp_tool_ui_meta_v1",
+    "withdrawn_files_note_v2",
     "ui_surface_v1",
+    "ui_pane_widget_v1",
+    "voice_call_talk_line_v1",
+    "mcp_call_check_permissions_v1",
+    "mcp_call_result_not_for_model_v1",
+    "reload_plugins_refuse_if_busy_v1",
 ];
+
+/// What of it the handshake lists.
+const HANDSHAKE_CAPABILITIES: usize = 6;
 
 const STARTUP_MARKS: [&str; 27] = [
     "init_after_graceful_shutdown",
@@ -219,7 +203,7 @@ impl Engine {
             .str("fast_mode_state", "off")
             .str("fast_mode_disabled_reason", "sdk_opt_in_required")
             .str("session_state", state.told.name())
-            .strings("capabilities", &["ui_surface_v1"])
+            .strings("capabilities", &CAPABILITIES[CAPABILITIES.len() - HANDSHAKE_CAPABILITIES..])
     }
 
     fn agents_json(&self) -> String {

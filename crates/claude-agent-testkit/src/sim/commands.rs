@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::accounts::Accounts;
 use super::engine::Engine;
 use super::hooks::HookCall;
 use super::json::Object;
@@ -15,6 +16,9 @@ use super::state::{Conversation, lock};
 use super::stream::unquoted;
 use crate::mock_api::message::Event;
 use crate::mock_api::reply::Block;
+
+/// What the model is told when the conversation is compacted.
+const SUMMARY_PROMPT: &str = "Write a summary of the conversation, inside <summary> tags.";
 
 /// What a command comes to.
 pub(super) enum Command {
@@ -36,6 +40,12 @@ impl Engine {
                 self.synthetic(scope, &text, Stop::EndTurn, Object::new()).await;
                 self.local_result(scope, &text, Some(name)).await;
             }
+            "cost" | "usage" => {
+                self.init(scope).await;
+                let text = format!("Total cost:            ${:.4}", self.state().accounts.cost());
+                self.synthetic(scope, &text, Stop::EndTurn, Object::new()).await;
+                self.local_result(scope, &text, Some(name)).await;
+            }
             "clear" | "reset" | "new" => self.clear(scope).await,
             "compact" => self.compact(scope, arguments).await,
             "model" => {
@@ -48,6 +58,12 @@ impl Engine {
             _ => {
                 let custom = self.custom_commands();
                 let found = custom.into_iter().find(|command| command.name == name);
+                if found.is_none() && self.launch.dialect.answers_unknown_commands() {
+                    self.init(scope).await;
+                    let text = format!("Unknown command: /{name}");
+                    self.local_result(scope, &text, None).await;
+                    return Command::Done;
+                }
                 return found.map_or(Command::Unknown, |command| {
                     Command::Prompt(command.body.replace("$ARGUMENTS", arguments))
                 });
@@ -74,7 +90,10 @@ impl Engine {
             HookCall::new("SessionEnd", Object::new().str("reason", "clear")).about("clear");
         self.hook(scope, ended).await;
         let old = self.session_id();
+        self.save_cost().await;
         self.forget_conversation();
+        // The CLI counts a conversation that was cleared from zero.
+        self.state().accounts = Accounts::default();
         let new = self.session_id();
         let line = Object::typed("conversation_reset")
             .str("new_conversation_id", &new)
@@ -113,8 +132,17 @@ impl Engine {
         let input =
             Object::new().str("trigger", "manual").str_or_null("custom_instructions", instructions);
         let heard = self.hook(scope, HookCall::new("PreCompact", input).about("manual")).await;
+        let arguments = instructions.unwrap_or_default();
         if heard.block.is_some() {
-            return self.compaction_blocked(scope, instructions.unwrap_or_default()).await;
+            let text = "Compaction blocked by PreCompact hook: [callback]";
+            return self
+                .compaction_failed(scope, arguments, text, &format!("skipped: {text}"))
+                .await;
+        }
+        let is_short = lock(&scope.conversation).entries.len() <= 2;
+        if is_short && !self.launch.dialect.compacts_one_turn() {
+            let text = "Not enough messages to compact.";
+            return self.compaction_failed(scope, arguments, text, text).await;
         }
         let Some(summary) = self.summary(scope).await else {
             self.init(scope).await;
@@ -146,13 +174,12 @@ impl Engine {
         self.local_result(scope, "", Some("compact")).await;
     }
 
-    /// A hook does not want the conversation to be compacted.
-    async fn compaction_blocked(&self, scope: &Scope, arguments: &str) {
-        let text = "Compaction blocked by PreCompact hook: [callback]";
+    /// The conversation stays as it is.
+    async fn compaction_failed(&self, scope: &Scope, arguments: &str, text: &str, error: &str) {
         let status = Object::new()
             .null("status")
             .str("compact_result", "failed")
-            .str("compact_error", &format!("skipped: {text}"));
+            .str("compact_error", error);
         self.system_then("status", status, Object::new()).await;
         self.init(scope).await;
         let run = Object::new().str("command", "compact").str("args", arguments).done();
@@ -178,26 +205,36 @@ impl Engine {
         self.say("user", line).await;
     }
 
-    /// The real CLI lets two agents without a name make the summary; hooks hear of their ends.
-    async fn summary_hooks(&self, scope: &Scope) {
+    /// The real CLI lets an agent without a name make the summary; hooks hear of its end.
+    async fn summary_hook(&self, scope: &Scope) {
         if !self.state().hooks.listens("SubagentStop") {
             return;
         }
-        for _ in 0..2 {
-            let id = self.ids.agent();
-            let input = Object::new()
-                .plain("stop_hook_active", false)
-                .str("agent_transcript_path", &self.agent_transcript(&id))
-                .str("last_assistant_message", "")
-                .raw("background_tasks", "[]")
-                .raw("session_crons", "[]");
-            let call = HookCall::new("SubagentStop", input).of_agent(&id);
-            self.hook(scope, call).await;
-        }
+        let id = self.ids.agent();
+        let input = Object::new()
+            .plain("stop_hook_active", false)
+            .str("agent_transcript_path", &self.agent_transcript(&id))
+            .str("last_assistant_message", "")
+            .raw("background_tasks", "[]")
+            .raw("session_crons", "[]");
+        let call = HookCall::new("SubagentStop", input).of_agent(&id);
+        self.hook(scope, call).await;
     }
 
-    /// Lets the model say what the conversation was about, out of the host's sight.
+    /// Lets the model say what the conversation was about, out of the host's sight. A response
+    /// without the tag that is asked for is not taken, the second one is as it comes.
     async fn summary(self: &Arc<Self>, scope: &Scope) -> Option<String> {
+        let before = lock(&scope.conversation).clone();
+        lock(&scope.conversation).user_text(SUMMARY_PROMPT);
+        let mut summary = self.ask_for_summary(scope).await;
+        if summary.as_ref().is_some_and(|text| !text.contains("<summary>")) {
+            summary = self.ask_for_summary(scope).await;
+        }
+        *lock(&scope.conversation) = before;
+        summary
+    }
+
+    async fn ask_for_summary(self: &Arc<Self>, scope: &Scope) -> Option<String> {
         let mut source = match self.ask_model(scope).await {
             Said::Stream(source) => source,
             Said::Error(error) => {
@@ -205,7 +242,7 @@ impl Engine {
                 return None;
             }
         };
-        self.summary_hooks(scope).await;
+        self.summary_hook(scope).await;
         let (mut texts, mut start, mut deltas) = (Vec::new(), String::new(), Vec::new());
         loop {
             let event = match source.next().await {

@@ -1,8 +1,9 @@
 //! What fills the context.
 
+use super::accounts::Spent;
 use super::engine::Engine;
 use super::json::{Object, array};
-use super::state::{Spent, lock};
+use super::state::lock;
 
 /// What the prompt and the tools of the CLI itself are taken to be.
 const PROMPT: usize = 1000;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::accounts::model_usage;
 use super::argv::MODES;
 use super::catalog::{models_json, resolve_model, styles_json};
+use super::dialect::Part;
 use super::engine::Engine;
 use super::hooks::{Decision, HookCall};
 use super::json::{Object, array, text};
 use super::mcp_server::{Server, Status};
-use super::result::model_usage;
 
 /// Why a request is refused.
 struct Refusal {
@@ -23,6 +24,11 @@ struct Refusal {
 impl Refusal {
     fn new(error: impl Into<String>) -> Self {
         Self { error: error.into(), code: None, extra: Object::new() }
+    }
+
+    fn unsupported(subtype: &str) -> Self {
+        let error = format!("Unsupported control request subtype: {subtype}");
+        Self::coded(error, "unsupported_request")
     }
 
     fn coded(error: impl Into<String>, code: &'static str) -> Self {
@@ -45,7 +51,12 @@ impl Engine {
         let request = &frame["request"];
         let subtype = text(&request["subtype"]);
         let before = self.state().model.clone();
-        let outcome = self.operate(subtype, request).await;
+        let known = self.launch.dialect.has(Part::Operation, subtype);
+        let outcome = if known {
+            self.operate(subtype, request).await
+        } else {
+            Err(Refusal::unsupported(subtype))
+        };
         let done = outcome.is_ok();
         self.respond(text(&frame["request_id"]), subtype, outcome).await;
         if done {
@@ -118,9 +129,8 @@ impl Engine {
             "get_binary_version" => Object::new()
                 .str("version", &self.launch.version)
                 .str("buildTime", "2026-01-01T00:00:00Z"),
-            "get_session_cost" => {
-                Object::new().str("text", &format!("Total cost: ${:.4}", self.spent()))
-            }
+            "get_session_cost" => Object::new()
+                .str("text", &format!("Total cost: ${:.4}", self.state().accounts.cost())),
             "get_settings" => self.describe_settings(),
             "get_usage" => self.describe_usage(),
             "get_hooks_listing" => describe_hooks(),
@@ -136,16 +146,20 @@ impl Engine {
                 .raw("suggestions", "[]")
                 .str("cwd", &self.launch.cwd.to_string_lossy()),
             "background_tasks" => Object::new(),
-            "set_max_thinking_tokens" | "seed_read_state" | "apply_flag_settings" => {
+            "set_max_thinking_tokens"
+            | "seed_read_state"
+            | "apply_flag_settings"
+            | "set_has_subscribers" => {
                 return Ok(None);
+            }
+            "mcp_read_resource" => {
+                let server = text(&request["serverName"]);
+                return Err(Refusal::new(format!("Server not found: {server}")));
             }
             "get_task_output" => {
                 return Err(Refusal::new("get_task_output: no task with that task_id"));
             }
-            _ => {
-                let error = format!("Unsupported control request subtype: {subtype}");
-                return Err(Refusal::coded(error, "unsupported_request"));
-            }
+            _ => return Err(Refusal::unsupported(subtype)),
         };
         Ok(Some(answer))
     }
@@ -196,10 +210,9 @@ impl Engine {
                 .as_array()
                 .map(|parts| parts.iter().filter_map(Value::as_str).map(str::to_owned).collect());
             state.wants_schema = request["jsonSchema"].is_object();
-            state.initialized = true;
         }
         self.watch_settings();
-        self.greet_servers().await;
+        self.greet_servers(self.sdk_servers()).await;
         self.announce_replay().await;
         self.handshake()
     }
@@ -327,28 +340,26 @@ impl Engine {
         }
     }
 
-    /// Replaces the servers by these, which are asked for their tools in the next turn.
+    /// Replaces the servers of the host and those that were set before by these, which are asked for
+    /// their tools in the next turn.
     fn set_servers(&self, servers: &Value) -> Object {
         let wanted = servers.as_object().cloned().unwrap_or_default();
         let mut state = self.state();
-        let gone = |server: &Arc<Server>| !wanted.contains_key(&server.name);
-        let removed: Vec<String> = state
-            .servers
-            .iter()
-            .filter(|server| gone(server))
-            .map(|server| server.name.clone())
-            .collect();
-        state.servers.retain(|server| !gone(server));
+        let stays = |server: &Server| match wanted.get(&server.name) {
+            Some(config) => server.is_replaceable() && server.is_configured_as(config),
+            None => !server.is_replaceable(),
+        };
+        let gone = state.servers.iter().filter(|server| server.is_replaceable() && !stays(server));
+        let removed: Vec<String> = gone.map(|server| server.name.clone()).collect();
+        state.servers.retain(|server| stays(server));
         let known: Vec<String> = state.servers.iter().map(|server| server.name.clone()).collect();
         let new = wanted.iter().filter(|(name, _)| !known.contains(name));
         let added: Vec<String> = new
             .map(|(name, config)| {
-                state.servers.push(Arc::new(Server::new(name, config)));
+                state.servers.push(Arc::new(Server::set(name, config)));
                 name.clone()
             })
             .collect();
-        // They are greeted when they are needed.
-        state.initialized &= added.is_empty();
         Object::new().strings("added", &added).strings("removed", &removed).raw("errors", "{}")
     }
 

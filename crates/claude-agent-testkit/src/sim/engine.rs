@@ -95,7 +95,7 @@ impl Engine {
                 .mode
                 .clone()
                 .or(settings.default_mode.clone())
-                .unwrap_or_else(|| "default".into()),
+                .unwrap_or_else(|| launch.dialect.default_mode().to_owned()),
             allow: [launch.allowed.clone(), settings.allow.clone()].concat(),
             deny: [launch.disallowed.clone(), settings.deny.clone()].concat(),
             directories: launch.add_dirs.clone(),
@@ -320,7 +320,12 @@ impl Engine {
     /// Writes a line.
     pub(super) async fn write(&self, kind: &str, json: &str) {
         let _writing = self.writing.one_more();
-        self.out.line(kind, json).await;
+        let dialect = self.launch.dialect;
+        if dialect.is_newest() {
+            self.out.line(kind, json).await;
+        } else if let Some(json) = dialect.line(kind, json) {
+            self.out.line(kind, &json).await;
+        }
     }
 
     /// Writes to stderr.

@@ -43,14 +43,15 @@ impl Engine {
         Ok(())
     }
 
-    fn sdk_servers(&self) -> Vec<Arc<Server>> {
+    pub(super) fn sdk_servers(&self) -> Vec<Arc<Server>> {
         self.state().servers.iter().filter(|server| server.is_sdk()).cloned().collect()
     }
 
     /// Greets the servers of the host; the handshake goes on when they have answered, or without.
-    pub(super) async fn greet_servers(self: &Arc<Self>) {
+    pub(super) async fn greet_servers(self: &Arc<Self>, servers: Vec<Arc<Server>>) {
         let mut greetings = Vec::new();
-        for server in self.sdk_servers() {
+        for server in servers {
+            server.note_greeting();
             let asked = self.rpc(
                 &server,
                 "initialize",
@@ -114,8 +115,10 @@ impl Engine {
         if !servers.iter().any(|server| server.must_list()) {
             return;
         }
-        if !self.state().initialized {
-            self.greet_servers().await;
+        let mut new = self.sdk_servers();
+        new.retain(|server| !server.is_greeted());
+        if !new.is_empty() {
+            self.greet_servers(new).await;
             self.confirm_servers().await;
         }
         for server in servers.iter().filter(|server| !server.is_sdk() && server.must_list()) {

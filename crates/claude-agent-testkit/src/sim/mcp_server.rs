@@ -11,6 +11,10 @@ use super::state::lock;
 /// A server.
 pub(super) struct Server {
     pub(super) name: String,
+    /// As the host gave it.
+    config: Value,
+    /// Whether it was set while the session ran.
+    is_set: bool,
     /// Nothing for a server in the process of the host.
     pub(super) command: Option<Value>,
     inner: Mutex<Inner>,
@@ -23,6 +27,7 @@ struct Inner {
     info: Value,
     tools: Option<Vec<Value>>,
     next_id: u64,
+    greeted: bool,
     initialized: bool,
     has_resources: bool,
 }
@@ -52,10 +57,27 @@ impl Server {
         let command = (config["type"] != "sdk").then(|| config.clone());
         Self {
             name: name.to_owned(),
+            config: config.clone(),
+            is_set: false,
             command,
             inner: Mutex::default(),
             connection: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// A server that is set while the session runs.
+    pub(super) fn set(name: &str, config: &Value) -> Self {
+        Self { is_set: true, ..Self::new(name, config) }
+    }
+
+    /// Whether the next servers that are set take its place: not that of an external server of the
+    /// command line.
+    pub(super) fn is_replaceable(&self) -> bool {
+        self.is_set || self.is_sdk()
+    }
+
+    pub(super) fn is_configured_as(&self, config: &Value) -> bool {
+        self.config == *config
     }
 
     pub(super) fn is_sdk(&self) -> bool {
@@ -79,6 +101,14 @@ impl Server {
     /// The id that comes next.
     pub(super) fn peek_id(&self) -> u64 {
         lock(&self.inner).next_id
+    }
+
+    pub(super) fn note_greeting(&self) {
+        lock(&self.inner).greeted = true;
+    }
+
+    pub(super) fn is_greeted(&self) -> bool {
+        lock(&self.inner).greeted
     }
 
     /// Whether it is to be told that the greeting is over; true only once.

@@ -42,6 +42,7 @@
 //! - Its process is `CLAUDE_SIM_PID` where that is set, for runs that are to be the same each time.
 //! - Its shells end with it, also when it is killed.
 
+mod accounts;
 mod agent;
 mod argv;
 mod catalog;
@@ -49,6 +50,7 @@ mod checkpoint;
 mod commands;
 mod context;
 mod control;
+mod dialect;
 mod engine;
 pub mod fault;
 mod file_tools;
@@ -81,6 +83,7 @@ mod source;
 mod state;
 mod stream;
 mod tasks;
+mod tool_list;
 mod tools;
 mod transcript;
 mod turn;
@@ -97,6 +100,7 @@ use crate::mock_api::Script;
 use crate::recording::Exit;
 
 use self::argv::{Launch, Start};
+use self::dialect::Dialect;
 use self::engine::Engine;
 use self::output::Output;
 
@@ -106,6 +110,11 @@ pub use self::process::{SimHandle, SimProcess};
 
 /// The version of the real CLI that is simulated.
 pub const VERSION: &str = "2.1.325";
+
+/// Released versions that speak differently from each other, oldest first. [`Sim::version`] takes
+/// any other version too.
+pub const VERSIONS: [&str; 8] =
+    ["2.1.261", "2.1.265", "2.1.269", "2.1.284", "2.1.285", "2.1.302", "2.1.309", VERSION];
 
 /// A simulated CLI that has not been started.
 #[must_use]
@@ -150,7 +159,9 @@ impl Sim {
         self
     }
 
-    /// The version that it says it is.
+    /// Sets the version of the CLI to simulate. The simulated CLI prints it for `--version` and
+    /// leaves out what came after it: fields, messages, operations. `docs/cli-versions.md` lists the
+    /// differences from 2.1.261 on. Defaults to [`VERSION`].
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
@@ -222,7 +233,9 @@ impl Sim {
         let out = Output::new(&self.faults, stdout, stderr);
         // Where there is no directory to be had, paths stay relative.
         let cwd = self.cwd.or_else(|| std::env::current_dir().ok()).unwrap_or_default();
-        let launch = Launch { version: self.version, env: self.env, cwd, ..Launch::default() };
+        let dialect = Dialect::of(&self.version);
+        let (version, env) = (self.version, self.env);
+        let launch = Launch { version, dialect, env, cwd, ..Launch::default() };
         match launch.read(&self.arguments) {
             Start::Run(launch) => {
                 let engine = Engine::new(*launch, out, self.model);

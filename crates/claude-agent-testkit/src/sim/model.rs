@@ -11,6 +11,7 @@ use super::ids::Ids;
 use super::scope::Scope;
 use super::source::{self, FromScript, Said, Source};
 use super::state::{State, lock};
+use super::tool_list::name_for_model;
 use crate::mock_api::log::RequestLog;
 use crate::mock_api::reply::Block;
 use crate::mock_api::{ApiRequest, Reply, Script};
@@ -144,8 +145,9 @@ impl Engine {
             Some(agent) => text_block(agent.instructions.as_deref().unwrap_or("You are an agent.")),
             None => self.system_prompt(&state),
         };
+        let tools = self.tool_names(&state);
         let tools: Vec<Value> =
-            self.tool_names(&state).iter().map(|name| json!({"name": name})).collect();
+            tools.iter().map(|name| json!({"name": name_for_model(name)})).collect();
         json!({
             "model": scope.model(&state),
             "max_tokens": 32_000,

@@ -100,6 +100,9 @@ impl Engine {
             (_, "dontAsk") => {
                 return Policy::Deny(format!("{} is not allowed, and nobody is asked.", call.name));
             }
+            (_, "auto") if self.launch.dialect.starts_in_auto_mode() => {
+                return Policy::Allow(None);
+            }
             (_, "auto") => return Policy::Unavailable,
             _ => {}
         }

@@ -42,9 +42,30 @@ impl Engine {
             _ => Priority::Next,
         };
         let uuid = frame["uuid"].as_str().map(str::to_owned);
+        if let Some(uuid) = &uuid
+            && !self.is_new_message(uuid).await
+        {
+            return Ok(());
+        }
         let content = message["content"].clone();
         self.enqueue(Queued { uuid, content, priority, origin: None }).await;
         Ok(())
+    }
+
+    /// Whether a message was not sent before, in this process or in the conversation that it resumed.
+    async fn is_new_message(&self, uuid: &str) -> bool {
+        let (is_known, is_first) = {
+            let mut state = self.state();
+            (state.known.contains(uuid), state.accepted.insert(uuid.to_owned()))
+        };
+        if is_known && is_first {
+            self.lifecycle(uuid, "completed").await;
+        }
+        let is_new = is_first && !is_known;
+        if !is_new && self.state().turn.is_none() {
+            self.repeat_state().await;
+        }
+        is_new
     }
 
     /// Takes the prompt of the command line.
@@ -90,7 +111,7 @@ impl Engine {
                 continue;
             }
             if self.is_over() {
-                self.tell_end().await;
+                self.save_cost().await;
                 return Exit::Code(i32::from(self.state().last_was_error));
             }
             self.changed.notified().await;

@@ -1,14 +1,14 @@
 //! The `result` that ends a turn.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::accounts::{AgentStats, model_usage};
 use super::argv::OutputFormat;
 use super::engine::Engine;
 use super::ids::now_ms;
 use super::json::{Object, array, quoted};
 use super::scope::Scope;
-use super::state::{AgentStats, Origin, Spent, lock};
+use super::state::{Origin, lock};
 use super::stream::unquoted;
 use super::turn::{End, Failure};
 
@@ -57,7 +57,7 @@ impl Engine {
             .plain("num_turns", 1 + counts.user_messages.load(Relaxed))
             .str("subtype", verdict.subtype)
             .fields(&verdict.outcome);
-        let prompts = scope.prompts();
+        let prompts = self.prompts(scope, origin.is_none() && !matches!(end, End::Deferred));
         let errors = verdict.subtype != "success";
         if errors {
             line = line.fields(&first_prompt(scope));
@@ -89,6 +89,7 @@ impl Engine {
 
     /// Writes the result of a turn in which the model was not asked.
     pub(super) async fn local_result(&self, scope: &Scope, text: &str, command: Option<&str>) {
+        let prompts = self.prompts(scope, false);
         let index = self.next_result(false);
         let (total, models, since, agents) = self.accounts();
         let line = Object::new()
@@ -106,7 +107,7 @@ impl Engine {
             .plain("safety_stops", 0)
             .str("subtype", "success")
             .str("result", text)
-            .fields(&scope.prompts())
+            .fields(&prompts)
             .some_str("local_command", command)
             .str("type", "result")
             .plain("duration_ms", scope.began.elapsed().as_millis())
@@ -137,6 +138,12 @@ impl Engine {
             .plain("result_index", 0);
         self.say("result", line).await;
         crate::recording::Exit::Code(1)
+    }
+
+    /// The messages that a result names; old versions name some of them only.
+    fn prompts(&self, scope: &Scope, always: bool) -> Object {
+        let named = always || self.launch.dialect.names_messages_in_every_result();
+        if named { scope.prompts() } else { Object::new() }
     }
 
     async fn put_result(&self, line: Object, text: &str) {
@@ -285,30 +292,6 @@ pub(super) fn usage(input: u64, output: u64) -> String {
     format!(
         r#"{{"input_tokens":{input},"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":{output},"output_tokens_details":{{"thinking_tokens":0}},"server_tool_use":{{"web_search_requests":0,"web_fetch_requests":0}},"service_tier":"standard","cache_creation":{{"ephemeral_1h_input_tokens":0,"ephemeral_5m_input_tokens":0}},"inference_geo":"","iterations":[],"speed":"standard","fallback_credit":null}}"#
     )
-}
-
-/// What was spent, by model.
-pub(super) fn model_usage(models: &BTreeMap<String, Spent>) -> String {
-    let mut usage = Object::new();
-    for (model, spent) in models {
-        let entry = Object::new()
-            .plain("inputTokens", spent.input)
-            .plain("outputTokens", spent.output)
-            .plain("cacheReadInputTokens", 0)
-            .plain("cacheCreationInputTokens", 0)
-            .plain("webSearchRequests", 0)
-            .plain("costUSD", spent.cost(model))
-            .plain("contextWindow", 1_000_000)
-            .plain("maxOutputTokens", 128_000)
-            .plain("thinkingTokens", 0)
-            .plain("cacheCreationEphemeral5mInputTokens", 0)
-            .plain("cacheCreationEphemeral1hInputTokens", 0)
-            .str("canonicalModel", model)
-            .str("provider", "firstParty")
-            .str("costBasis", "list");
-        usage = usage.raw(model, &entry.done());
-    }
-    usage.done()
 }
 
 fn agent_stats(stats: &AgentStats) -> String {

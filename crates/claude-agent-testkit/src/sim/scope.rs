@@ -56,6 +56,29 @@ pub(super) struct Counts {
     pub(super) input: AtomicU64,
     pub(super) output: AtomicU64,
     pub(super) first_input: AtomicU64,
+    /// Tokens of the last response.
+    last_input: AtomicU64,
+    last_output: AtomicU64,
+}
+
+impl Counts {
+    /// Counts a response.
+    pub(super) fn add(&self, input: u64, output: u64) {
+        if self.requests.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.first_input.store(input, Ordering::Relaxed);
+        }
+        self.input.fetch_add(input, Ordering::Relaxed);
+        self.output.fetch_add(output, Ordering::Relaxed);
+        self.last_input.store(input, Ordering::Relaxed);
+        self.last_output.store(output, Ordering::Relaxed);
+    }
+
+    /// Takes the last response out again: the usage of a result lacks the one that used up the
+    /// budget.
+    pub(super) fn leave_last_out(&self) {
+        self.input.fetch_sub(self.last_input.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.output.fetch_sub(self.last_output.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
 }
 
 /// An agent that another one started.

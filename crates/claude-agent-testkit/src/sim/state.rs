@@ -1,11 +1,12 @@
 //! What a simulated CLI remembers.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
+use super::accounts::Accounts;
 use super::checkpoint::Checkpoints;
 use super::hooks::Hooks;
 use super::mcp_server::Server;
@@ -35,6 +36,10 @@ pub(super) struct State {
     pub(super) wants_schema: bool,
     pub(super) conversation: Arc<Mutex<Conversation>>,
     pub(super) queue: VecDeque<Queued>,
+    /// The messages that this process has accepted; a second one of the same id is ignored.
+    pub(super) accepted: BTreeSet<String>,
+    /// The messages of the conversation that was resumed.
+    pub(super) known: BTreeSet<String>,
     pub(super) turn: Option<Arc<TurnInfo>>,
     /// The deferred call of the resumed session, until its replay begins.
     pub(super) replay: Option<Replay>,
@@ -47,7 +52,6 @@ pub(super) struct State {
     pub(super) accounts: Accounts,
     pub(super) results: u64,
     pub(super) last_was_error: bool,
-    pub(super) initialized: bool,
     pub(super) servers: Vec<Arc<Server>>,
     pub(super) tasks: Vec<Arc<Task>>,
     pub(super) todo: Vec<Todo>,
@@ -239,60 +243,6 @@ pub(super) fn content_text(content: &Value) -> String {
     let blocks = content_blocks(content);
     let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
     texts.join("\n")
-}
-
-/// Tokens and money, by model.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Accounts {
-    pub(super) total: BTreeMap<String, Spent>,
-    pub(super) since_last_result: BTreeMap<String, Spent>,
-    pub(super) agents: AgentStats,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Spent {
-    pub(super) input: u64,
-    pub(super) output: u64,
-}
-
-/// How many agents were started, and what became of them.
-#[derive(Debug, Clone, Default)]
-pub(super) struct AgentStats {
-    pub(super) spawned: u64,
-    pub(super) background: u64,
-    pub(super) foreground: u64,
-    pub(super) unset: u64,
-    pub(super) completed: u64,
-    pub(super) failed: u64,
-    pub(super) killed: u64,
-    pub(super) by_type: BTreeMap<String, u64>,
-}
-
-impl Accounts {
-    pub(super) fn add(&mut self, model: &str, input: u64, output: u64) {
-        for account in [&mut self.total, &mut self.since_last_result] {
-            let spent = account.entry(model.to_owned()).or_default();
-            spent.input += input;
-            spent.output += output;
-        }
-    }
-
-    pub(super) fn cost(&self) -> f64 {
-        self.total.iter().map(|(model, spent)| spent.cost(model)).sum()
-    }
-}
-
-impl Spent {
-    /// The price by the list: dollars for a million tokens, in and out.
-    #[expect(clippy::cast_precision_loss, reason = "nobody counts that many tokens")]
-    pub(super) fn cost(self, model: &str) -> f64 {
-        let (input, output) = match model {
-            name if name.contains("haiku") => (0.1, 0.5),
-            name if name.contains("sonnet") => (2.0, 10.0),
-            _ => (4.0, 20.0),
-        };
-        (self.input as f64 * input + self.output as f64 * output) / 1e6
-    }
 }
 
 /// Locks a mutex under which no foreign code runs, so that a poisoned one is still whole.

@@ -1,6 +1,7 @@
 //! One answer of the model, as it comes in.
 
 use std::borrow::Cow;
+use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 
@@ -69,6 +70,7 @@ impl<'a> Stream<'a> {
             match next {
                 Some(Next::Event(event)) => self.event(event, round).await,
                 Some(Next::Cut) => {
+                    self.account_cut();
                     self.abandon("0").await;
                     return Streamed::Cut;
                 }
@@ -82,14 +84,16 @@ impl<'a> Stream<'a> {
     }
 
     fn account(&self, output: u64) {
-        use std::sync::atomic::Ordering::Relaxed;
-        let (counts, input) = (&self.scope.counts, self.input_tokens);
-        if counts.requests.fetch_add(1, Relaxed) == 0 {
-            counts.first_input.store(input, Relaxed);
+        self.scope.counts.add(self.input_tokens, output);
+        self.engine.state().accounts.add(&self.model, self.input_tokens, output);
+    }
+
+    /// Counts what was known of a response when the connection broke.
+    fn account_cut(&self) {
+        if !self.model.is_empty() {
+            self.scope.counts.input.fetch_add(self.input_tokens, Ordering::Relaxed);
+            self.engine.state().accounts.add(&self.model, self.input_tokens, 0);
         }
-        counts.input.fetch_add(input, Relaxed);
-        counts.output.fetch_add(output, Relaxed);
-        self.engine.state().accounts.add(&self.model, input, output);
     }
 
     async fn event(&mut self, event: StreamEvent, round: &mut Round<'_>) {

@@ -116,45 +116,6 @@ impl Engine {
         }
     }
 
-    /// Whether the model has this tool.
-    pub(super) fn offers(&self, name: &str) -> bool {
-        let state = self.state();
-        let name = if name == "Agent" { "Task" } else { name };
-        self.tool_names(&state).iter().any(|known| known == name)
-    }
-
-    /// The names of the tools, in order.
-    pub(super) fn tool_names(&self, state: &State) -> Vec<String> {
-        let mut names: Vec<&str> = super::catalog::TOOLS.to_vec();
-        if self.launch.ask_host {
-            names.extend(["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"]);
-        }
-        if self.launch.json_schema.is_some() || state.wants_schema {
-            names.push("StructuredOutput");
-        }
-        let denied =
-            |name: &str| state.deny.iter().any(|rule| rule.is_whole(name) && rule.tool != "*");
-        if denied("Bash") {
-            names.retain(|name| *name != "Monitor");
-            names.extend(["Glob", "Grep"]);
-        }
-        let mut names: Vec<String> = match &self.launch.tools {
-            Some(tools) => tools.clone(),
-            None => names.into_iter().map(str::to_owned).collect(),
-        };
-        names.sort_by_key(|name| (name != "Task", name.clone()));
-        if state.servers.iter().any(|server| server.is_sdk() && server.has_resources()) {
-            names.extend(["ListMcpResourcesTool", "ReadMcpResourceTool"].map(str::to_owned));
-        }
-        for server in &state.servers {
-            let mut tools = server.tool_names();
-            tools.sort();
-            names.extend(tools);
-        }
-        names.retain(|name| !denied(name));
-        names
-    }
-
     /// The path that a tool means.
     pub(super) fn resolve(&self, path: &str, state: &State) -> PathBuf {
         let joined = Path::new(&self.working_directory(state)).join(path);

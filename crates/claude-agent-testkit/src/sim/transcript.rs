@@ -35,6 +35,11 @@ pub(super) fn open(engine: &Engine) -> Result<(), String> {
     let mut conversation = read(&entries);
     replay::remove_dangling(&mut conversation, deferred.as_ref());
     let mut state = engine.state();
+    let uuids = entries.iter().filter(|entry| entry["type"] == "user");
+    state.known = uuids.map(|entry| text(&entry["uuid"]).to_owned()).collect();
+    if engine.launch.dialect.restores_totals() {
+        state.accounts.restore(&entries);
+    }
     *lock(&state.conversation) = conversation;
     state.replay = deferred.map(|call| engine.plan_replay(call));
     // A fork writes everything into a file of its own.
@@ -111,8 +116,10 @@ impl Engine {
             (state.session_id.clone(), new)
         };
         let mut parent = None;
+        // The prompt is the first thing that a turn adds.
+        let mut prompt = scope.first_prompt();
         let mut line = |kind: &str, key: &str, value: &str| {
-            let uuid = self.ids.uuid();
+            let uuid = prompt.take().unwrap_or_else(|| self.ids.uuid());
             let before = parent.replace(uuid.clone());
             Object::new()
                 .str_or_null("parentUuid", before.as_deref())
@@ -150,17 +157,19 @@ impl Engine {
         }
     }
 
-    /// What is written last.
-    pub(super) async fn tell_end(&self) {
-        if self.launch.mirror {
-            let session = self.session_id();
-            let cost = self.spent();
-            let entry = Object::typed("cost-state")
-                .str("sessionId", &session)
-                .plain("totalCostUSD", cost)
-                .plain("totalDuration", self.started.elapsed().as_millis());
-            self.mirror(&session, &array([entry.done()])).await;
+    /// Writes down what the conversation cost, for those who resume it. A process that is killed
+    /// does not come to this.
+    pub(super) async fn save_cost(&self) {
+        let session = self.session_id();
+        let duration = self.started.elapsed().as_millis();
+        let entry = self.state().accounts.cost_state(&session, duration);
+        let path = self.transcript_path(&session);
+        // Without a conversation there is nothing to resume.
+        if self.launch.var("CLAUDE_CONFIG_DIR").is_some() && Path::new(&path).exists() {
+            // A disk that is full costs the totals, not the session.
+            drop(append(Path::new(&path), std::slice::from_ref(&entry)));
         }
+        self.mirror(&session, &array([entry])).await;
     }
 }
 

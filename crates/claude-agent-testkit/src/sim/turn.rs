@@ -65,17 +65,24 @@ pub(super) struct Failure {
     pub(super) stop: Stop,
 }
 
+/// What a model is told, once, that answers in words where a value is wanted.
+const VALUE_REMINDER: &str = "[structured output] Give the result with the StructuredOutput tool.";
+
 impl Engine {
     /// Lets the model answer, and call tools, until it has nothing more to do.
     pub(super) async fn converse(self: &Arc<Self>, scope: &Scope) -> End {
         let mut stop_hook_active = false;
         let mut cut_short = 0;
+        let mut is_reminded = false;
         loop {
             let requests = scope.counts.requests.load(Ordering::Relaxed);
             if let Some(limit) =
                 self.launch.max_turns.filter(|limit| !scope.is_agent() && requests >= *limit)
             {
                 return End::MaxTurns(limit);
+            }
+            if let Some(end) = self.budget_end() {
+                return end;
             }
             self.tell_requesting(scope).await;
             let mut round = Round::new(self, scope);
@@ -91,8 +98,9 @@ impl Engine {
                 }
                 Ok(Streamed::Whole { stop_reason }) => stop_reason,
             };
-            if let Some(limit) = self.launch.max_budget.filter(|limit| self.spent() > *limit) {
-                return End::Budget(limit);
+            if let Some(end) = self.budget_end() {
+                scope.counts.leave_last_out();
+                return end;
             }
             if round.is_empty() {
                 if let Some(again) = self.cut_short(scope, &stop_reason, &mut cut_short).await {
@@ -100,6 +108,11 @@ impl Engine {
                         Ok(()) => continue,
                         Err(failure) => return self.failed(scope, failure).await,
                     }
+                }
+                if self.wants_value(scope) && !std::mem::replace(&mut is_reminded, true) {
+                    let synthetic = Object::new().plain("isSynthetic", true);
+                    self.user_text(scope, VALUE_REMINDER, synthetic).await;
+                    continue;
                 }
                 match self.stop_hooks(scope, stop_hook_active).await {
                     StopHooks::Continue => stop_hook_active = true,
@@ -114,6 +127,11 @@ impl Engine {
             }
             self.join_queued(scope).await;
         }
+    }
+
+    /// Whether the answer has to be a value that fits a schema.
+    fn wants_value(&self, scope: &Scope) -> bool {
+        !scope.is_agent() && (self.launch.json_schema.is_some() || self.state().wants_schema)
     }
 
     /// Whether the turn ends with the tools that ran.
@@ -136,8 +154,10 @@ impl Engine {
         End::AbortedTools
     }
 
-    pub(super) fn spent(&self) -> f64 {
-        self.state().accounts.cost()
+    /// The end of a turn for which there is no money left.
+    fn budget_end(&self) -> Option<End> {
+        let spent = self.state().accounts.cost_of_process();
+        self.launch.max_budget.filter(|limit| spent > *limit).map(End::Budget)
     }
 
     async fn tell_requesting(&self, scope: &Scope) {

@@ -122,12 +122,25 @@ async fn the_rule_of_the_latest_prompt_answers_and_tool_rounds_advance_it() {
         (json!([user("beta"), assistant(), result(""), joined_as_system("alpha")]), "a0"),
         (json!([user("alpha"), assistant(), result("beta")]), "a1"),
         (json!([user("other"), assistant(), result("")]), "o1"),
+        // A rule does not answer later prompts that match none; what is no prompt changes nothing.
+        (json!([user("alpha"), assistant(), user("other")]), "o0"),
+        (json!([user("alpha"), assistant(), user("other"), assistant(), result("")]), "o1"),
+        (json!([user("alpha"), assistant(), result(""), joined_as_system("other")]), "o0"),
+        (json!([user("alpha"), assistant(), {"role": "user", "content": [text(REMINDER)]}]), "a1"),
         (json!([]), "o0"),
     ];
     for (messages, expected) in cases {
         let answer = ask(&api, &request(false, &messages)).await.json();
         assert_eq!(answer["content"][0]["text"], expected, "{messages}");
     }
+}
+
+#[tokio::test]
+async fn without_a_fallback_the_rule_of_the_prompt_before_stays() {
+    let api = start(Script::new().when("alpha", [Reply::text("a0"), Reply::text("a1")])).await;
+    let messages = json!([user("alpha"), assistant(), user("other")]);
+    let answer = ask(&api, &request(false, &messages)).await.json();
+    assert_eq!(answer["content"][0]["text"], "a1");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what goes wrong here fails the test")]
 
+mod chance;
 mod program;
 
 use std::{
@@ -15,7 +16,7 @@ use std::{
 
 use claude_agent_testkit::{
     player::{Mismatch, Player, PlayerProcess},
-    recording::{Exit, Recording, What},
+    recording::{Entry, Exit, Recording, What},
 };
 use serde_json::Value;
 use tokio::{
@@ -145,9 +146,18 @@ impl OtherIds {
 
 /// Says what the recorded client said, with other ids, and checks everything that comes.
 async fn follow(recording: &Recording, player: Player) -> Result<Exit, Mismatch> {
+    follow_in_order(recording, recording.entries.iter(), player).await
+}
+
+/// The same with the entries in another order.
+async fn follow_in_order<'a>(
+    recording: &Recording,
+    entries: impl Iterator<Item = &'a Entry>,
+    player: Player,
+) -> Result<Exit, Mismatch> {
     let ids = OtherIds::of(recording);
     let mut client = Client::of(player);
-    for entry in &recording.entries {
+    for entry in entries {
         match &entry.what {
             What::Sent(line) => client.say(ids.line(line)).await,
             What::Received(line) => {
@@ -155,7 +165,7 @@ async fn follow(recording: &Recording, player: Player) -> Result<Exit, Mismatch>
                 assert_eq!(heard, ids.text(&String::from_utf8_lossy(line)));
             }
             What::InputClosed => client.close(),
-            What::Stderr(_) | What::Exited(_) => {}
+            What::Stderr(_) | What::OutputClosed | What::Exited(_) => {}
             other => panic!("{other:?} is not in the corpus"),
         }
     }

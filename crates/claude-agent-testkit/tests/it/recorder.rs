@@ -27,6 +27,7 @@ fn whats(recording: &Recording) -> Vec<String> {
         What::Stderr(line) => format!("!! {}", text(line)),
         What::Unfinished(channel, rest) => format!("{channel:?}~ {}", text(rest)),
         What::InputClosed => ">> closed".to_owned(),
+        What::OutputClosed => "<< closed".to_owned(),
         What::Exited(exit) => format!("EXIT {exit}"),
         other => format!("{other:?}"),
     };
@@ -114,7 +115,7 @@ fn both_directions_are_passed_on_and_recorded_in_order() {
     assert_eq!(child.wait().unwrap().code(), Some(7));
     let recording = recorded.recording();
     let expected =
-        [">> one", "<< got one", ">> two", "<< got two", ">> closed", "EXIT 7"].map(str::to_owned);
+        [">> one", "<< got one", ">> two", "<< got two", ">> closed", "<< closed", "EXIT 7"];
     assert_eq!(whats(&recording), expected);
     assert_eq!(recording.header.argv, ["--flag", "value"]);
     assert_eq!(recording.header.cli_version, "1.2.3");
@@ -138,7 +139,7 @@ fn stderr_and_bytes_that_are_no_text_are_kept() {
     let mut seen = whats(&recorded.recording());
     // The two streams have no order between them.
     seen.sort();
-    assert_eq!(seen, ["!! complaint", "<< a\\xffb\\r", "EXIT 0", "Received~ half"]);
+    assert_eq!(seen, ["!! complaint", "<< a\\xffb\\r", "<< closed", "EXIT 0", "Received~ half"]);
 }
 
 #[test]
@@ -174,7 +175,7 @@ fn a_client_that_vanishes_leaves_a_whole_recording() {
     drop(stdout);
     drop(child.stdin.take());
     child.wait().unwrap();
-    let expected = [">> one", "<< got one", ">> closed", "<< end", "EXIT 0"].map(str::to_owned);
+    let expected = [">> one", "<< got one", ">> closed", "<< end", "<< closed", "EXIT 0"];
     assert_eq!(whats(&recorded.recording()), expected);
 }
 
@@ -261,5 +262,5 @@ async fn a_relay_works_on_any_streams() {
         assert_eq!(answer, "answer\n");
     };
     tokio::join!(relay(&tape, client_streams, cli), play);
-    assert_eq!(whats(&tape.recording()), [">> question", ">> closed", "<< answer"]);
+    assert_eq!(whats(&tape.recording()), [">> question", ">> closed", "<< answer", "<< closed"]);
 }

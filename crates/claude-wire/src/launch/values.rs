@@ -14,6 +14,15 @@ pub(super) fn check(found: &mut Found, settings: &Settings) {
         found.text(option, id);
         if id.trim().is_empty() {
             found.add(&[option], "an id is empty; leave the option out");
+        } else if option == "session_id" && !id.contains('\0') && !is_uuid(id) {
+            found.add(&[option], "the id of a new session has to be a UUID; give one, or none");
+        }
+    }
+    // The CLI would pass it on, and every request would fail.
+    let models = [("model", &settings.model), ("fallback_model", &settings.fallback_model)];
+    for (option, model) in models {
+        if model.as_ref().is_some_and(|model| model.trim().is_empty()) {
+            found.add(&[option], "the name of the model is empty; leave the option out");
         }
     }
     for (option, path) in paths(settings) {
@@ -24,6 +33,13 @@ pub(super) fn check(found: &mut Found, settings: &Settings) {
         found.add(&["cwd"], "the path holds a NUL character, which none can");
     }
     lists(found, settings);
+}
+
+/// Whether it is five groups of hexadecimal digits, of whatever version.
+fn is_uuid(id: &str) -> bool {
+    let groups: Vec<&str> = id.split('-').collect();
+    groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
+        && groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Texts of which each is an argument or a variable of its own.

@@ -6,7 +6,8 @@ use crate::message::{ModelUsageMap, Origin, StopReason, Usage};
 
 wire_struct! {
     /// The end of a turn, good or bad: see [`ResultMessage::is_error`]. The CLI's totals (cost,
-    /// model usage) grow over the life of the process.
+    /// model usage) are those of the conversation: newer CLIs restore them on resume, and `/clear`
+    /// sets them to zero.
     #[derive(Default)]
     pub struct ResultMessage ["type" = "result"] {
         /// How the turn ended.
@@ -35,13 +36,13 @@ wire_struct! {
         duration_api_ms: Option<Number>,
         /// Answers of the model.
         num_turns: Option<Number>,
-        /// Dollars since the process began.
+        /// Dollars of the conversation.
         total_cost_usd: Option<Number>,
-        /// Tokens of this turn.
+        /// Tokens of the main conversation in this turn, without subagents and compaction.
         usage: Option<Usage>,
-        /// Tokens and dollars by model since the process began.
+        /// Tokens and dollars of the conversation, by model.
         model_usage: Option<ModelUsageMap> as "modelUsage",
-        /// The same since the last result.
+        /// The same since the last result of the process. Older CLIs do not report it.
         model_usage_since_last_result: Option<ModelUsageMap>,
         /// Tool calls that were not allowed.
         permission_denials: List<PermissionDenial>,

@@ -61,7 +61,7 @@ wire_struct! {
 pub type ModelUsageMap = BTreeMap<String, ModelUsage>;
 
 wire_struct! {
-    /// What one model used since the process began.
+    /// What one model used.
     #[derive(Default)]
     pub struct ModelUsage {
         /// Tokens read.

@@ -81,7 +81,6 @@ pub(crate) fn unknown<'de, A: MapAccess<'de>>(
 
 /// Reads a union whose tag did not come first: the entries before it are held as raw text.
 pub(crate) fn late_tag<'de, T, A: MapAccess<'de>>(
-    union: &'static str,
     tag: &'static str,
     optional: bool,
     first: Option<Key<'de>>,
@@ -91,9 +90,9 @@ pub(crate) fn late_tag<'de, T, A: MapAccess<'de>>(
     let (value, rest) = Buffered::collect(first, map, tag)?;
     let kind = match value {
         Some(value) => Key::deserialize(Held(value))
-            .map_err(|_| A::Error::custom(format_args!("`{tag}` of {union} is not a string")))?,
+            .map_err(|_| A::Error::custom(format_args!("`{tag}` is not a string")))?,
         None if optional => Key::none(),
-        None => return Err(A::Error::custom(format_args!("{union} without `{tag}`"))),
+        None => return Err(A::Error::custom(format_args!("an object without `{tag}`"))),
     };
     from_tagged(kind, rest)
 }
@@ -217,14 +216,7 @@ macro_rules! open_union {
                     let kind = map.next_value()?;
                     return Self::from_tagged(kind, map);
                 }
-                $crate::schema::late_tag(
-                    Self::NAME,
-                    $tag,
-                    $optional,
-                    first,
-                    map,
-                    Self::from_tagged,
-                )
+                $crate::schema::late_tag($tag, $optional, first, map, Self::from_tagged)
             }
         }
 

@@ -16,10 +16,10 @@ impl Machine {
             return self.out.settle(waiter, Settled::Refused(refusal));
         }
         if self.run.is_none() {
-            if self.turns.is_open(&message.id) {
+            // The CLI ignores a second message of the same id, whose turn would never end.
+            if !self.turns.open(&message) {
                 return self.out.settle(waiter, Settled::Refused(Refusal::DuplicateMessage));
             }
-            self.turns.open(message.id.clone());
         }
         let waits = self.handshake.is_pending() || !self.queue.is_empty();
         if waits || !self.out.has_room(message.line.len()) {

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::shorten::{MAX_NAME_BYTES, MAX_REASON_BYTES, truncate};
 use super::{Exit, RunEndLimits};
-use crate::control::{CliControlRequest, ControlFailure, HostRequest, Initialize};
+use crate::control::{CliControlRequest, ControlFailure, HostRequest, Initialize, PermissionMode};
 use crate::frame::Oversized;
 use crate::id::{CallbackId, MessageId, RequestId};
 use crate::json::Json;
@@ -28,6 +27,8 @@ pub struct Plan {
     pub mcp_servers: BTreeSet<String>,
     /// Whether somebody answers permission requests.
     pub permissions: bool,
+    /// Whether the host has a permission callback and left the permission mode to the CLI.
+    pub relies_on_default_mode: bool,
     /// Whether somebody answers questions of MCP servers.
     pub elicitation: bool,
     /// Whether somebody shows dialogs.
@@ -51,6 +52,7 @@ impl Plan {
             hooks: BTreeMap::new(),
             mcp_servers: BTreeSet::new(),
             permissions: false,
+            relies_on_default_mode: false,
             elicitation: false,
             dialogs: false,
             permission_limit: None,
@@ -84,12 +86,14 @@ pub struct Outgoing {
     pub id: MessageId,
     /// Its line, with the line break.
     pub line: Bytes,
+    /// Whether the host chose the id, which then may have been used before.
+    pub chosen_id: bool,
 }
 
 impl Outgoing {
     /// A message with this id and this line.
-    pub fn new(id: MessageId, line: Bytes) -> Self {
-        Self { id, line }
+    pub fn new(id: MessageId, line: Bytes, chosen_id: bool) -> Self {
+        Self { id, line, chosen_id }
     }
 }
 
@@ -323,13 +327,17 @@ pub enum TurnEnd {
         /// The open turns that the result names, this one included; one list for all of them.
         /// Empty if the result names none.
         messages: Arc<[MessageId]>,
-        /// Whether the result named the message. If not, it was the oldest that waited.
+        /// Whether the result named the message. If not, it is the last result before the CLI was
+        /// done with the message, or the next one for the oldest message of a CLI that reports
+        /// nothing about messages.
         named: bool,
         /// Whether the line of the result was too long to be delivered.
         oversized: bool,
     },
     /// The CLI dropped the message.
     Cancelled,
+    /// The CLI was done with the message and became idle without a result.
+    WithoutResult,
 }
 
 /// What became of a waiter.
@@ -381,7 +389,7 @@ pub enum Refusal {
     CheckpointingNotEnabled,
     /// The request could not be written as JSON.
     Unencodable(String),
-    /// A message with this id is still being answered.
+    /// The session has sent a message with this id before.
     DuplicateMessage,
 }
 
@@ -432,26 +440,8 @@ pub enum Notice {
         /// What the CLI was told.
         reason: String,
     },
-}
-
-impl Notice {
-    /// Cuts texts that may be as long as a line of the CLI.
-    pub(super) fn shorten(&mut self) {
-        match self {
-            Self::Malformed(malformed) => truncate(&mut malformed.reason, MAX_REASON_BYTES),
-            Self::OversizedLine { kind: Some(kind), .. } => truncate(kind, MAX_NAME_BYTES),
-            Self::CallbackFailed { what, reason, .. }
-            | Self::UnansweredRequest { what, reason } => {
-                truncate(what, MAX_NAME_BYTES);
-                truncate(reason, MAX_REASON_BYTES);
-            }
-            Self::CallbackTimedOut { what, .. } | Self::CallbackRefused { what } => {
-                truncate(what, MAX_NAME_BYTES);
-            }
-            Self::OversizedLine { kind: None, .. } | Self::IncompleteLastLine(_) | Self::Run(_) => {
-            }
-        }
-    }
+    /// The CLI's own default is a permission mode in which it does not ask the host.
+    ModeWithoutQuestions(PermissionMode),
 }
 
 /// How everything ended.

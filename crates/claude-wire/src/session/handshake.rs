@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::event::{Effect, Failure, State};
+use super::event::{Effect, Failure, Notice, State};
 use super::machine::Machine;
 use super::refusal::HookRefusal;
 use super::shorten::{MAX_REASON_BYTES, truncate};
 use crate::control::{
     CliControlRequest, ControlOutcome, ControlResponse, ControlSuccess, HostRequest,
-    InitializeAnswer,
+    InitializeAnswer, PermissionMode,
 };
 use crate::from_cli::control;
 use crate::id::RequestId;
@@ -105,9 +105,11 @@ impl Machine {
 
     fn handshake_confirmed(&mut self, success: &ControlSuccess, now: Duration) {
         let answer = success.response.as_ref().and_then(|answer| answer.parse().ok());
-        if let Some(reason) = self.misses_something(&answer.unwrap_or_default()) {
+        let answer: InitializeAnswer = answer.unwrap_or_default();
+        if let Some(reason) = self.misses_something(&answer) {
             return self.reject(reason, now);
         }
+        self.check_mode(answer.current_permission_mode);
         let text = success.response.as_ref().map(Json::as_str).unwrap_or_default();
         let text = Bytes::copy_from_slice(text.as_bytes());
         self.out.push(Effect::State(State::Running(text)));
@@ -135,6 +137,16 @@ impl Machine {
         let guard = guards.find(|hook| HookRefusal::of(&hook.event).is_blocking())?;
         let event = &guard.event;
         Some(format!("the CLI does not support fail-closed hooks, such as the one for {event}"))
+    }
+
+    /// Versions differ in the mode that they start in, and in some the host is never asked.
+    fn check_mode(&mut self, mode: Option<PermissionMode>) {
+        use PermissionMode::{Auto, BypassPermissions, DontAsk};
+        if let Some(mode @ (Auto | BypassPermissions | DontAsk)) = mode
+            && self.plan.relies_on_default_mode
+        {
+            self.out.warn(Notice::ModeWithoutQuestions(mode));
+        }
     }
 
     /// Serves the requests that the answer says are open, as if they had just come.

@@ -206,7 +206,7 @@ impl Machine {
             self.deliver_message(line.clone(), envelope.kind == "result");
         }
         self.turns.after(envelope, false, &mut self.out);
-        self.after_interrupt(envelope.kind == "result", now);
+        self.continue_stop(envelope.kind == "result", now);
     }
 
     /// A line that cannot be read as it is: with broken characters mended it may mean something,
@@ -246,7 +246,7 @@ impl Machine {
             "result" => {
                 self.turns.before(&envelope, true, &mut self.out);
                 self.turns.after(&envelope, true, &mut self.out);
-                self.after_interrupt(true, now);
+                self.continue_stop(true, now);
             }
             _ => {}
         }
@@ -307,7 +307,7 @@ impl Machine {
         } else {
             Refusal::Closed("the CLI closed its output".to_owned())
         });
-        self.after_interrupt(false, now);
+        self.continue_stop(false, now);
         self.tell_run(&RunEvent::EndOfOutput, now);
     }
 
@@ -337,7 +337,7 @@ impl Machine {
 
     fn tick(&mut self, now: Duration) {
         self.handshake_tick(now);
-        self.operations.tick(now, &mut self.out);
+        self.operations.tick(now, self.evidence.write_error.as_deref(), &mut self.out);
         self.callbacks.tick(now, &mut self.out);
         self.stop_tick(now);
         self.tell_run(&RunEvent::Tick, now);

@@ -121,15 +121,20 @@ impl Operations {
         }
     }
 
-    pub(super) fn tick(&mut self, now: Duration, out: &mut Outbox) {
+    /// Settles those whose time is over. If stdin is broken, that is why no answer came.
+    pub(super) fn tick(&mut self, now: Duration, broken: Option<&str>, out: &mut Outbox) {
         if self.next_deadline().is_none_or(|deadline| now < deadline) {
             return;
         }
         self.pending.retain(|request_id, pending| {
             let waits = now < pending.deadline;
             if !waits {
-                let (request_id, limit) = (request_id.clone(), pending.limit);
-                let refusal = Refusal::TimedOut { request_id, limit };
+                let refusal = match broken {
+                    Some(reason) => Refusal::Closed(reason.to_owned()),
+                    None => {
+                        Refusal::TimedOut { request_id: request_id.clone(), limit: pending.limit }
+                    }
+                };
                 out.settle(pending.waiter, Settled::Refused(refusal));
             }
             waits

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::event::Notice;
+
 /// The most bytes of a name that are repeated: a subtype, a tool, an MCP server.
 pub(super) const MAX_NAME_BYTES: usize = 256;
 
@@ -21,6 +23,28 @@ pub(super) fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
 pub(super) fn truncate(text: &mut String, limit: usize) {
     if let Cow::Owned(short) = shorten(text, limit) {
         *text = short;
+    }
+}
+
+impl Notice {
+    /// Cuts texts that may be as long as a line of the CLI.
+    pub(super) fn shorten(&mut self) {
+        match self {
+            Self::Malformed(malformed) => truncate(&mut malformed.reason, MAX_REASON_BYTES),
+            Self::OversizedLine { kind: Some(kind), .. } => truncate(kind, MAX_NAME_BYTES),
+            Self::CallbackFailed { what, reason, .. }
+            | Self::UnansweredRequest { what, reason } => {
+                truncate(what, MAX_NAME_BYTES);
+                truncate(reason, MAX_REASON_BYTES);
+            }
+            Self::CallbackTimedOut { what, .. } | Self::CallbackRefused { what } => {
+                truncate(what, MAX_NAME_BYTES);
+            }
+            Self::OversizedLine { kind: None, .. }
+            | Self::IncompleteLastLine(_)
+            | Self::ModeWithoutQuestions(_)
+            | Self::Run(_) => {}
+        }
     }
 }
 

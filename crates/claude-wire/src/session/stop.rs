@@ -1,5 +1,8 @@
 //! How a session is stopped: the turn is interrupted, the input closed, the process asked to end
 //! and at last killed. Reading goes on all the while.
+//!
+//! After a result the input is closed when the CLI is idle, so that what is written does not depend
+//! on how far the CLI had come when the host stopped it.
 
 use std::time::Duration;
 
@@ -35,6 +38,8 @@ pub(super) enum Why {
 enum Phase {
     #[default]
     NotBegun,
+    /// The turn has its result; the CLI becomes idle or begins another turn.
+    Settling(Duration),
     Interrupted(Duration),
     InputClosed(Duration),
     Terminated(Duration),
@@ -53,9 +58,10 @@ impl Stop {
 
     pub(super) fn next_deadline(&self) -> Option<Duration> {
         match self.phase {
-            Phase::Interrupted(until) | Phase::InputClosed(until) | Phase::Terminated(until) => {
-                Some(until)
-            }
+            Phase::Settling(until)
+            | Phase::Interrupted(until)
+            | Phase::InputClosed(until)
+            | Phase::Terminated(until) => Some(until),
             Phase::NotBegun | Phase::Killed => None,
         }
     }
@@ -88,6 +94,9 @@ impl Machine {
         let can_tell = confirmed && !one_way && self.out.is_open() && self.life.can_be_heard();
         if can_tell && self.turn_runs() {
             self.interrupt(now);
+        } else if can_tell && self.turns.is_ending() {
+            let until = now.saturating_add(self.plan.limits.interrupt_grace);
+            self.stop.phase = Phase::Settling(until);
         } else {
             self.close_to_stop(now);
         }
@@ -187,7 +196,9 @@ impl Machine {
             self.end_lingering(now);
         }
         match self.stop.phase {
-            Phase::Interrupted(until) if until <= now => self.close_to_stop(now),
+            Phase::Settling(until) | Phase::Interrupted(until) if until <= now => {
+                self.close_to_stop(now);
+            }
             Phase::InputClosed(until) if until <= now => self.terminate(now),
             Phase::Terminated(until) if until <= now => {
                 self.stop.phase = Phase::Killed;
@@ -209,12 +220,14 @@ impl Machine {
         Some(since.saturating_add(self.plan.limits.exit_grace))
     }
 
-    /// The interrupted turn may have ended, or can no longer be seen to end.
-    pub(super) fn after_interrupt(&mut self, result: bool, now: Duration) {
-        if matches!(self.stop.phase, Phase::Interrupted(_))
-            && (result || !self.turn_runs() || !self.life.can_be_heard())
-        {
-            self.close_to_stop(now);
+    /// The turn that a stop waits for may have ended, or can no longer be seen to end.
+    pub(super) fn continue_stop(&mut self, result: bool, now: Duration) {
+        let (runs, is_heard) = (self.turn_runs(), self.life.can_be_heard());
+        match self.stop.phase {
+            Phase::Settling(_) if runs && is_heard => self.interrupt(now),
+            Phase::Settling(_) if !self.turns.is_ending() || !is_heard => self.close_to_stop(now),
+            Phase::Interrupted(_) if result || !runs || !is_heard => self.close_to_stop(now),
+            _ => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::event::{Effect, TurnEnd};
+use super::event::{Effect, Outgoing, TurnEnd};
 use super::outbox::Outbox;
 use crate::envelope::Envelope;
 use crate::id::MessageId;
@@ -12,10 +12,24 @@ use crate::id::MessageId;
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     open: VecDeque<Turn>,
+    /// The ids that the host chose. Only those can be used twice.
+    chosen_ids: BTreeSet<MessageId>,
     /// Whether the CLI says which messages its frames are about. If it does, a result that names
     /// none ends a turn that the CLI began by itself.
     names_messages: bool,
-    busy: bool,
+    activity: Activity,
+    /// The CLI has begun a turn whose result has not come.
+    in_turn: bool,
+}
+
+/// What the CLI says of itself, if it tells its state.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Activity {
+    #[default]
+    Idle,
+    Running,
+    /// The turn has its result, but the CLI is not idle yet: that follows, or another turn.
+    Ending,
 }
 
 #[derive(Debug)]
@@ -23,18 +37,29 @@ struct Turn {
     id: MessageId,
     written: bool,
     started: bool,
-    /// The CLI has dealt with it. Its result is the next one, which names it; one that does not
-    /// must not leave anybody waiting.
+    /// The last result since it started, if that did not name it: whether its line was oversized.
+    result: Option<Oversized>,
+    /// The CLI is done with it, and its result is still to come.
     completed: bool,
 }
 
-impl Turns {
-    pub(super) fn open(&mut self, id: MessageId) {
-        self.open.push_back(Turn { id, written: false, started: false, completed: false });
-    }
+/// Whether the line of a result was too long to be delivered.
+type Oversized = bool;
 
-    pub(super) fn is_open(&self, id: &MessageId) -> bool {
-        self.open.iter().any(|turn| turn.id == *id)
+impl Turns {
+    /// Opens a turn, unless a message with its id was sent before.
+    pub(super) fn open(&mut self, message: &Outgoing) -> bool {
+        let id = message.id.clone();
+        let is_used = self.open.iter().any(|turn| turn.id == id) || self.chosen_ids.contains(&id);
+        if is_used {
+            return false;
+        }
+        if message.chosen_id {
+            self.chosen_ids.insert(id.clone());
+        }
+        let (written, started, result, completed) = (false, false, None, false);
+        self.open.push_back(Turn { id, written, started, result, completed });
+        true
     }
 
     pub(super) fn written(&mut self, id: &MessageId) {
@@ -47,51 +72,111 @@ impl Turns {
     pub(super) fn withdraw(&mut self, id: &MessageId) {
         if let Some(place) = self.open.iter().position(|turn| turn.id == *id && !turn.written) {
             drop(self.open.remove(place));
+            self.chosen_ids.remove(id);
         }
     }
 
     /// Whether the CLI works on something, or is about to.
     pub(super) fn any_runs(&self) -> bool {
-        self.busy || self.open.iter().any(|turn| turn.written)
+        self.activity == Activity::Running || self.open.iter().any(|turn| turn.written)
+    }
+
+    /// Whether the CLI has to do nothing more than become idle, unless it begins a turn by itself.
+    pub(super) fn is_ending(&self) -> bool {
+        self.activity == Activity::Ending && !self.any_runs()
     }
 
     /// What a message means for turns that begin, before it is delivered.
     pub(super) fn before(&mut self, envelope: &Envelope<'_>, oversized: bool, out: &mut Outbox) {
         self.names_messages |=
             envelope.command_uuid.is_some() || !envelope.user_messages.is_empty();
+        self.note_activity(envelope);
         match (&*envelope.kind, envelope.subtype.as_deref()) {
             ("command_lifecycle", _) if envelope.state.as_deref() == Some("started") => {
                 let id = envelope.command_uuid.as_deref().unwrap_or_default();
                 self.start(|turn| turn.id == *id, out);
             }
-            ("system", Some("session_state_changed")) => {
-                self.busy = envelope.state.as_deref() != Some("idle");
+            ("system", Some("init")) => {
+                self.in_turn = true;
+                // A CLI that names no messages says at least that a turn begins.
+                if !self.names_messages {
+                    self.start_oldest(out);
+                }
             }
-            // A CLI that names no messages says at least that a turn begins.
-            ("system", Some("init")) if !self.names_messages => self.start_oldest(out),
             // A result belongs to its turn, so the turn begins before it at the latest.
             ("result", _) => self.start_those_that_end(envelope, oversized, out),
             _ => {}
         }
     }
 
+    /// A CLI that does not tell its state stays idle here: nothing would say when a turn is over.
+    fn note_activity(&mut self, envelope: &Envelope<'_>) {
+        self.activity = match (&*envelope.kind, envelope.subtype.as_deref()) {
+            ("system", Some("session_state_changed")) => match envelope.state.as_deref() {
+                Some("idle") => Activity::Idle,
+                _ => Activity::Running,
+            },
+            ("result", _) if self.activity == Activity::Running => Activity::Ending,
+            // A turn that follows at once is not announced by a state.
+            ("system", Some("init")) if self.activity == Activity::Ending => Activity::Running,
+            _ => return,
+        };
+    }
+
     /// What a message means for turns that end, after it was delivered.
     pub(super) fn after(&mut self, envelope: &Envelope<'_>, oversized: bool, out: &mut Outbox) {
         match &*envelope.kind {
-            "command_lifecycle" if envelope.state.as_deref() == Some("cancelled") => {
+            "command_lifecycle" => {
                 let id = envelope.command_uuid.as_deref().unwrap_or_default();
-                if let Some(turn) = self.take(|turn| turn.id == *id) {
-                    out.push(Effect::TurnEnded(turn.id, TurnEnd::Cancelled));
+                match envelope.state.as_deref() {
+                    Some("completed") => self.completed(id, out),
+                    Some("cancelled") => self.cancelled(id, out),
+                    _ => {}
                 }
             }
-            "command_lifecycle" if envelope.state.as_deref() == Some("completed") => {
-                let id = envelope.command_uuid.as_deref().unwrap_or_default();
-                if let Some(turn) = self.open.iter_mut().find(|turn| turn.id == *id) {
-                    turn.completed = true;
-                }
+            "system" if envelope.subtype.as_deref() == Some("session_state_changed") => {
+                self.end_completed_if_idle(out);
             }
             "result" => self.result(envelope, oversized, out),
             _ => {}
+        }
+    }
+
+    /// The CLI is done with a message. Its result has come, unless the message joined the turn of
+    /// another one; then the result is still to come. A message that the conversation has already
+    /// is completed without a turn.
+    fn completed(&mut self, id: &str, out: &mut Outbox) {
+        let Some(place) = self.open.iter().position(|turn| turn.id == *id) else { return };
+        let works = self.activity == Activity::Running
+            || self.in_turn
+            || self.open.iter().any(|turn| turn.started);
+        match self.open[place].result {
+            Some(oversized) => self.end_at(place, unnamed_end(oversized), out),
+            None if works => self.open[place].completed = true,
+            None => self.end_at(place, TurnEnd::WithoutResult, out),
+        }
+    }
+
+    /// The CLI dropped a message. After an interrupt its result comes first.
+    fn cancelled(&mut self, id: &str, out: &mut Outbox) {
+        let Some(place) = self.open.iter().position(|turn| turn.id == *id) else { return };
+        let end = self.open[place].result.map_or(TurnEnd::Cancelled, unnamed_end);
+        self.end_at(place, end, out);
+    }
+
+    /// A CLI that is idle sends no result for what it has completed.
+    fn end_completed_if_idle(&mut self, out: &mut Outbox) {
+        if self.activity != Activity::Idle {
+            return;
+        }
+        while let Some(place) = self.open.iter().position(|turn| turn.completed) {
+            self.end_at(place, TurnEnd::WithoutResult, out);
+        }
+    }
+
+    fn end_at(&mut self, place: usize, end: TurnEnd, out: &mut Outbox) {
+        if let Some(turn) = self.open.remove(place) {
+            out.push(Effect::TurnEnded(turn.id, end));
         }
     }
 
@@ -109,19 +194,23 @@ impl Turns {
     }
 
     fn result(&mut self, envelope: &Envelope<'_>, oversized: bool, out: &mut Outbox) {
-        let unnamed = self.ended_without_a_name(envelope, oversized);
-        if let Some(turn) = unnamed.and_then(|place| self.open.remove(place)) {
-            out.push(Effect::TurnEnded(turn.id, unnamed_end(oversized)));
+        if let Some(place) = self.ended_without_a_name(envelope, oversized) {
+            self.end_at(place, unnamed_end(oversized), out);
         }
         let messages: Arc<[MessageId]> = self.open_turns_named_by(envelope).into();
         for id in &*messages {
-            if let Some(turn) = self.take(|turn| turn.id == *id) {
+            if let Some(place) = self.open.iter().position(|turn| turn.id == *id) {
                 let end = TurnEnd::Result { messages: messages.clone(), named: true, oversized };
-                out.push(Effect::TurnEnded(turn.id, end));
+                self.end_at(place, end, out);
             }
         }
-        while let Some(turn) = self.take(|turn| turn.completed) {
-            out.push(Effect::TurnEnded(turn.id, unnamed_end(oversized)));
+        while let Some(place) = self.open.iter().position(|turn| turn.completed) {
+            self.end_at(place, unnamed_end(oversized), out);
+        }
+        self.in_turn = false;
+        // Some versions name only one of several messages, or none after a local command.
+        for turn in self.open.iter_mut().filter(|turn| turn.started) {
+            turn.result = Some(oversized);
         }
     }
 
@@ -157,15 +246,10 @@ impl Turns {
             turn.start(out);
         }
     }
-
-    fn take(&mut self, wanted: impl Fn(&Turn) -> bool) -> Option<Turn> {
-        let place = self.open.iter().position(wanted)?;
-        self.open.remove(place)
-    }
 }
 
 /// The end of a turn with a result that does not name it.
-fn unnamed_end(oversized: bool) -> TurnEnd {
+fn unnamed_end(oversized: Oversized) -> TurnEnd {
     TurnEnd::Result { messages: Arc::default(), named: false, oversized }
 }
 

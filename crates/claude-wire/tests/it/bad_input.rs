@@ -57,7 +57,7 @@ fn a_line_that_is_no_object_with_a_string_type_is_malformed() {
     malformed(b"42", "object");
     malformed(b"\"assistant\"", "object");
     malformed(b"null", "object");
-    malformed(b"{}", "without `type`");
+    malformed(b"{}", "an object without `type`");
     malformed(b"{\"Type\":\"assistant\"}", "without `type`");
     malformed(b"{\"type\":null}", "");
     malformed(b"{\"type\":5,\"subtype\":\"init\"}", "");

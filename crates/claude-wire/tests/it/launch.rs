@@ -117,7 +117,11 @@ fn every_option_of_permissions_and_surroundings_has_its_flag() {
     );
     check(|s| s.resume = Some("id".into()), &expect!["--resume=id"]);
     check(|s| s.continue_latest = true, &expect!["--continue"]);
-    check(|s| s.session_id = Some("id".into()), &expect!["--session-id=id"]);
+    let id = "7d9f3c1e-0000-4000-8000-000000000001";
+    check(
+        |s| s.session_id = Some(id.into()),
+        &expect!["--session-id=7d9f3c1e-0000-4000-8000-000000000001"],
+    );
     check(
         |s| s.add_dirs = vec!["/a".into(), "-b".into()],
         &expect![[r"
@@ -225,13 +229,13 @@ fn resuming_takes_its_flags_together() {
             s.resume = Some("old".into());
             s.resume_at = Some("message".into());
             s.fork_session = true;
-            s.session_id = Some("new".into());
+            s.session_id = Some("7d9f3c1e-0000-4000-8000-000000000001".into());
         },
         &expect![[r"
             --resume=old
             --resume-session-at=message
             --fork-session
-            --session-id=new"]],
+            --session-id=7d9f3c1e-0000-4000-8000-000000000001"]],
     );
 }
 
@@ -351,7 +355,7 @@ fn each_policy_passes_what_it_says() {
 fn contradictions_are_told_all_at_once_each_naming_both_sides() {
     let settings = settings(|s| {
         s.resume = Some("id".into());
-        s.session_id = Some("other".into());
+        s.session_id = Some("7d9f3c1e-0000-4000-8000-000000000001".into());
         s.model = Some("m".into());
         s.max_turns = Some(0);
         s.max_budget_usd = Some(f64::NAN);

@@ -19,6 +19,37 @@ fn problems(change: impl FnOnce(&mut Settings)) -> Vec<String> {
     }
 }
 
+/// As the CLI takes them: seen on 2.1.261 and 2.1.325.
+#[test]
+fn the_id_of_a_new_session_is_a_uuid_of_any_version() {
+    let found = |id: &str| problems(|s| s.session_id = Some(id.into()));
+    for id in [
+        "7d9f3c1e-0000-4000-8000-000000000001",
+        "7D9F3C1E-0000-7000-8000-00000000000A",
+        "00000000-0000-0000-0000-000000000000",
+    ] {
+        assert!(found(id).is_empty(), "{id}");
+    }
+    for id in [
+        "1234",
+        "7d9f3c1e00004000800000000000000f",
+        "{7d9f3c1e-0000-4000-8000-000000000001}",
+        "7d9f3c1e-0000-4000-8000-00000000000g",
+        "7d9f3c1e-0000-4000-8000-000000000001-",
+        " ",
+    ] {
+        assert_eq!(found(id), ["session_id"], "{id}");
+    }
+    // What is resumed may be named in other ways.
+    assert!(problems(|s| s.resume = Some("1234".into())).is_empty());
+}
+
+#[test]
+fn a_model_has_a_name() {
+    assert_eq!(problems(|s| s.model = Some(String::new())), ["model"]);
+    assert_eq!(problems(|s| s.fallback_model = Some(" ".into())), ["fallback_model"]);
+}
+
 #[test]
 fn no_text_and_no_path_holds_a_nul() {
     let path = || PathBuf::from("/a\0b");

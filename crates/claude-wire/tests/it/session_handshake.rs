@@ -277,3 +277,24 @@ fn somebody_waits_during_the_handshake() {
     play.die(0);
     assert!(!play.machine.somebody_waits());
 }
+
+#[test]
+fn a_mode_in_which_the_cli_does_not_ask_is_told_if_the_host_left_it_to_the_cli() {
+    for (relies, mode, warns) in [
+        (true, "auto", true),
+        (true, "dontAsk", true),
+        (true, "bypassPermissions", true),
+        (true, "default", false),
+        (true, "acceptEdits", false),
+        (false, "auto", false),
+    ] {
+        let mut plan = Plan::new(Run::Session);
+        plan.relies_on_default_mode = relies;
+        let mut play = Play::of(plan);
+        play.effects();
+        let answer = format!(r#"{{"current_permission_mode":"{mode}"}}"#);
+        let told = play.line(&success(INIT, &answer));
+        let warned = told.iter().any(|effect| effect.starts_with("warn ModeWithoutQuestions"));
+        assert_eq!(warned, warns, "{mode}: {told:?}");
+    }
+}

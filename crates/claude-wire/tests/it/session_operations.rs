@@ -7,7 +7,9 @@ use claude_wire::Json;
 use claude_wire::control::{HostRequest, RewindFiles};
 use claude_wire::session::{Event, Plan, Run, Waiter};
 
-use crate::session_play::{INIT, Play, cancel, failure, message, oversized, success};
+use crate::session_play::{
+    INIT, Play, cancel, failure, interrupt, message, oversized, result_for, success,
+};
 
 #[test]
 fn answers_are_matched_by_id_in_any_order() {
@@ -231,10 +233,18 @@ fn a_message_that_is_longer_than_the_room_is_written_when_there_is_nothing_else(
 }
 
 #[test]
-fn a_message_whose_id_is_still_being_answered_is_refused() {
+fn a_message_whose_id_was_used_before_is_refused() {
     let mut play = Play::session();
     play.send(1, "a");
     assert_eq!(play.send(2, "a"), ["2: refused DuplicateMessage"]);
+    play.line(&result_for(&["a"]));
+    assert_eq!(play.send(3, "a"), ["3: refused DuplicateMessage"]);
+    // A message that was never written did not use its id.
+    let mut play = narrow();
+    play.send(1, &"x".repeat(500));
+    play.send(2, "a");
+    play.happens(Event::Forget(Waiter(2)));
+    assert!(play.send(3, "a").is_empty());
 }
 
 #[test]
@@ -306,6 +316,16 @@ fn an_operation_whose_answer_can_no_longer_come_is_told_at_once() {
     let mut play = Play::session();
     play.ask(1);
     assert_eq!(play.eof(), [r#"1: refused Closed("the CLI closed its output")"#]);
+}
+
+#[test]
+fn an_operation_that_a_cli_without_stdin_does_not_answer_in_time_is_told_that() {
+    let mut play = Play::session();
+    let (waiter, limit) = (Waiter(1), Duration::from_secs(1));
+    play.happens(Event::Ask { waiter, request: interrupt(), limit });
+    assert!(play.happens(Event::WriteFailed("broken pipe".to_owned())).is_empty());
+    assert!(play.pass(999).is_empty(), "its answer may still come");
+    assert_eq!(play.pass(1), [r#"1: refused Closed("broken pipe")"#]);
 }
 
 #[test]

@@ -118,7 +118,7 @@ impl Play {
 
 pub(crate) fn message(id: &str) -> Outgoing {
     let line = format!("{{\"type\":\"user\",\"uuid\":\"{id}\"}}\n");
-    Outgoing::new(id.into(), line.into())
+    Outgoing::new(id.into(), line.into(), true)
 }
 
 pub(crate) fn interrupt() -> HostRequest {
@@ -219,6 +219,7 @@ pub(crate) fn shown(effect: &Effect) -> String {
         Effect::Abort(key) => format!("abort {}", key.0),
         Effect::TurnStarted(id) => format!("turn {id} started"),
         Effect::TurnEnded(id, TurnEnd::Cancelled) => format!("turn {id} cancelled"),
+        Effect::TurnEnded(id, TurnEnd::WithoutResult) => format!("turn {id} without result"),
         Effect::TurnEnded(id, TurnEnd::Result { messages, named, oversized }) => {
             let shared_with: Vec<_> = messages.iter().filter(|other| *other != id).collect();
             let named = if *named { "" } else { ", not named" };

@@ -107,7 +107,7 @@ impl Replay {
                 let id = user.uuid.clone().unwrap_or_else(|| "none".into());
                 let mut line = line.to_vec();
                 line.push(b'\n');
-                self.happens(Event::Send { waiter, message: Outgoing::new(id, line.into()) });
+                self.happens(Event::Send { waiter, message: Outgoing::new(id, line.into(), true) });
             }
             FromHost::Response(answer) => {
                 let id = answer.request_id().unwrap().to_string();

@@ -78,6 +78,59 @@ fn an_idle_session_is_not_interrupted() {
     assert_eq!(play.stop(1), ["state Stopping", "close input"]);
 }
 
+const TURN_BEGINS: &str = r#"{"type":"system","subtype":"init"}"#;
+
+/// A session whose only turn has its result, and whose CLI is not idle yet.
+fn after_a_result() -> Play {
+    let mut play = Play::session();
+    play.send(1, "m");
+    play.line(&session_state("running"));
+    play.line(TURN_BEGINS);
+    play.line(&result_for(&["m"]));
+    play
+}
+
+#[test]
+fn a_stop_after_the_result_waits_for_idle_and_interrupts_nothing() {
+    let mut play = after_a_result();
+    assert_eq!(play.stop(2), ["state Stopping"]);
+    assert_eq!(play.line(&session_state("idle")), ["close input"]);
+    // The same lines are written if the stop comes after that.
+    let mut play = after_a_result();
+    play.line(&session_state("idle"));
+    assert_eq!(play.stop(2), ["state Stopping", "close input"]);
+}
+
+#[test]
+fn a_stop_after_the_result_does_not_wait_for_idle_for_ever() {
+    let mut play = after_a_result();
+    play.stop(2);
+    assert!(play.pass(999).is_empty());
+    assert_eq!(play.pass(1), ["close input"]);
+    let mut play = after_a_result();
+    play.stop(2);
+    assert_eq!(play.eof(), ["close input"]);
+}
+
+#[test]
+fn a_stop_after_the_result_interrupts_a_turn_that_the_cli_begins_by_itself() {
+    for begins in [TURN_BEGINS.to_owned(), session_state("running")] {
+        let mut play = after_a_result();
+        play.stop(2);
+        let effects = play.line(&begins);
+        assert_eq!(effects.last().unwrap(), "ask req_2_00000000 interrupt", "{effects:?}");
+        let result = result_for(&[]);
+        assert_eq!(play.line(&result), [format!("deliver {result}"), "close input".to_owned()]);
+    }
+}
+
+#[test]
+fn a_stop_after_a_result_interrupts_another_turn_that_waits() {
+    let mut play = after_a_result();
+    play.send(2, "n");
+    assert_eq!(play.stop(3), ["state Stopping", "ask req_2_00000000 interrupt"]);
+}
+
 #[test]
 fn a_stop_before_the_handshake_ends_interrupts_nothing() {
     let mut play = Play::of(Plan::new(Run::Session));

@@ -1,5 +1,6 @@
 //! Which result ends which turn.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use claude_wire::session::{Effect, Event, TurnEnd};
@@ -64,8 +65,10 @@ fn several_turns_may_end_with_one_result() {
 }
 
 #[test]
-fn a_turn_that_is_completed_without_having_started_ends_with_the_next_result() {
+fn a_turn_that_is_completed_without_having_started_ends_with_the_result_of_the_turn_that_runs() {
     let mut play = sent(&["a", "b"]);
+    play.line(&lifecycle("b", "queued"));
+    play.line(r#"{"type":"system","subtype":"init"}"#);
     assert!(turns(play.line(&lifecycle("a", "completed"))).is_empty());
     assert_eq!(
         play.line(RESULT),
@@ -142,6 +145,7 @@ fn a_message_that_joins_a_turn_of_the_cli_ends_with_its_result_although_that_nam
     assert!(turns(play.line(&lifecycle("a", "completed"))).is_empty());
     assert_eq!(turns(play.line(own)), ["turn a ended with [], not named"]);
     // One that is named has its name.
+    play.line(r#"{"type":"system","subtype":"init"}"#);
     play.line(&lifecycle("b", "completed"));
     assert_eq!(turns(play.line(&result_for(&["b"]))), ["turn b started", "turn b ended with []"]);
     assert!(turns(play.line(own)).is_empty());
@@ -204,4 +208,78 @@ fn other_lines_that_are_too_long_are_told_and_the_session_goes_on() {
         [format!(r#"warn OversizedLine {{ size: {size}, kind: Some("assistant") }}"#)]
     );
     assert_eq!(play.line(ANSWER), [format!("deliver {ANSWER}")]);
+}
+
+/// Plays the tokens of a flow (`q1 s1 r[1] c1`, see `tests/flows.txt`), in which these messages were
+/// sent before; returns what became of turns, and when.
+fn flow(tokens: &str) -> Vec<String> {
+    let numbers: BTreeSet<char> = tokens.chars().filter(char::is_ascii_digit).collect();
+    let ids: Vec<String> = numbers.into_iter().map(String::from).collect();
+    let mut play = sent(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut seen = Vec::new();
+    for token in tokens.split(' ') {
+        for effect in turns(play.line(&line_of(token))) {
+            seen.push(format!("{token}: {effect}"));
+        }
+    }
+    seen
+}
+
+fn line_of(token: &str) -> String {
+    let names: Vec<&str> = token.split(['[', ']', '(', ')', ',']).skip(1).collect();
+    let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
+    let origin = if token.contains('*') { r#","origin":{"kind":"task-notification"}"# } else { "" };
+    match token.split_at(1) {
+        ("r" | "e", rest) if rest.contains('(') => {
+            format!(r#"{{"type":"result","user_message_uuid":"{}"}}"#, names[0])
+        }
+        ("r" | "e", _) if names.is_empty() => format!(r#"{{"type":"result"{origin}}}"#),
+        ("r" | "e", _) => result_for(&names),
+        ("q", id) => lifecycle(id, "queued"),
+        ("s", id) => lifecycle(id, "started"),
+        ("c", id) => lifecycle(id, "completed"),
+        ("x", id) => lifecycle(id, "cancelled"),
+        _ => r#"{"type":"system","subtype":"session_state_changed","state":"idle"}"#.to_owned(),
+    }
+}
+
+/// A turn never outlives the line that says that the CLI is done with its message, unless the
+/// result is still to come.
+#[test]
+fn a_turn_ends_with_its_message_also_where_the_result_does_not_name_it() {
+    for (tokens, ends) in [
+        // 2.1.206 to 2.1.215 name nobody; later versions name nobody after local commands.
+        ("q1 s1 r[] c1", vec!["c1: turn 1 ended with [], not named"]),
+        (
+            "q1 s1 r[] c1 q2 s2 r[2] c2",
+            vec!["c1: turn 1 ended with [], not named", "r[2]: turn 2 ended with []"],
+        ),
+        // 2.1.258 names one of those that share a result.
+        (
+            "s1 s2 s3 r(3) c1 c2 c3",
+            vec![
+                "r(3): turn 3 ended with []",
+                "c1: turn 1 ended with [], not named",
+                "c2: turn 2 ended with [], not named",
+            ],
+        ),
+        // Completed before the result: it joined the turn.
+        (
+            "s1 s2 c2 r[] c1",
+            vec!["r[]: turn 2 ended with [], not named", "c1: turn 1 ended with [], not named"],
+        ),
+        ("q1 s1 c1 r*[]", vec!["r*[]: turn 1 ended with [], not named"]),
+        // An interrupted turn whose result names nobody.
+        ("q1 s1 e[] x1", vec!["x1: turn 1 ended with [], not named"]),
+        ("q1 q2 s1 x2 r[1] c1", vec!["x2: turn 2 cancelled", "r[1]: turn 1 ended with []"]),
+        // What the CLI completes without working on it has no result.
+        ("q1 s1 c1 idle", vec!["idle: turn 1 without result"]),
+        ("c1 r[]", vec!["c1: turn 1 without result"]),
+        // A result of another turn, before the message has started, is not its own.
+        ("q1 r*[] s1 c1 idle", vec!["idle: turn 1 without result"]),
+    ] {
+        let seen = flow(tokens);
+        let seen: Vec<&String> = seen.iter().filter(|seen| !seen.contains("started")).collect();
+        assert_eq!(seen, ends, "{tokens}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Installs the official SDKs, with what they need to run.
 
 use std::{
+    borrow::Cow,
     collections::hash_map::DefaultHasher,
     fs,
     hash::{Hash as _, Hasher as _},
@@ -21,8 +22,8 @@ use crate::{
 /// What tools of the SDK for TypeScript describe their arguments with.
 const ZOD: Pin = Pin {
     name: "zod",
-    package: include_str!("../../../../benches/typescript/package.json"),
-    lock: include_str!("../../../../benches/typescript/package-lock.json"),
+    package: Cow::Borrowed(include_str!("../../../../benches/typescript/package.json")),
+    lock: Some(include_str!("../../../../benches/typescript/package-lock.json")),
     folder: "bench-zod",
     arguments: &[],
 };

@@ -3,6 +3,7 @@
 use std::{
     env,
     process::{Command, ExitCode, Stdio},
+    time::Instant,
 };
 
 use tests_e2e::{
@@ -62,10 +63,12 @@ pub(crate) fn run() -> Outcome {
         let mut cargo = Command::new(env!("CARGO"));
         // Nobody is there to answer: what asks has to do without.
         cargo.args(*arguments).envs(variable.iter().copied()).stdin(Stdio::null());
+        let began = Instant::now();
         if !cargo.status()?.success() {
             println!("== {name} failed");
             return Ok(ExitCode::FAILURE);
         }
+        println!("== {name} took {} s", began.elapsed().as_secs());
     }
     if !unit_tests_need_nothing()? {
         return Ok(ExitCode::FAILURE);
@@ -119,7 +122,10 @@ fn unit_tests_need_nothing() -> Result<bool, Box<dyn std::error::Error>> {
 
 /// Installs everything that the tests compare the project with, and says the versions of the CLI.
 fn installed() -> Result<String, InstallError> {
-    let versions = [real_cli::install()?, real_cli::install_minimum()?].map(|cli| cli.version);
+    let versions = real_cli::pinned_versions();
+    for version in &versions {
+        real_cli::install_version(version)?;
+    }
     for source in Source::ALL {
         official::names(source)?;
     }

@@ -12,6 +12,7 @@ mod parity;
 mod platforms;
 mod prove;
 mod simulate;
+mod versions;
 
 use std::{env, error::Error, path::Path, process::ExitCode, sync::Arc};
 
@@ -39,6 +40,8 @@ cargo xtask simulate SECONDS [FIRST]
 cargo xtask simulate --seed N play one of them and print all that happens
 cargo xtask bench [works…]    how fast it is, beside others (--quick: whether that works; --only NAME…; --rounds N)
 cargo xtask prove [areas…]    repeat what docs/proofs.md claims on the real CLI, and count
+cargo xtask cli-versions VERSIONS…
+                              try released CLIs, and print the table of docs/cli-versions.md
 cargo xtask parity            store the names that the pinned official SDKs publish
 cargo xtask scenarios         list the scenarios";
 
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Some((command, words)) if command == "bench" => bench::run(words),
         Some((command, areas)) if command == "prove" => prove::run(areas),
         Some((command, [])) if command == "parity" => parity::store(),
+        Some((command, versions)) if command == "cli-versions" => versions::run(versions),
         Some((command, [])) if command == "scenarios" => {
             list();
             Ok(ExitCode::SUCCESS)

@@ -100,7 +100,12 @@ mod tests {
             ),
             (file(r#"{"resume": "r"}"#), new().continue_latest(true), "--continue", "--resume"),
             (file(r#"{"continue_latest": true}"#), new().resume("r"), "--resume", "--continue"),
-            (file(r#"{"resume": "r"}"#), new().session_id("i"), "--session-id", "--resume"),
+            (
+                file(r#"{"resume": "r"}"#),
+                new().session_id("7d9f3c1e-0000-4000-8000-000000000001"),
+                "--session-id",
+                "--resume",
+            ),
             (file(r#"{"resume": "r", "resume_at": "m"}"#), new().resume("s"), "--resume=s", "-at"),
             // What decides nothing by itself goes with what is decided below.
             (file(r#"{"resume": "r"}"#), new().fork_session(true), "--resume=r", "--continue"),

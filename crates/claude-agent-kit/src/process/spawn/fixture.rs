@@ -1,10 +1,12 @@
 //! What tests need of the system that has no safe interface.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsRawFd as _;
+use std::io::{self, Read as _};
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Once;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,6 +22,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// process is a host of its own, in which signals, filters and hanging threads disturb no other test.
 /// What is run may not use what is on the stack of another thread: that thread is not there.
 pub(crate) fn in_fork(run: impl FnOnce()) {
+    install_hook();
     let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
     let (mut read, write) = (File::from(read), File::from(write));
     // SAFETY: the child has one thread, this one. The locks of the C library's allocator are usable
@@ -28,13 +31,7 @@ pub(crate) fn in_fork(run: impl FnOnce()) {
     if pid == 0 {
         // SAFETY: this is the child. Nothing that it uses from here on owns one of them.
         unsafe { close_unless_inherited(&pipes_besides(write.as_raw_fd())) };
-        // That of a process which was forked before owns a descriptor that is closed by now.
-        std::mem::forget(std::panic::take_hook());
-        std::panic::set_hook(Box::new(move |panic| {
-            if std::thread::current().name().is_none_or(|name| !name.starts_with("claude-")) {
-                drop((&write).write_all(panic.to_string().as_bytes()));
-            }
-        }));
+        PANICS.store(write.as_raw_fd(), Ordering::Relaxed);
         let done = catch_unwind(AssertUnwindSafe(run));
         // SAFETY: always allowed.
         unsafe { libc::_exit(i32::from(done.is_err())) };
@@ -51,6 +48,31 @@ pub(crate) fn in_fork(run: impl FnOnce()) {
     let (_, status) = waitpid(Some(pid), WaitOptions::empty()).unwrap().unwrap();
     assert!(ended, "the forked process hangs");
     assert_eq!(status.exit_status(), Some(0), "in the forked process: {panic}");
+}
+
+/// Where a forked process reports its panics; negative in a process that was not forked.
+static PANICS: AtomicI32 = AtomicI32::new(-1);
+
+/// Makes panics of forked processes known to their parent.
+///
+/// Before the fork: changing the hook waits for the threads that are panicking, which do not exist in
+/// the forked process and would never be done.
+fn install_hook() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let previous = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let report = PANICS.load(Ordering::Relaxed);
+            if report < 0 {
+                return previous(panic);
+            }
+            if std::thread::current().name().is_none_or(|name| !name.starts_with("claude-")) {
+                // SAFETY: the forked process keeps the descriptor until it exits.
+                let report = unsafe { BorrowedFd::borrow_raw(report) };
+                let _ = rustix::io::write(report, panic.to_string().as_bytes());
+            }
+        }));
+    });
 }
 
 /// The pipes of this process but for one. Those of other tests must not be held open.
@@ -145,6 +167,22 @@ pub(in crate::process) fn trace(process: u32) {
     // SAFETY: nothing is read or written.
     let done = unsafe { libc::ptrace(libc::PTRACE_SEIZE, process, 0, 0) };
     assert_eq!(done, 0, "{}", io::Error::last_os_error());
+}
+
+#[test]
+fn a_process_that_is_forked_while_another_thread_panics_does_not_hang() {
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                drop(catch_unwind(|| panic!("as the test wants it")));
+            }
+        });
+        for _ in 0..10 {
+            in_fork(|| {});
+        }
+        done.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]

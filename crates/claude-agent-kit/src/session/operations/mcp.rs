@@ -1,11 +1,11 @@
 //! MCP servers.
 
-use claude_wire::Json;
 use claude_wire::control::{
     McpCall, McpCallAnswer, McpPermissionModeOverrideAnswer, McpReadResource,
     McpReadResourceAnswer, McpReconnect, McpSetServers, McpSetServersAnswer, McpStatus,
     McpStatusAnswer, McpToggle, PermissionMode, SetMcpPermissionModeOverride,
 };
+use claude_wire::{Extra, Json};
 
 use crate::error::Result;
 use crate::session::Session;
@@ -19,25 +19,6 @@ operations! {
 
     /// Switches an MCP server on or off.
     fn mcp_toggle(server: impl Into<String>, enabled: bool) { McpToggle::new(server, enabled) }
-
-    /// Replaces the MCP servers that were set this way before: [`McpServers`](crate::mcp::McpServers),
-    /// or JSON with configurations by name.
-    ///
-    /// ```no_run
-    /// use claude_agent_kit::mcp::{McpServers, RemoteServer, StdioServer};
-    ///
-    /// # async fn example(session: claude_agent_kit::Session) -> claude_agent_kit::Result<()> {
-    /// let servers = McpServers::new()
-    ///     .with("files", StdioServer::new("files-server"))
-    ///     .with("tracker", RemoteServer::http("https://tracker.example/mcp"));
-    /// let answer = session.mcp_set_servers(servers).await?;
-    /// println!("{:?} are new", answer.added);
-    /// # Ok(())
-    /// # }
-    /// ```
-    fn mcp_set_servers(servers: impl Into<Json>) -> McpSetServersAnswer {
-        McpSetServers::new(servers)
-    }
 
     /// Changes who decides about the tools of one MCP server:
     /// [`Default`](PermissionMode::Default) or [`Auto`](PermissionMode::Auto); `None` goes back
@@ -64,8 +45,40 @@ operations! {
 }
 
 impl Session {
+    /// Replaces the MCP servers that were set this way before: [`McpServers`](crate::mcp::McpServers),
+    /// or JSON with configurations by name.
+    ///
+    /// The servers of the options stay: those outside this process because the CLI keeps them, those
+    /// of this process because they are added to every such request. A configuration under the name
+    /// of such a server takes its place, until the next call of this method.
+    ///
+    /// ```no_run
+    /// use claude_agent_kit::mcp::{McpServers, RemoteServer, StdioServer};
+    ///
+    /// # async fn example(session: claude_agent_kit::Session) -> claude_agent_kit::Result<()> {
+    /// let servers = McpServers::new()
+    ///     .with("files", StdioServer::new("files-server"))
+    ///     .with("tracker", RemoteServer::http("https://tracker.example/mcp"));
+    /// let answer = session.mcp_set_servers(servers).await?;
+    /// println!("{:?} are new", answer.added);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Self::request`].
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
+    pub async fn mcp_set_servers(&self, servers: impl Into<Json>) -> Result<McpSetServersAnswer> {
+        let servers = with_hosted(servers.into(), &self.shared.hosted);
+        self.operate(McpSetServers::new(servers).into()).await
+    }
+
     /// Calls a tool of an MCP server outside this process, without the model. The permissions of
     /// the session do not hold for it unless [`McpCall::check_permissions`] is set.
+    ///
+    /// The CLI refuses to call tools of this process; call their functions directly.
     ///
     /// # Errors
     /// Those of [`Self::request`]. [`Unsupported`](crate::ErrorKind::Unsupported) also when
@@ -86,4 +99,20 @@ impl Session {
         }
         self.operate(call.into()).await
     }
+}
+
+/// Adds the servers of this process, which the CLI would else remove.
+fn with_hosted(servers: Json, hosted: &[String]) -> Json {
+    // What is not an object is for the CLI to refuse.
+    let Ok(mut all) = servers.parse::<Extra>() else { return servers };
+    for name in hosted {
+        if all.get(name).is_some() {
+            continue;
+        }
+        let mut config = Extra::default();
+        config.set("type", "sdk");
+        config.set("name", name.as_str());
+        all.set(name, &config);
+    }
+    Json::from(&all)
 }

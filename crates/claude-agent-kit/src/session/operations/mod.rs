@@ -47,7 +47,7 @@ mod settings;
 mod steer;
 
 /// How long an operation may take, if nothing else is said.
-const LIMIT: Duration = Duration::from_secs(30);
+pub(super) const LIMIT: Duration = Duration::from_secs(30);
 /// The same for those that connect to servers or write files.
 const LONG_LIMIT: Duration = Duration::from_secs(120);
 
@@ -71,6 +71,13 @@ impl Session {
     /// # Cancel safety
     /// Dropping the future frees its place; the operation may still take effect.
     pub async fn request(&self, request: HostRequest) -> Result<Option<Json>> {
+        match self.ask(request).await? {
+            Done::Answered(answer) | Done::Interrupted(answer, _) => Ok(answer),
+            Done::Accepted => Ok(None),
+        }
+    }
+
+    pub(super) async fn ask(&self, request: HostRequest) -> Result<Done> {
         let operation = request.kind().unwrap_or("request").to_owned();
         let limit = self.limit.unwrap_or_else(|| default_limit(&request));
         let pending = self.post(&operation, None, |waiter| Event::Ask { waiter, request, limit });
@@ -78,11 +85,7 @@ impl Session {
         let began = Instant::now();
         let settled = self.settled(&operation, pending).instrument(span.clone()).await;
         span.in_scope(|| tracing::debug!(took = ?began.elapsed(), "the operation ended"));
-        match settled {
-            Ok(Done::Answered(answer)) => Ok(answer),
-            Ok(Done::Accepted) => Ok(None),
-            Err(error) => Err(self.with_version(error)),
-        }
+        settled.map_err(|error| self.with_version(error))
     }
 
     pub(super) async fn operate<A: DeserializeOwned + Default>(
@@ -90,10 +93,7 @@ impl Session {
         request: HostRequest,
     ) -> Result<A> {
         let operation = request.kind().unwrap_or("request").to_owned();
-        match self.request(request).await? {
-            Some(answer) => answer.parse().map_err(|error| undecodable(&operation, &error)),
-            None => Ok(A::default()),
-        }
+        decoded(&operation, self.request(request).await?)
     }
 
     /// Fails where the CLI does not have what would else be ignored.
@@ -137,6 +137,17 @@ fn default_limit(request: &HostRequest) -> Duration {
             LIMIT + LIMIT + tool.map_or(LONG_LIMIT, Duration::from_millis)
         }
         _ => LIMIT,
+    }
+}
+
+/// The typed answer to an operation.
+pub(super) fn decoded<A: DeserializeOwned + Default>(
+    operation: &str,
+    answer: Option<Json>,
+) -> Result<A> {
+    match answer {
+        Some(answer) => answer.parse().map_err(|error| undecodable(operation, &error)),
+        None => Ok(A::default()),
     }
 }
 

@@ -2,27 +2,12 @@
 
 use claude_wire::control::{
     BackgroundTasks, BackgroundTasksAnswer, CancelAsyncMessage, CancelAsyncMessageAnswer,
-    GetTaskOutput, Interrupt, InterruptAnswer, PermissionMode, SetHasSubscribers,
-    SetMaxThinkingTokens, SetModel, SetModelAnswer, SetPermissionMode, SetPermissionModeAnswer,
-    StopTask, TaskOutput,
+    GetTaskOutput, PermissionMode, SetHasSubscribers, SetMaxThinkingTokens, SetModel,
+    SetModelAnswer, SetPermissionMode, SetPermissionModeAnswer, StopTask, TaskOutput,
 };
 use claude_wire::id::{MessageId, TaskId, ToolUseId};
 
 operations! {
-    /// Ends the turn that runs. Says which messages still wait.
-    fn interrupt() -> InterruptAnswer { Interrupt::default() }
-
-    /// Ends the turn that runs and drops the messages that wait.
-    ///
-    /// A CLI without the capability `interrupt_cancel_queued_v1`, which it tells with the first
-    /// turn ([`InitMessage::capabilities`](claude_wire::message::InitMessage::capabilities)), only
-    /// ends the turn; what then still waits stands in the answer, if it says so.
-    fn interrupt_all() -> InterruptAnswer {
-        let mut interrupt = Interrupt::default();
-        interrupt.cancel_queued = Some(true);
-        interrupt
-    }
-
     /// Changes the permission mode.
     fn set_permission_mode(mode: impl Into<PermissionMode>) -> SetPermissionModeAnswer {
         SetPermissionMode::new(mode)

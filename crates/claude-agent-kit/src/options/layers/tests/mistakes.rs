@@ -53,14 +53,17 @@ fn mistakes_are_told_together_each_with_its_place_and_the_nearest_key() {
 
 #[test]
 fn contradictions_name_the_places_of_both_sides() {
-    let told = mistakes("a.toml", "resume = \"r\"\nsession_id = \"i\"\nmax_turns = 0\n");
+    let id = "7d9f3c1e-0000-4000-8000-000000000001";
+    let text = format!("resume = \"r\"\nsession_id = \"{id}\"\nmax_turns = 0\n");
+    let told = mistakes("a.toml", &text);
     assert_eq!(told.len(), 2, "{told:?}");
     let both = told.iter().find(|told| told.contains("resume")).unwrap();
     assert!(both.contains("a.toml:1:1") && both.contains("a.toml:2:1"), "{both}");
     // What the builder alone says is looked at when it is used.
     let wrong = Options::new().max_turns(0);
     assert!(Options::layered().file_text("a.json", "{}").under(wrong.clone()).is_ok());
-    let told = mistakes("a.toml", "continue_latest = true\nsession_id = \"i\"\n");
+    let text = format!("continue_latest = true\nsession_id = \"{id}\"\n");
+    let told = mistakes("a.toml", &text);
     assert!(told[0].starts_with("session_id and continue_latest: "), "{told:?}");
     assert!(told[0].contains("a.toml:1:1") && told[0].contains("a.toml:2:1"), "{told:?}");
     let mixed = Options::layered().file_text("a.json", r#"{"model": "m"}"#);

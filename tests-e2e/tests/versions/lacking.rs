@@ -1,32 +1,44 @@
-//! What the newest has and this one has not: what happens there to who asks for it.
+//! What the newest version has and the oldest has not: what happens there when it is asked for.
+
+use std::future::Future;
+use std::sync::OnceLock;
 
 use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
 use claude_agent_kit::{ErrorKind, Session};
+use claude_agent_testkit::mock_api::Script;
 use claude_wire::control::HostRequest;
 use tests_e2e::parity::{Source, flags, stored};
 use tests_e2e::places;
 use tests_e2e::prove::deferred;
+use tests_e2e::real_cli::{self, InstalledCli};
+use tests_e2e::stage::Stage;
+use tests_e2e::versions::LATER_OPERATIONS;
 
 use crate::play::{start, turn};
-use crate::support::{ask, error_of, hello, in_time};
-use crate::{minimum, on_minimum};
+use crate::support::{ask, error_of, hello, in_time, know_version, run};
 
-/// Published operations that the minimum does not support.
-const OPERATIONS: [&str; 6] = [
-    r#"{"subtype":"get_hooks_listing"}"#,
-    r#"{"subtype":"get_task_output","task_id":"nothing"}"#,
-    r#"{"subtype":"list_permission_rules"}"#,
-    r#"{"subtype":"mcp_read_resource","serverName":"nobody","uri":"ui://nothing"}"#,
-    r#"{"subtype":"set_color","color":"red"}"#,
-    r#"{"subtype":"set_has_subscribers","has_subscribers":true}"#,
-];
+/// The oldest supported CLI.
+fn minimum() -> &'static InstalledCli {
+    static CLI: OnceLock<InstalledCli> = OnceLock::new();
+    CLI.get_or_init(|| {
+        let oldest = &real_cli::pinned_versions()[0];
+        let cli = real_cli::install_version(oldest).unwrap_or_else(|error| panic!("{error}"));
+        know_version(&cli);
+        cli
+    })
+}
+
+fn on_minimum<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Stage) -> F) {
+    run(async { play(Stage::real(script, minimum()).await.unwrap()).await });
+}
 
 #[test]
 fn an_operation_that_it_does_not_know_is_an_error_that_says_so() {
     on_minimum(hello(), async |stage| {
         let session = start(stage.options()).await;
-        for operation in OPERATIONS {
-            let request: HostRequest = serde_json::from_str(operation).unwrap();
+        for (operation, fields) in LATER_OPERATIONS {
+            let request = fields.replacen('{', &format!(r#"{{"subtype":"{operation}","#), 1);
+            let request: HostRequest = serde_json::from_str(&request.replace(",}", "}")).unwrap();
             let error = session.request(request).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{operation}: {error}");
         }
@@ -83,7 +95,7 @@ fn what_it_lacks_is_written_down() {
         newest.difference(&known).filter_map(|flag| flag.strip_prefix("flag ")).collect();
     assert_eq!(lacking, FLAGS);
     let document = std::fs::read_to_string(places::root().join("docs/cli-versions.md")).unwrap();
-    let operations = OPERATIONS.iter().map(|request| request.split('"').nth(3).unwrap());
+    let operations = LATER_OPERATIONS.iter().map(|(operation, _)| *operation);
     for name in operations.chain(FLAGS) {
         assert!(
             document.contains(&format!("`{name}`")),

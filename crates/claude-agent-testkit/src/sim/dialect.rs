@@ -1,0 +1,140 @@
+//! How older versions of the CLI speak.
+//!
+//! The simulation is made after one version. What came later than another version is left out when
+//! that one is simulated; `docs/cli-versions.md` has the same facts, seen on the released CLIs.
+
+use serde_json::{Map, Value};
+
+/// What a version has and older ones do not: the part of the protocol, the name, and the number after
+/// `2.1.` of the first version with it.
+const ADDED: &[(Part, &str, u32)] = &[
+    (Part::Handshake, "capabilities", 286),
+    (Part::Handshake, "claude_code_version", 301),
+    (Part::Handshake, "feedback_mode", 284),
+    (Part::Handshake, "hook_on_failure_supported", 317),
+    (Part::Handshake, "other_hook_ask_outranks_host", 321),
+    (Part::Handshake, "remote_control_auto_connect_default", 269),
+    (Part::Handshake, "user_output_styles_dir", 268),
+    (Part::Init, "additional_directories", 301),
+    (Part::Init, "original_cwd", 301),
+    (Part::Init, "per_turn_effort_active", 281),
+    (Part::Init, "ultrathink_available", 316),
+    (Part::Init, "ultrathink_typed_raises", 317),
+    (Part::Init, "user_message_uuids", 301),
+    (Part::Init, "view_mode", 281),
+    (Part::Message, "system/session_state_changed", 284),
+    (Part::Operation, "get_hooks_listing", 269),
+    (Part::Operation, "get_task_output", 287),
+    (Part::Operation, "list_permission_rules", 269),
+    (Part::Operation, "mcp_read_resource", 280),
+    (Part::Operation, "set_has_subscribers", 319),
+    (Part::Result, "api_error_type", 325),
+    (Part::Result, "first_request_cache_read_input_tokens", 321),
+    (Part::Result, "first_request_input_tokens", 286),
+    (Part::Result, "local_command", 268),
+    (Part::Result, "model_usage_since_last_result", 309),
+    (Part::Result, "result_index", 268),
+    (Part::Result, "safety_stops", 292),
+];
+
+/// A part of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Handshake,
+    Init,
+    Message,
+    Operation,
+    Result,
+}
+
+/// The way in which a version speaks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dialect {
+    /// The number after `2.1.`.
+    patch: u32,
+}
+
+impl Default for Dialect {
+    /// That of the newest version.
+    fn default() -> Self {
+        Self { patch: u32::MAX }
+    }
+}
+
+impl Dialect {
+    /// That of a version. What is not a version 2.1 speaks like the newest.
+    pub(super) fn of(version: &str) -> Self {
+        let patch = version.strip_prefix("2.1.").and_then(|patch| patch.parse().ok());
+        patch.map_or_else(Self::default, |patch| Self { patch })
+    }
+
+    pub(super) fn has(self, part: Part, name: &str) -> bool {
+        let added = ADDED.iter().find(|added| (added.0, added.1) == (part, name));
+        added.is_none_or(|(_, _, since)| self.patch >= *since)
+    }
+
+    /// Whether the result of a turn names its messages also where the model had no part in it, where
+    /// a call was deferred, and where the CLI itself began the turn.
+    pub(super) fn names_messages_in_every_result(self) -> bool {
+        self.patch >= 265
+    }
+
+    /// Whether a command that does not exist is answered by the CLI. Later the model gets it.
+    pub(super) fn answers_unknown_commands(self) -> bool {
+        self.patch < 265
+    }
+
+    /// Whether the totals of a resumed conversation are restored.
+    pub(super) fn restores_totals(self) -> bool {
+        self.patch >= 280
+    }
+
+    /// Whether a conversation of one turn can be compacted.
+    pub(super) fn compacts_one_turn(self) -> bool {
+        self.patch >= 269
+    }
+
+    /// The permission mode where nobody chooses one.
+    pub(super) fn default_mode(self) -> &'static str {
+        if self.starts_in_auto_mode() { "auto" } else { "default" }
+    }
+
+    /// Whether the default mode is `auto`, in which calls run without a question.
+    pub(super) fn starts_in_auto_mode(self) -> bool {
+        (285..=301).contains(&self.patch)
+    }
+
+    /// A line as this version writes it; nothing if it does not.
+    pub(super) fn line(self, kind: &str, json: &str) -> Option<String> {
+        if !self.has(Part::Message, kind) {
+            return None;
+        }
+        let part = match kind {
+            "result" => Part::Result,
+            "system/init" => Part::Init,
+            "control_response/initialize" => Part::Handshake,
+            _ => return Some(json.to_owned()),
+        };
+        let Ok(Value::Object(mut line)) = serde_json::from_str::<Value>(json) else {
+            return Some(json.to_owned());
+        };
+        let fields = match part {
+            Part::Handshake => line.get_mut("response").and_then(|it| it.get_mut("response")),
+            _ => None,
+        };
+        match fields.and_then(Value::as_object_mut) {
+            Some(fields) => self.strip(part, fields),
+            None => self.strip(part, &mut line),
+        }
+        Some(Value::Object(line).to_string())
+    }
+
+    fn strip(self, part: Part, fields: &mut Map<String, Value>) {
+        fields.retain(|name, _| self.has(part, name));
+    }
+
+    /// Whether nothing has to be left out.
+    pub(super) fn is_newest(self) -> bool {
+        ADDED.iter().all(|(_, _, since)| self.patch >= *since)
+    }
+}

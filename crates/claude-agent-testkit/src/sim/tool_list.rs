@@ -1,0 +1,125 @@
+//! Which tools the model has: the default ones, `--tools`, rules, schemas and servers.
+
+use super::engine::Engine;
+use super::rules::Rule;
+use super::state::State;
+
+/// The tools that are there unless something says otherwise.
+const DEFAULT: [&str; 22] = [
+    "Task",
+    "Bash",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "Edit",
+    "EnterWorktree",
+    "ExitWorktree",
+    "ListAgents",
+    "Monitor",
+    "NotebookEdit",
+    "Read",
+    "ReportFindings",
+    "ScheduleWakeup",
+    "SendMessage",
+    "Skill",
+    "TaskStop",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+    "Workflow",
+    "Write",
+];
+
+/// Tools that need a host that is asked for permission.
+const ASKING: [&str; 3] = ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"];
+
+/// What stands in for the shell where it is denied.
+const SEARCH: [&str; 2] = ["Glob", "Grep"];
+
+/// Tools that are there only if they are asked for. A rule that allows one of a group brings all.
+const ON_REQUEST: [&[&str]; 2] = [&SEARCH, &["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"]];
+
+/// The list of tools that stands for the default ones.
+const DEFAULT_LIST: &str = "default";
+
+/// The name under which a tool is listed.
+fn current_name(name: &str) -> &str {
+    match name {
+        "Agent" => "Task",
+        "KillShell" => "TaskStop",
+        name => name,
+    }
+}
+
+/// The name under which the model is offered a listed tool.
+pub(super) fn name_for_model(listed: &str) -> &str {
+    if listed == "Task" { "Agent" } else { listed }
+}
+
+fn denies(rules: &[Rule], name: &str) -> bool {
+    rules.iter().any(|rule| {
+        rule.is_whole(name) || rule.content.is_none() && current_name(&rule.tool) == name
+    })
+}
+
+impl Engine {
+    /// Whether the model has this tool.
+    pub(super) fn offers(&self, name: &str) -> bool {
+        let state = self.state();
+        self.tool_names(&state).iter().any(|known| known == current_name(name))
+    }
+
+    /// The names of the tools, in order.
+    pub(super) fn tool_names(&self, state: &State) -> Vec<String> {
+        let mut names: Vec<String> = self.own_tools(state).into_iter().map(str::to_owned).collect();
+        if state.servers.iter().any(|server| server.is_sdk() && server.has_resources()) {
+            names.extend(["ListMcpResourcesTool", "ReadMcpResourceTool"].map(str::to_owned));
+        }
+        for server in &state.servers {
+            let mut tools = server.tool_names();
+            tools.sort();
+            names.extend(tools);
+        }
+        names.retain(|name| name == STRUCTURED_OUTPUT || !denies(&state.deny, name));
+        names
+    }
+
+    /// The tools of the CLI itself, before rules take any away.
+    fn own_tools(&self, state: &State) -> Vec<&'static str> {
+        let asking: &[&str] = if self.launch.ask_host { &ASKING } else { &[] };
+        let listed = self.launch.tools.as_deref().filter(|tools| *tools != [DEFAULT_LIST]);
+        let mut names: Vec<&str> = match listed {
+            Some(tools) => {
+                let known = DEFAULT.iter().chain(asking).chain(ON_REQUEST.into_iter().flatten());
+                let is_listed =
+                    |name: &&&str| tools.iter().any(|tool| current_name(tool) == **name);
+                known.filter(is_listed).copied().collect()
+            }
+            None => self.default_tools(state, asking),
+        };
+        // Neither a list nor a rule is about this one.
+        if self.launch.json_schema.is_some() || state.wants_schema {
+            names.push(STRUCTURED_OUTPUT);
+        }
+        names.sort_by_key(|name| (*name != "Task", *name));
+        names
+    }
+
+    fn default_tools(&self, state: &State, asking: &[&'static str]) -> Vec<&'static str> {
+        let mut names = [&DEFAULT, asking].concat();
+        let has_no_shell = denies(&state.deny, "Bash");
+        if has_no_shell {
+            names.retain(|name| *name != "Monitor");
+        }
+        for group in ON_REQUEST {
+            let is_allowed =
+                self.launch.allowed.iter().any(|rule| group.contains(&rule.tool.as_str()));
+            if is_allowed || has_no_shell && group == SEARCH {
+                names.extend(group);
+            }
+        }
+        names
+    }
+}
+
+const STRUCTURED_OUTPUT: &str = "StructuredOutput";

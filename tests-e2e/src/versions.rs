@@ -1,0 +1,141 @@
+//! What one version of the CLI says and does, as a list of facts that versions can be compared by.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use claude_agent_testkit::recording::{Recording, What};
+use serde_json::{Value, json};
+
+use crate::{
+    parity::flags,
+    real_cli::InstalledCli,
+    scenario::{
+        Backend, Failure, RealCli,
+        flow::{self, FLOWS},
+        probe,
+    },
+};
+
+/// Operations that not every supported version has.
+pub const LATER_OPERATIONS: [(&str, &str); 5] = [
+    ("get_hooks_listing", "{}"),
+    ("get_task_output", r#"{"task_id":"nothing"}"#),
+    ("list_permission_rules", "{}"),
+    ("mcp_read_resource", r#"{"serverName":"nobody","uri":"ui://nothing"}"#),
+    ("set_has_subscribers", r#"{"has_subscribers":true}"#),
+];
+
+/// What is true of a version: the name of each fact, and its value.
+pub type Facts = BTreeMap<String, String>;
+
+/// Everything about a released CLI: how it speaks, and its flags.
+///
+/// # Errors
+///
+/// When the CLI does not do what a flow is about at all.
+///
+/// # Cancel safety
+///
+/// Dropping the future ends the CLI that runs.
+pub async fn facts_of(cli: &InstalledCli) -> Result<Facts, Failure> {
+    let mut facts = facts(Arc::new(RealCli::new(cli.clone()))).await?;
+    let flags = flags::of(cli).map_err(|error| Failure::new("its help text", error.to_string()))?;
+    facts.extend(flags.into_iter().map(|flag| (flag, "yes".to_owned())));
+    Ok(facts)
+}
+
+/// Plays every flow on this CLI, asks for every operation that came later, and notes what it says.
+///
+/// # Errors
+///
+/// When the CLI does not do what a flow is about at all.
+///
+/// # Cancel safety
+///
+/// Dropping the future ends the CLI that runs.
+pub async fn facts(backend: Arc<dyn Backend>) -> Result<Facts, Failure> {
+    let mut facts = Facts::new();
+    for flow in FLOWS {
+        let recording = flow.record(backend.clone()).await?;
+        facts.insert(format!("flow {}", flow.name), format!("`{}`", flow::reduced(&recording)));
+        for name in names(&recording) {
+            facts.insert(name, "yes".to_owned());
+        }
+        if flow.name == "resumed" && totals_are_restored(&recording) {
+            facts.insert("totals restored on resume".to_owned(), "yes".to_owned());
+        }
+        if let Some(mode) = permission_mode(&recording) {
+            facts.insert("default permission mode".to_owned(), format!("`{mode}`"));
+        }
+    }
+    for (operation, fields) in LATER_OPERATIONS {
+        let fields = serde_json::from_str(fields).unwrap_or_else(|_| json!({}));
+        if probe::knows_operation(backend.clone(), operation, fields).await? {
+            facts.insert(format!("operation `{operation}`"), "yes".to_owned());
+        }
+    }
+    Ok(facts)
+}
+
+/// The mode that the CLI is in when nobody chose one.
+fn permission_mode(recording: &Recording) -> Option<String> {
+    let init = received(recording).find(|message| message["subtype"] == "init")?;
+    init["permissionMode"].as_str().map(str::to_owned)
+}
+
+/// Whether the first of two equal turns costs more than the second.
+fn totals_are_restored(recording: &Recording) -> bool {
+    let totals: Vec<f64> =
+        received(recording).filter_map(|line| line["total_cost_usd"].as_f64()).collect();
+    matches!(totals[..], [first, second] if first > 1.5 * (second - first))
+}
+
+fn received(recording: &Recording) -> impl Iterator<Item = Value> {
+    recording.entries.iter().filter_map(|entry| match &entry.what {
+        What::Received(line) => serde_json::from_slice(line).ok(),
+        _ => None,
+    })
+}
+
+/// The kinds of messages, and the fields of those that the SDK reads most of.
+fn names(recording: &Recording) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for message in received(recording) {
+        let kind = message["type"].as_str().unwrap_or("?");
+        match (kind, message["subtype"].as_str()) {
+            ("control_response", _) => {
+                let answer = &message["response"]["response"];
+                // Only the answer to the handshake has commands.
+                if answer["commands"].is_array() {
+                    names.extend(fields("handshake", answer));
+                    names.extend(fields("handshake capability", &answer["capabilities"]));
+                }
+            }
+            ("result", _) => names.extend(fields("result", &message)),
+            ("system", Some("init")) => {
+                names.extend(fields("init", &message));
+                names.extend(fields("init capability", &message["capabilities"]));
+            }
+            ("control_request", _) | ("system", None) => {}
+            (kind, Some(subtype)) => {
+                names.insert(format!("message `{kind}/{subtype}`"));
+            }
+            (kind, None) => {
+                names.insert(format!("message `{kind}`"));
+            }
+        }
+    }
+    names
+}
+
+/// The names in an object, or the texts of a list.
+fn fields(of: &str, value: &Value) -> Vec<String> {
+    let names: Vec<&str> = match value {
+        Value::Object(fields) => fields.keys().map(String::as_str).collect(),
+        Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    names.into_iter().map(|name| format!("{of} `{name}`")).collect()
+}

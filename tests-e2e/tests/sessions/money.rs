@@ -1,0 +1,377 @@
+//! What turns, sessions and queries cost, against what the CLI itself counts.
+
+use std::process::Command;
+
+use claude_agent_kit::hook::{UserPromptSubmit, UserPromptSubmitAnswer};
+use claude_agent_kit::{
+    Conversation, Cost, ErrorKind, Item, Options, QueryStream, Session, Tokens, Turn, query,
+};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_testkit::sim::{Faults, Sim, Trouble};
+use claude_wire::id::SessionId;
+use serde_json::json;
+use tests_e2e::stage::{self, Stage};
+
+use crate::play::{calls, find, is_made, is_piece, is_result, on_both, start, turn};
+use crate::support::{ask, error_of, hello, in_time, real, run, until};
+
+/// A model whose every response has a number of tokens of its own.
+fn script() -> Script {
+    let agent = |prompt: &str, background: bool| {
+        let input = json!({"description": "Greet", "prompt": prompt,
+                           "subagent_type": "general-purpose", "run_in_background": background});
+        Reply::tool("Agent", input)
+    };
+    let story = || Reply::text("Once upon a time").deltas_of(3).usage(9_000, 90).hold();
+    Script::new()
+        .when("summary of the conversation", [summary()])
+        .when("greet at once", [Reply::text("Greeted.").usage(100_000, 1_000)])
+        .when("greet later", [Reply::text("Greeted.").usage(200_000, 2_000).hold()])
+        .when("one", [Reply::text("1").usage(1_000, 10)])
+        .when("run it", [calls(&["true"]).usage(2_000, 20), Reply::text("2").usage(3_000, 30)])
+        .when(
+            "delegate",
+            [agent("greet at once", false).usage(4_000, 40), Reply::text("3").usage(5_000, 50)],
+        )
+        .when(
+            "hire",
+            [agent("greet later", true).usage(6_000, 60), Reply::text("4").usage(7_000, 70)],
+        )
+        .when("long tale", [calls(&["true"]).usage(2_000, 20), story()])
+        .when("story", [story()])
+        .when("wait", [calls(&["touch begun; sleep 60"]).usage(12_000, 120)])
+}
+
+fn summary() -> Reply {
+    Reply::text("<summary>Numbers and stories.</summary>").usage(10_000, 100)
+}
+
+fn tokens(cost: Cost) -> (u64, u64) {
+    let Tokens { input, output, cache_read, cache_creation, .. } = cost.tokens;
+    assert_eq!((cache_read, cache_creation), (0, 0));
+    (input, output)
+}
+
+fn is_near(one: f64, other: f64) -> bool {
+    (one - other).abs() < 1e-9
+}
+
+/// Options whose conversations can be resumed, also in memory.
+fn options(stage: &Stage) -> Options {
+    with_home(stage, stage.options())
+}
+
+fn with_home(stage: &Stage, options: Options) -> Options {
+    let home = stage.root().join("home/.claude");
+    options
+        .env("CLAUDE_CONFIG_DIR", home.to_string_lossy())
+        .include_partial_messages(true)
+        .allowed_tools(["Bash"])
+}
+
+/// Options for a CLI that [`kill`] can kill.
+fn killable(stage: &Stage) -> Options {
+    if stage.program().is_some() {
+        return options(stage);
+    }
+    let address = stage.api().base_url();
+    let faults = Faults::new().on_read("control_request/mcp_status", Trouble::Signal(9));
+    let sim = move || Sim::new().api(address.clone()).faults(faults.clone());
+    with_home(stage, stage::in_memory(Options::new().cwd(stage.project()), sim))
+}
+
+async fn kill(session: &Session) {
+    match session.pid() {
+        Some(pid) => kill_process(pid),
+        None => assert!(session.mcp_status().await.is_err()),
+    }
+}
+
+fn kill_process(pid: u32) {
+    assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+}
+
+/// What the CLI itself has counted.
+async fn total(session: &Session) -> f64 {
+    let usage = session.get_usage(true).await.unwrap().session.unwrap();
+    usage.total_cost_usd.unwrap().as_f64()
+}
+
+/// Reads until the model writes.
+async fn first_piece(turn: &mut Turn) {
+    while !is_piece(&in_time(turn.next()).await.unwrap().unwrap()) {}
+}
+
+/// The costs of one session after another, and what they should be.
+#[derive(Debug, Default)]
+struct Books {
+    costs: Vec<(&'static str, Cost)>,
+}
+
+impl Books {
+    fn note(&mut self, name: &'static str, cost: Cost, expected: (u64, u64), is_complete: bool) {
+        assert_eq!((tokens(cost), cost.is_complete), (expected, is_complete), "{name}");
+        self.costs.push((name, cost));
+    }
+
+    /// A turn that comes to its end.
+    async fn turn(&mut self, session: &Session, name: &'static str, expected: (u64, u64)) {
+        let outcome = turn(session, name).await;
+        self.note(name, outcome.cost, expected, true);
+    }
+
+    fn sum(&self) -> f64 {
+        self.costs.iter().map(|(_, cost)| cost.usd).sum()
+    }
+}
+
+/// All kinds of turns in one process.
+async fn play_first(stage: &Stage, books: &mut Books) -> SessionId {
+    let session = start(options(stage)).await;
+    books.turn(&session, "one", (1_000, 10)).await;
+    books.turn(&session, "run it", (5_000, 50)).await;
+    books.turn(&session, "delegate", (109_000, 1_090)).await;
+    play_background(stage, &session, books).await;
+    let mut story = session.send("story").await.unwrap();
+    first_piece(&mut story).await;
+    session.interrupt().await.unwrap();
+    // The CLI does not count a response that was cut off.
+    books.note("story", in_time(story.finish()).await.unwrap().cost, (0, 0), false);
+    let waiting = session.send("wait").await.unwrap();
+    until("the tool runs", || is_made(stage, "begun")).await;
+    session.interrupt().await.unwrap();
+    books.note("wait", in_time(waiting.finish()).await.unwrap().cost, (12_000, 120), false);
+    books.turn(&session, "/compact", (10_000, 100)).await;
+    books.turn(&session, "one", (1_000, 10)).await;
+    let before_clear = session.cost();
+    assert!(is_near(before_clear.usd, books.sum()) && is_near(total(&session).await, books.sum()));
+    books.turn(&session, "/clear", (0, 0)).await;
+    assert_eq!(total(&session).await.to_bits(), 0.0_f64.to_bits());
+    books.turn(&session, "one", (1_000, 10)).await;
+    // The CLI counts from zero after it cleared the conversation, the session does not.
+    assert!(is_near(total(&session).await, session.cost().usd - before_clear.usd));
+    assert!(is_near(session.cost().usd, books.sum()) && !session.cost().is_complete);
+    let id = session.session_id().unwrap();
+    session.stop().await.unwrap();
+    id
+}
+
+/// A background agent is charged to the turn that the CLI begins when it has ended.
+async fn play_background(stage: &Stage, session: &Session, books: &mut Books) {
+    let mut messages = session.messages();
+    books.turn(session, "hire", (13_000, 130)).await;
+    let is_agents = |prompt: &String| prompt.contains("greet later");
+    in_time(stage.api().wait_for_request(|request| request.prompts().iter().any(is_agents))).await;
+    let before = session.cost();
+    stage.api().release_held();
+    find(&mut messages, is_result).await;
+    find(&mut messages, is_result).await;
+    let mut cost = session.cost();
+    cost.usd -= before.usd;
+    cost.tokens.input -= before.tokens.input;
+    cost.tokens.output -= before.tokens.output;
+    books.note("background agent", cost, (207_000, 2_070), true);
+}
+
+/// One turn of a session that continues another one, and what the CLI had counted before it.
+async fn play_later(stage: &Stage, from: Conversation, books: &mut Books) -> f64 {
+    let session = start(options(stage).conversation(from)).await;
+    let restored = total(&session).await;
+    assert_eq!(session.cost(), Cost::default());
+    books.turn(&session, "one", (1_000, 10)).await;
+    books.turn(&session, "run it", (5_000, 50)).await;
+    assert!(is_near(total(&session).await - restored, session.cost().usd));
+    session.stop().await.unwrap();
+    restored
+}
+
+/// A session whose CLI is killed in the middle of its second turn.
+async fn play_killed(stage: &Stage, id: &SessionId, books: &mut Books) {
+    let session = start(killable(stage).conversation(Conversation::Resume(id.clone()))).await;
+    books.turn(&session, "one", (1_000, 10)).await;
+    let before = session.cost();
+    let mut story = session.send("long tale").await.unwrap();
+    loop {
+        first_piece(&mut story).await;
+        if tokens(story.cost()).0 > 2_000 {
+            break;
+        }
+    }
+    kill(&session).await;
+    let error = loop {
+        if let Err(error) = in_time(story.next()).await.unwrap() {
+            break error;
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
+    books.note("killed", story.cost(), (11_000, 20), false);
+    assert!(is_near(session.cost().usd, before.usd) && !session.cost().is_complete);
+}
+
+async fn play(stage: Stage) -> Books {
+    let mut books = Books::default();
+    let id = play_first(&stage, &mut books).await;
+    let resume = || Conversation::Resume(id.clone());
+    let cleared = play_later(&stage, resume(), &mut books).await;
+    assert!(is_near(cleared, 0.0042), "{cleared}");
+    let resumed = play_later(&stage, resume(), &mut books).await;
+    assert!(is_near(resumed, cleared + 0.0042 + 0.021), "{resumed}");
+    let forked = play_later(&stage, Conversation::Fork(id.clone()), &mut books).await;
+    assert!(is_near(forked, resumed + 0.0042 + 0.021), "{forked}");
+    play_killed(&stage, &id, &mut books).await;
+    // What a killed CLI counted is not restored.
+    let after_kill = play_later(&stage, resume(), &mut books).await;
+    assert!(is_near(after_kill, forked), "{after_kill} {forked}");
+    books
+}
+
+#[test]
+fn every_turn_costs_its_own_and_all_of_them_what_the_cli_counts() {
+    run(async {
+        let simulated = play(Stage::in_memory(script()).await.unwrap()).await;
+        let real = play(Stage::real(script(), real()).await.unwrap()).await;
+        assert_eq!(simulated.costs.len(), real.costs.len());
+        for (simulated, real) in simulated.costs.iter().zip(&real.costs) {
+            assert!(is_near(simulated.1.usd, real.1.usd), "{simulated:?} {real:?}");
+        }
+    });
+}
+
+#[test]
+fn a_prompt_that_is_blocked_costs_nothing() {
+    on_both(hello, async |stage| {
+        let block = |_, _| async { UserPromptSubmitAnswer::block("not today") };
+        let session = start(stage.options().on(UserPromptSubmit, block)).await;
+        let outcome = turn(&session, "hello").await;
+        assert_eq!((outcome.cost, outcome.cost.to_string()), (Cost::default(), "$0.0000".into()));
+        assert!(outcome.cost.usd.is_sign_positive());
+        let total = outcome.result.total_cost_usd.as_ref().unwrap().as_f64();
+        assert_eq!(total.to_bits(), 0.0_f64.to_bits());
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_limit_that_ends_a_turn_does_not_hide_its_cost() {
+    on_both(script, async |stage| {
+        let session = start(options(&stage).max_turns(1)).await;
+        let outcome = turn(&session, "run it").await;
+        assert!(outcome.result.is_error() && outcome.cost.is_complete);
+        assert_eq!(tokens(outcome.cost), (2_000, 20));
+        session.stop().await.unwrap();
+        // The second response uses up the budget; with none left the model is not asked.
+        let session = start(options(&stage).max_budget_usd(0.01)).await;
+        let outcome = turn(&session, "run it").await;
+        assert!(outcome.result.is_error());
+        assert_eq!(tokens(outcome.cost), (5_000, 50));
+        assert_eq!(outcome.result.usage.unwrap().input_tokens.unwrap(), 2_000);
+        let outcome = turn(&session, "one").await;
+        assert!(outcome.result.is_error());
+        assert_eq!(outcome.cost, Cost::default());
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_budget_does_not_include_the_past_of_a_resumed_conversation() {
+    on_both(script, async |stage| {
+        let session = start(options(&stage)).await;
+        turn(&session, "delegate").await;
+        let id = session.session_id().unwrap();
+        session.stop().await.unwrap();
+        let resumed = options(&stage).conversation(Conversation::Resume(id));
+        let session = start(resumed.max_budget_usd(0.005)).await;
+        assert!(!turn(&session, "one").await.result.is_error());
+        assert!(turn(&session, "one").await.result.is_error());
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_summary_without_its_tag_is_asked_for_and_paid_twice() {
+    let script = || {
+        let bare = Reply::text("Numbers.").usage(10_000, 100);
+        Script::new().when("summary of the conversation", [bare]).otherwise([Reply::text("Hello.")])
+    };
+    on_both(script, async |stage| {
+        let session = start(stage.options()).await;
+        turn(&session, "hello").await;
+        assert_eq!(tokens(turn(&session, "/compact").await.cost), (20_000, 200));
+        session.stop().await.unwrap();
+    });
+}
+
+/// Reads a query until the model writes its second response.
+async fn second_response(stream: &mut QueryStream) {
+    while tokens(stream.cost()).0 < 11_000 {
+        in_time(stream.next()).await.unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_query_that_is_closed_in_the_middle_says_what_it_cost() {
+    on_both(script, async |stage| {
+        let mut stream = query("long tale", options(&stage)).await.unwrap();
+        second_response(&mut stream).await;
+        let cost = stream.cost();
+        assert_eq!((tokens(cost), cost.is_complete), ((11_000, 20), false));
+        in_time(stream.close()).await;
+        // The CLI ended the turn with a result, which counts all but what was cut off.
+        let cost = stream.cost();
+        assert_eq!((tokens(cost), cost.is_complete), ((2_000, 20), false));
+        assert!(is_near(cost.usd, 0.0084), "{cost}");
+    });
+}
+
+#[test]
+fn a_query_whose_cli_is_killed_says_which_tokens_it_knows_of() {
+    run(async {
+        let stage = Stage::real(script(), real()).await.unwrap();
+        let mut stream = query("long tale", options(&stage)).await.unwrap();
+        second_response(&mut stream).await;
+        kill_process(stream.pid().unwrap());
+        let collected = in_time(stream.collect()).await;
+        assert_eq!(error_of(&collected).kind(), ErrorKind::ProcessFailed);
+        let cost = collected.cost;
+        assert_eq!((tokens(cost), cost.is_complete), ((11_000, 20), false));
+        assert_eq!(cost.to_string(), "at least $0.0000");
+
+        let faults = Faults::new().before("result", Trouble::Signal(9));
+        let stage = Stage::faulty(script(), faults).await.unwrap();
+        let collected = ask("run it", options(&stage)).await;
+        assert_eq!(error_of(&collected).kind(), ErrorKind::ProcessFailed);
+        let cost = collected.cost;
+        assert_eq!((tokens(cost), cost.is_complete), ((5_000, 50), false));
+    });
+}
+
+#[test]
+fn a_query_costs_what_all_of_its_results_report() {
+    on_both(script, async |stage| {
+        let mut stream = query("hire", options(&stage)).await.unwrap();
+        let is_agents = |prompt: &String| prompt.contains("greet later");
+        in_time(stage.api().wait_for_request(|request| request.prompts().iter().any(is_agents)))
+            .await;
+        while !is_result(&in_time(stream.next()).await.unwrap().unwrap()) {}
+        stage.api().release_held();
+        let mut total = None;
+        while let Some(item) = in_time(stream.next()).await {
+            if let Item::Message(message) = item.unwrap()
+                && let claude_wire::Body::Result(result) = message.body
+            {
+                total = result.total_cost_usd;
+            }
+        }
+        let cost = stream.cost();
+        assert_eq!((tokens(cost), cost.is_complete), ((220_000, 2_200), true));
+        assert!(is_near(cost.usd, total.unwrap().as_f64()));
+        // A later one pays for itself only.
+        let id = stream.session_id().unwrap().clone();
+        let later = options(&stage).conversation(Conversation::Resume(id));
+        let collected = ask("one", later).await;
+        let cost = collected.cost;
+        assert_eq!((tokens(cost), cost.is_complete), ((1_000, 10), true));
+        let total = collected.result().unwrap().total_cost_usd.as_ref().unwrap().as_f64();
+        assert!(total > 0.9 && is_near(cost.usd, 0.0042), "{total} {cost}");
+    });
+}

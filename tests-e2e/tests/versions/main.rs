@@ -1,0 +1,63 @@
+//! What every supported CLI can do, and what happens on the oldest to what it cannot do.
+//!
+//! The suite runs on the oldest, a middle and the newest pinned version; `CLAUDE_E2E_VERSIONS` names
+//! others, separated by commas, as `cargo xtask cli-versions` does.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::panic,
+    clippy::similar_names,
+    dead_code,
+    reason = "in a test a panic is the way to fail; not all tests need all of what they share"
+)]
+
+#[path = "../tools/calc.rs"]
+mod calc;
+#[path = "../sessions/play.rs"]
+mod play;
+#[path = "../kit/support.rs"]
+mod support;
+
+mod lacking;
+mod money;
+mod simulated;
+mod turns;
+mod working;
+
+use std::future::Future;
+use std::sync::OnceLock;
+
+use claude_agent_testkit::mock_api::Script;
+use tests_e2e::real_cli::{self, InstalledCli};
+use tests_e2e::stage::Stage;
+
+use crate::support::{know_version, run};
+
+/// The CLIs that the suite runs on, oldest first.
+fn versions() -> &'static [InstalledCli] {
+    static CLIS: OnceLock<Vec<InstalledCli>> = OnceLock::new();
+    CLIS.get_or_init(|| {
+        let names = match std::env::var("CLAUDE_E2E_VERSIONS") {
+            Ok(names) => names.split(',').map(str::to_owned).collect(),
+            Err(_) => real_cli::pinned_versions().to_vec(),
+        };
+        let install = |name: &String| {
+            let cli = real_cli::install_version(name).unwrap_or_else(|error| panic!("{error}"));
+            know_version(&cli);
+            cli
+        };
+        names.iter().map(install).collect()
+    })
+}
+
+/// Plays the same on each of them.
+fn on_each<F: Future<Output = ()>>(script: impl Fn() -> Script, play: impl Fn(Stage) -> F) {
+    run(async {
+        for cli in versions() {
+            // Only shown when it fails.
+            println!("on claude {}", cli.version);
+            play(Stage::real(script(), cli).await.unwrap()).await;
+        }
+    });
+}

@@ -1,0 +1,181 @@
+//! Every turn ends, however the CLI reports its end.
+
+use claude_agent_kit::hook::{
+    PreToolUse, PreToolUseAnswer, UserPromptSubmit, UserPromptSubmitAnswer,
+};
+use claude_agent_kit::{
+    Conversation, ErrorKind, Prompt, Session, Turn, TurnInterruption, TurnOutcome,
+};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use serde_json::json;
+
+use crate::on_each;
+use crate::play::{bash, is_made, start, touching, turn};
+use crate::support::{hello, in_time, until};
+
+/// Sends a prompt for each answer and waits for all turns.
+async fn send_all(session: &Session, prompts: &[&str]) -> Vec<TurnOutcome> {
+    let mut turns: Vec<Turn> = Vec::new();
+    for prompt in prompts {
+        turns.push(session.send(*prompt).await.unwrap());
+    }
+    let mut outcomes = Vec::new();
+    for turn in turns {
+        outcomes.push(in_time(turn.finish()).await.unwrap());
+    }
+    outcomes
+}
+
+#[test]
+fn four_messages_at_once_all_end() {
+    on_each(hello, async |stage| {
+        let session = start(stage.options()).await;
+        let outcomes = send_all(&session, &["one", "two", "three", "four"]).await;
+        assert!(outcomes.iter().all(|outcome| !outcome.result.is_error()));
+        assert_eq!(turn(&session, "again").await.text, "Hello.");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_message_that_joins_a_turn_ends_with_it() {
+    let script = || bash(&["touch begun; until [ -e go ]; do sleep 0.05; done"]);
+    on_each(script, async |stage| {
+        let session = start(stage.options().allowed_tools(["Bash"])).await;
+        let first = session.send("run it").await.unwrap();
+        until("the tool runs", || is_made(&stage, "begun")).await;
+        let second = session.send("and hurry").await.unwrap();
+        std::fs::write(stage.project().join("go"), "").unwrap();
+        assert!(!in_time(first.finish()).await.unwrap().result.is_error());
+        assert!(!in_time(second.finish()).await.unwrap().result.is_error());
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_message_that_joins_a_turn_of_the_cli_ends_with_it() {
+    let wait = |file: &str| format!("until [ -e {file} ]; do sleep 0.05; done");
+    let script = || {
+        let background = json!({"command": wait("end"), "run_in_background": true});
+        let busy = json!({"command": format!("touch begun; {}", wait("go"))});
+        Script::new().when("and hurry", [Reply::text("Hurried.")]).otherwise([
+            Reply::tool("Bash", background),
+            Reply::text("Started."),
+            Reply::tool("Bash", busy),
+            Reply::text("It is done."),
+        ])
+    };
+    on_each(script, async |stage| {
+        let session = start(stage.options().allowed_tools(["Bash"])).await;
+        turn(&session, "start it").await;
+        std::fs::write(stage.project().join("end"), "").unwrap();
+        until("the tool of the CLI's own turn runs", || is_made(&stage, "begun")).await;
+        let joined = session.send("and hurry").await.unwrap();
+        std::fs::write(stage.project().join("go"), "").unwrap();
+        assert!(in_time(joined.finish()).await.unwrap().text.contains("Hurried."));
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn commands_of_the_cli_end_their_turns() {
+    on_each(hello, async |stage| {
+        let session = start(stage.options()).await;
+        for prompt in ["hello", "/cost", "/no-such-command", "/compact", "hello", "/clear"] {
+            turn(&session, prompt).await;
+        }
+        assert_eq!(turn(&session, "hello").await.text, "Hello.");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_prompt_that_a_hook_blocks_ends_its_turn() {
+    on_each(hello, async |stage| {
+        let options = stage.options().on(UserPromptSubmit, |call, _| async move {
+            let blocked = call.prompt.as_ref().is_some_and(|prompt| prompt.contains("secret"));
+            if blocked {
+                UserPromptSubmitAnswer::block("not here")
+            } else {
+                UserPromptSubmitAnswer::new()
+            }
+        });
+        let session = start(options).await;
+        let outcome = turn(&session, "the secret").await;
+        assert_eq!(outcome.text, "");
+        assert_eq!(turn(&session, "hello").await.text, "Hello.");
+        session.stop().await.unwrap();
+        assert_eq!(stage.api().requests().len(), 1);
+    });
+}
+
+#[test]
+fn a_deferred_call_ends_its_turn() {
+    on_each(touching, async |stage| {
+        let options = stage.options().on(PreToolUse, |_, _| async { PreToolUseAnswer::defer() });
+        let session = start(options).await;
+        let outcome = turn(&session, "run it").await;
+        assert!(outcome.result.deferred_tool_use.as_ref().is_some());
+        assert!(!is_made(&stage, "made"));
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_message_that_waits_outlives_an_interrupt_and_ends() {
+    let script = || {
+        Script::new().when("second", [Reply::text("Two.")]).otherwise([Reply::text(
+            "A long answer.",
+        )
+        .deltas_of(3)
+        .hold()])
+    };
+    on_each(script, async |stage| {
+        let session = start(stage.options()).await;
+        let first = session.send("first").await.unwrap();
+        until("the model is asked", || !stage.api().requests().is_empty()).await;
+        let second = session.send("second").await.unwrap();
+        session.interrupt().await.unwrap();
+        assert!(in_time(first.finish()).await.unwrap().result.is_error());
+        assert_eq!(in_time(second.finish()).await.unwrap().text, "Two.");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_failing_api_ends_the_turn() {
+    let script = || {
+        let refused = Reply::error(400, "invalid_request_error", "not right");
+        Script::new().when("hello", [refused]).when("again", [Reply::text("Better.")])
+    };
+    on_each(script, async |stage| {
+        let session = start(stage.options()).await;
+        assert!(turn(&session, "hello").await.result.is_error());
+        assert_eq!(turn(&session, "again").await.text, "Better.");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_message_with_a_used_id_is_refused() {
+    on_each(hello, async |stage| {
+        let id = "0f442871-3937-45c3-94cd-b042f2c7dcb0";
+        let prompt = || Prompt::from("hello").with_id(id);
+        let session = start(stage.options()).await;
+        in_time(session.send(prompt()).await.unwrap().finish()).await.unwrap();
+        let error = session.send(prompt()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+        let conversation = session.session_id().unwrap();
+        session.stop().await.unwrap();
+        // The conversation knows the message: the CLI completes it without asking the model.
+        let resumed = Conversation::Resume(conversation);
+        let session = start(stage.options().conversation(resumed)).await;
+        let mut turn = session.send(prompt()).await.unwrap();
+        while let Some(Ok(_)) = in_time(turn.next()).await {}
+        assert_eq!(in_time(turn.interrupt()).await.unwrap(), TurnInterruption::AlreadyEnded);
+        let error = turn.finish().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoResult, "{error}");
+        assert_eq!(stage.api().requests().len(), 1);
+        session.stop().await.unwrap();
+    });
+}

@@ -1,0 +1,219 @@
+//! What works on each of them.
+
+use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::{
+    Conversation, MINIMUM_VERSION, Permission, PermissionMode, Session, WarningCode, query,
+};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use serde_json::json;
+use tests_e2e::real_cli::pinned_versions;
+
+use crate::calc::{calc, calling, texts, with};
+use crate::on_each;
+use crate::play::{
+    ENDLESS_ROUNDS, Notes, bash, calls, command_of, end_each_turn_at_once, endless,
+    interrupt_each_turn_at_once, is_made, model_was_told, one_turn, start, touching, turn,
+};
+use crate::support::{ask, codes, hello, in_time, until};
+
+#[test]
+fn the_pinned_minimum_is_the_one_that_is_promised() {
+    assert_eq!(pinned_versions()[0], MINIMUM_VERSION.to_string());
+}
+
+#[test]
+fn a_handshake_tells_of_the_cli_and_a_query_is_answered() {
+    on_each(hello, async |stage| {
+        let session = start(stage.options()).await;
+        assert!(!session.server_info().unwrap().commands.as_slice().is_empty());
+        session.stop().await.unwrap();
+        let collected = ask("hello", stage.options()).await;
+        assert!(collected.error.is_none(), "{:?}", collected.error);
+        assert_eq!(collected.text(), "Hello.");
+        assert_eq!(codes(&collected), []);
+        for message in collected.messages() {
+            assert!(message.undecodable().is_none(), "{:?}", message.raw());
+        }
+    });
+}
+
+#[test]
+fn the_one_way_form_works() {
+    on_each(hello, async |stage| {
+        let collected = ask("hello", stage.options().print_mode(true)).await;
+        assert!(collected.error.is_none(), "{:?}", collected.error);
+        assert_eq!(collected.text(), "Hello.");
+    });
+}
+
+#[test]
+fn three_turns_in_one_session() {
+    let script = || {
+        Script::new()
+            .when("one", [Reply::text("1")])
+            .when("two", [Reply::text("2")])
+            .when("three", [Reply::text("3")])
+    };
+    on_each(script, async |stage| {
+        let session = start(stage.options()).await;
+        for (prompt, answer) in [("one", "1"), ("two", "2"), ("three", "3")] {
+            assert_eq!(turn(&session, prompt).await.text, answer);
+        }
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn prompts_and_schemas_reach_the_model() {
+    on_each(hello, async |stage| {
+        let options = stage.options().system_prompt("You are a parrot.");
+        one_turn(options.append_system_prompt("A green one.")).await;
+        assert!(model_was_told(&stage, "You are a parrot."));
+        assert!(model_was_told(&stage, "A green one."));
+    });
+}
+
+#[test]
+fn a_hook_denies_and_allows() {
+    on_each(
+        || bash(&["touch denied", "touch allowed", "touch undecided"]),
+        async |stage| {
+            // Some versions let a classifier decide unless a mode is chosen.
+            let options = stage.options().permission_mode(PermissionMode::Default);
+            let options = options.on(PreToolUse::matching("Bash"), |call, _| async move {
+                match command_of(call.tool_input.as_ref()).as_str() {
+                    "touch denied" => PreToolUseAnswer::deny("not today"),
+                    "touch allowed" => PreToolUseAnswer::allow(),
+                    _ => PreToolUseAnswer::new(),
+                }
+            });
+            assert_eq!(one_turn(options).await.text, "Done.");
+            assert!(is_made(&stage, "allowed"));
+            assert!(!is_made(&stage, "denied") && !is_made(&stage, "undecided"));
+            assert!(model_was_told(&stage, "not today"));
+        },
+    );
+}
+
+#[test]
+fn a_permission_is_given_and_refused() {
+    on_each(
+        || bash(&["touch allowed", "touch denied"]),
+        async |stage| {
+            let asked = Notes::new();
+            let notes = asked.clone();
+            let options = stage.options().permission_mode(PermissionMode::Default);
+            let options = options.can_use_tool(move |request, _| {
+                let command = command_of(Some(&request.input));
+                notes.add(command.clone());
+                async move {
+                    if command == "touch allowed" {
+                        Permission::allow()
+                    } else {
+                        Permission::deny("not on a Friday")
+                    }
+                }
+            });
+            one_turn(options).await;
+            assert!(is_made(&stage, "allowed") && !is_made(&stage, "denied"));
+            assert!(model_was_told(&stage, "not on a Friday"));
+            assert_eq!(asked.len(), 2);
+        },
+    );
+}
+
+/// Some versions start in a mode in which they decide by themselves.
+#[test]
+fn a_permission_callback_is_called_or_a_warning_says_why_not() {
+    on_each(touching, async |stage| {
+        let asked = Notes::new();
+        let (notes, warnings) = (asked.clone(), Notes::new());
+        let told = warnings.clone();
+        let options = stage.options().on_warning(move |warning| told.add(warning.code()));
+        let options = options.can_use_tool(move |_, _| {
+            notes.add(());
+            async { Permission::deny("not here") }
+        });
+        one_turn(options).await;
+        let warned = warnings.all().contains(&WarningCode::PermissionCallbackShadowed);
+        assert_eq!(asked.len() == 0, warned);
+        assert_eq!(is_made(&stage, "made"), warned);
+    });
+}
+
+#[test]
+fn an_interrupt_ends_the_turn_and_not_the_session() {
+    let script = || {
+        Script::new()
+            .when("run it", [calls(&["touch begun; sleep 60; touch ended"])])
+            .when("again", [Reply::text("yes")])
+    };
+    on_each(script, async |stage| {
+        let session = start(stage.options().allowed_tools(["Bash"])).await;
+        let running = session.send("run it").await.unwrap();
+        until("the tool runs", || is_made(&stage, "begun")).await;
+        session.interrupt().await.unwrap();
+        assert!(in_time(running.finish()).await.unwrap().result.is_error());
+        assert!(!is_made(&stage, "ended"));
+        assert_eq!(turn(&session, "again").await.text, "yes");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_turn_can_be_interrupted_right_after_its_message_was_sent() {
+    on_each(endless, async |stage| {
+        let session = start(stage.options()).await;
+        end_each_turn_at_once(&session, ENDLESS_ROUNDS).await;
+        interrupt_each_turn_at_once(&session, ENDLESS_ROUNDS).await;
+        assert_eq!(turn(&session, "again").await.text, "yes");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn model_and_permission_mode_can_be_changed() {
+    let script = || {
+        Script::new()
+            .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
+            .otherwise([Reply::text("Hello.")])
+    };
+    on_each(script, async |stage| {
+        let session = start(stage.options()).await;
+        session.set_model("claude-haiku-4-5").await.unwrap();
+        turn(&session, "hello").await;
+        assert_eq!(stage.api().requests().last().unwrap().model(), "claude-haiku-4-5");
+        session.set_permission_mode(PermissionMode::AcceptEdits).await.unwrap();
+        turn(&session, "run it").await;
+        assert!(is_made(&stage, "made"));
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_tool_of_this_process_is_called() {
+    let script = || calling(&[("mcp__calc__add", json!({"a": 2, "b": 3}))]);
+    on_each(script, async |stage| {
+        one_turn(with(&stage, calc())).await;
+        assert_eq!(texts(&stage), ["5"]);
+    });
+}
+
+#[test]
+fn a_conversation_is_resumed() {
+    on_each(hello, async |stage| {
+        let mut first = query("The number is 7.", stage.options()).await.unwrap();
+        while let Some(item) = first.next().await {
+            item.unwrap();
+        }
+        let id = first.session_id().unwrap().clone();
+        let options = stage.options().conversation(Conversation::Resume(id.clone()));
+        let session = Session::start(options).await.unwrap();
+        turn(&session, "Which number?").await;
+        assert_eq!(session.session_id(), Some(id));
+        let requests = stage.api().requests();
+        let prompts = requests.last().unwrap().prompts();
+        assert!(prompts.iter().any(|prompt| prompt.contains("The number is 7.")), "{prompts:?}");
+        session.stop().await.unwrap();
+    });
+}
