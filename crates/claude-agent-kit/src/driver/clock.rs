@@ -24,7 +24,7 @@ impl Clock {
     }
 
     /// The time on the wall.
-    pub(super) fn on_the_wall(&mut self) -> Instant {
+    fn on_the_wall(&mut self) -> Instant {
         *self.seen.get_or_insert_with(Instant::now)
     }
 

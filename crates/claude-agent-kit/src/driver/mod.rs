@@ -248,7 +248,7 @@ impl Driver {
         let bereft = self.bereft_until.filter(|_| !self.bereft.is_empty());
         let due = self.machine.wake_at().into_iter().chain(bereft).min();
         let due = due.map(|due| self.clock.instant(due));
-        self.timer.poll(due, self.clock.on_the_wall(), context)
+        self.timer.poll(due, context)
     }
 
     fn hear(&mut self, happening: Happening) {

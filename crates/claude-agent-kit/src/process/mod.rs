@@ -164,10 +164,8 @@ impl Process {
     }
 }
 
-/// Wakes a task at some time, without a timer of its runtime.
-///
-/// A runtime that waits with a timer sets one in the kernel each time it goes to sleep, which
-/// costs more than the rest of a round trip; the reaper thread sets it once.
+/// Wakes a task at some time by the system's clock, also where a test has paused the clock of the
+/// runtime.
 pub(crate) struct Alarm {
     id: u64,
     at: Instant,
@@ -180,10 +178,6 @@ impl Alarm {
         let orders = Reaper::get()?.orders().clone();
         let id = orders.set_alarm(at, waker.clone());
         Ok(Self { id, at, orders })
-    }
-
-    pub(crate) fn at(&self) -> Instant {
-        self.at
     }
 }
 
