@@ -7,6 +7,7 @@
 //! - [`corpus`]: where recordings are stored.
 //! - [`decoded`]: whether every line of a recording decodes.
 //! - [`faults`]: what becomes of a session in every state when something goes wrong.
+//! - [`golden`]: what is written and delivered, as hashes that are kept.
 //! - [`outside`]: an MCP server outside the host.
 //! - [`simulation`]: whole runs that follow from a seed.
 //! - [`stage`]: where the SDK is tried.
@@ -25,6 +26,7 @@ pub mod decoded;
 pub mod drift;
 #[cfg(unix)]
 pub mod faults;
+pub mod golden;
 pub mod outside;
 pub mod parity;
 pub mod places;

@@ -25,6 +25,7 @@ pub use state::State;
 pub use table::{count, document, table, wanted};
 use tokio::runtime::Builder;
 
+use crate::golden::Golden;
 use crate::stage::processes::{marked, wait_until};
 
 /// Far more than a whole cell takes.
@@ -65,6 +66,18 @@ pub fn run(state: State, fault: Fault, programs: Programs<'_>) -> Result<(String
 /// # Errors
 /// As [`run`].
 pub fn run_here(state: State, fault: Fault, sim: &str) -> Result<(String, String)> {
+    outcome(state, fault, sim).map(|outcome| (outcome.line(), outcome.text))
+}
+
+/// What is written to the CLI and read from it in a cell that needs no other host process.
+///
+/// # Errors
+/// As [`run`].
+pub fn golden(state: State, fault: Fault, sim: &str) -> Result<Golden> {
+    outcome(state, fault, sim).map(|outcome| outcome.golden)
+}
+
+fn outcome(state: State, fault: Fault, sim: &str) -> Result<Outcome> {
     let mut builder = match fault {
         Fault::CurrentThread => Builder::new_current_thread(),
         _ => Builder::new_multi_thread(),
@@ -79,8 +92,7 @@ pub fn run_here(state: State, fault: Fault, sim: &str) -> Result<(String, String
             Box::pin(apply::see_through(scene)).await
         };
         let cell = tokio::time::timeout(LIMIT, Box::pin(cell)).await;
-        let cell = cell.map_err(|_| "the cell itself does not end".to_owned())?;
-        cell.map(|outcome| (outcome.line(), outcome.text))
+        cell.map_err(|_| "the cell itself does not end".to_owned())?
     })
 }
 

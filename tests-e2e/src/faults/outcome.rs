@@ -2,6 +2,8 @@
 
 use claude_agent_kit::{ErrorKind, WarningCode};
 
+use crate::golden::Golden;
+
 /// What came of a fault, or should.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -18,6 +20,9 @@ pub struct Outcome {
     pub perhaps: Option<WarningCode>,
     /// What people are told of the end. It does not count.
     pub text: String,
+    /// What was written to the CLI, and what was given to whoever reads all messages. It does not
+    /// count.
+    pub golden: Golden,
 }
 
 /// How a session ended.
@@ -59,6 +64,7 @@ impl Outcome {
             warnings: Vec::new(),
             perhaps: None,
             text: String::new(),
+            golden: Golden::default(),
         }
     }
 

@@ -18,6 +18,7 @@ use super::fault::{Fault, script};
 use super::gate::Gate;
 use super::outcome::{End, Told};
 use super::state::State;
+use crate::golden::{self, Golden};
 use crate::stage::Stage;
 use crate::stage::processes::{eventually, exists, marked};
 
@@ -40,6 +41,9 @@ const MAX_LINE: usize = 256 * 1024;
 
 /// What goes wrong with the scene itself, or holds that should not.
 pub(super) type Result<T> = std::result::Result<T, String>;
+
+/// The file in which the CLI writes what it reads.
+const LOG: &str = "read.log";
 
 /// A session in a state, and everybody who watches it.
 pub(super) struct Scene {
@@ -68,6 +72,7 @@ struct Notes {
     warnings: Mutex<Vec<WarningCode>>,
     stderr: watch::Sender<usize>,
     marks: watch::Sender<usize>,
+    items: Mutex<Vec<String>>,
 }
 
 /// What must have come by now.
@@ -105,6 +110,7 @@ impl Scene {
         let stage = stage.map_err(|error| error.to_string())?;
         let (notes, gate) = (Arc::<Notes>::default(), Gate::new());
         let options = options(&stage, state, fault, &notes).env(MARK, &mark);
+        let options = options.env("CLAUDE_SIM_LOG", stage.root().join(LOG).to_string_lossy());
         let limit = (fault == Fault::CallbackNeverReturns).then_some(SOON);
         let options = gate.guard(options, state, limit);
         let home = match fault {
@@ -299,7 +305,19 @@ impl Scene {
         self.nothing_is_lost(end).await?;
         self.nothing_is_left().await?;
         outcome.warnings = self.warnings();
+        outcome.golden = self.golden();
         Ok(outcome)
+    }
+
+    fn golden(&self) -> Golden {
+        let log = std::fs::read(self.stage.root().join(LOG)).unwrap_or_default();
+        let items =
+            std::mem::take(&mut *self.notes.items.lock().unwrap_or_else(PoisonError::into_inner));
+        let written = String::from_utf8_lossy(&log).lines().map(str::to_owned).collect();
+        let root = self.stage.root().to_string_lossy().into_owned();
+        // The CLI makes a name for its own files of the directory.
+        let slug = root.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+        Golden::unordered(written, items, &[root, slug, self.stage.api().base_url()])
     }
 
     fn warnings(&self) -> Vec<WarningCode> {
@@ -358,6 +376,7 @@ fn raw(item: &Item) -> &str {
 /// Reads everything; says why it ended.
 async fn read(mut messages: claude_agent_kit::Messages, notes: Arc<Notes>) -> Option<ErrorKind> {
     while let Some(item) = messages.next().await {
+        notes.items.lock().unwrap_or_else(PoisonError::into_inner).push(golden::text(&item));
         match item {
             Ok(item) if raw(&item).contains("msg_flood") => {
                 notes.marks.send_modify(|marks| *marks += 1);

@@ -44,6 +44,7 @@ async fn connect(
     let version = if draw.chance(30) { VERSIONS[0] } else { draw.pick(&VERSIONS) };
     record.count(format!("version {version}"));
     let variables = launch.variables().iter();
+    record.lock().launch = described(&launch);
     let sim = Sim::new()
         .script(model::script(draw.branch(), &record, healthy))
         .faults(faults)
@@ -70,6 +71,12 @@ async fn connect(
     let output = TapRead { inner: host_output, record: record.clone(), breaks };
     let input = TapWrite { inner: input, record };
     Ok(Connection::new(input, output, child).errors(errors))
+}
+
+fn described(launch: &Launch) -> Vec<String> {
+    let variables = launch.variables().iter();
+    let variables = variables.map(|(name, value)| format!("{name}={}", value.expose()));
+    launch.arguments().iter().cloned().chain(variables).collect()
 }
 
 /// What goes wrong inside the CLI.

@@ -13,7 +13,6 @@ mod draw;
 mod fate;
 mod many;
 mod model;
-mod normal;
 mod operations;
 mod pipe;
 mod query;
@@ -32,6 +31,7 @@ use tokio::time::{sleep, timeout};
 
 pub use many::{KINDS, Total, seeds};
 
+use crate::golden::Golden;
 use draw::Draw;
 use fate::Waiting;
 use record::Record;
@@ -52,6 +52,8 @@ pub struct Report {
     pub counts: BTreeMap<String, u64>,
     /// Everything that happened, in order; only if it was asked for.
     pub trace: Vec<String>,
+    /// What the host wrote and was given; only if it was asked for.
+    pub golden: Golden,
 }
 
 /// Something that the host still has when its runtime goes.
@@ -129,9 +131,10 @@ fn play(seed: u64, traced: bool) -> Report {
     }
     let repeat = |what: String| format!("seed {seed}: {what} (cargo xtask simulate --seed {seed})");
     let violations = record.violations().into_iter().map(repeat).collect();
-    let trace = if traced { record.trace() } else { Vec::new() };
+    let (trace, golden) =
+        if traced { (record.trace(), record.golden()) } else { Default::default() };
     let counts = std::mem::take(&mut record.lock().counts);
-    Report { violations, counts, trace }
+    Report { violations, counts, trace, golden }
 }
 
 fn runtime() -> Runtime {

@@ -8,6 +8,8 @@ use bytes::Bytes;
 use claude_agent_kit::{Item, Messages, QueryStream, Result, Turn, WarningCode};
 use tokio::time::sleep;
 
+use crate::golden;
+
 use super::check::expected;
 use super::draw::Draw;
 use super::fate::{Promise, Waiting};
@@ -53,7 +55,8 @@ pub(super) struct Reader<S: Items> {
 
 impl<S: Items> Reader<S> {
     pub(super) fn new(stream: S, from_start: bool, waiting: &Waiting) -> Self {
-        let reading = Reading { who: S::NAME, from_start, lines: Vec::new(), end: None };
+        let reading =
+            Reading { who: S::NAME, from_start, lines: Vec::new(), items: Vec::new(), end: None };
         Self { stream: Some(stream), waiting: waiting.clone(), reading }
     }
 
@@ -92,6 +95,7 @@ impl<S: Items> Reader<S> {
     }
 
     fn take(&mut self, item: Option<Result<Item>>) {
+        self.reading.items.push(item.as_ref().map_or_else(|| "end".to_owned(), golden::text));
         match item {
             Some(Ok(Item::Message(message))) => self.reading.lines.push(message.raw().clone()),
             Some(Ok(Item::Warning(warning))) => {
@@ -143,6 +147,7 @@ impl<S: Items> Drop for Reader<S> {
             who: S::NAME,
             from_start: self.reading.from_start,
             lines: std::mem::take(&mut self.reading.lines),
+            items: std::mem::take(&mut self.reading.items),
             end: self.reading.end,
         };
         if reading.end.is_none() {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use claude_agent_kit::ErrorKind;
 use tokio::time::Instant;
 
-use super::normal::Names;
+use crate::golden::{Golden, Names};
 
 /// The record of a run. Clones are the same.
 #[derive(Clone)]
@@ -23,6 +23,8 @@ pub(super) struct Record {
 #[derive(Default)]
 pub(super) struct State {
     trace: Vec<(Duration, String)>,
+    /// The arguments and variables that the CLI was started with.
+    pub(super) launch: Vec<String>,
     pub(super) counts: BTreeMap<String, u64>,
     violations: Vec<String>,
     pub(super) wire: Wire,
@@ -97,6 +99,8 @@ pub(super) struct Reading {
     /// Whether it began with the run.
     pub(super) from_start: bool,
     pub(super) lines: Vec<Bytes>,
+    /// Everything that it was given, as text.
+    pub(super) items: Vec<String>,
     /// How it ended; nothing if it was let go before.
     pub(super) end: Option<Result<(), ErrorKind>>,
 }
@@ -156,6 +160,20 @@ impl Record {
         let mut state = self.lock();
         state.wire.written.add(now, bytes);
         state.wire.blocked = None;
+    }
+
+    /// What was written to the CLI, and what readers were given, with ids that are the same in
+    /// every run.
+    pub(super) fn golden(&self) -> Golden {
+        let state = self.lock();
+        let mut written = state.launch.clone();
+        // In which order tasks are dropped with their runtime is not decided by the seed.
+        let until = self.stopped.get().copied().unwrap_or(Duration::MAX);
+        let lines = state.wire.written.whole.iter().filter(|(at, _)| *at < until);
+        written.extend(lines.map(|(_, line)| String::from_utf8_lossy(line).into_owned()));
+        let readings = state.readings.iter();
+        let readings = readings.map(|reading| (reading.who, reading.items.clone())).collect();
+        Golden::ordered(written, readings)
     }
 
     /// Everything in the order of its time, with ids and dates that are the same in every run.

@@ -1,7 +1,12 @@
 //! The program `claude-sim`: the simulation with real pipes.
 
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::pin::Pin;
 use std::process::ExitCode;
+use std::task::{Context, Poll, ready};
 
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::watch;
 
 use super::{Sim, script_file};
@@ -12,6 +17,9 @@ pub const SCRIPT: &str = "CLAUDE_SIM_SCRIPT";
 
 /// Names the address of a Messages API to ask in place of what a script says.
 pub const API: &str = "CLAUDE_SIM_API";
+
+/// Names a file to which the arguments are written, and then everything that is read from stdin.
+pub const LOG: &str = "CLAUDE_SIM_LOG";
 
 /// The whole program.
 pub fn run_as_program() -> ExitCode {
@@ -70,13 +78,51 @@ fn live(sim: Sim) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let log = match log(&sim) {
+        Ok(log) => log,
+        Err(error) => {
+            complain(&format!("{LOG}: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
     let exit = runtime.block_on(async {
-        let terminate = terminations();
-        sim.run_until(pipes::stdin(), pipes::stdout(), tokio::io::stderr(), terminate).await
+        let stdin = Logged { stdin: pipes::stdin(), log };
+        sim.run_until(stdin, pipes::stdout(), tokio::io::stderr(), terminations()).await
     });
     // A read of stdin may still be under way in a thread of the runtime.
     runtime.shutdown_background();
     leave(exit)
+}
+
+/// Opens the log, if one is wanted, and writes the arguments to it.
+fn log(sim: &Sim) -> io::Result<Option<File>> {
+    let Some(path) = std::env::var_os(LOG) else { return Ok(None) };
+    let mut log = File::options().create(true).append(true).open(path)?;
+    for argument in &sim.arguments {
+        writeln!(log, "{argument}")?;
+    }
+    Ok(Some(log))
+}
+
+/// A stdin whose bytes are written to a log.
+struct Logged<R> {
+    stdin: R,
+    log: Option<File>,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Logged<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stdin).poll_read(context, buffer))?;
+        if let Some(log) = &mut self.log {
+            log.write_all(&buffer.filled()[before..])?;
+        }
+        Poll::Ready(Ok(()))
+    }
 }
 
 /// The streams of the process, which can be closed.

@@ -304,3 +304,27 @@ fn a_recorded_session_ends_as_its_process_does() {
         }
     }
 }
+
+/// `cargo xtask golden` keeps hashes of these.
+#[test]
+fn the_trace_of_every_recording_can_be_written() {
+    let mut traces = Vec::new();
+    for recorded in corpus() {
+        for effect in Replay::of(&recorded).effects {
+            let (kind, line) = match &effect {
+                Effect::Write(line) => ("written", line.trim_ascii_end()),
+                Effect::Deliver(line)
+                | Effect::DeliverResult(line)
+                | Effect::DeliverMalformed(line, _) => ("delivered", &line[..]),
+                _ => continue,
+            };
+            traces.extend_from_slice(format!("{} {kind} ", recorded.name).as_bytes());
+            traces.extend_from_slice(line);
+            traces.push(b'\n');
+        }
+    }
+    assert!(traces.len() > 1_000_000, "the corpus has many long lines");
+    if let Some(path) = std::env::var_os("CLAUDE_WIRE_TRACES") {
+        std::fs::write(path, traces).unwrap();
+    }
+}

@@ -7,6 +7,8 @@ mod bare;
 #[cfg(unix)]
 mod bench;
 mod checks;
+#[cfg(unix)]
+mod golden;
 mod long;
 mod parity;
 mod platforms;
@@ -42,6 +44,8 @@ cargo xtask bench [works…]    how fast it is, beside others (--quick: whether 
 cargo xtask prove [areas…]    repeat what docs/proofs.md claims on the real CLI, and count
 cargo xtask cli-versions VERSIONS…
                               try released CLIs, and print the table of docs/cli-versions.md
+cargo xtask golden [parts…]   compare what is written and delivered with what was kept: corpus, seeds, faults
+                              (--update keeps it; --dump DIR writes the traces themselves)
 cargo xtask parity            store the names that the pinned official SDKs publish
 cargo xtask scenarios         list the scenarios";
 
@@ -73,6 +77,8 @@ fn main() -> ExitCode {
         }
         #[cfg(unix)]
         Some((command, words)) if command == "bench" => bench::run(words),
+        #[cfg(unix)]
+        Some((command, words)) if command == "golden" => golden::run(words),
         Some((command, areas)) if command == "prove" => prove::run(areas),
         Some((command, [])) if command == "parity" => parity::store(),
         Some((command, versions)) if command == "cli-versions" => versions::run(versions),

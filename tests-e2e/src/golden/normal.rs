@@ -21,13 +21,13 @@ const CUT_LINE: &str = "the last line of stdout that is no message is";
 
 /// The ids that were seen, in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     known: BTreeMap<String, usize>,
 }
 
 impl Names {
     /// The text with its ids numbered and without dates.
-    pub(super) fn normalise(&mut self, text: &str) -> String {
+    pub(crate) fn normalise(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         // A line that was cut may end in the middle of an id, which has no shape then.
         let cut = text.find(CUT_LINE).map_or(text.len(), |at| at + CUT_LINE.len());
