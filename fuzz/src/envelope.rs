@@ -20,7 +20,6 @@ pub(super) fn run(line: &[u8]) {
             match frame {
                 Frame::Oversized(oversized) => drop(Envelope::of_oversized(&oversized)),
                 Frame::Line(line) => assert!(line.len() <= limit),
-                _ => {}
             }
         }
     }

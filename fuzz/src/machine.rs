@@ -117,7 +117,6 @@ impl<'a> Wild<'a> {
         match framer.next_frame()? {
             Frame::Line(line) => Some(Event::Line(line)),
             Frame::Oversized(oversized) => Some(Event::Oversized(oversized)),
-            _ => None,
         }
     }
 

@@ -215,7 +215,7 @@ impl Feed {
             Taken::Items => Poll::Ready(Some(Ok(()))),
             Taken::Empty => Poll::Pending,
             Taken::Lagged { bytes } => Poll::Ready(Some(Err(lagged(bytes)))),
-            _ => Poll::Ready(None),
+            Taken::Ended => Poll::Ready(None),
         }
     }
 

@@ -97,7 +97,7 @@ impl TurnSlot {
         self.span.in_scope(|| tracing::debug!(took = ?self.began.elapsed(), "the turn ended"));
         let phase = match how {
             TurnEnd::Cancelled => Phase::Cancelled,
-            _ => Phase::Ended,
+            TurnEnd::Result { .. } | TurnEnd::WithoutResult => Phase::Ended,
         };
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(Ended { how, cost });
         self.change(phase);

@@ -76,8 +76,6 @@ pub enum WarningCode {
     /// The CLI sent a message, a subtype or a content block that this version does not know. It is
     /// passed on as it came, and told of once.
     UnknownMessage,
-    /// Something that this version has no code for.
-    Other,
 }
 
 impl Warning {
@@ -198,8 +196,6 @@ impl From<Notice> for Warning {
                 Self::new(WarningCode::PermissionCallbackShadowed, message)
                     .with(|facts| facts.options = vec!["permission_mode", "can_use_tool"])
             }
-            // Nothing that is told is kept back, whatever it is.
-            other => Self::new(WarningCode::Other, format!("{other:?}")),
         }
     }
 }
@@ -238,7 +234,6 @@ impl From<RunWarning> for Warning {
                 "the CLI ended as if all were well, but wrote nothing; see that it is the program \
                  `claude`",
             ),
-            other => Self::new(WarningCode::Other, format!("{other:?}")),
         }
     }
 }

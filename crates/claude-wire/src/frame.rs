@@ -50,7 +50,7 @@ pub struct Framer {
 
 /// What the framer gives out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_enums, reason = "a line is whole or it is not")]
 pub enum Frame {
     /// A line without its line break. Holds at most four times its own size.
     Line(Bytes),

@@ -230,7 +230,7 @@ fn the_guide_says_what_a_refusal_does_for_every_event() {
         HookRefusal::End => "ends",
         HookRefusal::Decline => "declines",
         HookRefusal::Hide => "hides",
-        _ => "–",
+        HookRefusal::Impossible => "–",
     };
     for event in HookInput::KNOWN {
         let row = guide

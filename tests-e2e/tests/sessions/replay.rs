@@ -72,7 +72,7 @@ where
         tape.exited(match exit {
             Exit::Code(code) => claude_agent_testkit::recording::Exit::Code(code),
             Exit::Signal(signal) => claude_agent_testkit::recording::Exit::Signal(signal),
-            other => panic!("{other:?}"),
+            Exit::Unknown => panic!("the exit is unknown"),
         });
         exit
     });

@@ -52,7 +52,6 @@ pub(super) fn of(failure: &Failure, evidence: &Evidence) -> Option<Clue> {
             "a tool or a prompt holds something large",
             "raise `max_line_bytes`, or let tools return less",
         )),
-        _ => by_stderr(),
     }
 }
 
@@ -183,7 +182,7 @@ fn of_exit(exit: Exit, silent: bool) -> Option<Clue> {
     match exit {
         Exit::Code(code) => of_code(code, silent),
         Exit::Signal(signal) => Some(of_signal(signal)),
-        _ => None,
+        Exit::Unknown => None,
     }
 }
 

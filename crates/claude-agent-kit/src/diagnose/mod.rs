@@ -75,7 +75,7 @@ pub(crate) fn failure(failure: &Failure, evidence: &Evidence) -> Error {
         }
         Failure::LineTooLong(size) => facts.size = Some(*size),
         Failure::StdinNotRead(bytes) => facts.size = Some(*bytes as u64),
-        _ => facts.exit = evidence.exit,
+        Failure::InitializeRejected(_) | Failure::IdleTimeout => facts.exit = evidence.exit,
     })
 }
 
@@ -95,7 +95,7 @@ fn kind_of(failure: &Failure, evidence: &Evidence) -> ErrorKind {
         Failure::IdleTimeout => ErrorKind::IdleTimeout,
         Failure::LineTooLong(_) => ErrorKind::LineTooLong,
         Failure::StdinNotRead(_) => ErrorKind::StdinNotRead,
-        _ => ErrorKind::ProcessFailed,
+        Failure::Process { .. } => ErrorKind::ProcessFailed,
     }
 }
 
@@ -128,7 +128,6 @@ fn happened(failure: &Failure, evidence: &Evidence) -> String {
         Failure::LineTooLong(size) => {
             format!("{cli} wrote a line of {size} bytes, more than `max_line_bytes` allows")
         }
-        _ => format!("{cli} failed"),
     }
 }
 
@@ -174,7 +173,10 @@ fn unknown_option(failure: &Failure, evidence: &Evidence) -> Option<Error> {
         | Failure::ExitedDuringInit(_)
         | Failure::InitializeTimeout(_)
         | Failure::InitializeRejected(_) => {}
-        _ => return None,
+        Failure::Process { silent: false, .. }
+        | Failure::IdleTimeout
+        | Failure::LineTooLong(_)
+        | Failure::StdinNotRead(_) => return None,
     }
     let lines = || evidence.stderr_tail.lines();
     let option = lines()
@@ -209,7 +211,11 @@ fn unknown_option(failure: &Failure, evidence: &Evidence) -> Option<Error> {
         facts.stderr_tail = evidence.stderr_if_any();
         facts.exit = match failure {
             Failure::Process { exit, .. } | Failure::ExitedDuringInit(exit) => Some(*exit),
-            _ => evidence.exit,
+            Failure::InitializeTimeout(_)
+            | Failure::InitializeRejected(_)
+            | Failure::IdleTimeout
+            | Failure::LineTooLong(_)
+            | Failure::StdinNotRead(_) => evidence.exit,
         };
     }))
 }
@@ -257,7 +263,7 @@ pub(crate) fn ending(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exit code {code}"),
         Exit::Signal(signal) => format!("signal {signal}"),
-        _ => "an unknown status".to_owned(),
+        Exit::Unknown => "an unknown status".to_owned(),
     }
 }
 

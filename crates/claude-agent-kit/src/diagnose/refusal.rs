@@ -40,7 +40,15 @@ pub(crate) fn refusal(refusal: &Refusal, operation: &str, evidence: &Evidence) -
                 facts.exit = evidence.exit;
                 facts.stderr_tail = evidence.stderr_if_any();
             }
-            _ => {}
+            Refusal::UndecodableAnswer(_)
+            | Refusal::InitQueueFull
+            | Refusal::TooManyPending
+            | Refusal::NotInitialized
+            | Refusal::InputEnded
+            | Refusal::Stopped
+            | Refusal::CheckpointingNotEnabled
+            | Refusal::Unencodable(_)
+            | Refusal::DuplicateMessage => {}
         }
     })
 }
@@ -49,6 +57,9 @@ pub(crate) fn refusal(refusal: &Refusal, operation: &str, evidence: &Evidence) -
 type Told = (ErrorKind, String, Option<&'static str>);
 
 fn refused(refusal: &Refusal, operation: &str) -> Told {
+    let unsent =
+        |kind, reason: &str, help| (kind, format!("`{operation}` was not sent: {reason}"), help);
+    let undone = |kind, reason: &str| (kind, format!("`{operation}` was not done: {reason}"), None);
     match refusal {
         Refusal::Rejected(failure) => rejected(failure, operation),
         Refusal::TimedOut { limit, .. } => (
@@ -66,11 +77,9 @@ fn refused(refusal: &Refusal, operation: &str) -> Told {
             format!("the answer to `{operation}` could not be made out: {reason}"),
             Some("it may have taken effect; see whether there is a newer version of this crate"),
         ),
-        Refusal::Closed(reason) => (
-            ErrorKind::TransportClosed,
-            format!("`{operation}` was not done: the CLI is gone, {reason}"),
-            None,
-        ),
+        Refusal::Closed(reason) => {
+            undone(ErrorKind::TransportClosed, &format!("the CLI is gone, {reason}"))
+        }
         Refusal::Unencodable(reason) => (
             ErrorKind::InvalidOptions,
             format!("`{operation}` cannot be written as JSON: {reason}"),
@@ -81,7 +90,28 @@ fn refused(refusal: &Refusal, operation: &str) -> Told {
             format!("`{operation}`: this session has already sent a message with the same ID"),
             Some("give each message an ID of its own, or none"),
         ),
-        other => unsent(other, operation),
+        Refusal::InitQueueFull => unsent(
+            ErrorKind::InitQueueFull,
+            "too many operations wait for the handshake",
+            Some("wait for `ready()`"),
+        ),
+        Refusal::TooManyPending => unsent(
+            ErrorKind::TooManyPending,
+            "too much waits to be answered or written",
+            Some("wait for the answers of those before it"),
+        ),
+        Refusal::NotInitialized => unsent(
+            ErrorKind::NotInitialized,
+            "the handshake failed before",
+            Some("see the error of the session"),
+        ),
+        Refusal::InputEnded => unsent(ErrorKind::InputEnded, "the input was ended before", None),
+        Refusal::Stopped => undone(ErrorKind::SessionStopped, "the session was stopped"),
+        Refusal::CheckpointingNotEnabled => unsent(
+            ErrorKind::CheckpointingNotEnabled,
+            "files are not checkpointed",
+            Some("turn file checkpointing on in the options before the session starts"),
+        ),
     }
 }
 
@@ -104,42 +134,5 @@ fn rejected(failure: &ControlFailure, operation: &str) -> Told {
         None => {
             (ErrorKind::ControlRejected, format!("the CLI refused `{operation}`: {reason}"), None)
         }
-    }
-}
-
-/// The CLI was not asked, or cannot answer any more.
-fn unsent(refusal: &Refusal, operation: &str) -> Told {
-    match refusal {
-        Refusal::InitQueueFull => (
-            ErrorKind::InitQueueFull,
-            format!("`{operation}` was not sent: too many operations wait for the handshake"),
-            Some("wait for `ready()`"),
-        ),
-        Refusal::TooManyPending => (
-            ErrorKind::TooManyPending,
-            format!("`{operation}` was not sent: too much waits to be answered or written"),
-            Some("wait for the answers of those before it"),
-        ),
-        Refusal::NotInitialized => (
-            ErrorKind::NotInitialized,
-            format!("`{operation}` was not sent: the handshake failed before"),
-            Some("see the error of the session"),
-        ),
-        Refusal::InputEnded => (
-            ErrorKind::InputEnded,
-            format!("`{operation}` was not sent: the input was ended before"),
-            None,
-        ),
-        Refusal::Stopped => (
-            ErrorKind::SessionStopped,
-            format!("`{operation}` was not done: the session was stopped"),
-            None,
-        ),
-        Refusal::CheckpointingNotEnabled => (
-            ErrorKind::CheckpointingNotEnabled,
-            format!("`{operation}` was not sent: files are not checkpointed"),
-            Some("turn file checkpointing on in the options before the session starts"),
-        ),
-        _ => (ErrorKind::TransportClosed, format!("`{operation}` was not done"), None),
     }
 }

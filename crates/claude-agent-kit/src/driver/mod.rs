@@ -364,7 +364,6 @@ impl Driver {
                     self.turns.finish(&id, how, &self.feed);
                 }
                 Effect::End(how) => end = Some(how),
-                _ => {}
             }
         }
         if effects > 0 {
@@ -411,7 +410,6 @@ impl Driver {
             State::Running(info) => self.events.run(info),
             State::Stopping => self.events.add(SessionEvent::Stopping),
             State::Failed(failure) => self.fail_early(&failure),
-            _ => {}
         }
     }
 
@@ -469,7 +467,9 @@ impl Driver {
                     self.refuse(reply, &refusal);
                 }
             }
-            _ => reply.send(Ok(Done::Accepted)),
+            Settled::Sent | Settled::InputEnded | Settled::Ended(_) => {
+                reply.send(Ok(Done::Accepted));
+            }
         }
     }
 }
@@ -488,7 +488,5 @@ fn event_of(frame: Frame) -> Event {
     match frame {
         Frame::Line(line) => Event::Line(line),
         Frame::Oversized(oversized) => Event::Oversized(oversized),
-        // There is no third kind.
-        _ => Event::Tick,
     }
 }

@@ -56,7 +56,7 @@ impl Turns {
             let cost = match how {
                 TurnEnd::Result { oversized: false, .. } => self.last_cost,
                 TurnEnd::Cancelled | TurnEnd::WithoutResult => Some(Cost::default()),
-                _ => {
+                TurnEnd::Result { oversized: true, .. } => {
                     self.ledger().miss();
                     None
                 }

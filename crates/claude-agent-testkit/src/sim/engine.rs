@@ -249,7 +249,7 @@ impl Engine {
                 match next {
                     Frame::Line(line) => self.take_line(&line, &inbox).await,
                     // Nothing that a host has to say is that long.
-                    _ => drop(inbox.send(Inbound::Garbage(usize::MAX)).await),
+                    Frame::Oversized(_) => drop(inbox.send(Inbound::Garbage(usize::MAX)).await),
                 }
                 frame = framer.next_frame();
             }

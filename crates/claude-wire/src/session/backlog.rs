@@ -36,7 +36,6 @@ pub struct Subscriber(u64);
 
 /// What a subscriber was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Taken {
     /// At least one item.
     Items,

@@ -65,7 +65,6 @@ impl Plan {
 
 /// What kind of run it is.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum Run {
     /// Ends by the termination table.
     Query {
@@ -189,7 +188,6 @@ pub struct CallKey(pub u64);
 
 /// What happened.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum Event {
     /// A whole line came.
     Line(Bytes),
@@ -240,7 +238,6 @@ pub enum Event {
 
 /// How a callback ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum CallOutcome {
     /// With this answer, in the shape that the request wants.
     Answer(Json),
@@ -252,7 +249,6 @@ pub enum CallOutcome {
 
 /// What is to be done, in this order.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum Effect {
     /// Write these bytes after those that wait.
     Write(Bytes),
@@ -305,7 +301,6 @@ pub enum Effect {
 
 /// Where a session stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum State {
     /// The handshake is under way.
     Initializing,
@@ -320,7 +315,6 @@ pub enum State {
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum TurnEnd {
     /// With a result.
     Result {
@@ -342,7 +336,6 @@ pub enum TurnEnd {
 
 /// What became of a waiter.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum Settled {
     /// The message is in the buffer to be written.
     Sent,
@@ -358,7 +351,6 @@ pub enum Settled {
 
 /// Why an operation was not done.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Refusal {
     /// The CLI refused it.
     Rejected(ControlFailure),
@@ -395,7 +387,6 @@ pub enum Refusal {
 
 /// What the host should know but need not act on.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum Notice {
     /// A line that was to be acted on is none of the protocol.
     Malformed(Malformed),
@@ -446,7 +437,6 @@ pub enum Notice {
 
 /// How everything ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum End {
     /// A query came to its end.
     Finished,
@@ -459,7 +449,6 @@ pub enum End {
 
 /// Why it failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Failure {
     /// The process ended before a result, or in the middle of a session.
     Process {

@@ -11,7 +11,6 @@ use crate::control::{
 /// The same answer means opposite things for different events: `decision: "block"` keeps a prompt
 /// from the model, but makes a model that wants to stop continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum HookRefusal {
     /// The tool call, permission or model switch is denied.
     Deny,

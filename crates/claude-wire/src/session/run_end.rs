@@ -13,7 +13,6 @@ use crate::envelope::Envelope;
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Exit {
     /// With this code.
     Code(i32),
@@ -67,7 +66,6 @@ impl Default for RunEndLimits {
 
 /// What happened, with the time since the start of the run.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum RunEvent<'a> {
     /// A line came.
     Line(&'a Envelope<'a>),
@@ -91,7 +89,6 @@ pub enum RunEvent<'a> {
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum RunStep {
     /// Go on; if there is a time, look again then at the latest.
     GoOn(Option<Duration>),
@@ -105,7 +102,6 @@ pub enum RunStep {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Ending {
     /// Without an error; what the host should know besides.
     Finished(Vec<RunWarning>),
@@ -124,7 +120,6 @@ pub enum Ending {
 
 /// What the host should know of a run that ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum RunWarning {
     /// The exit was not a success although the last result was none of an error.
     NonZeroExitAfterResult(Exit),

@@ -21,7 +21,7 @@ fn lines(bytes: &[u8]) -> Vec<String> {
         .into_iter()
         .map(|frame| match frame {
             Frame::Line(line) => String::from_utf8_lossy(&line).into_owned(),
-            other => panic!("{other:?}"),
+            Frame::Oversized(_) => panic!("{frame:?}"),
         })
         .collect()
 }

@@ -97,7 +97,7 @@ impl World {
             State::Running(_) => &mut self.running,
             State::Stopping => &mut self.stopping,
             State::Failed(_) => &mut self.failed,
-            _ => return,
+            State::Initializing => return,
         };
         assert!(!std::mem::replace(known, true), "{state:?} a second time");
     }
@@ -111,7 +111,7 @@ impl World {
             Settled::InputEnded => waits.call == Call::EndInput,
             Settled::Answered(_) => waits.call == Call::Ask,
             Settled::Ended(_) => waits.call == Call::Stop,
-            _ => waits.call != Call::Stop,
+            Settled::Refused(_) => waits.call != Call::Stop,
         };
         assert!(fits, "{waits:?} {settled:?}");
     }

@@ -62,7 +62,6 @@ fn every_event_is_refused_in_the_form_that_stops_it() {
                     .to_owned()
             }
             HookRefusal::Impossible => r#"{"continue":true}"#.to_owned(),
-            other => panic!("{event}: {other:?}"),
         };
         assert_eq!(refusal(event), expected, "{event}");
     }
