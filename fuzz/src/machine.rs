@@ -104,7 +104,7 @@ impl<'a> Wild<'a> {
                 Event::Tick
             }
             14 if self.input.one_in(4) => Event::EndInput(waiter),
-            15 if self.input.one_in(4) => Event::Stop(Some(waiter)),
+            15 if self.input.one_in(4) => Event::Stop,
             _ => Event::Tick,
         })
     }

@@ -311,8 +311,8 @@ const LIMITS: &[(&str, &str, &str, &str)] = &[
     (
         "the turn that a stop interrupts",
         "1 s",
-        "wire:session/event.rs",
-        "interrupt_grace: Duration::from_secs(1)",
+        "wire:session/shutdown.rs",
+        "interrupt: Duration::from_secs(1)",
     ),
     (
         "the exit after a stop or a query closed stdin, or after stdout ended",
@@ -323,19 +323,19 @@ const LIMITS: &[(&str, &str, &str, &str)] = &[
     (
         "the exit after SIGTERM",
         "5 s",
-        "wire:session/event.rs",
-        "terminate_grace: Duration::from_secs(5)",
+        "wire:session/shutdown.rs",
+        "terminate: Duration::from_secs(5)",
     ),
     (
         "a stdout that another process holds open",
         "100 ms of silence, 2 s",
-        "wire:session/run_end.rs",
+        "wire:session/event.rs",
         "held_open_quiet: Duration::from_millis(100)",
     ),
     (
         "a stdout that another process holds open",
         "100 ms of silence, 2 s",
-        "wire:session/run_end.rs",
+        "wire:session/event.rs",
         "held_open_most: Duration::from_secs(2)",
     ),
     (
@@ -470,7 +470,7 @@ const LIMITS: &[(&str, &str, &str, &str)] = &[
     (
         "background tasks of a query that are told apart",
         "4,096",
-        "wire:session/run_end.rs",
+        "wire:session/background.rs",
         "MAX_KNOWN_TASKS: usize = 4096",
     ),
     (

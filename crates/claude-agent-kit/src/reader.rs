@@ -97,7 +97,7 @@ impl Reader {
     /// Makes a warning of a malformed line. The first reader of the line also passes the warning
     /// to `on_warning`.
     pub(crate) fn warn(&self, malformed: Malformed, mark: &LineMark) -> Warning {
-        let warning = Warning::from(Notice::Malformed(malformed));
+        let warning = Warning::of(Notice::Malformed(malformed));
         if mark.is_first_report() {
             self.warnings.tell(&warning);
         }

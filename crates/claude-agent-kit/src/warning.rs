@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use claude_wire::session::{Exit, Notice, RunWarning};
+use claude_wire::control::PermissionMode;
+use claude_wire::session::{Exit, Notice};
 
-use crate::diagnose::{TEXT_BYTES, ending};
+use crate::diagnose::TEXT_BYTES;
 use crate::mask::Mask;
 
 /// Something that went on although it was not as it should be.
@@ -146,8 +147,9 @@ impl fmt::Debug for Warning {
     }
 }
 
-impl From<Notice> for Warning {
-    fn from(notice: Notice) -> Self {
+impl Warning {
+    /// Makes a warning of what the machine noticed.
+    pub(crate) fn of(notice: Notice) -> Self {
         match notice {
             Notice::Malformed(malformed) => {
                 Self::new(WarningCode::Malformed, malformed.to_string())
@@ -166,17 +168,30 @@ impl From<Notice> for Warning {
                 Self::new(WarningCode::IncompleteLastLine, message)
                     .with(|facts| facts.line = Some(line))
             }
-            Notice::Run(warning) => Self::from(warning),
-            Notice::CallbackFailed { what, reason, refused } => {
+            Notice::NonZeroExitAfterResult(exit) => {
                 let message =
-                    format!("the callback for {what} failed: {reason}; {}", rule(refused));
+                    format!("the CLI ended with {exit} although its last result was no error");
+                Self::new(WarningCode::NonZeroExitAfterResult, message)
+                    .with(|facts| facts.exit = Some(exit))
+            }
+            Notice::StdoutHeldOpen => Self::new(WarningCode::StdoutHeldOpen, STDOUT_HELD_OPEN),
+            Notice::StoppedAfterResult => {
+                let message = "the CLI did not end after its result, and was stopped";
+                Self::new(WarningCode::StoppedAfterResult, message)
+            }
+            Notice::ExitWithoutResult => {
+                let message = "the CLI ended as if all were well, but without a result";
+                Self::new(WarningCode::ExitWithoutResult, message)
+            }
+            Notice::EmptyOutput => Self::new(WarningCode::EmptyOutput, EMPTY_OUTPUT),
+            Notice::CallbackFailed { what, reason, refused } => {
+                let rule = rule(refused);
+                let message = format!("the callback for {what} failed: {reason}; {rule}");
                 Self::new(WarningCode::CallbackFailed, message)
             }
             Notice::CallbackTimedOut { what, limit, refused } => {
-                let message = format!(
-                    "the callback for {what} took longer than {limit:?}; {}",
-                    rule(refused)
-                );
+                let rule = rule(refused);
+                let message = format!("the callback for {what} took longer than {limit:?}; {rule}");
                 Self::new(WarningCode::CallbackTimedOut, message)
             }
             Notice::CallbackRefused { what } => {
@@ -187,55 +202,29 @@ impl From<Notice> for Warning {
                 let message = format!("nobody here answers {what}; the CLI was told: {reason}");
                 Self::new(WarningCode::UnansweredRequest, message)
             }
-            Notice::ModeWithoutQuestions(mode) => {
-                let message = format!(
-                    "the CLI starts in permission mode `{mode}`, in which it decides by itself \
-                     whether a tool runs: `can_use_tool` may never be called; set \
-                     `permission_mode` to be asked"
-                );
-                Self::new(WarningCode::PermissionCallbackShadowed, message)
-                    .with(|facts| facts.options = vec!["permission_mode", "can_use_tool"])
-            }
+            Notice::ModeWithoutQuestions(mode) => shadowed_by(&mode),
         }
     }
+}
+
+const STDOUT_HELD_OPEN: &str = "the CLI has ended, but another process holds its output open; it was \
+                                read until nothing more came";
+
+const EMPTY_OUTPUT: &str = "the CLI ended as if all were well, but wrote nothing; see that it is the \
+                            program `claude`";
+
+fn shadowed_by(mode: &PermissionMode) -> Warning {
+    let message = format!(
+        "the CLI starts in permission mode `{mode}`, in which it decides by itself whether a tool \
+         runs: `can_use_tool` may never be called; set `permission_mode` to be asked"
+    );
+    Warning::new(WarningCode::PermissionCallbackShadowed, message)
+        .with(|facts| facts.options = vec!["permission_mode", "can_use_tool"])
 }
 
 /// What the fail rule answered.
 fn rule(refused: bool) -> &'static str {
     if refused { "what it was asked about was refused" } else { "the CLI was told to go on" }
-}
-
-impl From<RunWarning> for Warning {
-    fn from(warning: RunWarning) -> Self {
-        match warning {
-            RunWarning::NonZeroExitAfterResult(exit) => {
-                let message = format!(
-                    "the CLI ended with {} although its last result was no error",
-                    ending(exit)
-                );
-                Self::new(WarningCode::NonZeroExitAfterResult, message)
-                    .with(|facts| facts.exit = Some(exit))
-            }
-            RunWarning::StdoutHeldOpen => Self::new(
-                WarningCode::StdoutHeldOpen,
-                "the CLI has ended, but another process holds its output open; it was read until \
-                 nothing more came",
-            ),
-            RunWarning::StoppedAfterResult => Self::new(
-                WarningCode::StoppedAfterResult,
-                "the CLI did not end after its result, and was stopped",
-            ),
-            RunWarning::ExitWithoutResult => Self::new(
-                WarningCode::ExitWithoutResult,
-                "the CLI ended as if all were well, but without a result",
-            ),
-            RunWarning::EmptyOutput => Self::new(
-                WarningCode::EmptyOutput,
-                "the CLI ended as if all were well, but wrote nothing; see that it is the program \
-                 `claude`",
-            ),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -255,7 +244,7 @@ mod tests {
             reason: "no login with hush-hush".to_owned(),
             refused: false,
         };
-        let warning = Warning::from(failed).masked(&mask);
+        let warning = Warning::of(failed).masked(&mask);
         assert!(warning.to_string().contains("no login with ***"), "{warning}");
         assert!(!format!("{warning:?}").contains("hush"), "{warning:?}");
     }
@@ -307,13 +296,9 @@ mod tests {
                 WarningCode::UnansweredRequest,
                 ["`hook_0`", "none"],
             ),
-            (
-                Notice::Run(RunWarning::EmptyOutput),
-                WarningCode::EmptyOutput,
-                ["nothing", "`claude`"],
-            ),
+            (Notice::EmptyOutput, WarningCode::EmptyOutput, ["nothing", "`claude`"]),
         ] {
-            let warning = Warning::from(notice);
+            let warning = Warning::of(notice);
             assert_eq!(warning.code(), code);
             let text = warning.to_string();
             assert!(parts.iter().all(|part| text.contains(part)), "{text}");
@@ -323,16 +308,13 @@ mod tests {
     #[test]
     fn each_warning_of_a_run_has_its_code() {
         for (warning, code) in [
-            (
-                RunWarning::NonZeroExitAfterResult(Exit::Code(7)),
-                WarningCode::NonZeroExitAfterResult,
-            ),
-            (RunWarning::StdoutHeldOpen, WarningCode::StdoutHeldOpen),
-            (RunWarning::StoppedAfterResult, WarningCode::StoppedAfterResult),
-            (RunWarning::ExitWithoutResult, WarningCode::ExitWithoutResult),
-            (RunWarning::EmptyOutput, WarningCode::EmptyOutput),
+            (Notice::NonZeroExitAfterResult(Exit::Code(7)), WarningCode::NonZeroExitAfterResult),
+            (Notice::StdoutHeldOpen, WarningCode::StdoutHeldOpen),
+            (Notice::StoppedAfterResult, WarningCode::StoppedAfterResult),
+            (Notice::ExitWithoutResult, WarningCode::ExitWithoutResult),
+            (Notice::EmptyOutput, WarningCode::EmptyOutput),
         ] {
-            let warning = Warning::from(warning);
+            let warning = Warning::of(warning);
             assert_eq!(warning.code(), code, "{warning}");
         }
     }
@@ -340,16 +322,16 @@ mod tests {
     #[test]
     fn the_facts_of_a_notice_can_be_asked_for() {
         let exit = Exit::Signal(9);
-        let warning = Warning::from(RunWarning::NonZeroExitAfterResult(exit));
+        let warning = Warning::of(Notice::NonZeroExitAfterResult(exit));
         assert_eq!(warning.exit(), Some(exit));
         assert!(warning.to_string().contains("signal 9"), "{warning}");
-        let warning = Warning::from(Notice::OversizedLine { size: 99, kind: None });
+        let warning = Warning::of(Notice::OversizedLine { size: 99, kind: None });
         assert_eq!(warning.size(), Some(99));
         let line = Bytes::from_static(b"half a line");
-        let warning = Warning::from(Notice::IncompleteLastLine(line.clone()));
+        let warning = Warning::of(Notice::IncompleteLastLine(line.clone()));
         assert_eq!(warning.line(), Some(&line));
         let malformed = Message::decode(Bytes::from_static(b"[]")).unwrap_err();
-        assert_eq!(Warning::from(Notice::Malformed(malformed)).line().unwrap(), "[]");
+        assert_eq!(Warning::of(Notice::Malformed(malformed)).line().unwrap(), "[]");
     }
 
     #[test]
@@ -357,7 +339,7 @@ mod tests {
         let line = Bytes::from_static(b"with a secret in it");
         let malformed = Message::decode(line.clone()).unwrap_err();
         for notice in [Notice::Malformed(malformed), Notice::IncompleteLastLine(line)] {
-            let warning = Warning::from(notice);
+            let warning = Warning::of(notice);
             assert!(!format!("{warning} {warning:?}").contains("secret"), "{warning:?}");
         }
     }

@@ -30,6 +30,10 @@ pub(super) fn of(failure: &Failure, evidence: &Evidence) -> Option<Clue> {
         Failure::ExitedDuringInit(exit) => {
             by_stderr().or_else(|| of_exit(*exit, evidence.nothing_on_stdout()))
         }
+        Failure::NonZeroExitAfterResult(_) => Some(clue(
+            "`strict_exit_status` makes that an error",
+            "look at stderr, or do without `strict_exit_status`",
+        )),
         Failure::InitializeTimeout(_) => by_stderr().or_else(|| Some(of_silence(evidence))),
         Failure::InitializeRejected(_) => by_stderr().or_else(|| {
             Some(clue(

@@ -65,6 +65,7 @@ pub(crate) fn failure(failure: &Failure, evidence: &Evidence) -> Error {
             facts.stopped_by_sdk = *stopped;
             facts.stdout_was_empty = *silent;
         }
+        Failure::NonZeroExitAfterResult(exit) => facts.exit = Some(*exit),
         Failure::ExitedDuringInit(exit) => {
             facts.exit = Some(*exit);
             facts.stdout_was_empty = evidence.nothing_on_stdout();
@@ -94,6 +95,7 @@ fn kind_of(failure: &Failure, evidence: &Evidence) -> ErrorKind {
         Failure::InitializeRejected(_) => ErrorKind::InitializeRejected,
         Failure::IdleTimeout => ErrorKind::IdleTimeout,
         Failure::LineTooLong(_) => ErrorKind::LineTooLong,
+        Failure::NonZeroExitAfterResult(_) => ErrorKind::NonZeroExit,
         Failure::StdinNotRead(_) => ErrorKind::StdinNotRead,
         Failure::Process { .. } => ErrorKind::ProcessFailed,
     }
@@ -107,10 +109,13 @@ fn happened(failure: &Failure, evidence: &Evidence) -> String {
         }
         Failure::Process { exit, silent, .. } => {
             let said = if *silent { " without having written anything" } else { "" };
-            format!("{cli} ended with {}{said}", ending(*exit))
+            format!("{cli} ended with {exit}{said}")
+        }
+        Failure::NonZeroExitAfterResult(exit) => {
+            format!("{cli} ended with {exit} although its last result was no error")
         }
         Failure::ExitedDuringInit(exit) => {
-            format!("{cli} ended with {} before it answered the handshake", ending(*exit))
+            format!("{cli} ended with {exit} before it answered the handshake")
         }
         Failure::InitializeTimeout(limit) => {
             format!("{cli} did not answer the handshake within {limit:?}")
@@ -174,6 +179,7 @@ fn unknown_option(failure: &Failure, evidence: &Evidence) -> Option<Error> {
         | Failure::InitializeTimeout(_)
         | Failure::InitializeRejected(_) => {}
         Failure::Process { silent: false, .. }
+        | Failure::NonZeroExitAfterResult(_)
         | Failure::IdleTimeout
         | Failure::LineTooLong(_)
         | Failure::StdinNotRead(_) => return None,
@@ -210,7 +216,9 @@ fn unknown_option(failure: &Failure, evidence: &Evidence) -> Option<Error> {
         facts.detected = evidence.cli_version;
         facts.stderr_tail = evidence.stderr_if_any();
         facts.exit = match failure {
-            Failure::Process { exit, .. } | Failure::ExitedDuringInit(exit) => Some(*exit),
+            Failure::Process { exit, .. }
+            | Failure::NonZeroExitAfterResult(exit)
+            | Failure::ExitedDuringInit(exit) => Some(*exit),
             Failure::InitializeTimeout(_)
             | Failure::InitializeRejected(_)
             | Failure::IdleTimeout
@@ -255,15 +263,6 @@ impl Evidence {
             quoted = format!("{quoted}; the last line of stdout that is no message is {line:?}");
         }
         quoted
-    }
-}
-
-/// How a process ended, for people.
-pub(crate) fn ending(exit: Exit) -> String {
-    match exit {
-        Exit::Code(code) => format!("exit code {code}"),
-        Exit::Signal(signal) => format!("signal {signal}"),
-        Exit::Unknown => "an unknown status".to_owned(),
     }
 }
 

@@ -3,14 +3,14 @@
 use claude_wire::control::ControlFailure;
 use claude_wire::session::Refusal;
 
-use super::{Evidence, TEXT_BYTES, ending};
+use super::{Evidence, TEXT_BYTES};
 use crate::error::{Error, ErrorKind};
 
 /// Why an operation was not done.
 pub(crate) fn refusal(refusal: &Refusal, operation: &str, evidence: &Evidence) -> Error {
     let (kind, mut happened, remedy) = refused(refusal, operation);
     if let (Refusal::Closed(_), Some(exit)) = (refusal, evidence.exit) {
-        happened = format!("{happened} (it ended with {})", ending(exit));
+        happened = format!("{happened} (it ended with {exit})");
     }
     let masked = |text: &str| evidence.mask.apply_limited(text, TEXT_BYTES).into_owned();
     let mut message = masked(&happened);

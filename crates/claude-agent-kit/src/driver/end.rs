@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claude_wire::session::{End, Exit, Failure, Refusal};
+use claude_wire::session::{End, Refusal};
 
 use super::Driver;
 use crate::diagnose;
@@ -22,18 +22,16 @@ impl Driver {
         // The reason of a failure, and what is told line by line, may still be on its way.
         self.stderr.finish().await;
         self.clock.look_again();
-        let error = match self.failure_of(&end) {
-            Some(failure) => {
+        let error = match &end {
+            End::Failed(failure) => {
                 self.complete_evidence();
-                Some(diagnose::failure(&failure, &self.evidence))
+                let error = diagnose::failure(failure, &self.evidence);
+                tracing::debug!(kind = ?error.kind(), "the run failed");
+                Some(error)
             }
-            None => self.strict_failure.take(),
+            End::Finished | End::Stopped | End::Completed => None,
         };
-        if let Some(error) = &error {
-            tracing::debug!(kind = ?error.kind(), "the run failed");
-        }
-        let completed = self.is_completed(&end);
-        self.finish(error, completed);
+        self.finish(error, end == End::Completed);
         // Only now: whoever finds the mailbox closed looks for the cause.
         for note in self.mailbox.close() {
             self.take_note(note);
@@ -41,31 +39,6 @@ impl Driver {
         self.act();
         self.refuse_bereft();
         self.turns.end_all(&self.feed);
-    }
-
-    /// What went wrong, if something did. An input that the host ended must be followed by a good
-    /// exit, or by that of a result that was an error.
-    fn failure_of(&self, end: &End) -> Option<Failure> {
-        match end {
-            End::Failed(failure) => Some(failure.clone()),
-            End::Stopped(exit)
-                if self.machine.evidence().input_ended
-                    && !self.stop_asked
-                    && !self.is_completed(end) =>
-            {
-                let silent = !self.machine.evidence().any_output;
-                Some(Failure::Process { exit: *exit, stopped: false, silent })
-            }
-            _ => None,
-        }
-    }
-
-    fn is_completed(&self, end: &End) -> bool {
-        let seen = self.machine.evidence();
-        let End::Stopped(exit) = end else { return false };
-        let good = matches!(exit, Exit::Code(0) | Exit::Unknown);
-        let told = *exit == Exit::Code(1) && seen.last_result_is_error == Some(true);
-        seen.input_ended && !self.stop_asked && (good || told)
     }
 
     /// The cause is published first, so that whoever is woken finds it.
@@ -141,14 +114,4 @@ impl Drop for Driver {
         // Only now: whoever finds the mailbox closed looks for the cause.
         drop(self.mailbox.close());
     }
-}
-
-/// A failing exit after a good result, where that is an error.
-pub(super) fn strict_failure(exit: Exit) -> Error {
-    Error::new(
-        ErrorKind::NonZeroExit,
-        format!("the result was no error, but the process ended with {exit}"),
-    )
-    .remedy("look at stderr, or do without `strict_exit_status`")
-    .with(|facts| facts.exit = Some(exit))
 }

@@ -1,25 +1,25 @@
 //! Options as limits of the machine.
 
-use claude_wire::session::{BacklogLimits, RunEndLimits, SessionLimits};
+use claude_wire::session::{BacklogLimits, QueryLimits, SessionLimits};
 
 use crate::options::{Background, Options, Prepared};
 
 pub(super) fn session(options: &Options, prepared: &Prepared) -> SessionLimits {
     let mut limits = SessionLimits::default();
     limits.initialize = prepared.initialize_timeout;
-    limits.exit_grace = options.host.exit_grace;
+    limits.grace.exit = options.host.exit_grace;
     limits.unwritten_bytes = options.host.max_unwritten_bytes;
     (limits.waiting_operations, limits.pending_operations) = options.host.operations;
     (limits.running_callbacks, limits.waiting_callbacks) = options.host.callback_places;
     limits
 }
 
-pub(super) fn run_end(options: &Options, prepared: &Prepared) -> RunEndLimits {
-    let mut limits = RunEndLimits::default();
-    limits.exit_grace = options.host.exit_grace;
+pub(super) fn query(options: &Options, prepared: &Prepared) -> QueryLimits {
+    let mut limits = QueryLimits::default();
     limits.idle_timeout = options.host.idle_timeout.filter(|limit| !limit.is_zero());
     limits.background_ceiling = prepared.background_ceiling;
     limits.wait_for_shells = options.host.background == Background::All;
+    limits.strict_exit_status = options.host.strict_exit_status;
     limits
 }
 

@@ -27,7 +27,7 @@ use claude_wire::control::HostRequest;
 use claude_wire::id::RequestId;
 use claude_wire::launch;
 use claude_wire::session::{
-    Effect, End, Event, Exit, Failure, Machine, Notice, Refusal, RunWarning, Settled, State, Waiter,
+    Effect, End, Event, Exit, Failure, Machine, Notice, Refusal, Settled, State, Waiter,
 };
 use claude_wire::{Frame, Framer, Message};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -40,7 +40,6 @@ use stderr::StderrReader;
 use crate::cost::Ledger;
 use crate::diagnose::{self, Evidence};
 use crate::drift;
-use crate::error::Error;
 use crate::feed::{Feed, LineMarks, Piece};
 use crate::mailbox::{Done, Mailbox, Note, Reply};
 use crate::session::events::{EventLog, SessionEvent};
@@ -66,8 +65,6 @@ pub(crate) struct Parts {
     pub(crate) stderr: StderrReader,
     /// What is known before anything went wrong.
     pub(crate) evidence: Evidence,
-    /// Whether a failing exit after a good result is an error.
-    pub(crate) strict_exit_status: bool,
 }
 
 /// The task.
@@ -97,10 +94,6 @@ pub(crate) struct Driver {
     clock: Clock,
     timer: Timer,
     evidence: Evidence,
-    strict_exit_status: bool,
-    strict_failure: Option<Error>,
-    /// Whether the host wanted the end.
-    stop_asked: bool,
     /// Whether the cause of the failure was told while the process still lived.
     failed_early: bool,
 }
@@ -140,9 +133,6 @@ impl Driver {
             clock: Clock::start(),
             timer: Timer::default(),
             evidence: parts.evidence,
-            strict_exit_status: parts.strict_exit_status,
-            strict_failure: None,
-            stop_asked: false,
             failed_early: false,
         }
     }
@@ -288,7 +278,6 @@ impl Driver {
         match &note.event {
             Event::Forget(waiter) => self.forget(*waiter),
             Event::CallbackDone { key, .. } => self.calls.forget(*key),
-            Event::Stop(_) => self.stop_asked = true,
             Event::Ask { request: HostRequest::McpSetServers(new), .. } => {
                 self.evidence.mask.learn(launch::secrets_in(&new.servers));
             }
@@ -384,7 +373,7 @@ impl Driver {
         match Message::decode(line.clone()) {
             Ok(_) => self.deliver(line),
             Err(malformed) => {
-                let warning = Warning::from(Notice::Malformed(malformed));
+                let warning = Warning::of(Notice::Malformed(malformed));
                 let warning = warning.masked(&self.evidence.mask);
                 self.warnings.tell(&warning);
                 self.batch.push(Piece::Malformed(warning, in_a_row));
@@ -425,14 +414,8 @@ impl Driver {
     }
 
     fn warn(&mut self, notice: Notice) {
-        if let Notice::Run(RunWarning::NonZeroExitAfterResult(exit)) = notice
-            && self.strict_exit_status
-        {
-            self.strict_failure = Some(end::strict_failure(exit));
-            return;
-        }
         // The host's own words stand in it, and what the CLI said.
-        self.tell_warning(Warning::from(notice).masked(&self.evidence.mask));
+        self.tell_warning(Warning::of(notice).masked(&self.evidence.mask));
     }
 
     fn tell_warning(&mut self, warning: Warning) {
@@ -467,9 +450,7 @@ impl Driver {
                     self.refuse(reply, &refusal);
                 }
             }
-            Settled::Sent | Settled::InputEnded | Settled::Ended(_) => {
-                reply.send(Ok(Done::Accepted));
-            }
+            Settled::Sent | Settled::InputEnded => reply.send(Ok(Done::Accepted)),
         }
     }
 }

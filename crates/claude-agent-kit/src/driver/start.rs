@@ -60,7 +60,7 @@ impl Handles {
     /// thread does.
     pub(crate) fn release(&mut self) {
         // A driver that is gone has ended its CLI.
-        let _ = self.mailbox.tell(Event::Stop(None));
+        let _ = self.mailbox.tell(Event::Stop);
         if let Some(process) = self.process.take() {
             process.end_patiently();
         }
@@ -161,7 +161,6 @@ fn driver(
         ledger: ledger.clone(),
         stderr,
         evidence,
-        strict_exit_status: options.host.strict_exit_status,
     })
 }
 
@@ -205,7 +204,7 @@ fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Resu
             let verbatim = options.settings.verbatim_prompts;
             let told = !options.host.print_mode;
             let prompt = told.then(|| outgoing(prompt, verbatim)).transpose()?;
-            Run::Query { prompt, end: limits::run_end(options, prepared) }
+            Run::Query { prompt, limits: limits::query(options, prepared) }
         }
         None => Run::Session,
     };
@@ -253,8 +252,8 @@ fn patience(options: &Options, prepared: &Prepared) -> Patience {
     let limits = limits::session(options, prepared);
     // A driver that does not run cannot interrupt; the time for it is given all the same.
     Patience {
-        before_terminate: limits.interrupt_grace.saturating_add(limits.exit_grace),
-        before_kill: limits.terminate_grace,
+        before_terminate: limits.grace.interrupt.saturating_add(limits.grace.exit),
+        before_kill: limits.grace.terminate,
     }
 }
 

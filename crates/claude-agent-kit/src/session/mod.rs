@@ -246,7 +246,7 @@ impl Session {
     pub async fn stop(&self) -> Result<Option<Exit>> {
         let handles = &self.shared.handles;
         // A driver that is gone has ended its CLI.
-        let _ = handles.mailbox.tell(Event::Stop(None));
+        let _ = handles.mailbox.tell(Event::Stop);
         let over = poll_fn(|context| handles.feed.poll_over(context)).await;
         match over.error {
             Some(error) => Err(error),

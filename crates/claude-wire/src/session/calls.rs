@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use super::ending::described;
 use super::event::{Outgoing, Refusal, Settled, Waiter};
 use super::handshake::Handshake;
-use super::life::described;
 use super::machine::Machine;
 use super::queue::{Queued, QueuedItem};
-use super::stop::{Why, refusal_after};
+use super::stop::{StopReason, refusal_after};
 use crate::control::HostRequest;
 
 impl Machine {
@@ -15,7 +15,7 @@ impl Machine {
         if let Some(refusal) = self.refusal() {
             return self.out.settle(waiter, Settled::Refused(refusal));
         }
-        if self.run.is_none() {
+        if self.query.is_none() {
             // The CLI ignores a second message of the same id, whose turn would never end.
             if !self.turns.open(&message) {
                 return self.out.settle(waiter, Settled::Refused(Refusal::DuplicateMessage));
@@ -92,7 +92,6 @@ impl Machine {
 
     pub(super) fn forget(&mut self, waiter: Waiter, now: Duration) {
         self.operations.forget(waiter);
-        self.stop.forget(waiter);
         let queued = self.queue.forget(waiter);
         if let Some(Queued { what: QueuedItem::Message(message), .. }) = queued {
             self.turns.withdraw(&message.id);
@@ -103,18 +102,18 @@ impl Machine {
 
     /// Why nothing more can be asked, if that is so.
     pub(super) fn refusal(&self) -> Option<Refusal> {
-        match &self.stop.why {
-            Some(Why::Host) => return Some(Refusal::Stopped),
-            Some(Why::Failed(failure)) => return Some(refusal_after(failure)),
-            Some(Why::Lingers) | None => {}
+        match &self.stop_reason {
+            Some(StopReason::Host) => return Some(Refusal::Stopped),
+            Some(StopReason::Failed(failure)) => return Some(refusal_after(failure)),
+            Some(StopReason::Overdue(_)) | None => {}
         }
-        if self.evidence.input_ended {
+        if self.input_ended {
             return Some(Refusal::InputEnded);
         }
-        if let Some((exit, _)) = self.life.exited {
+        if let Some((exit, _)) = self.process.exited {
             return Some(Refusal::Closed(described(exit)));
         }
-        if self.life.output_ended.is_some() {
+        if self.process.stdout_ended.is_some() {
             return Some(Refusal::Closed("the CLI closed its output".to_owned()));
         }
         if self.write_failed.is_some() {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Exit, RunEndLimits};
+use super::Exit;
+use super::shutdown::GracePeriods;
 use crate::control::{CliControlRequest, ControlFailure, HostRequest, Initialize, PermissionMode};
 use crate::frame::Oversized;
 use crate::id::{CallbackId, MessageId, RequestId};
@@ -70,8 +71,8 @@ pub enum Run {
     Query {
         /// What is sent after the handshake; nothing if the prompt stands on the command line.
         prompt: Option<Outgoing>,
-        /// When it is over.
-        end: RunEndLimits,
+        /// How long it may take.
+        limits: QueryLimits,
     },
     /// Goes on until it is stopped.
     Session,
@@ -146,12 +147,12 @@ pub struct SessionLimits {
     pub unwritten_response_bytes: usize,
     /// How long the CLI may leave stdin unread after `unwritten_response_bytes` was exceeded.
     pub stdin_stall: Duration,
-    /// How long a turn may take to end after the interrupt of a stop.
-    pub interrupt_grace: Duration,
-    /// How long the process may take to end after its input was closed.
-    pub exit_grace: Duration,
-    /// How long the process may take to end after SIGTERM.
-    pub terminate_grace: Duration,
+    /// How long the process may take at each step of its shutdown.
+    pub grace: GracePeriods,
+    /// How long a stdout that another process holds open is read after the last byte.
+    pub held_open_quiet: Duration,
+    /// How long it is read at most.
+    pub held_open_most: Duration,
 }
 
 impl Default for SessionLimits {
@@ -169,9 +170,34 @@ impl Default for SessionLimits {
             request_bytes: 256 * 1024 * 1024,
             unwritten_response_bytes: 16 * 1024 * 1024,
             stdin_stall: Duration::from_secs(5),
-            interrupt_grace: Duration::from_secs(1),
-            exit_grace: Duration::from_secs(5),
-            terminate_grace: Duration::from_secs(5),
+            grace: GracePeriods::default(),
+            held_open_quiet: Duration::from_millis(100),
+            held_open_most: Duration::from_secs(2),
+        }
+    }
+}
+
+/// The limits of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueryLimits {
+    /// How long background work may hold the run after a result; none if there is no limit.
+    pub background_ceiling: Option<Duration>,
+    /// How long the CLI may be silent before its result; none if there is no limit.
+    pub idle_timeout: Option<Duration>,
+    /// Whether background shells hold the run too. Some of them are servers, which never end.
+    pub wait_for_shells: bool,
+    /// Whether an exit that is no success after a result that is no error fails the run.
+    pub strict_exit_status: bool,
+}
+
+impl Default for QueryLimits {
+    fn default() -> Self {
+        Self {
+            background_ceiling: Some(Duration::from_secs(600)),
+            idle_timeout: None,
+            wait_for_shells: false,
+            strict_exit_status: false,
         }
     }
 }
@@ -225,8 +251,8 @@ pub enum Event {
     Forget(Waiter),
     /// The host asks nothing more: input is closed. Settled at once.
     EndInput(Waiter),
-    /// The host wants the session to end. Settled with `Ended`; without a waiter nobody is told.
-    Stop(Option<Waiter>),
+    /// The host wants the session to end.
+    Stop,
     /// A callback has ended with an answer or failed.
     CallbackDone {
         /// Which.
@@ -343,8 +369,6 @@ pub enum Settled {
     InputEnded,
     /// The operation was done; the CLI's answer as JSON text, if it gave one.
     Answered(Option<Json>),
-    /// All is over; this is how the process ended.
-    Ended(Exit),
     /// It was not done.
     Refused(Refusal),
 }
@@ -399,8 +423,16 @@ pub enum Notice {
     },
     /// The output ended in the middle of a line.
     IncompleteLastLine(Bytes),
-    /// Something about the end of a run.
-    Run(super::RunWarning),
+    /// The exit was not a success although the last result was not an error.
+    NonZeroExitAfterResult(Exit),
+    /// Another process held stdout open.
+    StdoutHeldOpen,
+    /// The process had to be stopped after its result.
+    StoppedAfterResult,
+    /// There was output but no result.
+    ExitWithoutResult,
+    /// There was no output at all.
+    EmptyOutput,
     /// A callback failed, panicked or was not known, and the fail rule answered.
     CallbackFailed {
         /// What was asked.
@@ -440,9 +472,11 @@ pub enum Notice {
 pub enum End {
     /// A query came to its end.
     Finished,
-    /// The host stopped it, or a session whose input was ended is over; this is how the process
-    /// ended.
-    Stopped(Exit),
+    /// The host stopped it.
+    Stopped,
+    /// The host ended the input of a session, and it came to a good end: its exit was a success, or
+    /// that of a result that was an error.
+    Completed,
     /// It failed.
     Failed(Failure),
 }
@@ -459,6 +493,9 @@ pub enum Failure {
         /// Whether it had written nothing at all.
         silent: bool,
     },
+    /// The exit was not a success although the last result was not an error, and the plan says that
+    /// this is a failure.
+    NonZeroExitAfterResult(Exit),
     /// The process ended before the handshake did.
     ExitedDuringInit(Exit),
     /// The handshake took too long.

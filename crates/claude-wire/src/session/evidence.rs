@@ -25,12 +25,6 @@ pub struct Evidence {
     pub read_error: Option<String>,
     /// Why the input could not be written any more.
     pub write_error: Option<String>,
-    /// Whether there was any output.
-    pub any_output: bool,
-    /// Whether the last result was an error; none before the first.
-    pub last_result_is_error: Option<bool>,
-    /// Whether the host ended the input.
-    pub input_ended: bool,
     tail: VecDeque<Bytes>,
     tail_bytes: usize,
 }
@@ -64,9 +58,6 @@ impl Evidence {
     }
 
     pub(super) fn envelope(&mut self, envelope: &Envelope<'_>) {
-        if envelope.kind == "result" {
-            self.last_result_is_error = Some(envelope.is_error);
-        }
         if let Some(named) = envelope.session_id.as_deref().filter(|named| !named.is_empty())
             && self.session_id.as_ref().is_none_or(|known| known != named)
         {

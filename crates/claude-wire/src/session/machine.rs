@@ -9,14 +9,15 @@ use super::callbacks::Callbacks;
 use super::event::{CallKey, CallOutcome, Effect, Event, Failure, Notice, Plan, Refusal, Run};
 use super::evidence::Evidence;
 use super::handshake::Handshake;
-use super::life::Life;
 use super::operations::Operations;
 use super::outbox::Outbox;
-use super::query::QueryRun;
+use super::process::ProcessState;
+use super::query::Query;
 use super::queue::Queue;
-use super::stop::{Stop, Why};
+use super::shutdown::Shutdown;
+use super::stop::StopReason;
 use super::turns::Turns;
-use super::{Exit, RunEvent, requests};
+use super::{Exit, requests};
 use crate::envelope::Envelope;
 use crate::frame::Oversized;
 use crate::id::RequestId;
@@ -35,9 +36,14 @@ pub struct Machine {
     pub(super) callbacks: Callbacks,
     pub(super) turns: Turns,
     /// What only a query has.
-    pub(super) run: Option<QueryRun>,
-    pub(super) stop: Stop,
-    pub(super) life: Life,
+    pub(super) query: Option<Query>,
+    pub(super) process: ProcessState,
+    /// Why the process is being stopped, if it is.
+    pub(super) stop_reason: Option<StopReason>,
+    pub(super) shutdown: Shutdown,
+    pub(super) last_result: Option<LastResult>,
+    /// Whether the host ended the input.
+    pub(super) input_ended: bool,
     /// When it was seen that nothing can be written, if the input was open then.
     pub(super) write_failed: Option<Duration>,
     /// Since when too many bytes of responses wait without a byte having been written.
@@ -47,17 +53,24 @@ pub struct Machine {
     pub(super) half_line: Option<Bytes>,
     /// How many lines in a row were none of the protocol.
     malformed: usize,
-    /// How the process ended and what later calls are told, once all is over.
-    pub(super) over: Option<(Exit, Refusal)>,
+    /// What later calls are told, once all is over.
+    pub(super) over: Option<Refusal>,
+}
+
+/// The last result that came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastResult {
+    pub(super) is_error: bool,
+    pub(super) at: Duration,
 }
 
 impl Machine {
     /// A machine for this plan. Its first effects wait already.
     pub fn new(plan: Plan) -> Self {
-        let run = match &plan.run {
-            Run::Query { prompt, end } => {
+        let query = match &plan.run {
+            Run::Query { prompt, limits } => {
                 let one_way = prompt.is_none() && plan.initialize.is_none();
-                Some(QueryRun::new(prompt.clone(), one_way, *end))
+                Some(Query::new(prompt.clone(), one_way, *limits))
             }
             Run::Session => None,
         };
@@ -69,9 +82,12 @@ impl Machine {
             operations: Operations::new(plan.id_suffix, &limits),
             callbacks: Callbacks::new(&limits),
             turns: Turns::default(),
-            run,
-            stop: Stop::default(),
-            life: Life::default(),
+            query,
+            process: ProcessState::new(&limits),
+            stop_reason: None,
+            shutdown: Shutdown::default(),
+            last_result: None,
+            input_ended: false,
             write_failed: None,
             stdin_unread_since: None,
             evidence: Evidence::default(),
@@ -104,11 +120,12 @@ impl Machine {
             Event::Ask { waiter, request, limit } => self.ask(waiter, request, limit, now),
             Event::Forget(waiter) => self.forget(waiter, now),
             Event::EndInput(waiter) => self.end_input(waiter, now),
-            Event::Stop(waiter) => self.stop(waiter, now),
+            Event::Stop => self.stop(now),
             Event::CallbackDone { key, outcome } => self.callback_done(key, outcome),
         }
         self.check_stdin(now);
-        self.tell_run_of_callbacks(now);
+        self.note_callbacks(now);
+        self.close_if_settled(now);
         self.end_if_over(now);
     }
 
@@ -122,15 +139,12 @@ impl Machine {
         if self.over.is_some() {
             return None;
         }
-        let run = self.run.as_ref().filter(|_| !self.stop.decides_the_end());
-        let ends = match self.life.exited {
-            Some(_) if run.is_some() => None,
-            Some(_) => self.life.held_open_until(),
-            None => earliest([self.stop.next_deadline(), self.lingers_from()]),
+        let ends = match self.process.exited {
+            Some(_) => self.process.held_open_until(),
+            None => earliest([self.shutdown.deadline(), self.overdue_deadline()]),
         };
         earliest([
             ends,
-            run.and_then(|run| run.wake),
             self.handshake.deadline(),
             self.stdin_deadline(),
             self.operations.next_deadline(),
@@ -148,13 +162,13 @@ impl Machine {
             || plan.permissions
             || plan.elicitation
             || plan.dialogs;
-        let can_be_answered = self.out.is_open() && self.life.exited.is_none();
+        let can_be_answered = self.out.is_open() && self.process.exited.is_none();
         self.over.is_none()
             && (self.handshake.is_pending()
                 || !self.operations.is_empty()
                 || !self.queue.is_empty()
-                || self.stop.is_under_way()
-                || self.evidence.input_ended
+                || self.stop_reason.is_some()
+                || self.input_ended
                 || self.callbacks.next_deadline().is_some()
                 || self.callbacks.open_requests() > 0
                 || (has_callbacks && can_be_answered))
@@ -177,17 +191,12 @@ impl Machine {
         if !matches!(&*envelope.kind, "assistant" | "stream_event" | "user" | "tool_progress") {
             return self.act(&envelope, &line, now);
         }
-        let step = self.run_step(&RunEvent::Line(&envelope), now);
         self.deliver(line);
-        if let Some(step) = step {
-            self.follow(step, now);
-        }
     }
 
     /// A line of the protocol that may mean something.
     fn act(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
-        self.evidence.envelope(envelope);
-        let step = self.run_step(&RunEvent::Line(envelope), now);
+        self.note_line(envelope, now);
         match &*envelope.kind {
             "control_request" => self.control_request(envelope, line, now),
             "control_response" => self.control_response(envelope, line, now),
@@ -195,8 +204,16 @@ impl Machine {
             "keep_alive" | "transcript_mirror" => {}
             _ => self.message(envelope, line, now),
         }
-        if let Some(step) = step {
-            self.follow(step, now);
+    }
+
+    /// Notes what is needed later of a line.
+    fn note_line(&mut self, envelope: &Envelope<'_>, now: Duration) {
+        self.evidence.envelope(envelope);
+        if envelope.kind == "result" {
+            self.last_result = Some(LastResult { is_error: envelope.is_error, at: now });
+        }
+        if let Some(query) = &mut self.query {
+            query.note_line(envelope);
         }
     }
 
@@ -220,12 +237,8 @@ impl Machine {
         }
         self.evidence.other_line(&line);
         self.malformed += 1;
-        let step = self.run_step(&RunEvent::OtherOutput, now);
-        if !matches!(self.stop.why, Some(Why::Failed(_))) {
+        if !self.has_failed() {
             self.out.push(Effect::DeliverMalformed(line, self.malformed));
-        }
-        if let Some(step) = step {
-            self.follow(step, now);
         }
     }
 
@@ -233,11 +246,10 @@ impl Machine {
         self.output(&line.tail, now);
         self.malformed = 0;
         let envelope = Envelope::of_oversized(line);
-        if self.run.is_some() && !self.has_its_result() && !self.stop.is_under_way() {
+        if self.query.is_some() && !self.has_its_result() && self.stop_reason.is_none() {
             return self.fail(Failure::LineTooLong(line.size), now);
         }
-        self.evidence.envelope(&envelope);
-        let step = self.run_step(&RunEvent::Line(&envelope), now);
+        self.note_line(&envelope, now);
         let kind = Some(&*envelope.kind).filter(|kind| !kind.is_empty()).map(str::to_owned);
         self.out.warn(Notice::OversizedLine { size: line.size, kind });
         match &*envelope.kind {
@@ -249,9 +261,6 @@ impl Machine {
                 self.continue_stop(true, now);
             }
             _ => {}
-        }
-        if let Some(step) = step {
-            self.follow(step, now);
         }
     }
 
@@ -285,19 +294,17 @@ impl Machine {
         }
         self.output(&line, now);
         self.half_line = Some(line);
-        self.tell_run(&RunEvent::OtherOutput, now);
     }
 
     fn output(&mut self, line: &[u8], now: Duration) {
-        self.life.output(now);
-        self.evidence.any_output = true;
+        self.process.output(now);
         if self.handshake.is_pending() {
             self.evidence.before_handshake(line);
         }
     }
 
     fn output_ended(&mut self, error: Option<String>, now: Duration) {
-        self.life.output_ended.get_or_insert(now);
+        self.process.stdout_ended.get_or_insert(now);
         if error.is_some() {
             self.evidence.read_error = error;
         }
@@ -308,12 +315,10 @@ impl Machine {
             Refusal::Closed("the CLI closed its output".to_owned())
         });
         self.continue_stop(false, now);
-        self.tell_run(&RunEvent::EndOfOutput, now);
     }
 
     fn exited(&mut self, exit: Exit, now: Duration) {
-        self.life.exited.get_or_insert((exit, now));
-        self.tell_run(&RunEvent::Exited(exit), now);
+        self.process.exited.get_or_insert((exit, now));
     }
 
     fn written(&mut self, bytes: usize, now: Duration) {
@@ -340,7 +345,6 @@ impl Machine {
         self.operations.tick(now, self.evidence.write_error.as_deref(), &mut self.out);
         self.callbacks.tick(now, &mut self.out);
         self.stop_tick(now);
-        self.tell_run(&RunEvent::Tick, now);
     }
 
     fn callback_done(&mut self, key: CallKey, outcome: CallOutcome) {
@@ -353,7 +357,7 @@ impl Machine {
     }
 
     fn deliver_message(&mut self, line: Bytes, is_result: bool) {
-        if !matches!(self.stop.why, Some(Why::Failed(_))) {
+        if !self.has_failed() {
             let deliver = if is_result { Effect::DeliverResult } else { Effect::Deliver };
             self.out.push(deliver(line));
         }

@@ -6,31 +6,34 @@
 
 #![expect(clippy::exhaustive_enums, reason = "the seam between machine and driver is closed")]
 
+mod background;
 mod backlog;
 mod callbacks;
 mod calls;
 mod ending;
 mod event;
 mod evidence;
+mod exit;
 mod fail_rule;
 mod flat_map;
 mod handshake;
-mod life;
 mod machine;
 mod operations;
 mod outbox;
+mod process;
 mod query;
 mod queue;
 mod refusal;
 mod requests;
-mod run_end;
 mod shorten;
+mod shutdown;
 mod stop;
 mod turns;
 
 pub use backlog::{Backlog, BacklogLimits, Subscriber, Taken};
 pub use event::*;
 pub use evidence::Evidence;
+pub use exit::Exit;
 pub use machine::Machine;
 pub use refusal::HookRefusal;
-pub use run_end::{Ending, Exit, RunEnd, RunEndLimits, RunEvent, RunStep, RunWarning};
+pub use shutdown::{GracePeriods, Shutdown, ShutdownStep};

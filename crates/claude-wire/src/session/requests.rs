@@ -1,11 +1,9 @@
 //! What the CLI asks the host.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::RunEvent;
 use super::callbacks::Asked;
 use super::event::{HookPlan, Notice};
 use super::fail_rule::{self, FailRule};
@@ -37,13 +35,8 @@ impl Machine {
         line: &Bytes,
         now: Duration,
     ) {
-        let envelope = Envelope { kind: Cow::Borrowed("control_request"), ..Envelope::default() };
-        let step = self.run_step(&RunEvent::Line(&envelope), now);
         if self.takes_requests() && self.handshake.is_new(&request.request_id) {
             self.asked(request, line, now);
-        }
-        if let Some(step) = step {
-            self.follow(step, now);
         }
     }
 
@@ -238,7 +231,7 @@ impl Machine {
     /// Whether requests are served: not when nobody would read the answers any more, nor when the
     /// session is being stopped.
     fn takes_requests(&self) -> bool {
-        self.out.is_open() && self.life.exited.is_none() && !self.stop.is_under_way()
+        self.out.is_open() && self.process.exited.is_none() && self.stop_reason.is_none()
     }
 }
 

@@ -43,7 +43,11 @@ impl Notice {
             Self::OversizedLine { kind: None, .. }
             | Self::IncompleteLastLine(_)
             | Self::ModeWithoutQuestions(_)
-            | Self::Run(_) => {}
+            | Self::NonZeroExitAfterResult(_)
+            | Self::StdoutHeldOpen
+            | Self::StoppedAfterResult
+            | Self::ExitWithoutResult
+            | Self::EmptyOutput => {}
         }
     }
 }

@@ -1,102 +1,73 @@
-//! How a session is stopped: the turn is interrupted, the input closed, the process asked to end
-//! and at last killed. Reading goes on all the while.
+//! Why a process is stopped, and what the machine does at each step of the shutdown sequence. Reading
+//! goes on all the while.
 //!
-//! After a result the input is closed when the CLI is idle, so that what is written does not depend
-//! on how far the CLI had come when the host stopped it.
+//! After a result stdin is closed when the CLI is idle, so that what is written does not depend on how
+//! far the CLI had come when the host stopped it.
 
 use std::time::Duration;
 
-use super::event::{Effect, Failure, State, Waiter};
+use super::ending::described;
+use super::event::{Effect, Failure, Refusal, Settled, State, Waiter};
 use super::handshake::Handshake;
 use super::machine::Machine;
-use super::{Refusal, RunEvent, Settled};
+use super::shutdown::ShutdownStep;
 use crate::control::{HostRequest, Interrupt};
 
 /// So many times the limit of unwritten responses may wait while the CLI still reads.
 const SLOW_READER_FACTOR: usize = 4;
 
-#[derive(Debug, Default)]
-pub(super) struct Stop {
-    pub(super) why: Option<Why>,
-    phase: Phase,
-    waiters: Vec<Waiter>,
-}
-
 /// Why the process is being stopped.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Why {
+pub(super) enum StopReason {
     /// The host wants it.
     Host,
     /// The run failed.
     Failed(Failure),
-    /// It does not end by itself. How the run ended is decided elsewhere.
-    Lingers,
+    /// It should have exited by itself. How the run ended depends on what else was seen.
+    Overdue(Overdue),
 }
 
-/// How far the stop has come, and when it goes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Phase {
-    #[default]
-    NotBegun,
-    /// The turn has its result; the CLI becomes idle or begins another turn.
-    Settling(Duration),
-    Interrupted(Duration),
-    InputClosed(Duration),
-    Terminated(Duration),
-    Killed,
-}
-
-impl Stop {
-    pub(super) fn is_under_way(&self) -> bool {
-        self.why.is_some()
-    }
-
-    /// Whether the stop itself says how the run ended.
-    pub(super) fn decides_the_end(&self) -> bool {
-        matches!(self.why, Some(Why::Host | Why::Failed(_)))
-    }
-
-    pub(super) fn next_deadline(&self) -> Option<Duration> {
-        match self.phase {
-            Phase::Settling(until)
-            | Phase::Interrupted(until)
-            | Phase::InputClosed(until)
-            | Phase::Terminated(until) => Some(until),
-            Phase::NotBegun | Phase::Killed => None,
-        }
-    }
-
-    pub(super) fn take_waiters(&mut self) -> Vec<Waiter> {
-        std::mem::take(&mut self.waiters)
-    }
-
-    pub(super) fn forget(&mut self, waiter: Waiter) {
-        self.waiters.retain(|waiting| *waiting != waiter);
-    }
+/// Why a process should have exited.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Overdue {
+    /// A query was silent for too long.
+    Silent,
+    /// Nothing more can come from it or be written to it, or background work took too long.
+    Lingering,
 }
 
 impl Machine {
+    /// Whether the reason of the stop says how the run ended.
+    pub(super) fn stop_decides_the_end(&self) -> bool {
+        match &self.stop_reason {
+            Some(StopReason::Host | StopReason::Failed(_)) => true,
+            Some(StopReason::Overdue(_)) | None => false,
+        }
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.stop_reason, Some(StopReason::Failed(_)))
+    }
+
     /// The host wants the session to end.
-    pub(super) fn stop(&mut self, waiter: Option<Waiter>, now: Duration) {
-        self.stop.waiters.extend(waiter);
-        if self.stop.decides_the_end() {
+    pub(super) fn stop(&mut self, now: Duration) {
+        if self.stop_decides_the_end() {
             return;
         }
-        let lingered = self.stop.why.replace(Why::Host).is_some();
+        let is_overdue = self.stop_reason.replace(StopReason::Host).is_some();
         self.out.push(Effect::State(State::Stopping));
         self.refuse_waiting(&Refusal::Stopped);
         self.callbacks.close_all(now, &mut self.out);
         let confirmed = self.abandon_handshake();
-        if lingered {
+        if is_overdue {
             return;
         }
-        let one_way = self.run.as_ref().is_some_and(|run| run.one_way);
-        let can_tell = confirmed && !one_way && self.out.is_open() && self.life.can_be_heard();
+        let one_way = self.query.as_ref().is_some_and(|query| query.one_way);
+        let can_tell = confirmed && !one_way && self.out.is_open() && self.process.can_be_heard();
         if can_tell && self.turn_runs() {
             self.interrupt(now);
         } else if can_tell && self.turns.is_ending() {
-            let until = now.saturating_add(self.plan.limits.interrupt_grace);
-            self.stop.phase = Phase::Settling(until);
+            self.enter(ShutdownStep::Settle, now);
         } else {
             self.close_to_stop(now);
         }
@@ -107,15 +78,14 @@ impl Machine {
         if let Some(refusal) = self.refusal().filter(|refusal| *refusal != Refusal::InputEnded) {
             return self.out.settle(waiter, Settled::Refused(refusal));
         }
-        self.evidence.input_ended = true;
+        self.input_ended = true;
         self.out.settle(waiter, Settled::InputEnded);
         self.close_when_written(now);
     }
 
     /// Closes the input that the host ended, when nothing waits to be written before.
     pub(super) fn close_when_written(&mut self, now: Duration) {
-        let ended = self.evidence.input_ended;
-        if ended && !self.handshake.is_pending() && self.queue.is_empty() {
+        if self.input_ended && !self.handshake.is_pending() && self.queue.is_empty() {
             self.close_input(now);
         }
     }
@@ -133,10 +103,10 @@ impl Machine {
         self.abandon_handshake();
         let refusal = refusal_after(&failure);
         // After a result nothing becomes an error.
-        if self.stop.decides_the_end() || self.has_its_result() {
+        if self.stop_decides_the_end() || self.has_its_result() {
             return self.refuse_waiting(&refusal);
         }
-        let began = self.stop.why.replace(Why::Failed(failure.clone())).is_none();
+        let began = self.stop_reason.replace(StopReason::Failed(failure.clone())).is_none();
         // Of a CLI that does not read stdin, its end will not be noticed.
         let at_once = matches!(failure, Failure::LineTooLong(_) | Failure::StdinNotRead(_));
         self.out.push(Effect::State(State::Failed(failure)));
@@ -154,7 +124,7 @@ impl Machine {
     pub(super) fn check_stdin(&mut self, now: Duration) {
         let limit = self.plan.limits.unwritten_response_bytes;
         let unread = self.out.unwritten_responses();
-        if unread <= limit || !self.out.is_open() || self.stop.is_under_way() {
+        if unread <= limit || !self.out.is_open() || self.stop_reason.is_some() {
             self.stdin_unread_since = None;
             return;
         }
@@ -167,72 +137,90 @@ impl Machine {
         self.stdin_unread_since = None;
         if self.has_its_result() {
             // After a result nothing becomes an error.
-            self.end_lingering(now);
+            self.stop_overdue(Overdue::Lingering, now);
         } else {
             self.fail(Failure::StdinNotRead(unread), now);
         }
     }
 
     pub(super) fn stdin_deadline(&self) -> Option<Duration> {
-        let since = self.stdin_unread_since.filter(|_| self.life.exited.is_none())?;
+        let since = self.stdin_unread_since.filter(|_| self.process.exited.is_none())?;
         Some(since.saturating_add(self.plan.limits.stdin_stall))
     }
 
-    /// Stops a process that should have ended by itself.
-    pub(super) fn end_lingering(&mut self, now: Duration) {
-        if self.stop.why.is_none() {
-            self.stop.why = Some(Why::Lingers);
+    /// Stops a process that should have exited by itself.
+    fn stop_overdue(&mut self, overdue: Overdue, now: Duration) {
+        if self.stop_reason.is_none() {
+            self.stop_reason = Some(StopReason::Overdue(overdue));
             self.callbacks.close_all(now, &mut self.out);
             self.terminate(now);
-            self.tell_run(&RunEvent::Stopping, now);
         }
     }
 
     pub(super) fn stop_tick(&mut self, now: Duration) {
-        if self.life.exited.is_some() {
+        if self.process.exited.is_some() {
             return;
         }
-        if self.lingers_from().is_some_and(|at| at <= now) {
-            self.end_lingering(now);
+        let is_due = |deadline: Option<Duration>| deadline.is_some_and(|at| at <= now);
+        if is_due(self.lingering_deadline()) {
+            self.stop_overdue(Overdue::Lingering, now);
+        } else if is_due(self.idle_deadline()) {
+            // After the end of stdout silence says nothing.
+            let is_open = self.process.stdout_ended.is_none();
+            let overdue = if is_open { Overdue::Silent } else { Overdue::Lingering };
+            self.stop_overdue(overdue, now);
         }
-        match self.stop.phase {
-            Phase::Settling(until) | Phase::Interrupted(until) if until <= now => {
-                self.close_to_stop(now);
-            }
-            Phase::InputClosed(until) if until <= now => self.terminate(now),
-            Phase::Terminated(until) if until <= now => {
-                self.stop.phase = Phase::Killed;
+        match self.shutdown.due(now) {
+            Some(ShutdownStep::CloseStdin) => self.close_to_stop(now),
+            Some(ShutdownStep::Terminate) => self.terminate(now),
+            Some(ShutdownStep::Kill) => {
+                self.enter(ShutdownStep::Kill, now);
                 self.out.push(Effect::Kill);
             }
-            _ => {}
+            Some(ShutdownStep::Settle | ShutdownStep::Interrupt) | None => {}
         }
     }
 
-    /// From when on the process should have ended: a session whose output is at its end, or whose
-    /// input cannot be written.
-    pub(super) fn lingers_from(&self) -> Option<Duration> {
-        if self.stop.is_under_way() {
+    /// When the process is stopped if it has not exited before.
+    pub(super) fn overdue_deadline(&self) -> Option<Duration> {
+        if self.stop_reason.is_some() {
             return None;
         }
-        // When the output of a query is at its end, its own table decides.
-        let deaf = self.life.output_ended.filter(|_| self.run.is_none());
-        let since = [deaf, self.write_failed].into_iter().flatten().min()?;
-        Some(since.saturating_add(self.plan.limits.exit_grace))
+        [self.lingering_deadline(), self.idle_deadline()].into_iter().flatten().min()
+    }
+
+    /// When the process lingers: its stdout is at its end, its stdin cannot be written, or it is a
+    /// query after whose result nothing more is to come.
+    fn lingering_deadline(&self) -> Option<Duration> {
+        let since = [self.process.stdout_ended, self.write_failed].into_iter().flatten().min();
+        let closed = since.map(|since| since.saturating_add(self.plan.limits.grace.exit));
+        [closed, self.settled_deadline()].into_iter().flatten().min()
     }
 
     /// The turn that a stop waits for may have ended, or can no longer be seen to end.
     pub(super) fn continue_stop(&mut self, result: bool, now: Duration) {
-        let (runs, is_heard) = (self.turn_runs(), self.life.can_be_heard());
-        match self.stop.phase {
-            Phase::Settling(_) if runs && is_heard => self.interrupt(now),
-            Phase::Settling(_) if !self.turns.is_ending() || !is_heard => self.close_to_stop(now),
-            Phase::Interrupted(_) if result || !runs || !is_heard => self.close_to_stop(now),
-            _ => {}
+        let (runs, is_heard) = (self.turn_runs(), self.process.can_be_heard());
+        match self.shutdown.step() {
+            Some(ShutdownStep::Settle) if runs && is_heard => self.interrupt(now),
+            Some(ShutdownStep::Settle) if !self.turns.is_ending() || !is_heard => {
+                self.close_to_stop(now);
+            }
+            Some(ShutdownStep::Interrupt) if result || !runs || !is_heard => {
+                self.close_to_stop(now);
+            }
+            Some(
+                ShutdownStep::Settle
+                | ShutdownStep::Interrupt
+                | ShutdownStep::CloseStdin
+                | ShutdownStep::Terminate
+                | ShutdownStep::Kill,
+            )
+            | None => {}
         }
     }
 
     fn turn_runs(&self) -> bool {
-        self.turns.any_runs() || self.run.as_ref().is_some_and(|run| run.prompt_open)
+        self.turns.any_runs() || self.query.as_ref().is_some_and(|query| query.prompt_open)
     }
 
     /// Messages that wait inside the CLI must not start turns of their own now.
@@ -241,23 +229,24 @@ impl Machine {
         if let Ok((_, line)) = self.operations.encode(HostRequest::Interrupt(interrupt)) {
             self.out.write(line);
         }
-        let until = now.saturating_add(self.plan.limits.interrupt_grace);
-        self.stop.phase = Phase::Interrupted(until);
+        self.enter(ShutdownStep::Interrupt, now);
     }
 
     fn close_to_stop(&mut self, now: Duration) {
         self.close_input(now);
-        let until = now.saturating_add(self.plan.limits.exit_grace);
-        self.stop.phase = Phase::InputClosed(until);
+        self.enter(ShutdownStep::CloseStdin, now);
     }
 
-    pub(super) fn terminate(&mut self, now: Duration) {
+    fn terminate(&mut self, now: Duration) {
         self.close_input(now);
-        if self.life.exited.is_none() {
+        if self.process.exited.is_none() {
             self.out.push(Effect::Terminate);
         }
-        let until = now.saturating_add(self.plan.limits.terminate_grace);
-        self.stop.phase = Phase::Terminated(until);
+        self.enter(ShutdownStep::Terminate, now);
+    }
+
+    fn enter(&mut self, step: ShutdownStep, now: Duration) {
+        self.shutdown.enter(step, now, &self.plan.limits.grace);
     }
 
     /// Whether the handshake was confirmed. If not, it will not be any more.
@@ -280,6 +269,8 @@ pub(super) fn refusal_after(failure: &Failure) -> Refusal {
             "the CLI does not read stdin: {bytes} bytes of responses wait to be written"
         )),
         Failure::IdleTimeout => Refusal::Closed("the CLI was silent for too long".to_owned()),
-        Failure::Process { exit, .. } => Refusal::Closed(super::life::described(*exit)),
+        Failure::Process { exit, .. } | Failure::NonZeroExitAfterResult(exit) => {
+            Refusal::Closed(described(*exit))
+        }
     }
 }

@@ -22,10 +22,12 @@ pub(super) struct Turns {
     in_turn: bool,
 }
 
-/// What the CLI says of itself, if it tells its state.
+/// What the CLI says of its own state.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Activity {
+pub(super) enum Activity {
+    /// It says nothing.
     #[default]
+    Unreported,
     Idle,
     Running,
     /// The turn has its result, but the CLI is not idle yet: that follows, or another turn.
@@ -76,6 +78,10 @@ impl Turns {
         }
     }
 
+    pub(super) fn activity(&self) -> Activity {
+        self.activity
+    }
+
     /// Whether the CLI works on something, or is about to.
     pub(super) fn any_runs(&self) -> bool {
         self.activity == Activity::Running || self.open.iter().any(|turn| turn.written)
@@ -109,7 +115,7 @@ impl Turns {
         }
     }
 
-    /// A CLI that does not tell its state stays idle here: nothing would say when a turn is over.
+    /// Without reports of its state nothing would say when a turn is over.
     fn note_activity(&mut self, envelope: &Envelope<'_>) {
         self.activity = match (&*envelope.kind, envelope.subtype.as_deref()) {
             ("system", Some("session_state_changed")) => match envelope.state.as_deref() {

@@ -272,7 +272,7 @@ fn somebody_waits_during_the_handshake() {
     assert!(!play.machine.somebody_waits());
     let mut play = Play::ready(with_callbacks());
     assert!(play.machine.somebody_waits());
-    play.stop(2);
+    play.stop();
     assert!(play.machine.somebody_waits());
     play.die(0);
     assert!(!play.machine.somebody_waits());

@@ -99,8 +99,8 @@ impl Play {
         self.happens(Event::Forget(Waiter(waiter)))
     }
 
-    pub(crate) fn stop(&mut self, waiter: u64) -> Vec<String> {
-        self.happens(Event::Stop(Some(Waiter(waiter))))
+    pub(crate) fn stop(&mut self) -> Vec<String> {
+        self.happens(Event::Stop)
     }
 
     pub(crate) fn end_input(&mut self, waiter: u64) -> Vec<String> {

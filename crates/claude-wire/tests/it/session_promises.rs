@@ -110,8 +110,7 @@ impl World {
             Settled::Sent => waits.call == Call::Send,
             Settled::InputEnded => waits.call == Call::EndInput,
             Settled::Answered(_) => waits.call == Call::Ask,
-            Settled::Ended(_) => waits.call == Call::Stop,
-            Settled::Refused(_) => waits.call != Call::Stop,
+            Settled::Refused(_) => true,
         };
         assert!(fits, "{waits:?} {settled:?}");
     }
@@ -159,7 +158,7 @@ impl World {
             assert!(self.machine.wake_at().is_none() && !self.machine.somebody_waits());
             return;
         }
-        let waits = unsettled(Call::Ask) + unsettled(Call::Send) + unsettled(Call::Stop);
+        let waits = unsettled(Call::Ask) + unsettled(Call::Send);
         assert!(waits == 0 || self.machine.somebody_waits(), "somebody waits and nobody reads");
         // Whatever depends on time has a time.
         let given_up = self.result && !matches!(self.plan.run, Run::Session);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claude_wire::session::{Event, Plan, Run, RunEndLimits};
+use claude_wire::session::{Event, Plan, QueryLimits, Run};
 
 use crate::session_play::oversized;
 use crate::session_play::{
@@ -10,8 +10,11 @@ use crate::session_play::{
 };
 
 fn plan() -> Plan {
-    let end = RunEndLimits::default();
-    Plan::new(Run::Query { prompt: Some(message("m")), end })
+    with_limits(QueryLimits::default())
+}
+
+fn with_limits(limits: QueryLimits) -> Plan {
+    Plan::new(Run::Query { prompt: Some(message("m")), limits })
 }
 
 fn query() -> Play {
@@ -48,13 +51,13 @@ fn a_query_tracks_no_turns() {
 
 #[test]
 fn a_prompt_on_the_command_line_is_not_written() {
-    let mut plan = Plan::new(Run::Query { prompt: None, end: RunEndLimits::default() });
+    let mut plan = Plan::new(Run::Query { prompt: None, limits: QueryLimits::default() });
     plan.initialize = None;
     let mut play = Play::of(plan);
     assert_eq!(play.effects(), ["state Running"]);
     // Nor is such a CLI told anything when it is stopped.
     play.line(&session_state("running"));
-    assert_eq!(play.stop(1), ["state Stopping", "close input"]);
+    assert_eq!(play.stop(), ["state Stopping", "close input"]);
 }
 
 #[test]
@@ -73,10 +76,10 @@ fn an_open_callback_holds_the_run() {
 fn a_cli_that_says_nothing_and_ends_well_gives_warnings_only() {
     let mut play = Play::of(plan());
     play.effects();
-    assert_eq!(play.die(0), ["warn Run(EmptyOutput)", "end Finished"]);
+    assert_eq!(play.die(0), ["warn EmptyOutput", "end Finished"]);
     let mut play = query();
     play.line(ANSWER);
-    assert_eq!(play.die(0), ["warn Run(ExitWithoutResult)", "end Finished"]);
+    assert_eq!(play.die(0), ["warn ExitWithoutResult", "end Finished"]);
     let mut play = Play::of(plan());
     play.effects();
     assert_eq!(
@@ -93,7 +96,7 @@ fn after_the_result_nothing_becomes_an_error() {
     assert_eq!(play.line("not JSON"), [delivered("not JSON")]);
     let long = format!(r#"{{"type":"assistant","x":"{}"}}"#, "x".repeat(200_000));
     assert!(play.happens(oversized(&long))[0].starts_with("warn OversizedLine"));
-    assert_eq!(play.die(1), ["warn Run(NonZeroExitAfterResult(Code(1)))", "end Finished"]);
+    assert_eq!(play.die(1), ["warn NonZeroExitAfterResult(Code(1))", "end Finished"]);
     // A result before the answer to the handshake: how it could not begin.
     let early = |line: &str| {
         let mut play = Play::of(plan());
@@ -128,7 +131,7 @@ fn a_query_whose_process_lingers_is_stopped() {
     play.line(RESULT);
     assert_eq!(play.pass(5_000), ["terminate"]);
     assert_eq!(play.pass(5_000), ["kill"]);
-    assert_eq!(play.die(137), ["warn Run(StoppedAfterResult)", "end Finished"]);
+    assert_eq!(play.die(137), ["warn StoppedAfterResult", "end Finished"]);
     // One that closed its output before any result.
     let mut play = query();
     play.eof();
@@ -152,48 +155,48 @@ fn an_output_that_is_held_open_is_told() {
     let mut play = query();
     play.line(RESULT);
     play.exit(0);
-    assert_eq!(play.pass(100), ["warn Run(StdoutHeldOpen)", "end Finished"]);
+    assert_eq!(play.pass(100), ["warn StdoutHeldOpen", "end Finished"]);
     // With limits of its own.
-    let mut end = RunEndLimits::default();
-    end.held_open_quiet = Duration::from_secs(1);
-    let mut play = Play::ready(Plan::new(Run::Query { prompt: Some(message("m")), end }));
+    let mut plan = plan();
+    plan.limits.held_open_quiet = Duration::from_secs(1);
+    let mut play = Play::ready(plan);
     play.line(RESULT);
     play.exit(0);
     assert!(play.pass(999).is_empty());
-    assert_eq!(play.pass(1), ["warn Run(StdoutHeldOpen)", "end Finished"]);
+    assert_eq!(play.pass(1), ["warn StdoutHeldOpen", "end Finished"]);
 }
 
 #[test]
 fn the_host_can_stop_a_query_at_any_moment() {
     let mut play = query();
-    assert_eq!(play.stop(1), ["state Stopping", "ask req_2_00000000 interrupt"]);
+    assert_eq!(play.stop(), ["state Stopping", "ask req_2_00000000 interrupt"]);
     assert_eq!(play.line(RESULT), [&delivered(RESULT), "close input"]);
-    assert_eq!(play.die(1), ["1: Ended(Code(1))", "end Stopped(Code(1))"]);
+    assert_eq!(play.die(1), ["end Stopped"]);
     // After its result.
     let mut play = query();
     play.line(RESULT);
-    assert_eq!(play.stop(1), ["state Stopping"]);
+    assert_eq!(play.stop(), ["state Stopping"]);
     assert_eq!(play.pass(5_000), ["terminate"]);
     play.exit(143);
-    assert_eq!(play.pass(100), ["1: Ended(Code(143))", "end Stopped(Code(143))"]);
+    assert_eq!(play.pass(100), ["end Stopped"]);
     // Before its handshake.
     let mut play = Play::of(plan());
     play.effects();
-    assert_eq!(play.stop(1), ["state Stopping", "close input"]);
-    assert_eq!(play.die(0), ["1: Ended(Code(0))", "end Stopped(Code(0))"]);
+    assert_eq!(play.stop(), ["state Stopping", "close input"]);
+    assert_eq!(play.die(0), ["end Stopped"]);
     // While it is being stopped already.
     let mut play = query();
     play.eof();
     play.pass(5_000);
-    assert_eq!(play.stop(1), ["state Stopping"]);
-    assert_eq!(play.exit(143), ["1: Ended(Code(143))", "end Stopped(Code(143))"]);
+    assert_eq!(play.stop(), ["state Stopping"]);
+    assert_eq!(play.exit(143), ["end Stopped"]);
 }
 
 #[test]
 fn silence_counts_only_while_the_host_owes_no_answer() {
-    let mut end = RunEndLimits::default();
-    end.idle_timeout = Some(Duration::from_secs(10));
-    let mut plan = Plan::new(Run::Query { prompt: Some(message("m")), end });
+    let mut limits = QueryLimits::default();
+    limits.idle_timeout = Some(Duration::from_secs(10));
+    let mut plan = with_limits(limits);
     plan.permissions = true;
     let mut play = Play::ready(plan);
     assert!(play.pass(9_000).is_empty());

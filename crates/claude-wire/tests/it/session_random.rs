@@ -29,7 +29,13 @@ fn in_any_order_of_events_the_machine_keeps_its_promises() {
     if one.is_none() {
         assert!(events > 300_000, "{events}");
         // The cases are worth something only if they go everywhere.
-        for end in ["endFinished", "endStoppedCode", "endFailedProcess", "endFailedLineTooLong"] {
+        for end in [
+            "endFinished",
+            "endStopped",
+            "endCompleted",
+            "endFailedProcess",
+            "endFailedLineTooLong",
+        ] {
             assert!(ends.contains(end), "{end} is missing in {ends:?}");
         }
     }

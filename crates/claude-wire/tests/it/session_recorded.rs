@@ -291,7 +291,7 @@ fn a_recorded_session_ends_as_its_process_does() {
         let last = replay.effects.last();
         let begins = !recorded.from_cli.is_empty();
         match last {
-            Some(Effect::End(End::Stopped(Exit::Code(0)))) => {}
+            Some(Effect::End(End::Completed)) => {}
             Some(Effect::End(End::Failed(_))) if !begins => {}
             other => assert!(
                 replay

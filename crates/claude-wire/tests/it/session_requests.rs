@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use claude_wire::session::{
-    CallKey, CallOutcome, Effect, Event, Exit, Notice, Plan, Run, RunEndLimits,
+    CallKey, CallOutcome, Effect, Event, Exit, Notice, Plan, QueryLimits, Run,
 };
 use claude_wire::{Extra, Json};
 use serde_json::Value;
@@ -110,9 +110,9 @@ fn plans() -> Vec<Plan> {
     all.dialogs = true;
     all.mcp_servers.insert("calc".to_owned());
     let mut query = all.clone();
-    let mut end = RunEndLimits::default();
-    end.idle_timeout = Some(Duration::from_secs(10));
-    query.run = Run::Query { prompt: Some(message("a")), end };
+    let mut limits = QueryLimits::default();
+    limits.idle_timeout = Some(Duration::from_secs(10));
+    query.run = Run::Query { prompt: Some(message("a")), limits };
     vec![Plan::new(Run::Session), all, query]
 }
 
@@ -131,7 +131,7 @@ const STATES: [fn(&mut Play); 6] = [
     },
     |play| {
         play.line(READY);
-        play.stop(2);
+        play.stop();
     },
     // As many run and wait as may.
     |play| {

@@ -10,10 +10,10 @@ use crate::session_play::{
 #[test]
 fn a_session_at_rest_is_stopped_by_closing_its_input() {
     let mut play = Play::session();
-    assert_eq!(play.stop(1), ["state Stopping", "close input"]);
+    assert_eq!(play.stop(), ["state Stopping", "close input"]);
     // Reading goes on.
     assert_eq!(play.line(ANSWER), [format!("deliver {ANSWER}")]);
-    assert_eq!(play.die(0), ["1: Ended(Code(0))", "end Stopped(Code(0))"]);
+    assert_eq!(play.die(0), ["end Stopped"]);
     assert_eq!(play.machine.wake_at(), None);
     // Nothing comes after the end.
     assert!(play.line(ANSWER).is_empty());
@@ -23,7 +23,7 @@ fn a_session_at_rest_is_stopped_by_closing_its_input() {
 #[test]
 fn a_process_that_does_not_end_is_terminated_and_at_last_killed() {
     let mut play = Play::session();
-    play.stop(1);
+    play.stop();
     assert!(play.pass(4_999).is_empty());
     assert_eq!(play.pass(1), ["terminate"]);
     assert!(play.pass(4_999).is_empty());
@@ -31,7 +31,7 @@ fn a_process_that_does_not_end_is_terminated_and_at_last_killed() {
     assert!(play.pass(100_000).is_empty());
     let exit = Exit::Signal(9);
     assert!(play.happens(Event::Exited(exit)).is_empty());
-    assert_eq!(play.pass(100), ["1: Ended(Signal(9))", "end Stopped(Signal(9))"]);
+    assert_eq!(play.pass(100), ["end Stopped"]);
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_turn_that_runs_is_interrupted_and_its_result_waited_for() {
     let mut play = Play::session();
     play.send(1, "m");
     play.line(&lifecycle("m", "started"));
-    assert_eq!(play.stop(2), ["state Stopping", "ask req_2_00000000 interrupt"]);
+    assert_eq!(play.stop(), ["state Stopping", "ask req_2_00000000 interrupt"]);
     assert!(play.line(&success("req_2_00000000", "{}")).is_empty());
     assert!(play.pass(999).is_empty());
     let result = result_for(&["m"]);
@@ -47,26 +47,26 @@ fn a_turn_that_runs_is_interrupted_and_its_result_waited_for() {
         play.line(&result),
         [format!("deliver {result}"), "turn m ended with []".to_owned(), "close input".to_owned()]
     );
-    assert_eq!(play.die(1), ["2: Ended(Code(1))", "end Stopped(Code(1))"]);
+    assert_eq!(play.die(1), ["end Stopped"]);
 }
 
 #[test]
 fn a_turn_that_does_not_end_is_not_waited_for_longer_than_a_second() {
     let mut play = Play::session();
     play.line(&session_state("running"));
-    assert_eq!(play.stop(1), ["state Stopping", "ask req_2_00000000 interrupt"]);
+    assert_eq!(play.stop(), ["state Stopping", "ask req_2_00000000 interrupt"]);
     assert!(play.pass(999).is_empty());
     assert_eq!(play.pass(1), ["close input"]);
     assert_eq!(play.pass(5_000), ["terminate"]);
     // A message that waited inside the CLI and was dropped is no turn to wait for.
     let mut play = Play::session();
     play.send(1, "m");
-    assert_eq!(play.stop(2).len(), 2);
+    assert_eq!(play.stop().len(), 2);
     assert!(play.line(&lifecycle("m", "cancelled")).contains(&"close input".to_owned()));
     // Nor is one whose end cannot be seen.
     let mut play = Play::session();
     play.send(1, "m");
-    play.stop(2);
+    play.stop();
     assert_eq!(play.eof(), ["close input"]);
 }
 
@@ -75,7 +75,7 @@ fn an_idle_session_is_not_interrupted() {
     let mut play = Play::session();
     play.line(&session_state("running"));
     play.line(&session_state("idle"));
-    assert_eq!(play.stop(1), ["state Stopping", "close input"]);
+    assert_eq!(play.stop(), ["state Stopping", "close input"]);
 }
 
 const TURN_BEGINS: &str = r#"{"type":"system","subtype":"init"}"#;
@@ -93,22 +93,22 @@ fn after_a_result() -> Play {
 #[test]
 fn a_stop_after_the_result_waits_for_idle_and_interrupts_nothing() {
     let mut play = after_a_result();
-    assert_eq!(play.stop(2), ["state Stopping"]);
+    assert_eq!(play.stop(), ["state Stopping"]);
     assert_eq!(play.line(&session_state("idle")), ["close input"]);
     // The same lines are written if the stop comes after that.
     let mut play = after_a_result();
     play.line(&session_state("idle"));
-    assert_eq!(play.stop(2), ["state Stopping", "close input"]);
+    assert_eq!(play.stop(), ["state Stopping", "close input"]);
 }
 
 #[test]
 fn a_stop_after_the_result_does_not_wait_for_idle_for_ever() {
     let mut play = after_a_result();
-    play.stop(2);
+    play.stop();
     assert!(play.pass(999).is_empty());
     assert_eq!(play.pass(1), ["close input"]);
     let mut play = after_a_result();
-    play.stop(2);
+    play.stop();
     assert_eq!(play.eof(), ["close input"]);
 }
 
@@ -116,7 +116,7 @@ fn a_stop_after_the_result_does_not_wait_for_idle_for_ever() {
 fn a_stop_after_the_result_interrupts_a_turn_that_the_cli_begins_by_itself() {
     for begins in [TURN_BEGINS.to_owned(), session_state("running")] {
         let mut play = after_a_result();
-        play.stop(2);
+        play.stop();
         let effects = play.line(&begins);
         assert_eq!(effects.last().unwrap(), "ask req_2_00000000 interrupt", "{effects:?}");
         let result = result_for(&[]);
@@ -128,7 +128,7 @@ fn a_stop_after_the_result_interrupts_a_turn_that_the_cli_begins_by_itself() {
 fn a_stop_after_a_result_interrupts_another_turn_that_waits() {
     let mut play = after_a_result();
     play.send(2, "n");
-    assert_eq!(play.stop(3), ["state Stopping", "ask req_2_00000000 interrupt"]);
+    assert_eq!(play.stop(), ["state Stopping", "ask req_2_00000000 interrupt"]);
 }
 
 #[test]
@@ -138,34 +138,27 @@ fn a_stop_before_the_handshake_ends_interrupts_nothing() {
     play.ask(1);
     play.send(2, "m");
     assert_eq!(
-        play.stop(3),
+        play.stop(),
         ["state Stopping", "1: refused Stopped", "2: refused Stopped", "close input"]
     );
     assert!(play.line(&success(INIT, "{}")).is_empty(), "nobody cares any more");
-    assert_eq!(play.die(0), ["3: Ended(Code(0))", "end Stopped(Code(0))"]);
+    assert_eq!(play.die(0), ["end Stopped"]);
 }
 
 #[test]
-fn everybody_who_stops_is_told() {
+fn a_session_is_stopped_once() {
     let mut play = Play::session();
-    play.stop(1);
-    assert!(play.stop(2).is_empty());
-    assert!(play.happens(Event::Stop(None)).is_empty());
-    play.stop(3);
-    // One that no longer waits does not undo the stop.
-    play.forget(2);
-    assert_eq!(play.die(0), ["1: Ended(Code(0))", "3: Ended(Code(0))", "end Stopped(Code(0))"]);
-    assert_eq!(play.stop(4), ["4: Ended(Code(0))"]);
-    let mut play = Play::session();
-    assert_eq!(play.happens(Event::Stop(None)), ["state Stopping", "close input"]);
-    assert_eq!(play.die(0), ["end Stopped(Code(0))"]);
+    assert_eq!(play.stop(), ["state Stopping", "close input"]);
+    assert!(play.stop().is_empty());
+    assert_eq!(play.die(0), ["end Stopped"]);
+    assert!(play.stop().is_empty());
 }
 
 #[test]
 fn pending_operations_are_told_that_the_session_was_stopped() {
     let mut play = Play::session();
     play.ask(1);
-    assert_eq!(play.stop(2), ["state Stopping", "1: refused Stopped", "close input"]);
+    assert_eq!(play.stop(), ["state Stopping", "1: refused Stopped", "close input"]);
     assert_eq!(play.ask(3), ["3: refused Stopped"]);
 }
 
@@ -176,12 +169,12 @@ fn no_request_is_answered_once_the_session_is_being_stopped() {
     let mut play = Play::ready(plan);
     play.line(&hook("a", "hook_0"));
     play.line(&permission("b"));
-    assert_eq!(play.stop(1), ["state Stopping", "cancel 1", "close input"]);
+    assert_eq!(play.stop(), ["state Stopping", "cancel 1", "close input"]);
     // What arrives is not run, and what ends is not answered.
     assert!(play.line(&hook("c", "hook_0")).is_empty());
     assert!(play.line(&permission("d")).is_empty());
     assert!(play.answers(1, "{}").is_empty());
-    assert_eq!(play.die(0), ["1: Ended(Code(0))", "end Stopped(Code(0))"]);
+    assert_eq!(play.die(0), ["end Stopped"]);
 }
 
 #[test]
@@ -214,8 +207,7 @@ fn the_end_of_the_input_lets_the_cli_finish() {
     assert_eq!(play.pass(60_000), ["abort 1"]);
     assert_eq!(play.line(ANSWER), [format!("deliver {ANSWER}")]);
     assert!(play.done(1, claude_wire::session::CallOutcome::Gone).is_empty());
-    assert_eq!(play.die(0), ["end Stopped(Code(0))"]);
-    assert!(play.machine.evidence().input_ended);
+    assert_eq!(play.die(0), ["end Completed"]);
 }
 
 #[test]
@@ -244,9 +236,9 @@ fn a_stop_after_the_end_of_the_input_does_not_wait_for_the_turn() {
     let mut play = Play::session();
     play.send(1, "m");
     play.end_input(2);
-    assert_eq!(play.stop(3), ["state Stopping"]);
+    assert_eq!(play.stop(), ["state Stopping"]);
     assert_eq!(play.pass(5_000), ["terminate"]);
-    assert_eq!(play.die(143), ["3: Ended(Code(143))", "end Stopped(Code(143))"]);
+    assert_eq!(play.die(143), ["end Stopped"]);
 }
 
 #[test]
@@ -343,7 +335,7 @@ fn a_last_line_without_a_break_counts_if_it_is_whole() {
     assert!(play.happens(last(half)).is_empty());
     assert_eq!(
         play.die(0),
-        [format!("warn IncompleteLastLine(b{half:?})"), "end Stopped(Code(0))".to_owned()]
+        [format!("warn IncompleteLastLine(b{half:?})"), "end Completed".to_owned()]
     );
     let mut play = Play::session();
     play.happens(last(half));
@@ -352,13 +344,36 @@ fn a_last_line_without_a_break_counts_if_it_is_whole() {
 }
 
 #[test]
-fn the_session_id_and_the_last_result_are_kept() {
+fn the_last_session_id_is_kept() {
     let mut play = Play::session();
     assert_eq!(play.machine.evidence().session_id, None);
     play.line(r#"{"type":"system","subtype":"init","session_id":"s-1"}"#);
     play.line(r#"{"type":"result","is_error":true,"session_id":"s-2"}"#);
     let evidence = play.machine.evidence();
     assert_eq!(evidence.session_id.as_ref().map(AsRef::as_ref), Some("s-2"));
-    assert_eq!(evidence.last_result_is_error, Some(true));
-    assert!(evidence.any_output);
+}
+
+#[test]
+fn the_end_of_the_input_is_followed_by_a_good_end_or_by_a_failure() {
+    let ends = |result: &str, exit: Exit| {
+        let mut play = Play::session();
+        play.line(result);
+        play.end_input(1);
+        play.eof();
+        play.happens(Event::Exited(exit)).pop().unwrap()
+    };
+    let failed = |exit: Exit| {
+        format!("end Failed(Process {{ exit: {exit:?}, stopped: false, silent: false }})")
+    };
+    let good = r#"{"type":"result","is_error":false}"#;
+    let error = r#"{"type":"result","is_error":true}"#;
+    for result in [ANSWER, good, error] {
+        assert_eq!(ends(result, Exit::Code(0)), "end Completed");
+        assert_eq!(ends(result, Exit::Unknown), "end Completed");
+        assert_eq!(ends(result, Exit::Code(2)), failed(Exit::Code(2)));
+        assert_eq!(ends(result, Exit::Signal(9)), failed(Exit::Signal(9)));
+    }
+    // The CLI exits with 1 after a result that is an error.
+    assert_eq!(ends(error, Exit::Code(1)), "end Completed");
+    assert_eq!(ends(good, Exit::Code(1)), failed(Exit::Code(1)));
 }

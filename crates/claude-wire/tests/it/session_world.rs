@@ -13,7 +13,7 @@ use bytes::Bytes;
 use claude_wire::Json;
 use claude_wire::control::HostRequest;
 use claude_wire::session::{
-    CallKey, CallOutcome, Effect, Event, Exit, HookPlan, Machine, Plan, Run, RunEndLimits, Settled,
+    CallKey, CallOutcome, Effect, Event, Exit, HookPlan, Machine, Plan, QueryLimits, Run, Settled,
     State, Waiter,
 };
 
@@ -49,7 +49,6 @@ struct Ran {
 enum Call {
     Send,
     Ask,
-    Stop,
     EndInput,
 }
 
@@ -335,9 +334,8 @@ impl World {
         let call = match self.random.below(40) {
             0..=13 => Call::Send,
             14..=27 => Call::Ask,
-            28 => Call::Stop,
-            29 => Call::EndInput,
-            30 => return self.happens(Event::Stop(None)),
+            28..=29 => Call::EndInput,
+            30..=31 => return self.happens(Event::Stop),
             _ => return self.the_host_forgets(),
         };
         self.waiters.insert(number, Waits { call, settled: false, forgotten: false });
@@ -352,7 +350,6 @@ impl World {
                 let limit = Duration::from_millis(self.random.below(60_000));
                 Event::Ask { waiter, request, limit }
             }
-            Call::Stop => Event::Stop(Some(waiter)),
             Call::EndInput => Event::EndInput(waiter),
         };
         self.happens(event);
@@ -429,7 +426,7 @@ impl World {
 
     fn everything_ends(&mut self) {
         if self.random.one_in(2) {
-            self.happens(Event::Stop(None));
+            self.happens(Event::Stop);
         }
         let output_first = self.random.one_in(2);
         if output_first && !self.random.one_in(4) {
@@ -451,7 +448,7 @@ impl World {
 pub(crate) fn plan(random: &mut Choices) -> Plan {
     let run = if random.one_in(3) {
         let prompt = (!random.one_in(4)).then(|| message("prompt"));
-        Run::Query { prompt, end: RunEndLimits::default() }
+        Run::Query { prompt, limits: QueryLimits::default() }
     } else {
         Run::Session
     };

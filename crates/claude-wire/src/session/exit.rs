@@ -1,0 +1,33 @@
+//! How a process ended.
+
+use std::fmt;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// With this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+    /// In a way that could not be found out: a host that ignores SIGCHLD is not told, and a process
+    /// that the host may not signal can still be running. After a result this counts as a normal end.
+    Unknown,
+}
+
+impl Exit {
+    /// Whether the exit says nothing of a failure: code 0, or unknown.
+    pub(super) fn is_good(self) -> bool {
+        matches!(self, Self::Code(0) | Self::Unknown)
+    }
+}
+
+impl fmt::Display for Exit {
+    /// `exit code 1`, `signal 9` or `an unknown status`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+            Self::Unknown => f.write_str("an unknown status"),
+        }
+    }
+}
