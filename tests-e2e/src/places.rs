@@ -21,6 +21,7 @@ pub fn exists(test: &str) -> bool {
     }
     let folder = match place {
         "wire" => "crates/claude-wire/tests/it",
+        "wire-unit" => "crates/claude-wire/src",
         "testkit" => "crates/claude-agent-testkit/tests/it",
         "kit" => "crates/claude-agent-kit/src",
         "e2e" => "tests-e2e/tests",

@@ -292,7 +292,7 @@ const LIMITS: &[(&str, &str, &str, &str)] = &[
     (
         "a callback that holds its thread",
         "1 s",
-        "kit:driver/calls.rs",
+        "kit:driver/callback_tasks.rs",
         "BLOCKED: Duration = Duration::from_secs(1)",
     ),
     ("silence of a query", "none", "kit:options/host.rs", "idle_timeout: None"),
@@ -488,7 +488,7 @@ const LIMITS: &[(&str, &str, &str, &str)] = &[
     (
         "lines in a row that are no messages, in a query before its result",
         "4",
-        "kit:query.rs",
+        "wire:session/machine.rs",
         "MOST_MALFORMED: usize = 5",
     ),
 ];

@@ -26,15 +26,13 @@ const BLOCK_LINES: u32 = 256;
 pub(crate) enum Piece {
     Line(Bytes, LineMark),
     Warning(Warning),
-    /// A line that is none of the protocol, and how many such came in a row.
-    Malformed(Warning, usize),
 }
 
 impl Piece {
     fn size(&self) -> usize {
         match self {
             Self::Line(line, _) => line.len(),
-            Self::Warning(warning) | Self::Malformed(warning, _) => warning.held_bytes(),
+            Self::Warning(warning) => warning.held_bytes(),
         }
     }
 }

@@ -28,6 +28,7 @@
 
 mod callback;
 mod cli;
+mod commands;
 mod cost;
 mod diagnose;
 mod doctor;
@@ -39,7 +40,6 @@ mod feed;
 pub mod guide;
 pub mod hook;
 mod item;
-mod mailbox;
 mod mask;
 pub mod mcp;
 mod options;
@@ -72,9 +72,9 @@ pub use claude_wire::launch::{
     SandboxRipgrep, SandboxTls, SettingsSource, Skills, SystemPrompt, Thinking, ThinkingDisplay,
     ToolSet,
 };
+pub use claude_wire::session::{Cost, Tokens};
 pub use claude_wire::{Body, Json, Message};
 pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
-pub use cost::{Cost, Tokens};
 pub use diagnose::login_missing;
 pub use doctor::{Check, Doctor, Finding, Level, Report, doctor};
 pub use error::{Error, ErrorKind, Result};

@@ -7,21 +7,18 @@ use std::task::{Context, Poll, ready};
 
 use claude_wire::id::SessionId;
 use claude_wire::message::ResultMessage;
-use claude_wire::session::Exit;
+use claude_wire::session::{Cost, Exit, RunCost};
 use claude_wire::{Body, Message};
 use futures_core::Stream;
 
-use crate::cost::{Cost, Uncounted};
-use crate::driver::{self, Handles, Task};
-use crate::error::{Error, ErrorKind, Result};
+use crate::cost::Uncounted;
+use crate::driver::{self, Handles, RunKind};
+use crate::error::{Error, Result};
 use crate::item::Item;
 use crate::options::Options;
 use crate::prompt::Prompt;
-use crate::reader::{Read, Reader};
+use crate::reader::Reader;
 use crate::warning::Warning;
-
-/// So many lines in a row that are no messages end a query: whatever writes them is no CLI.
-const MOST_MALFORMED: usize = 5;
 
 /// Asks, and gives the stream of the answer.
 ///
@@ -41,12 +38,11 @@ const MOST_MALFORMED: usize = 5;
 /// On a Tokio runtime whose I/O or time driver is not enabled.
 pub async fn query(prompt: impl Into<Prompt>, options: impl Into<Options>) -> Result<QueryStream> {
     let (prompt, options) = (prompt.into(), options.into());
-    let handles = Box::pin(driver::start(&options, Task::Query(prompt))).await?;
+    let handles = Box::pin(driver::start(&options, RunKind::Query(prompt))).await?;
     let reader = handles.reader();
     Ok(QueryStream {
         handles,
         reader,
-        malformed: 0,
         results: 0,
         uncounted: Uncounted::default(),
         session_id: None,
@@ -61,8 +57,6 @@ pub async fn query(prompt: impl Into<Prompt>, options: impl Into<Options>) -> Re
 pub struct QueryStream {
     handles: Handles,
     reader: Reader,
-    /// How many lines in a row were no messages.
-    malformed: usize,
     /// How many results were read.
     results: u64,
     uncounted: Uncounted,
@@ -93,10 +87,9 @@ impl QueryStream {
     /// A query that is cut off has cost something too. After [`Self::close`] this includes the result
     /// with which the CLI ended its turn.
     pub fn cost(&self) -> Cost {
-        let ledger = self.handles.ledger();
-        let mut cost = ledger.sum();
+        let RunCost { sum: mut cost, results } = self.handles.cost();
         // A result that was not read yet counts what was read before it.
-        if ledger.results() <= self.results {
+        if results <= self.results {
             let uncounted = self.uncounted.tokens();
             cost.tokens += uncounted;
             cost.is_complete &= self.results > 0 && uncounted.total() == 0;
@@ -188,23 +181,17 @@ impl QueryStream {
         if self.done {
             return Poll::Ready(None);
         }
-        let item = match ready!(self.reader.poll_read(context)) {
-            Some(Ok(Read::Message(message))) => {
-                self.malformed = 0;
-                self.look_at(&message);
-                Ok(Item::Message(message))
+        let item = match ready!(self.reader.poll_item(context)) {
+            Some(Ok(item)) => {
+                if let Item::Message(message) = &item {
+                    self.look_at(message);
+                }
+                Ok(item)
             }
-            Some(Ok(Read::Warning(warning))) => Ok(Item::Warning(warning)),
-            Some(Ok(Read::Noise(warning, in_a_row))) => {
-                self.malformed = in_a_row;
-                self.complain(warning)
+            Some(Err(error)) => {
+                self.release();
+                Err(error)
             }
-            Some(Ok(Read::Malformed(malformed, mark))) => {
-                self.malformed += 1;
-                let warning = self.reader.warn(malformed, &mark);
-                self.complain(warning)
-            }
-            Some(Err(error)) => Err(self.fail(error)),
             None => {
                 self.done = true;
                 return Poll::Ready(self.reader.feed().error().map(Err));
@@ -224,21 +211,6 @@ impl QueryStream {
         {
             self.session_id = Some(id.clone());
         }
-    }
-
-    /// Passes a malformed line on, unless there were too many.
-    fn complain(&mut self, warning: Warning) -> Result<Item> {
-        // Once a result was seen nothing becomes an error.
-        if self.malformed >= MOST_MALFORMED && self.results == 0 {
-            let error = too_many_malformed(self.malformed, &warning);
-            return Err(self.fail(error));
-        }
-        Ok(Item::Warning(warning))
-    }
-
-    fn fail(&mut self, error: Error) -> Error {
-        self.release();
-        error
     }
 
     /// Reads no more and lets the CLI end.
@@ -315,16 +287,4 @@ impl Collected {
         });
         answers.collect()
     }
-}
-
-fn too_many_malformed(count: usize, last: &Warning) -> Error {
-    Error::new(
-        ErrorKind::TooManyDecodeErrors,
-        format!("{count} lines in a row were no messages; the last: {last}"),
-    )
-    .remedy("see that the executable is the CLI and that nothing else writes to its stdout")
-    .with(|facts| {
-        facts.count = Some(count);
-        facts.line = last.line().cloned();
-    })
 }

@@ -23,16 +23,6 @@ pub(crate) struct Reader {
     taken: VecDeque<Piece>,
 }
 
-/// What a piece turned out to be.
-pub(crate) enum Read {
-    Message(Message),
-    /// A line that is none of the protocol although it began like one.
-    Malformed(Malformed, LineMark),
-    /// One that did not, of so many in a row.
-    Noise(Warning, usize),
-    Warning(Warning),
-}
-
 impl Reader {
     pub(crate) fn new(feed: Arc<Feed>, warnings: WarningSink, subscriber: Subscriber) -> Self {
         Self { feed, warnings, subscriber, taken: VecDeque::new() }
@@ -44,24 +34,21 @@ impl Reader {
         self
     }
 
-    /// The next piece; `None` when there are no more. An error is the last.
-    pub(crate) fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Read>>> {
+    /// Polls for the next item; `None` when there are no more. An error is the last.
+    pub(crate) fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Item>>> {
         loop {
             match self.taken.pop_front() {
                 Some(Piece::Line(line, mark)) => {
                     return Poll::Ready(Some(Ok(match Message::decode(line) {
                         Ok(message) => {
                             self.tell_what_is_new(&message);
-                            Read::Message(message)
+                            Item::Message(message)
                         }
-                        Err(malformed) => Read::Malformed(malformed, mark),
+                        Err(malformed) => Item::Warning(self.warn(malformed, &mark)),
                     })));
                 }
                 Some(Piece::Warning(warning)) => {
-                    return Poll::Ready(Some(Ok(Read::Warning(warning))));
-                }
-                Some(Piece::Malformed(warning, in_a_row)) => {
-                    return Poll::Ready(Some(Ok(Read::Noise(warning, in_a_row))));
+                    return Poll::Ready(Some(Ok(Item::Warning(warning))));
                 }
                 None => {}
             }
@@ -73,19 +60,6 @@ impl Reader {
         }
     }
 
-    /// The same, with malformed lines as warnings.
-    pub(crate) fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Item>>> {
-        self.poll_read(context).map(|read| {
-            read.map(|read| {
-                read.map(|read| match read {
-                    Read::Message(message) => Item::Message(message),
-                    Read::Malformed(malformed, mark) => Item::Warning(self.warn(malformed, &mark)),
-                    Read::Warning(warning) | Read::Noise(warning, _) => Item::Warning(warning),
-                })
-            })
-        })
-    }
-
     /// Tells of what no reader has come across before, right after the message that it is in.
     fn tell_what_is_new(&mut self, message: &Message) {
         for warning in self.feed.drift().look_at(message).into_iter().rev() {
@@ -94,9 +68,9 @@ impl Reader {
         }
     }
 
-    /// Makes a warning of a malformed line. The first reader of the line also passes the warning
+    /// Makes a warning of a line that began like a message and turned out to be malformed. The first reader of the line also passes the warning
     /// to `on_warning`.
-    pub(crate) fn warn(&self, malformed: Malformed, mark: &LineMark) -> Warning {
+    fn warn(&self, malformed: Malformed, mark: &LineMark) -> Warning {
         let warning = Warning::of(Notice::Malformed(malformed));
         if mark.is_first_report() {
             self.warnings.tell(&warning);

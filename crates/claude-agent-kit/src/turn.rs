@@ -9,11 +9,11 @@ use std::time::Instant;
 use claude_wire::Body;
 use claude_wire::id::MessageId;
 use claude_wire::message::ResultMessage;
-use claude_wire::session::{Subscriber, TurnEnd};
+use claude_wire::session::{Cost, Subscriber, TurnEnd};
 use futures_core::Stream;
 use tokio::sync::watch;
 
-use crate::cost::{Cost, Uncounted};
+use crate::cost::Uncounted;
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
 use crate::panics;
@@ -30,7 +30,7 @@ pub struct Turn {
     session: Session,
     id: MessageId,
     reader: Reader,
-    end: Arc<Mutex<Option<Ended>>>,
+    end: Arc<Mutex<Option<TurnEnd>>>,
     phase: watch::Receiver<Phase>,
     result: Option<Box<ResultMessage>>,
     uncounted: Uncounted,
@@ -45,7 +45,7 @@ pub struct Turn {
 pub(crate) struct TurnSlot {
     pub(crate) id: MessageId,
     pub(crate) reader: Subscriber,
-    end: Arc<Mutex<Option<Ended>>>,
+    end: Arc<Mutex<Option<TurnEnd>>>,
     phase: watch::Sender<Phase>,
     span: tracing::Span,
     began: Instant,
@@ -61,14 +61,6 @@ pub(crate) enum Phase {
     Cancelled,
     /// It has its result, or will have none.
     Ended,
-}
-
-/// How a turn ended.
-#[derive(Clone, Debug)]
-struct Ended {
-    how: TurnEnd,
-    /// What its result cost; `None` without one that could be read.
-    cost: Option<Cost>,
 }
 
 impl TurnSlot {
@@ -93,13 +85,13 @@ impl TurnSlot {
         *self.phase.borrow() == Phase::Started
     }
 
-    pub(crate) fn end(&self, how: TurnEnd, cost: Option<Cost>) {
+    pub(crate) fn end(&self, how: TurnEnd) {
         self.span.in_scope(|| tracing::debug!(took = ?self.began.elapsed(), "the turn ended"));
         let phase = match how {
             TurnEnd::Cancelled => Phase::Cancelled,
             TurnEnd::Result { .. } | TurnEnd::WithoutResult => Phase::Ended,
         };
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(Ended { how, cost });
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
         self.change(phase);
     }
 }
@@ -149,11 +141,12 @@ impl Turn {
     /// Returns what the turn has cost. Before its result, and when it ends without one, these are the
     /// tokens of the messages that were read, without dollars and not complete.
     pub fn cost(&self) -> Cost {
-        self.ended().and_then(|ended| ended.cost).unwrap_or_else(|| Cost {
-            tokens: self.uncounted.tokens(),
-            is_complete: false,
-            ..Cost::default()
-        })
+        let so_far = || Cost::at_least(self.uncounted.tokens());
+        match self.ended() {
+            Some(TurnEnd::Result { cost, .. }) => cost.unwrap_or_else(so_far),
+            Some(TurnEnd::Cancelled | TurnEnd::WithoutResult) => Cost::default(),
+            None => so_far(),
+        }
     }
 
     /// The next item of the turn; `None` after its result.
@@ -217,12 +210,12 @@ impl Turn {
             let given = self.error.take();
             return Err(given.unwrap_or_else(|| self.without_result(ended.as_ref())));
         };
-        let (shared_with, named) = match ended.as_ref().map(|ended| &ended.how) {
+        let (shared_with, named) = match &ended {
             Some(TurnEnd::Result { messages, named, .. }) => {
                 let others = messages.iter().filter(|other| **other != self.id);
                 (others.cloned().collect(), *named)
             }
-            _ => (Vec::new(), false),
+            Some(TurnEnd::Cancelled | TurnEnd::WithoutResult) | None => (Vec::new(), false),
         };
         Ok(TurnOutcome {
             text: std::mem::take(&mut self.text),
@@ -264,19 +257,19 @@ impl Turn {
         }
     }
 
-    fn ended(&self) -> Option<Ended> {
+    fn ended(&self) -> Option<TurnEnd> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Why a turn came to its end, if not by its result.
     fn end_error(&self) -> Option<Error> {
-        match self.ended().map(|ended| ended.how) {
+        match self.ended() {
             Some(TurnEnd::Result { .. }) => None,
             Some(TurnEnd::WithoutResult) => Some(
                 Error::new(ErrorKind::NoResult, "the CLI completed the message without a result")
                     .remedy("send the message again with an id that was not used before"),
             ),
-            Some(_) => Some(
+            Some(TurnEnd::Cancelled) => Some(
                 Error::new(ErrorKind::TurnCancelled, "the CLI dropped the message")
                     .remedy("it was withdrawn or interrupted; send it again if it still matters"),
             ),
@@ -284,10 +277,8 @@ impl Turn {
         }
     }
 
-    fn without_result(&self, ended: Option<&Ended>) -> Error {
-        let oversized =
-            matches!(ended, Some(Ended { how: TurnEnd::Result { oversized: true, .. }, .. }));
-        if oversized {
+    fn without_result(&self, ended: Option<&TurnEnd>) -> Error {
+        if let Some(TurnEnd::Result { oversized: true, .. }) = ended {
             return Error::new(ErrorKind::LineTooLong, "the result was longer than a line may be")
                 .remedy("raise `max_line_bytes`");
         }

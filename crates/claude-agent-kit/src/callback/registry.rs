@@ -18,9 +18,9 @@ use claude_wire::session::{HookPlan, HookRefusal};
 use claude_wire::{Json, Number};
 
 use super::{BoxError, CancelToken, Fallible, HookContext, PermissionContext};
+use crate::commands::CommandSender;
 use crate::elicitation::{AskContext, UserCallbacks};
 use crate::hook::{self, Asked, HookAnswer, HookEvent, HookOutput, HookPoint, Place, session_of};
-use crate::mailbox::Mailbox;
 use crate::mcp::Servers;
 use crate::permission::{self, Permission, ToolRequest};
 use crate::question::{self, Answers, Questions};
@@ -131,9 +131,9 @@ impl Registry {
         self
     }
 
-    /// Gives each server the session that is reached through this mailbox.
-    pub(crate) fn connect_servers(mut self, mailbox: &Arc<Mailbox>) -> Self {
-        self.servers = self.servers.connect(mailbox);
+    /// Gives each server the session whose driver takes these commands.
+    pub(crate) fn connect_servers(mut self, commands: &CommandSender) -> Self {
+        self.servers = self.servers.connect(commands);
         self
     }
 

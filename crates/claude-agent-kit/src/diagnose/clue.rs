@@ -52,6 +52,10 @@ pub(super) fn of(failure: &Failure, evidence: &Evidence) -> Option<Clue> {
             "check that stdin of the CLI is connected and that nothing between the host and the \
              CLI holds it back; let callbacks and tools return less",
         )),
+        Failure::TooManyMalformed(..) => Some(clue(
+            "whatever writes them is not the CLI",
+            "see that the executable is the CLI and that nothing else writes to its stdout",
+        )),
         Failure::LineTooLong(_) => Some(clue(
             "a tool or a prompt holds something large",
             "raise `max_line_bytes`, or let tools return less",

@@ -76,6 +76,10 @@ pub(crate) fn failure(failure: &Failure, evidence: &Evidence) -> Error {
         }
         Failure::LineTooLong(size) => facts.size = Some(*size),
         Failure::StdinNotRead(bytes) => facts.size = Some(*bytes as u64),
+        Failure::TooManyMalformed(count, last) => {
+            facts.count = Some(*count);
+            facts.line = Some(masked(&last.line, &evidence.mask));
+        }
         Failure::InitializeRejected(_) | Failure::IdleTimeout => facts.exit = evidence.exit,
     })
 }
@@ -95,6 +99,7 @@ fn kind_of(failure: &Failure, evidence: &Evidence) -> ErrorKind {
         Failure::InitializeRejected(_) => ErrorKind::InitializeRejected,
         Failure::IdleTimeout => ErrorKind::IdleTimeout,
         Failure::LineTooLong(_) => ErrorKind::LineTooLong,
+        Failure::TooManyMalformed(..) => ErrorKind::TooManyDecodeErrors,
         Failure::NonZeroExitAfterResult(_) => ErrorKind::NonZeroExit,
         Failure::StdinNotRead(_) => ErrorKind::StdinNotRead,
         Failure::Process { .. } => ErrorKind::ProcessFailed,
@@ -126,6 +131,9 @@ fn happened(failure: &Failure, evidence: &Evidence) -> String {
         }
         Failure::IdleTimeout => {
             format!("{cli} was silent for longer than `idle_timeout` allows, and was stopped")
+        }
+        Failure::TooManyMalformed(count, last) => {
+            format!("{count} lines in a row were no messages; the last: {last}")
         }
         Failure::StdinNotRead(bytes) => {
             format!("{cli} does not read stdin: {bytes} bytes of responses wait to be written")
@@ -182,6 +190,7 @@ fn unknown_option(failure: &Failure, evidence: &Evidence) -> Option<Error> {
         | Failure::NonZeroExitAfterResult(_)
         | Failure::IdleTimeout
         | Failure::LineTooLong(_)
+        | Failure::TooManyMalformed(..)
         | Failure::StdinNotRead(_) => return None,
     }
     let lines = || evidence.stderr_tail.lines();
@@ -223,6 +232,7 @@ fn unknown_option(failure: &Failure, evidence: &Evidence) -> Option<Error> {
             | Failure::InitializeRejected(_)
             | Failure::IdleTimeout
             | Failure::LineTooLong(_)
+            | Failure::TooManyMalformed(..)
             | Failure::StdinNotRead(_) => evidence.exit,
         };
     }))

@@ -1,32 +1,37 @@
 //! From options to a driver that runs.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use claude_wire::Framer;
 use claude_wire::id::MessageId;
-use claude_wire::session::{Event, Machine, Outgoing, Plan, Run};
+use claude_wire::session::{Event, Machine, Outgoing, Plan, Run, RunCost};
 use tokio::runtime::Handle;
 use tracing::Instrument as _;
 
-use super::calls::Calls;
-use super::{Driver, Parts, StderrReader, WarningSink, limits};
+use super::callback_tasks::CallbackTasks;
+use super::run_clock::RunClock;
+use super::stdin::Stdin;
+use super::timer::Timer;
+use super::turns::Turns;
+use super::{Driver, StderrReader, WarningSink, limits};
 use crate::cli::{self, Chosen, CliVersion};
-use crate::cost::Ledger;
+use crate::commands::{self, CommandReceiver, CommandSender};
 use crate::diagnose::{self, Evidence};
 use crate::error::{Error, ErrorKind, Result};
-use crate::feed::Feed;
-use crate::mailbox::Mailbox;
+use crate::feed::{Feed, LineMarks};
 use crate::mask::Mask;
 use crate::options::{Options, Prepared, prepare};
-use crate::process::{Patience, Process};
+use crate::process::Process;
 use crate::prompt::Prompt;
 use crate::reader::Reader;
 use crate::session::events::EventLog;
 use crate::transport::{Connection, Launch, Local, Transport};
 
 /// What is to be run.
-pub(crate) enum Task {
+pub(crate) enum RunKind {
     Query(Prompt),
     Session,
 }
@@ -35,12 +40,12 @@ pub(crate) enum Task {
 #[derive(Debug)]
 pub(crate) struct Handles {
     pub(crate) feed: Arc<Feed>,
-    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) commands: CommandSender,
     pub(crate) warnings: WarningSink,
     pub(crate) events: Arc<EventLog>,
-    pub(crate) ledger: Arc<Mutex<Ledger>>,
-    /// The process, to end it when the driver does not run; none if it is elsewhere.
-    pub(crate) process: Option<Process>,
+    cost: Arc<Mutex<RunCost>>,
+    /// The process, to end it if the driver does not; none if it is elsewhere.
+    process: Option<Process>,
     pub(crate) pid: Option<u32>,
 }
 
@@ -52,49 +57,51 @@ impl Handles {
     }
 
     /// The costs that results have reported.
-    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn cost(&self) -> RunCost {
+        *self.cost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the CLI end. Its driver does it; where that does not run any more, the reaper
-    /// thread does.
+    /// Stops the run in the background: its driver does it, or the reaper thread if the driver is not
+    /// polled any more.
     pub(crate) fn release(&mut self) {
-        // A driver that is gone has ended its CLI.
-        let _ = self.mailbox.tell(Event::Stop);
+        // A driver that is gone has left its process to the reaper thread.
+        let _ = self.commands.send(Event::Stop);
         if let Some(process) = self.process.take() {
-            process.end_patiently();
+            process.arm_watchdog();
         }
     }
 }
 
 /// Starts a CLI and the task that drives it.
-pub(crate) async fn start(options: &Options, task: Task) -> Result<Handles> {
+pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Handles> {
     let runtime = require_runtime()?;
-    let prompt = match &task {
-        Task::Query(prompt) => Some(prompt),
-        Task::Session => None,
+    let prompt = match &kind {
+        RunKind::Query(prompt) => Some(prompt),
+        RunKind::Session => None,
     };
     let mut prepared = prepare(options, prompt)?;
     let plan = plan(options, &prepared, prompt)?;
     let mut warnings = std::mem::take(&mut prepared.warnings);
     let launch = launch(options, &prepared).await?;
-    let reached = reach(options, launch).await?;
-    warnings.extend(reached.warnings.iter().cloned());
+    let connected = connect(options, launch).await?;
+    warnings.extend(connected.warnings.iter().cloned());
+    let (sender, receiver) = commands::channel();
     let handles = Handles {
         feed: Arc::new(Feed::new(limits::backlog(options))),
-        mailbox: Arc::new(Mailbox::default()),
+        commands: sender,
         warnings: WarningSink::new(options.host.on_warning.clone()),
         events: Arc::new(EventLog::new()),
-        ledger: Arc::new(Mutex::new(Ledger::new(resumes(&prepared)))),
-        process: reached.connection.child.process(),
-        pid: reached.connection.child.pid(),
+        cost: Arc::default(),
+        process: connected.connection.child.process(),
+        pid: connected.connection.child.pid(),
     };
     for warning in &warnings {
         handles.warnings.tell(warning);
     }
     handles.feed.start_with(warnings);
+    let driver = driver(options, &prepared, plan, connected, receiver, &handles, &runtime);
     // In a box: a future holds what it is made of more than once.
-    let mut driver = Box::new(driver(options, &prepared, plan, reached, &handles, &runtime));
+    let mut driver = Box::new(driver);
     let span = tracing::debug_span!("claude_run", pid = handles.pid);
     let began = Instant::now();
     let run = async move {
@@ -116,7 +123,7 @@ pub(crate) async fn launch(options: &Options, prepared: &Prepared) -> Result<Lau
         prepared.command.clone(),
         options.settings.cwd.clone(),
         options.host.die_with_parent,
-        patience(options, prepared),
+        limits::session(options, prepared).grace,
     );
     match (&options.host.user, &options.host.transport) {
         (Some(user), None) => Ok(launch.run_by(user.ids().await?)),
@@ -129,39 +136,50 @@ fn driver(
     options: &Options,
     prepared: &Prepared,
     plan: Plan,
-    reached: Reached,
+    connected: Connected,
+    commands: CommandReceiver,
     handles: &Handles,
     runtime: &Handle,
 ) -> Driver {
     let mask = mask(prepared);
     let evidence = Evidence {
         extra_flags: extra_flags(options),
-        cli_version: reached.version,
-        cli_path: reached.path,
+        cli_version: connected.version,
+        cli_path: connected.path,
         cwd: options.settings.cwd.clone(),
         mask: mask.clone(),
         ..Evidence::default()
     };
-    let mut connection = reached.connection;
-    let errors = connection.errors.take();
-    let stderr = StderrReader::start(errors, mask, options.host.on_stderr.clone());
-    let registry = options.host.callbacks.clone();
-    let Handles { feed, mailbox, warnings, events, ledger, .. } = handles;
-    let calls =
-        Calls::new(registry, runtime.clone(), mailbox.clone(), feed.clone(), warnings.clone());
-    Driver::new(Parts {
+    let Connection { input, output, errors, child } = connected.connection;
+    let callbacks = CallbackTasks::new(
+        options.host.callbacks.clone(),
+        runtime.clone(),
+        handles.commands.clone(),
+        handles.feed.clone(),
+        handles.warnings.clone(),
+    );
+    Driver {
         machine: Machine::new(plan),
-        max_line_bytes: options.host.max_line_bytes,
-        connection,
-        feed: feed.clone(),
-        mailbox: mailbox.clone(),
-        warnings: warnings.clone(),
-        events: events.clone(),
-        calls,
-        ledger: ledger.clone(),
-        stderr,
+        commands,
+        stdin: Stdin::new(input),
+        stdout: Some(output),
+        framer: Framer::new(options.host.max_line_bytes),
+        stderr: StderrReader::start(errors, mask, options.host.on_stderr.clone()),
+        child,
+        exit: None,
+        clock: RunClock::start(),
+        timer: Timer::default(),
+        callbacks,
+        turns: Turns::default(),
+        replies: HashMap::new(),
+        batch: Vec::new(),
+        marks: LineMarks::default(),
+        feed: handles.feed.clone(),
+        events: handles.events.clone(),
+        warnings: handles.warnings.clone(),
+        cost: handles.cost.clone(),
         evidence,
-    })
+    }
 }
 
 /// Whether the CLI continues an earlier conversation, also where `extra_args` say so.
@@ -171,20 +189,20 @@ fn resumes(prepared: &Prepared) -> bool {
     prepared.command.arguments.iter().any(flag)
 }
 
-/// A CLI that was reached, and what was found out on the way.
-struct Reached {
+/// A CLI that was started, and what was found out on the way.
+struct Connected {
     connection: Connection,
     version: Option<CliVersion>,
     path: Option<PathBuf>,
     warnings: Vec<crate::Warning>,
 }
 
-async fn reach(options: &Options, launch: Launch) -> Result<Reached> {
+async fn connect(options: &Options, launch: Launch) -> Result<Connected> {
     let directory = options.settings.cwd.clone();
     if let Some(transport) = &options.host.transport {
         let connection =
             transport.connect(launch).await.map_err(|error| transport_failed(&error))?;
-        return Ok(Reached { connection, version: None, path: None, warnings: Vec::new() });
+        return Ok(Connected { connection, version: None, path: None, warnings: Vec::new() });
     }
     let program = cli::find_program(options)?;
     let policy = options.host.version_policy();
@@ -195,7 +213,7 @@ async fn reach(options: &Options, launch: Launch) -> Result<Reached> {
         .await
         .map_err(|error| diagnose::spawn_failed(&error, &path, directory.as_deref()))?;
     let path = Some(path);
-    Ok(Reached { connection, version, path, warnings })
+    Ok(Connected { connection, version, path, warnings })
 }
 
 fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Result<Plan> {
@@ -232,6 +250,7 @@ fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Resu
     }
     plan.limits.cancel_grace = hooks.cancel_grace;
     plan.file_checkpointing = options.settings.file_checkpointing;
+    plan.resumes = resumes(prepared);
     plan.id_suffix = crate::random::suffix();
     Ok(plan)
 }
@@ -246,15 +265,6 @@ fn mask(prepared: &Prepared) -> Mask {
     let mask = Mask::of_environment(std::env::vars_os());
     mask.learn(prepared.secrets.iter().cloned());
     mask
-}
-
-fn patience(options: &Options, prepared: &Prepared) -> Patience {
-    let limits = limits::session(options, prepared);
-    // A driver that does not run cannot interrupt; the time for it is given all the same.
-    Patience {
-        before_terminate: limits.grace.interrupt.saturating_add(limits.grace.exit),
-        before_kill: limits.grace.terminate,
-    }
 }
 
 fn extra_flags(options: &Options) -> Vec<String> {

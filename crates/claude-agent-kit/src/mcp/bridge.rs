@@ -19,7 +19,7 @@ use super::message::{INVALID_REQUEST, Kind};
 use super::names::{self, NAME};
 use super::{Incoming, McpClient, McpContext, Reply};
 use crate::callback::{CallResult, CancelToken, Running};
-use crate::mailbox::Mailbox;
+use crate::commands::CommandSender;
 
 /// A server as options hold it: it serves many sessions.
 pub(crate) trait Server: fmt::Debug + Send + Sync {
@@ -116,10 +116,10 @@ impl Servers {
         reasons
     }
 
-    /// The same servers for one session, which is reached through this mailbox.
-    pub(crate) fn connect(mut self, mailbox: &Arc<Mailbox>) -> Self {
+    /// The same servers for one session, whose driver takes these commands.
+    pub(crate) fn connect(mut self, commands: &CommandSender) -> Self {
         for server in &self.offered {
-            let client = McpClient::new(server.name(), mailbox.clone());
+            let client = McpClient::new(server.name(), commands.clone());
             let connection = server.connect(&client);
             let connected = Connected { connection, client, limit: server.limit() };
             self.connected.insert(server.name().to_owned(), connected);

@@ -11,8 +11,8 @@ use claude_wire::session::Event;
 use claude_wire::{Extra, Json};
 use tokio::sync::oneshot;
 
+use crate::commands::{CommandSender, DriverGone};
 use crate::error::{Error, ErrorKind, Result};
-use crate::mailbox::{Closed, Mailbox};
 
 /// How long the CLI may take to acknowledge a message.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -23,7 +23,7 @@ const MOST_ASKED: usize = 64;
 #[derive(Clone)]
 pub struct McpClient {
     server: Arc<str>,
-    mailbox: Arc<Mailbox>,
+    commands: CommandSender,
     asked: Arc<Mutex<Asked>>,
 }
 
@@ -35,8 +35,8 @@ struct Asked {
 }
 
 impl McpClient {
-    pub(crate) fn new(server: &str, mailbox: Arc<Mailbox>) -> Self {
-        Self { server: server.into(), mailbox, asked: Arc::default() }
+    pub(crate) fn new(server: &str, commands: CommandSender) -> Self {
+        Self { server: server.into(), commands, asked: Arc::default() }
     }
 
     /// Sends a notification and waits until the CLI has acknowledged it. Notifications arrive in
@@ -95,7 +95,7 @@ impl McpClient {
         self.send(message).await?;
         match tokio::time::timeout(LIMIT, answer).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) => Err(over(Closed)),
+            Ok(Err(_)) => Err(over(DriverGone)),
             Err(_) => {
                 let reason = format!("the CLI did not answer `{method}` in {LIMIT:?}");
                 Err(Error::new(ErrorKind::ControlTimeout, reason)
@@ -125,7 +125,7 @@ impl McpClient {
     ) -> impl Future<Output = Result<()>> + Send + 'static + use<> {
         let request = HostRequest::McpMessage(McpMessage::new(&*self.server, message));
         let ask = |waiter| Event::Ask { waiter, request, limit: LIMIT };
-        let pending = self.mailbox.ask("mcp_message", None, ask);
+        let pending = self.commands.request("mcp_message", None, ask);
         async move { pending.map_err(over)?.await.map_err(over)?.map(drop) }
     }
 
@@ -170,7 +170,7 @@ fn message(method: &str, params: Option<Json>) -> Extra {
     message
 }
 
-fn over(_: Closed) -> Error {
+fn over(_: DriverGone) -> Error {
     Error::new(ErrorKind::SessionStopped, "the session of this server is over")
 }
 

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::message::{Incoming, Kind, Reply};
 use super::{RawServer, Server, Servers};
 use crate::callback::{CancelToken, Running};
-use crate::mailbox::Mailbox;
+use crate::commands;
 
 pub(super) fn connected(server: impl Server + 'static) -> Servers {
     let mut servers = Servers::default();
     servers.add(Arc::new(server));
-    servers.connect(&Arc::default())
+    servers.connect(&commands::channel().0)
 }
 
 pub(super) fn call(servers: &Servers, message: Value, cancel: &CancelToken) -> Running {
@@ -81,9 +81,9 @@ async fn a_server_that_is_not_connected_serves_nothing() {
 
 #[tokio::test]
 async fn a_client_whose_session_is_over_says_so() {
-    let mailbox = Arc::new(Mailbox::default());
-    drop(mailbox.close());
-    let client = super::McpClient::new("s", mailbox);
+    let (commands, receiver) = commands::channel();
+    drop(receiver);
+    let client = super::McpClient::new("s", commands);
     let error = client.tools_changed().await.unwrap_err();
     assert_eq!(error.kind(), crate::ErrorKind::SessionStopped);
     assert!(client.request("ping", None).await.is_err());

@@ -10,8 +10,8 @@ mod child;
 mod death_signal;
 #[cfg(target_os = "linux")]
 mod descendants;
+mod managed_child;
 mod reaper;
-mod shutdown;
 #[cfg(target_os = "linux")]
 mod spawn;
 mod starter;
@@ -25,8 +25,9 @@ use std::path::PathBuf;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use claude_wire::session::{GracePeriods, ShutdownStep};
 use tokio::sync::watch;
 
 use crate::panics;
@@ -64,22 +65,6 @@ pub(crate) struct UserIds {
     pub(crate) group: u32,
 }
 
-/// How a process is ended that does not end by itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
-    /// How long it may take after its stdin was closed.
-    pub(crate) before_terminate: Duration,
-    /// How long it may take after SIGTERM.
-    pub(crate) before_kill: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        let five_seconds = Duration::from_secs(5);
-        Self { before_terminate: five_seconds, before_kill: five_seconds }
-    }
-}
-
 /// A process that was started, and its pipes.
 pub(crate) struct Started {
     pub(crate) process: Process,
@@ -98,7 +83,8 @@ pub(crate) enum Ended {
     NotKilled,
 }
 
-/// A process. Dropping the last handle ends it, SIGTERM first.
+/// A process. When the last handle is dropped, it has the grace period for its exit, then SIGTERM and
+/// SIGKILL follow.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     handle: Arc<Handle>,
@@ -108,7 +94,6 @@ struct Handle {
     id: u64,
     pid: u32,
     ended: watch::Receiver<Option<Ended>>,
-    patience: Patience,
     orders: Orders,
 }
 
@@ -118,23 +103,35 @@ impl Process {
     /// # Errors
     /// Returns the error of the system: the program or the directory does not exist, may not be
     /// executed, or is not a program.
-    pub(crate) async fn start(spec: Spec, patience: Patience) -> io::Result<Started> {
-        Reaper::get()?.start(spec, patience).await
+    pub(crate) async fn start(spec: Spec, grace: GracePeriods) -> io::Result<Started> {
+        Reaper::get()?.start(spec, grace).await
     }
 
     pub(crate) fn pid(&self) -> u32 {
         self.handle.pid
     }
 
-    /// Ends it if it does not end by itself: waits, SIGTERM, waits, SIGKILL. Returns at once; a
-    /// second call can only hasten it.
-    pub(crate) fn end(&self, patience: Patience) {
-        self.handle.end(patience);
+    /// Sends SIGTERM to it and its process group.
+    pub(crate) fn terminate(&self) {
+        self.handle.signal(ShutdownStep::Terminate);
     }
 
-    /// The same, with the patience that it was started with.
-    pub(crate) fn end_patiently(&self) {
-        self.handle.end(self.handle.patience);
+    /// Sends SIGKILL to it, its process group and, on Linux, everything below it.
+    pub(crate) fn kill(&self) {
+        self.handle.signal(ShutdownStep::Kill);
+    }
+
+    /// Ends it in the background, from this step of the shutdown sequence on: its driver is gone.
+    pub(crate) fn shut_down(&self, from: ShutdownStep) {
+        self.handle.shut_down(from);
+    }
+
+    /// Ends it in the background if it still runs when a driver would have killed it: the runtime of
+    /// the driver may exist without being polled.
+    pub(crate) fn arm_watchdog(&self) {
+        if self.handle.ended.borrow().is_none() {
+            self.handle.orders.arm_watchdog(self.handle.id);
+        }
     }
 
     /// Whether it has ended. Asking again and again costs next to nothing.
@@ -197,16 +194,22 @@ impl fmt::Debug for Alarm {
 }
 
 impl Handle {
-    fn end(&self, patience: Patience) {
+    fn signal(&self, step: ShutdownStep) {
         if self.ended.borrow().is_none() {
-            self.orders.end(self.id, patience);
+            self.orders.signal(self.id, step);
+        }
+    }
+
+    fn shut_down(&self, from: ShutdownStep) {
+        if self.ended.borrow().is_none() {
+            self.orders.shut_down(self.id, from);
         }
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.end(self.patience);
+        self.shut_down(ShutdownStep::CloseStdin);
     }
 }
 

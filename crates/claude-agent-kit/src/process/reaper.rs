@@ -8,15 +8,16 @@ use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use claude_wire::session::{GracePeriods, ShutdownStep};
 use tokio::sync::watch;
 
 use super::child::Child;
 #[cfg(target_os = "linux")]
 use super::descendants::ProcessTable;
-use super::shutdown::{ManagedChild, Phase, Step};
+use super::managed_child::ManagedChild;
 use super::starter::Starters;
 use super::wake::Wake;
-use super::{Ended, Handle, Patience, Process, Spec, Started, contain_panic};
+use super::{Ended, Handle, Process, Spec, Started, contain_panic};
 
 /// How late the exit of a child may be noticed that the system does not report.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -39,10 +40,32 @@ pub(super) struct Orders {
 }
 
 enum Order {
-    Adopt { id: u64, child: Box<ManagedChild> },
-    End { id: u64, patience: Patience },
-    SetAlarm { id: u64, at: Instant, waker: Waker },
-    DropAlarm { id: u64, at: Instant },
+    Adopt {
+        id: u64,
+        child: Box<ManagedChild>,
+    },
+    /// The driver takes this step of its own shutdown sequence.
+    Signal {
+        id: u64,
+        step: ShutdownStep,
+    },
+    /// The driver is gone: the reaper thread runs the sequence, from this step on.
+    ShutDown {
+        id: u64,
+        from: ShutdownStep,
+    },
+    ArmWatchdog {
+        id: u64,
+    },
+    SetAlarm {
+        id: u64,
+        at: Instant,
+        waker: Waker,
+    },
+    DropAlarm {
+        id: u64,
+        at: Instant,
+    },
     WatchStarters(Instant),
     Quit,
 }
@@ -85,8 +108,8 @@ impl Reaper {
         Ok(Self { orders, starters, in_fork: OnceLock::new() })
     }
 
-    pub(super) async fn start(&self, spec: Spec, patience: Patience) -> io::Result<Started> {
-        self.starters.start(spec, patience).await
+    pub(super) async fn start(&self, spec: Spec, grace: GracePeriods) -> io::Result<Started> {
+        self.starters.start(spec, grace).await
     }
 
     pub(super) fn orders(&self) -> &Orders {
@@ -96,13 +119,13 @@ impl Reaper {
 
 impl Orders {
     /// Hands a child over to the reaper thread.
-    pub(super) fn adopt(&self, id: u64, child: Child, patience: Patience) -> Process {
+    pub(super) fn adopt(&self, id: u64, child: Child, grace: GracePeriods) -> Process {
         let (ended, receiver) = watch::channel(None);
         let pid = child.id();
         let watch = self.wake.watch(id, pid);
-        let child = Box::new(ManagedChild { child, watch, ended, phase: Phase::Running });
+        let child = Box::new(ManagedChild::new(child, watch, ended, grace));
         self.send(Order::Adopt { id, child });
-        let handle = Handle { id, pid, ended: receiver, patience, orders: self.clone() };
+        let handle = Handle { id, pid, ended: receiver, orders: self.clone() };
         Process { handle: Arc::new(handle) }
     }
 
@@ -116,8 +139,16 @@ impl Orders {
         self.send(Order::DropAlarm { id, at });
     }
 
-    pub(super) fn end(&self, id: u64, patience: Patience) {
-        self.send(Order::End { id, patience });
+    pub(super) fn signal(&self, id: u64, step: ShutdownStep) {
+        self.send(Order::Signal { id, step });
+    }
+
+    pub(super) fn shut_down(&self, id: u64, from: ShutdownStep) {
+        self.send(Order::ShutDown { id, from });
+    }
+
+    pub(super) fn arm_watchdog(&self, id: u64) {
+        self.send(Order::ArmWatchdog { id });
     }
 
     pub(super) fn watch_starters(&self, at: Instant) {
@@ -138,8 +169,11 @@ struct ReaperThread {
     wake: Wake,
     starters: Arc<Starters>,
     children: HashMap<u64, ManagedChild>,
+    epoch: Instant,
     /// When the shutdown of a child takes its next step. A child has one step at most.
-    steps: BTreeSet<(Instant, u64)>,
+    steps: BTreeSet<(Duration, u64)>,
+    /// Children that are killed in this round. They share one scan of `/proc`.
+    kills: Vec<u64>,
     /// Children whose exit nobody reports, and when they are looked at.
     polled: BTreeSet<u64>,
     poll_at: Instant,
@@ -154,7 +188,9 @@ impl ReaperThread {
             wake,
             starters,
             children: HashMap::new(),
+            epoch: Instant::now(),
             steps: BTreeSet::new(),
+            kills: Vec::new(),
             polled: BTreeSet::new(),
             poll_at: Instant::now(),
             alarms: BTreeMap::new(),
@@ -196,7 +232,8 @@ impl ReaperThread {
 
     fn deadline(&self) -> Option<Instant> {
         let alarm = self.alarms.first_key_value().map(|((at, _), _)| *at);
-        let step = self.steps.first().map(|(at, _)| *at);
+        // A step beyond what the clock can show is none.
+        let step = self.steps.first().and_then(|(at, _)| self.epoch.checked_add(*at));
         let poll = (!self.polled.is_empty()).then_some(self.poll_at);
         [alarm, step, poll, self.starters_at].into_iter().flatten().min()
     }
@@ -213,8 +250,8 @@ impl ReaperThread {
             // There is no such child: the host ignores SIGCHLD, or has waited for it.
             Err(_) => Ended::Unknown,
         };
-        self.change(id, |child| child.phase = Phase::Killed);
         if let Some(child) = self.children.remove(&id) {
+            self.forget_step(id, &child);
             if let Some(watch) = &child.watch {
                 self.wake.forget(watch);
             }
@@ -238,35 +275,55 @@ impl ReaperThread {
 
     /// Changes how far the shutdown of a child has come, and when it goes on.
     fn change<T>(&mut self, id: u64, change: impl FnOnce(&mut ManagedChild) -> T) -> Option<T> {
-        let child = self.children.get_mut(&id)?;
-        if let Some(at) = child.phase.deadline() {
-            self.steps.remove(&(at, id));
-        }
-        let changed = change(child);
-        if let Some(at) = child.phase.deadline() {
+        let mut child = self.children.remove(&id)?;
+        self.forget_step(id, &child);
+        let changed = change(&mut child);
+        if let Some(at) = child.deadline() {
             self.steps.insert((at, id));
         }
+        self.children.insert(id, child);
         Some(changed)
     }
 
-    /// Takes the steps that are due. All children that are killed now share one scan of `/proc`.
+    fn forget_step(&mut self, id: u64, child: &ManagedChild) {
+        if let Some(at) = child.deadline() {
+            self.steps.remove(&(at, id));
+        }
+    }
+
+    /// Takes a step of the shutdown sequence of this thread, unless it was taken before.
+    fn step(&mut self, id: u64, step: ShutdownStep, now: Duration) {
+        if self.change(id, |child| child.enter(step, now)) == Some(true) {
+            self.signal(id, step);
+        }
+    }
+
+    fn signal(&mut self, id: u64, step: ShutdownStep) {
+        match step {
+            // The turn is interrupted, and stdin closed, by whoever has the pipe.
+            ShutdownStep::Settle | ShutdownStep::Interrupt | ShutdownStep::CloseStdin => {}
+            ShutdownStep::Terminate => {
+                self.children.get_mut(&id).into_iter().for_each(ManagedChild::terminate);
+            }
+            ShutdownStep::Kill => self.kills.push(id),
+        }
+    }
+
+    /// Takes the steps that are due, and kills the children that are to be killed.
     fn take_steps(&mut self, now: Instant) {
-        let mut kill = Vec::new();
+        let now = now - self.epoch;
         while let Some(&(at, id)) = self.steps.first().filter(|(at, _)| *at <= now) {
-            match self.change(id, |child| child.phase.advance(now)).flatten() {
-                Some(Step::Terminate) => {
-                    self.children.get_mut(&id).into_iter().for_each(ManagedChild::terminate);
-                }
-                Some(Step::Kill) => kill.push(id),
+            match self.children.get(&id).and_then(|child| child.due(now)) {
+                Some(step) => self.step(id, step, now),
                 None => drop(self.steps.remove(&(at, id))),
             }
         }
-        if kill.is_empty() {
+        if self.kills.is_empty() {
             return;
         }
         #[cfg(target_os = "linux")]
         let table = ProcessTable::scan();
-        for id in kill {
+        for id in std::mem::take(&mut self.kills) {
             if let Some(child) = self.children.get_mut(&id) {
                 #[cfg(target_os = "linux")]
                 child.kill(&table);
@@ -285,9 +342,11 @@ impl ReaperThread {
                     self.poll(id, Instant::now());
                 }
             }
-            Order::End { id, patience } => {
-                let now = Instant::now();
-                self.change(id, |child| child.phase = child.phase.hastened(patience, now));
+            Order::Signal { id, step } => self.signal(id, step),
+            Order::ShutDown { id, from } => self.step(id, from, self.epoch.elapsed()),
+            Order::ArmWatchdog { id } => {
+                let now = self.epoch.elapsed();
+                self.change(id, |child| child.arm_watchdog(now));
             }
             Order::SetAlarm { id, at, waker } => drop(self.alarms.insert((at, id), waker)),
             Order::DropAlarm { id, at } => {
@@ -327,9 +386,8 @@ mod tests {
                 let mut stdout = io::BufReader::new(pipes.stdout);
                 io::BufRead::read_line(&mut stdout, &mut line).unwrap();
                 tools.push(line.trim().to_owned());
-                let process = orders.adopt(next_id(), child, Patience::default());
-                let zero = Duration::ZERO;
-                process.end(Patience { before_terminate: zero, before_kill: zero });
+                let process = orders.adopt(next_id(), child, GracePeriods::default());
+                process.shut_down(ShutdownStep::Kill);
             }
             while let Ok(order) = thread.inbox.try_recv() {
                 thread.obey(order);

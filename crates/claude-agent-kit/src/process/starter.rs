@@ -11,11 +11,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use claude_wire::session::GracePeriods;
 use tokio::sync::oneshot;
 
 use super::child::{Child, Pipes};
 use super::reaper::{self, Orders};
-use super::{Patience, Spec, Started, contain_panic};
+use super::{Spec, Started, contain_panic};
 
 /// The most threads that there can be. So many starts can hang until the next has to wait.
 pub(super) const MAX_THREADS: usize = 16;
@@ -45,7 +46,7 @@ struct Queue {
 
 struct PendingStart {
     spec: Spec,
-    patience: Patience,
+    grace: GracePeriods,
     reply: oneshot::Sender<io::Result<Started>>,
 }
 
@@ -86,10 +87,10 @@ impl Starters {
     pub(super) async fn start(
         self: &Arc<Self>,
         spec: Spec,
-        patience: Patience,
+        grace: GracePeriods,
     ) -> io::Result<Started> {
         let (reply, response) = oneshot::channel();
-        let _ticket = self.enqueue(PendingStart { spec, patience, reply })?;
+        let _ticket = self.enqueue(PendingStart { spec, grace, reply })?;
         response.await.map_err(|_| io::Error::other("the start of the process was lost"))?
     }
 
@@ -139,7 +140,7 @@ impl Starters {
     fn run(&self) {
         loop {
             let start = self.next();
-            let started = self.spawn(&start.spec, start.patience);
+            let started = self.spawn(&start.spec, start.grace);
             // A caller that is gone drops the process, which ends it.
             contain_panic(|| drop(start.reply.send(started)));
             self.lock().idle += 1;
@@ -158,7 +159,7 @@ impl Starters {
         }
     }
 
-    fn spawn(&self, spec: &Spec, patience: Patience) -> io::Result<Started> {
+    fn spawn(&self, spec: &Spec, grace: GracePeriods) -> io::Result<Started> {
         #[cfg(target_os = "linux")]
         let spawned = Child::spawn(spec, &self.stdin_ends.all());
         #[cfg(not(target_os = "linux"))]
@@ -167,7 +168,7 @@ impl Starters {
         let id = reaper::next_id();
         #[cfg(target_os = "linux")]
         self.stdin_ends.add(id, &stdin);
-        let process = self.reaper.adopt(id, child, patience);
+        let process = self.reaper.adopt(id, child, grace);
         Ok(Started { process, stdin, stdout, stderr })
     }
 

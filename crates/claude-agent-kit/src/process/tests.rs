@@ -11,13 +11,26 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{Alarm, Ended, Patience, Process, Spec, Started};
+use claude_wire::session::{GracePeriods, ShutdownStep};
+
+use super::{Alarm, Ended, Process, Spec, Started};
 
 /// Far more than anything here takes.
 const LIMIT: Duration = Duration::from_secs(120);
 
-const AT_ONCE: Patience =
-    Patience { before_terminate: Duration::ZERO, before_kill: Duration::from_millis(200) };
+/// Little time for everything.
+const SOON: GracePeriods = GracePeriods {
+    interrupt: Duration::ZERO,
+    exit: Duration::ZERO,
+    terminate: Duration::from_millis(200),
+};
+
+/// More than any test takes.
+const AN_HOUR: GracePeriods = GracePeriods {
+    interrupt: Duration::from_secs(3600),
+    exit: Duration::from_secs(3600),
+    terminate: Duration::from_secs(3600),
+};
 
 /// A shell that runs this.
 pub(crate) fn shell(script: &str) -> Spec {
@@ -35,8 +48,12 @@ fn start(script: &str) -> Started {
     try_start(shell(script)).unwrap()
 }
 
+fn start_with(script: &str, grace: GracePeriods) -> Started {
+    in_time(Process::start(shell(script), grace)).unwrap()
+}
+
 fn try_start(spec: Spec) -> std::io::Result<Started> {
-    in_time(Process::start(spec, AT_ONCE))
+    in_time(Process::start(spec, SOON))
 }
 
 fn wait(process: &Process) -> std::process::ExitStatus {
@@ -204,32 +221,69 @@ fn a_clone_keeps_the_process_alive() {
 fn one_that_ignores_sigterm_is_killed() {
     let mut started = start("trap '' TERM; echo ready; while :; do sleep 0.05; done");
     assert_eq!(first_line(&mut started), "ready");
-    started.process.end(AT_ONCE);
+    started.process.shut_down(ShutdownStep::Terminate);
     assert_eq!(wait(&started.process).signal(), Some(9));
 }
 
 #[test]
 fn a_later_order_can_only_hasten_the_end() {
+    let mut started = start_with(
+        "trap 'echo terminated' TERM; echo ready; while :; do sleep 0.05; done",
+        AN_HOUR,
+    );
+    let mut lines = BufReader::new(&mut started.stdout).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    started.process.shut_down(ShutdownStep::CloseStdin);
+    started.process.shut_down(ShutdownStep::Terminate);
+    assert_eq!(lines.next().unwrap().unwrap(), "terminated");
+    started.process.shut_down(ShutdownStep::CloseStdin);
+    started.process.shut_down(ShutdownStep::Terminate);
+    started.process.arm_watchdog();
+    started.process.shut_down(ShutdownStep::Kill);
+    assert_eq!(wait(&started.process).signal(), Some(9));
+    assert!(lines.next().is_none(), "it is terminated once");
+}
+
+#[test]
+fn signals_of_a_driver_begin_no_sequence() {
     let mut started =
         start("trap 'echo terminated' TERM; echo ready; while :; do sleep 0.05; done");
     let mut lines = BufReader::new(&mut started.stdout).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
-    let an_hour = Duration::from_secs(3600);
-    started.process.end(Patience { before_terminate: an_hour, before_kill: an_hour });
-    started.process.end(Patience { before_terminate: Duration::ZERO, before_kill: an_hour });
-    assert_eq!(lines.next().unwrap().unwrap(), "terminated");
-    started.process.end(Patience { before_terminate: an_hour, before_kill: Duration::ZERO });
+    // Far longer than the grace period after which a sequence would kill it.
+    for _ in 0..2 {
+        started.process.terminate();
+        assert_eq!(lines.next().unwrap().unwrap(), "terminated");
+        wait_for_reaper(SOON.terminate * 2);
+    }
     assert_eq!(started.process.exit_status(), None);
-    started.process.end(Patience { before_terminate: Duration::ZERO, before_kill: Duration::ZERO });
+    started.process.kill();
     assert_eq!(wait(&started.process).signal(), Some(9));
 }
 
 #[test]
-fn one_that_ends_in_time_is_not_signalled() {
-    let mut started = start("echo ready; read line; exit 5");
+fn a_watchdog_ends_what_its_driver_did_not_and_nothing_earlier() {
+    let grace = GracePeriods { interrupt: Duration::from_millis(500), ..SOON };
+    let mut started =
+        start_with("trap 'exit 4' TERM; echo ready; while :; do sleep 0.05; done", grace);
     assert_eq!(first_line(&mut started), "ready");
-    let patience = Patience { before_terminate: LIMIT, before_kill: LIMIT };
-    started.process.end(patience);
+    let began = Instant::now();
+    started.process.arm_watchdog();
+    assert_eq!(wait(&started.process).code(), Some(4));
+    assert!(began.elapsed() >= grace.total());
+    // One whose driver ends it has nothing to fear from it.
+    let mut started = start_with("echo ready; read line; exit 5", grace);
+    assert_eq!(first_line(&mut started), "ready");
+    started.process.arm_watchdog();
+    drop(started.stdin);
+    assert_eq!(wait(&started.process).code(), Some(5));
+}
+
+#[test]
+fn one_that_ends_in_time_is_not_signalled() {
+    let mut started = start_with("echo ready; read line; exit 5", AN_HOUR);
+    assert_eq!(first_line(&mut started), "ready");
+    started.process.shut_down(ShutdownStep::CloseStdin);
     drop(started.stdin);
     assert_eq!(wait(&started.process).code(), Some(5));
 }
@@ -242,7 +296,7 @@ fn a_tool_in_a_session_of_its_own_is_hunted_down_after_a_kill() {
     );
     let tool: u32 = first_line(&mut started).parse().unwrap();
     assert!(!is_gone(tool));
-    started.process.end(AT_ONCE);
+    started.process.shut_down(ShutdownStep::Terminate);
     assert_eq!(wait(&started.process).signal(), Some(9));
     eventually("the tool is gone", || is_gone(tool) || is_zombie(tool));
 }
@@ -269,14 +323,25 @@ fn many_at_once_leave_no_descriptor_behind() {
     eventually("the descriptors are closed", || descriptors() < before + 60);
 }
 
+struct Bell(AtomicUsize);
+
+impl std::task::Wake for Bell {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Waits until the reaper thread has done what is due within this time.
+fn wait_for_reaper(time: Duration) {
+    for time in [time, Duration::ZERO] {
+        let bell = std::sync::Arc::new(Bell(AtomicUsize::new(0)));
+        let _alarm = Alarm::set(Instant::now() + time, &bell.clone().into()).unwrap();
+        eventually("the alarm rings", || bell.0.load(Ordering::SeqCst) == 1);
+    }
+}
+
 #[test]
 fn an_alarm_wakes_its_task_and_one_that_was_dropped_does_not() {
-    struct Bell(AtomicUsize);
-    impl std::task::Wake for Bell {
-        fn wake(self: std::sync::Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
     let bell = || std::sync::Arc::new(Bell(AtomicUsize::new(0)));
     let (rung, late) = (bell(), bell());
     // One that is dropped before its time; a thread that is held up may be too late for that.

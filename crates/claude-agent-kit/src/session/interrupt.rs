@@ -10,8 +10,8 @@ use tokio::time::{Instant, timeout};
 
 use super::Session;
 use super::operations::{LIMIT, decoded};
+use crate::commands::Reply;
 use crate::error::Result;
-use crate::mailbox::Done;
 use crate::turn::Phase;
 
 /// How long the CLI may take to say where a message is, before it is asked once more.
@@ -86,9 +86,9 @@ impl Session {
 
     async fn interrupt_with(&self, interrupt: Interrupt) -> Result<Interruption> {
         let (answer, turns) = match self.ask(interrupt.into()).await? {
-            Done::Interrupted(answer, turns) => (answer, turns),
-            Done::Answered(answer) => (answer, Vec::new()),
-            Done::Accepted => (None, Vec::new()),
+            Reply::Interrupted(response, turns) => (response, turns),
+            Reply::Response(response) => (response, Vec::new()),
+            Reply::Accepted => (None, Vec::new()),
         };
         let answer: InterruptAnswer = decoded("interrupt", answer)?;
         let (still_queued, cancelled) =

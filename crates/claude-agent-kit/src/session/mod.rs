@@ -14,17 +14,16 @@ use std::time::Duration;
 
 use claude_wire::control::InitializeAnswer;
 use claude_wire::id::{MessageId, SessionId};
-use claude_wire::session::{Event, Exit, Outgoing};
+use claude_wire::session::{Cost, Event, Exit, Outgoing};
 
 pub use events::{Events, SessionEvent};
 pub use interrupt::{Interruption, TurnInterruption};
 pub use messages::Messages;
 pub use shutdown::shutdown_all;
 
-use crate::cost::Cost;
-use crate::driver::{self, Handles, Task};
+use crate::commands::{DriverGone, PendingReply, Reply};
+use crate::driver::{self, Handles, RunKind};
 use crate::error::{Error, ErrorKind, Result};
-use crate::mailbox::{Closed, Done, Pending};
 use crate::options::Options;
 use crate::prompt::Prompt;
 use crate::turn::{Turn, TurnSlot};
@@ -85,7 +84,7 @@ impl Session {
     /// On a Tokio runtime whose I/O or time driver is not enabled.
     pub async fn open(options: impl Into<Options>) -> Result<Self> {
         let options = options.into();
-        let handles = Box::pin(driver::start(&options, Task::Session)).await?;
+        let handles = Box::pin(driver::start(&options, RunKind::Session)).await?;
         let shared = Arc::new(Shared {
             handles,
             resumes: Resumes::of(&options),
@@ -204,7 +203,7 @@ impl Session {
     /// This is the sum over all results: those of turns, each once, and those of turns that the CLI
     /// began itself, to which background agents are charged.
     pub fn cost(&self) -> Cost {
-        self.shared.handles.ledger().sum()
+        self.shared.handles.cost().sum
     }
 
     /// The process of the CLI, if it is one of this machine.
@@ -245,8 +244,8 @@ impl Session {
     /// Dropping the future does not stop the end.
     pub async fn stop(&self) -> Result<Option<Exit>> {
         let handles = &self.shared.handles;
-        // A driver that is gone has ended its CLI.
-        let _ = handles.mailbox.tell(Event::Stop);
+        // A driver that is gone has left its process to the reaper thread.
+        let _ = handles.commands.send(Event::Stop);
         let over = poll_fn(|context| handles.feed.poll_over(context)).await;
         match over.error {
             Some(error) => Err(error),
@@ -259,21 +258,21 @@ impl Session {
         operation: &str,
         turn: Option<TurnSlot>,
         event: impl FnOnce(claude_wire::session::Waiter) -> Event,
-    ) -> std::result::Result<Pending, Closed> {
-        self.shared.handles.mailbox.ask(operation, turn, event)
+    ) -> std::result::Result<PendingReply, DriverGone> {
+        self.shared.handles.commands.request(operation, turn, event)
     }
 
     async fn settled(
         &self,
         operation: &str,
-        pending: std::result::Result<Pending, Closed>,
-    ) -> Result<Done> {
+        pending: std::result::Result<PendingReply, DriverGone>,
+    ) -> Result<Reply> {
         match pending {
             Ok(pending) => match pending.await {
                 Ok(settled) => settled,
-                Err(Closed) => Err(self.over_error(operation)),
+                Err(DriverGone) => Err(self.over_error(operation)),
             },
-            Err(Closed) => Err(self.over_error(operation)),
+            Err(DriverGone) => Err(self.over_error(operation)),
         }
     }
 

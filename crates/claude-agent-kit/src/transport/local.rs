@@ -5,14 +5,14 @@ use std::io;
 use std::pin::Pin;
 use std::process::ExitStatus;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
+use claude_wire::session::ShutdownStep;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::pipe::{Errors, Pipe, Stdin};
 use super::{Child, Connecting, Connection, Exit, Launch, Running, Transport};
 use crate::cli::Program;
-use crate::process::{Ended, Patience, Process, Started};
+use crate::process::{Ended, Process, Started};
 
 /// Starts an executable.
 #[derive(Clone, Debug)]
@@ -34,13 +34,13 @@ impl Local {
         arguments: Vec<String>,
     ) -> io::Result<Connection> {
         let spec = launch.spec(&self.program, &arguments);
-        let started = Process::start(spec, launch.patience).await?;
+        let started = Process::start(spec, launch.grace).await?;
         let Started { process, stdin, stdout, stderr } = started;
         Ok(Connection {
             input: Box::new(Stdin::new(ChildStdin::from_std(stdin)?)),
             output: Box::new(Pipe::new(ChildStdout::from_std(stdout)?, process.clone())),
             errors: Some(Box::new(Errors::new(ChildStderr::from_std(stderr)?, process.clone()))),
-            child: Running::Local(LocalChild::new(process, launch.patience)),
+            child: Running::Local(LocalChild::new(process)),
         })
     }
 }
@@ -56,13 +56,12 @@ impl Transport for Local {
 pub(crate) struct LocalChild {
     process: Process,
     ended: Pin<Box<dyn Future<Output = io::Result<Ended>> + Send>>,
-    patience: Patience,
 }
 
 impl LocalChild {
-    fn new(process: Process, patience: Patience) -> Self {
+    fn new(process: Process) -> Self {
         let waited_for = process.clone();
-        Self { process, ended: Box::pin(async move { waited_for.wait().await }), patience }
+        Self { process, ended: Box::pin(async move { waited_for.wait().await }) }
     }
 
     pub(super) fn process(&self) -> Process {
@@ -85,12 +84,11 @@ impl Child for LocalChild {
     }
 
     fn terminate(&mut self) {
-        self.process.end(Patience { before_terminate: Duration::ZERO, ..self.patience });
+        self.process.terminate();
     }
 
     fn kill(&mut self) {
-        self.process
-            .end(Patience { before_terminate: Duration::ZERO, before_kill: Duration::ZERO });
+        self.process.kill();
     }
 
     fn pid(&self) -> Option<u32> {
@@ -100,7 +98,7 @@ impl Child for LocalChild {
 
 impl Drop for LocalChild {
     fn drop(&mut self) {
-        self.process.end(self.patience);
+        self.process.shut_down(ShutdownStep::CloseStdin);
     }
 }
 

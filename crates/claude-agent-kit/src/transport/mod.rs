@@ -16,6 +16,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use claude_wire::launch::{CommandLine, EnvironmentPolicy, Secret};
+use claude_wire::session::GracePeriods;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use claude_wire::session::Exit;
@@ -26,7 +27,7 @@ pub(crate) use local::{Local, LocalChild};
 pub(crate) use output::{Output, before, output};
 
 use crate::cli::Program;
-use crate::process::{Patience, Process, Spec, UserIds};
+use crate::process::{Process, Spec, UserIds};
 
 /// A future that a [`Transport`] gives.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Connection>> + Send + 'a>>;
@@ -48,7 +49,7 @@ pub struct Launch {
     die_with_parent: bool,
     /// Whom it runs as; who this is, if nobody is named.
     user: Option<UserIds>,
-    patience: Patience,
+    grace: GracePeriods,
 }
 
 impl Launch {
@@ -56,11 +57,11 @@ impl Launch {
         command: CommandLine,
         directory: Option<PathBuf>,
         die_with_parent: bool,
-        patience: Patience,
+        grace: GracePeriods,
     ) -> Self {
         // No name is no directory.
         let directory = directory.filter(|path| !path.as_os_str().is_empty());
-        Self { command, directory, die_with_parent, user: None, patience }
+        Self { command, directory, die_with_parent, user: None, grace }
     }
 
     pub(crate) fn run_by(mut self, user: UserIds) -> Self {

@@ -7,11 +7,12 @@ use std::process::ExitStatus;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use claude_wire::session::{GracePeriods, ShutdownStep};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::process::{ChildStderr, ChildStdout};
 
 use super::pipe::{Errors, Pipe};
-use crate::process::{Alarm, Patience, Process, Spec, Started};
+use crate::process::{Alarm, Process, Spec, Started};
 
 /// The longest output that is read. A program that prints more is cut off here.
 const MAX_BYTES: usize = 64 * 1024;
@@ -21,11 +22,11 @@ const BUSY_TRIES: usize = if cfg!(test) { 2_000 } else { 20 };
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// How a program that is no longer read is ended: most exit by themselves at once.
-const FINISHED: Patience =
-    Patience { before_terminate: Duration::from_millis(500), before_kill: Duration::from_secs(1) };
-
-/// How a program that took too long is ended.
-const TIMED_OUT: Patience = Patience { before_terminate: Duration::ZERO, ..FINISHED };
+const GRACE: GracePeriods = GracePeriods {
+    interrupt: Duration::ZERO,
+    exit: Duration::from_millis(500),
+    terminate: Duration::from_secs(1),
+};
 
 /// What a program printed, and how it ended.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ pub(crate) async fn output(
     let mut capture = Capture::new(started?, is_answer)?;
     let timed_out = before(deadline, poll_fn(|cx| capture.poll(cx))).await?.is_none();
     if timed_out {
-        capture.process.end(TIMED_OUT);
+        capture.process.shut_down(ShutdownStep::Terminate);
     }
     Ok(Output {
         stdout: String::from_utf8_lossy(&capture.stdout).into_owned(),
@@ -100,14 +101,14 @@ pub(crate) async fn before<T>(
 /// child of this process that has inherited the descriptor and not called `exec` yet.
 async fn start(spec: &Spec) -> io::Result<Started> {
     for _ in 0..BUSY_TRIES {
-        match Process::start(spec.clone(), FINISHED).await {
+        match Process::start(spec.clone(), GRACE).await {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
                 before(Instant::now() + BUSY_PAUSE, pending::<()>()).await?;
             }
             started => return started,
         }
     }
-    Process::start(spec.clone(), FINISHED).await
+    Process::start(spec.clone(), GRACE).await
 }
 
 /// A program whose output is read. Dropping it ends the program.

@@ -214,7 +214,9 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
-    use crate::process::{Patience, Started, tests};
+    use claude_wire::session::GracePeriods;
+
+    use crate::process::{Started, tests};
 
     /// A shell that runs this, its output and its input.
     async fn shell(script: &str) -> (Pipe, ChildStdin) {
@@ -224,7 +226,7 @@ mod tests {
 
     async fn all_of(script: &str) -> (Pipe, Errors, ChildStdin) {
         let Started { process, stdin, stdout, stderr } =
-            Process::start(tests::shell(script), Patience::default()).await.unwrap();
+            Process::start(tests::shell(script), GracePeriods::default()).await.unwrap();
         let output = Pipe::new(ChildStdout::from_std(stdout).unwrap(), process.clone());
         let errors = Errors::new(ChildStderr::from_std(stderr).unwrap(), process);
         (output, errors, ChildStdin::from_std(stdin).unwrap())

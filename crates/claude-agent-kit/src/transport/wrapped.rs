@@ -150,15 +150,15 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use claude_wire::launch::{Form, Needs, Settings, command_line};
+    use claude_wire::session::GracePeriods;
 
     use super::*;
-    use crate::process::Patience;
 
     fn launch(change: impl FnOnce(&mut Settings)) -> Launch {
         let mut settings = Settings::default();
         change(&mut settings);
         let command = command_line(&settings, &Form::Session, &Needs::default()).unwrap();
-        Launch::new(command, settings.cwd, false, Patience::default())
+        Launch::new(command, settings.cwd, false, GracePeriods::default())
     }
 
     #[test]

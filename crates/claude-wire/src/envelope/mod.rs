@@ -48,12 +48,14 @@ impl<'a> Envelope<'a> {
     /// Reads the envelope of a line.
     ///
     /// Types about which the machine needs to know nothing but that they came are recognised by
-    /// their first bytes, and the rest of the line is not looked at.
+    /// their first bytes and the last one, and the rest of the line is not looked at.
     ///
     /// # Errors
     /// When the line is not a JSON object with a string `type`.
     pub fn read(line: &'a [u8]) -> Result<Self, DecodeError> {
-        if let Some(kind) = leading_type(line).filter(|kind| PASSED_ON.contains(kind)) {
+        if let Some(kind) = leading_type(line).filter(|kind| PASSED_ON.contains(kind))
+            && line.trim_ascii_end().ends_with(b"}")
+        {
             return Ok(Self { kind: Cow::Borrowed(kind), ..Self::default() });
         }
         let (envelope, end) = scan::scan(line);
@@ -62,6 +64,11 @@ impl<'a> Envelope<'a> {
             (_, Err(error)) => Err(error),
             (true, Ok(())) => Err(DecodeError::new("an object without a string `type`")),
         }
+    }
+
+    /// Whether the machine passes the line on without a look inside.
+    pub(crate) fn is_passed_on(&self) -> bool {
+        PASSED_ON.contains(&&*self.kind)
     }
 
     /// Reads what can be known of a line of which only the two ends are left. The `kind` is empty

@@ -195,7 +195,7 @@ impl Serialize for Message {
 }
 
 /// A line that is not a message at all: not JSON, not an object, or without a string `type`.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Malformed {
     /// The bytes of the line.

@@ -11,9 +11,9 @@ use super::stop::{StopReason, refusal_after};
 use crate::control::HostRequest;
 
 impl Machine {
-    pub(super) fn send(&mut self, waiter: Waiter, message: Outgoing) {
+    pub(super) fn send(&mut self, waiter: Waiter, message: Outgoing, now: Duration) {
         if let Some(refusal) = self.refusal() {
-            return self.out.settle(waiter, Settled::Refused(refusal));
+            return self.refuse(waiter, refusal, now);
         }
         if self.query.is_none() {
             // The CLI ignores a second message of the same id, whose turn would never end.
@@ -54,7 +54,7 @@ impl Machine {
             () => None,
         });
         if let Some(refusal) = refusal {
-            self.out.settle(waiter, Settled::Refused(refusal));
+            self.refuse(waiter, refusal, now);
         } else if waits {
             self.queue.push(waiter, QueuedItem::Operation(Box::new(request), limit));
         } else {
@@ -92,6 +92,7 @@ impl Machine {
 
     pub(super) fn forget(&mut self, waiter: Waiter, now: Duration) {
         self.operations.forget(waiter);
+        self.orphans.forget(waiter);
         let queued = self.queue.forget(waiter);
         if let Some(Queued { what: QueuedItem::Message(message), .. }) = queued {
             self.turns.withdraw(&message.id);
@@ -128,17 +129,19 @@ impl Machine {
     }
 
     /// Tells everybody who waits for an answer or for room.
-    pub(super) fn refuse_waiting(&mut self, refusal: &Refusal) {
-        self.operations.refuse_all(refusal, &mut self.out);
-        self.refuse_queued(refusal);
+    pub(super) fn refuse_waiting(&mut self, refusal: &Refusal, now: Duration) {
+        for waiter in self.operations.take_waiters() {
+            self.refuse(waiter, refusal.clone(), now);
+        }
+        self.refuse_queued(refusal, now);
     }
 
-    pub(super) fn refuse_queued(&mut self, refusal: &Refusal) {
+    pub(super) fn refuse_queued(&mut self, refusal: &Refusal, now: Duration) {
         for Queued { waiter, what } in self.queue.take_all() {
             if let QueuedItem::Message(message) = what {
                 self.turns.withdraw(&message.id);
             }
-            self.out.settle(waiter, Settled::Refused(refusal.clone()));
+            self.refuse(waiter, refusal.clone(), now);
         }
     }
 }

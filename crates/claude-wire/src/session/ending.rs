@@ -90,13 +90,16 @@ impl Machine {
             End::Finished | End::Completed => Refusal::Closed(described(exit)),
             End::Failed(failure) => refusal_after(failure),
         };
-        self.refuse_waiting(&refusal);
+        self.note_cut_off();
+        // The cause is published first, then new calls are refused, then those that wait.
         self.out.push(Effect::End(end));
         // Whoever asks after the host has ended its input is told that, before and after the exit.
-        self.over = Some(match refusal {
+        self.over = Some(match &refusal {
             Refusal::Closed(_) if self.input_ended => Refusal::InputEnded,
-            refusal => refusal,
+            refusal => refusal.clone(),
         });
+        self.refuse_orphans();
+        self.refuse_waiting(&refusal, now);
     }
 
     /// All is over, and the host asks all the same.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::Exit;
+use super::cost::{Cost, RunCost};
 use super::shutdown::GracePeriods;
 use crate::control::{CliControlRequest, ControlFailure, HostRequest, Initialize, PermissionMode};
 use crate::frame::Oversized;
@@ -38,6 +39,8 @@ pub struct Plan {
     pub permission_limit: Option<Duration>,
     /// Whether files are checkpointed, so that they can be put back.
     pub file_checkpointing: bool,
+    /// Whether the CLI continues an earlier conversation, whose cost it may report again.
+    pub resumes: bool,
     /// All other limits.
     pub limits: SessionLimits,
     /// Makes request ids differ from those of other sessions.
@@ -58,6 +61,7 @@ impl Plan {
             dialogs: false,
             permission_limit: None,
             file_checkpointing: false,
+            resumes: false,
             limits: SessionLimits::default(),
             id_suffix: 0,
         }
@@ -286,10 +290,8 @@ pub enum Effect {
     Kill,
     /// A message for whoever reads messages.
     Deliver(Bytes),
-    /// The same, for the result of a turn.
-    DeliverResult(Bytes),
-    /// The same, for a line that is none of the protocol, and how many such came in a row.
-    DeliverMalformed(Bytes, usize),
+    /// The run has cost this much by now.
+    Cost(RunCost),
     /// A warning for whoever reads messages.
     Warn(Notice),
     /// The state of the session changed.
@@ -320,8 +322,8 @@ pub enum Effect {
     TurnStarted(MessageId),
     /// The turn of this user message ended; the result was delivered just before, if there is one.
     TurnEnded(MessageId, TurnEnd),
-    /// All is over; nothing comes after it. Every waiter was settled and every callback that still
-    /// ran was cancelled and aborted before.
+    /// All is over. Every callback that still ran was cancelled and aborted before. Only those who
+    /// still wait are settled after it, so that they find the cause.
     End(End),
 }
 
@@ -340,7 +342,7 @@ pub enum State {
 }
 
 /// How a turn ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum TurnEnd {
     /// With a result.
     Result {
@@ -353,6 +355,8 @@ pub enum TurnEnd {
         named: bool,
         /// Whether the line of the result was too long to be delivered.
         oversized: bool,
+        /// What the result reports as the cost of the turn, if it could be read.
+        cost: Option<Cost>,
     },
     /// The CLI dropped the message.
     Cancelled,
@@ -506,6 +510,8 @@ pub enum Failure {
     IdleTimeout,
     /// A line was longer than the limit.
     LineTooLong(u64),
+    /// So many lines in a row were not of the protocol; the last of them.
+    TooManyMalformed(usize, Malformed),
     /// The CLI does not read stdin: this many bytes of responses wait to be written.
     StdinNotRead(usize),
 }

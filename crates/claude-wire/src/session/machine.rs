@@ -6,23 +6,28 @@ use bytes::Bytes;
 use serde::de::IgnoredAny;
 
 use super::callbacks::Callbacks;
+use super::cost::{Cost, Ledger};
 use super::event::{CallKey, CallOutcome, Effect, Event, Failure, Notice, Plan, Refusal, Run};
 use super::evidence::Evidence;
 use super::handshake::Handshake;
 use super::operations::Operations;
+use super::orphans::Orphans;
 use super::outbox::Outbox;
 use super::process::ProcessState;
 use super::query::Query;
 use super::queue::Queue;
 use super::shutdown::Shutdown;
 use super::stop::StopReason;
-use super::turns::Turns;
+use super::turns::{SeenResult, Turns};
 use super::{Exit, requests};
 use crate::envelope::Envelope;
 use crate::frame::Oversized;
 use crate::id::RequestId;
-use crate::message::Malformed;
+use crate::message::{Body, Malformed, Message};
 use crate::repair;
+
+/// So many lines in a row that are no messages end a query: whatever writes them is no CLI.
+const MOST_MALFORMED: usize = 5;
 
 /// Decides what happens in the life of one CLI process. It is told what happened and when, and
 /// says what is to be done; it does nothing itself.
@@ -35,6 +40,8 @@ pub struct Machine {
     pub(super) operations: Operations,
     pub(super) callbacks: Callbacks,
     pub(super) turns: Turns,
+    pub(super) orphans: Orphans,
+    ledger: Ledger,
     /// What only a query has.
     pub(super) query: Option<Query>,
     pub(super) process: ProcessState,
@@ -82,6 +89,8 @@ impl Machine {
             operations: Operations::new(plan.id_suffix, &limits),
             callbacks: Callbacks::new(&limits),
             turns: Turns::default(),
+            orphans: Orphans::default(),
+            ledger: Ledger::new(plan.resumes),
             query,
             process: ProcessState::new(&limits),
             stop_reason: None,
@@ -116,7 +125,7 @@ impl Machine {
             Event::Written(bytes) => self.written(bytes, now),
             Event::WriteFailed(reason) => self.write_failed(reason, now),
             Event::Tick => self.tick(now),
-            Event::Send { waiter, message } => self.send(waiter, message),
+            Event::Send { waiter, message } => self.send(waiter, message, now),
             Event::Ask { waiter, request, limit } => self.ask(waiter, request, limit, now),
             Event::Forget(waiter) => self.forget(waiter, now),
             Event::EndInput(waiter) => self.end_input(waiter, now),
@@ -149,13 +158,14 @@ impl Machine {
             self.stdin_deadline(),
             self.operations.next_deadline(),
             self.callbacks.next_deadline(),
+            self.orphans.deadline(),
         ])
     }
 
     /// Whether the output must be read although nobody takes the messages: an operation or a stop
     /// is pending, or the CLI may ask a callback. The CLI begins turns by itself, and not every
     /// version says so, hence callbacks count for as long as the CLI can be answered.
-    pub fn somebody_waits(&self) -> bool {
+    pub fn has_waiters(&self) -> bool {
         let plan = &self.plan;
         let has_callbacks = !plan.hooks.is_empty()
             || !plan.mcp_servers.is_empty()
@@ -167,6 +177,7 @@ impl Machine {
             && (self.handshake.is_pending()
                 || !self.operations.is_empty()
                 || !self.queue.is_empty()
+                || !self.orphans.is_empty()
                 || self.stop_reason.is_some()
                 || self.input_ended
                 || self.callbacks.next_deadline().is_some()
@@ -188,7 +199,7 @@ impl Machine {
         }
         let Ok(envelope) = Envelope::read(&line) else { return self.troubled_line(line, now) };
         self.malformed = 0;
-        if !matches!(&*envelope.kind, "assistant" | "stream_event" | "user" | "tool_progress") {
+        if !envelope.is_passed_on() {
             return self.act(&envelope, &line, now);
         }
         self.deliver(line);
@@ -218,16 +229,39 @@ impl Machine {
     }
 
     fn message(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
+        let is_result = envelope.kind == "result";
+        let cost = if is_result { self.enter_cost(line) } else { None };
+        let seen = SeenResult { oversized: false, cost };
         self.turns.before(envelope, false, &mut self.out);
         if !envelope.sdk_host_only {
-            self.deliver_message(line.clone(), envelope.kind == "result");
+            self.deliver(line.clone());
         }
-        self.turns.after(envelope, false, &mut self.out);
-        self.continue_stop(envelope.kind == "result", now);
+        self.turns.after(envelope, seen, &mut self.out);
+        self.continue_stop(is_result, now);
     }
 
-    /// A line that cannot be read as it is: with broken characters mended it may mean something,
-    /// otherwise it is for whoever reads messages to complain about.
+    /// Enters the cost that a result reports, if it can be read.
+    fn enter_cost(&mut self, line: &Bytes) -> Option<Cost> {
+        let body = Message::decode(line.clone()).map(|message| message.body);
+        let cost = if let Ok(Body::Result(result)) = body {
+            Some(self.ledger.enter(&result))
+        } else {
+            self.ledger.miss();
+            None
+        };
+        self.out.push(Effect::Cost(self.ledger.run()));
+        cost
+    }
+
+    /// Notes that no result will report the cost of a turn that runs.
+    pub(super) fn note_cut_off(&mut self) {
+        if self.turns.any_started() {
+            self.ledger.miss();
+            self.out.push(Effect::Cost(self.ledger.run()));
+        }
+    }
+
+    /// A line that cannot be read as it is: with broken characters mended it may mean something.
     fn troubled_line(&mut self, line: Bytes, now: Duration) {
         let mended = repair::repaired(&line);
         let envelope = mended.as_deref().and_then(|mended| Envelope::read(mended).ok());
@@ -236,9 +270,13 @@ impl Machine {
             return self.act(&envelope, &line, now);
         }
         self.evidence.other_line(&line);
+        let Err(malformed) = Message::decode(line.clone()) else { return self.deliver(line) };
         self.malformed += 1;
-        if !self.has_failed() {
-            self.out.push(Effect::DeliverMalformed(line, self.malformed));
+        let ends_it = self.query.is_some() && self.malformed >= MOST_MALFORMED;
+        if ends_it && !self.has_its_result() && self.stop_reason.is_none() {
+            self.fail(Failure::TooManyMalformed(self.malformed, malformed), now);
+        } else if !self.has_failed() {
+            self.out.warn(Notice::Malformed(malformed));
         }
     }
 
@@ -256,8 +294,11 @@ impl Machine {
             "control_request" => self.oversized_request(&envelope, line.size),
             "control_response" => self.oversized_response(&envelope, line.size, now),
             "result" => {
+                self.ledger.miss();
+                self.out.push(Effect::Cost(self.ledger.run()));
+                let seen = SeenResult { oversized: true, cost: None };
                 self.turns.before(&envelope, true, &mut self.out);
-                self.turns.after(&envelope, true, &mut self.out);
+                self.turns.after(&envelope, seen, &mut self.out);
                 self.continue_stop(true, now);
             }
             _ => {}
@@ -309,11 +350,12 @@ impl Machine {
             self.evidence.read_error = error;
         }
         // No answer can come any more.
-        self.refuse_waiting(&if self.handshake.is_pending() {
+        let refusal = if self.handshake.is_pending() {
             Refusal::NotInitialized
         } else {
             Refusal::Closed("the CLI closed its output".to_owned())
-        });
+        };
+        self.refuse_waiting(&refusal, now);
         self.continue_stop(false, now);
     }
 
@@ -336,7 +378,7 @@ impl Machine {
         self.write_failed = Some(now);
         let refusal = Refusal::Closed(reason.clone());
         self.evidence.write_error = Some(reason);
-        self.refuse_queued(&refusal);
+        self.refuse_queued(&refusal, now);
         self.callbacks.close_all(now, &mut self.out);
     }
 
@@ -344,6 +386,7 @@ impl Machine {
         self.handshake_tick(now);
         self.operations.tick(now, self.evidence.write_error.as_deref(), &mut self.out);
         self.callbacks.tick(now, &mut self.out);
+        self.orphans_tick(now);
         self.stop_tick(now);
     }
 
@@ -353,13 +396,8 @@ impl Machine {
 
     /// A message for whoever reads messages. After a failure there is nothing more to read.
     fn deliver(&mut self, line: Bytes) {
-        self.deliver_message(line, false);
-    }
-
-    fn deliver_message(&mut self, line: Bytes, is_result: bool) {
         if !self.has_failed() {
-            let deliver = if is_result { Effect::DeliverResult } else { Effect::Deliver };
-            self.out.push(deliver(line));
+            self.out.push(Effect::Deliver(line));
         }
     }
 }

@@ -115,10 +115,10 @@ impl Operations {
         self.pending.retain(|_, pending| pending.waiter != waiter);
     }
 
-    pub(super) fn refuse_all(&mut self, refusal: &Refusal, out: &mut Outbox) {
-        for pending in std::mem::take(&mut self.pending).into_values() {
-            out.settle(pending.waiter, Settled::Refused(refusal.clone()));
-        }
+    /// Takes out everybody who waits.
+    pub(super) fn take_waiters(&mut self) -> Vec<Waiter> {
+        let pending = std::mem::take(&mut self.pending).into_values();
+        pending.map(|pending| pending.waiter).collect()
     }
 
     /// Settles those whose time is over. If stdin is broken, that is why no answer came.

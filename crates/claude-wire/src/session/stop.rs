@@ -56,7 +56,7 @@ impl Machine {
         }
         let is_overdue = self.stop_reason.replace(StopReason::Host).is_some();
         self.out.push(Effect::State(State::Stopping));
-        self.refuse_waiting(&Refusal::Stopped);
+        self.refuse_waiting(&Refusal::Stopped, now);
         self.callbacks.close_all(now, &mut self.out);
         let confirmed = self.abandon_handshake();
         if is_overdue {
@@ -76,7 +76,7 @@ impl Machine {
     /// The host asks nothing more. What it asked before is still written.
     pub(super) fn end_input(&mut self, waiter: Waiter, now: Duration) {
         if let Some(refusal) = self.refusal().filter(|refusal| *refusal != Refusal::InputEnded) {
-            return self.out.settle(waiter, Settled::Refused(refusal));
+            return self.refuse(waiter, refusal, now);
         }
         self.input_ended = true;
         self.out.settle(waiter, Settled::InputEnded);
@@ -104,13 +104,14 @@ impl Machine {
         let refusal = refusal_after(&failure);
         // After a result nothing becomes an error.
         if self.stop_decides_the_end() || self.has_its_result() {
-            return self.refuse_waiting(&refusal);
+            return self.refuse_waiting(&refusal, now);
         }
         let began = self.stop_reason.replace(StopReason::Failed(failure.clone())).is_none();
         // Of a CLI that does not read stdin, its end will not be noticed.
         let at_once = matches!(failure, Failure::LineTooLong(_) | Failure::StdinNotRead(_));
+        self.note_cut_off();
         self.out.push(Effect::State(State::Failed(failure)));
-        self.refuse_waiting(&refusal);
+        self.refuse_waiting(&refusal, now);
         self.callbacks.close_all(now, &mut self.out);
         match (began, at_once) {
             (true, false) => self.close_to_stop(now),
@@ -265,6 +266,9 @@ pub(super) fn refusal_after(failure: &Failure) -> Refusal {
         | Failure::InitializeTimeout(_)
         | Failure::ExitedDuringInit(_) => Refusal::NotInitialized,
         Failure::LineTooLong(size) => Refusal::Closed(format!("a line of {size} bytes came")),
+        Failure::TooManyMalformed(count, _) => {
+            Refusal::Closed(format!("{count} lines in a row were no messages"))
+        }
         Failure::StdinNotRead(bytes) => Refusal::Closed(format!(
             "the CLI does not read stdin: {bytes} bytes of responses wait to be written"
         )),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use super::cost::Cost;
 use super::event::{Effect, Outgoing, TurnEnd};
 use super::outbox::Outbox;
 use crate::envelope::Envelope;
@@ -39,14 +40,19 @@ struct Turn {
     id: MessageId,
     written: bool,
     started: bool,
-    /// The last result since it started, if that did not name it: whether its line was oversized.
-    result: Option<Oversized>,
+    /// The last result since it started, if that did not name it.
+    result: Option<SeenResult>,
     /// The CLI is done with it, and its result is still to come.
     completed: bool,
 }
 
-/// Whether the line of a result was too long to be delivered.
-type Oversized = bool;
+/// What is known of a result.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SeenResult {
+    /// Whether its line was too long to be delivered.
+    pub(super) oversized: bool,
+    pub(super) cost: Option<Cost>,
+}
 
 impl Turns {
     /// Opens a turn, unless a message with its id was sent before.
@@ -85,6 +91,11 @@ impl Turns {
     /// Whether the CLI works on something, or is about to.
     pub(super) fn any_runs(&self) -> bool {
         self.activity == Activity::Running || self.open.iter().any(|turn| turn.written)
+    }
+
+    /// Whether a turn has begun that did not end.
+    pub(super) fn any_started(&self) -> bool {
+        self.open.iter().any(|turn| turn.started)
     }
 
     /// Whether the CLI has to do nothing more than become idle, unless it begins a turn by itself.
@@ -130,7 +141,7 @@ impl Turns {
     }
 
     /// What a message means for turns that end, after it was delivered.
-    pub(super) fn after(&mut self, envelope: &Envelope<'_>, oversized: bool, out: &mut Outbox) {
+    pub(super) fn after(&mut self, envelope: &Envelope<'_>, seen: SeenResult, out: &mut Outbox) {
         match &*envelope.kind {
             "command_lifecycle" => {
                 let id = envelope.command_uuid.as_deref().unwrap_or_default();
@@ -143,7 +154,7 @@ impl Turns {
             "system" if envelope.subtype.as_deref() == Some("session_state_changed") => {
                 self.end_completed_if_idle(out);
             }
-            "result" => self.result(envelope, oversized, out),
+            "result" => self.result(envelope, seen, out),
             _ => {}
         }
     }
@@ -157,7 +168,7 @@ impl Turns {
             || self.in_turn
             || self.open.iter().any(|turn| turn.started);
         match self.open[place].result {
-            Some(oversized) => self.end_at(place, unnamed_end(oversized), out),
+            Some(seen) => self.end_at(place, unnamed_end(seen), out),
             None if works => self.open[place].completed = true,
             None => self.end_at(place, TurnEnd::WithoutResult, out),
         }
@@ -199,24 +210,25 @@ impl Turns {
         }
     }
 
-    fn result(&mut self, envelope: &Envelope<'_>, oversized: bool, out: &mut Outbox) {
-        if let Some(place) = self.ended_without_a_name(envelope, oversized) {
-            self.end_at(place, unnamed_end(oversized), out);
+    fn result(&mut self, envelope: &Envelope<'_>, seen: SeenResult, out: &mut Outbox) {
+        if let Some(place) = self.ended_without_a_name(envelope, seen.oversized) {
+            self.end_at(place, unnamed_end(seen), out);
         }
         let messages: Arc<[MessageId]> = self.open_turns_named_by(envelope).into();
         for id in &*messages {
             if let Some(place) = self.open.iter().position(|turn| turn.id == *id) {
-                let end = TurnEnd::Result { messages: messages.clone(), named: true, oversized };
-                self.end_at(place, end, out);
+                let SeenResult { oversized, cost } = seen;
+                let messages = messages.clone();
+                self.end_at(place, TurnEnd::Result { messages, named: true, oversized, cost }, out);
             }
         }
         while let Some(place) = self.open.iter().position(|turn| turn.completed) {
-            self.end_at(place, unnamed_end(oversized), out);
+            self.end_at(place, unnamed_end(seen), out);
         }
         self.in_turn = false;
         // Some versions name only one of several messages, or none after a local command.
         for turn in self.open.iter_mut().filter(|turn| turn.started) {
-            turn.result = Some(oversized);
+            turn.result = Some(seen);
         }
     }
 
@@ -255,8 +267,9 @@ impl Turns {
 }
 
 /// The end of a turn with a result that does not name it.
-fn unnamed_end(oversized: Oversized) -> TurnEnd {
-    TurnEnd::Result { messages: Arc::default(), named: false, oversized }
+fn unnamed_end(seen: SeenResult) -> TurnEnd {
+    let SeenResult { oversized, cost } = seen;
+    TurnEnd::Result { messages: Arc::default(), named: false, oversized, cost }
 }
 
 impl Turn {

@@ -74,10 +74,12 @@ fn states_and_tasks_are_read() {
 }
 
 #[test]
-fn what_is_passed_on_is_known_by_its_first_bytes() {
+fn what_is_passed_on_is_known_by_its_first_bytes_and_the_last_one() {
     // The rest is not looked at: it is for the decoder to complain about.
-    let envelope = read(r#"{"type":"assistant","message": not json"#);
+    let envelope = read(r#"{"type":"assistant","message": not json}"#);
     assert_eq!(envelope.kind, "assistant");
+    assert!(Envelope::read(br#"{"type":"assistant","message": {"#).is_err(), "it is cut off");
+    assert_eq!(read("{\"type\":\"user\"} \r").kind, "user");
     // Escapes in the type take the long way.
     assert_eq!(read(r#"{"type":"assist\u0061nt","uuid":"u"}"#).kind, "assistant");
 }

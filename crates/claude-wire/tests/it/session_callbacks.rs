@@ -29,7 +29,7 @@ fn callbacks_run_beside_each_other_and_are_answered_as_they_end() {
     assert_eq!(play.line(&hook("a", "hook_0")), ["run 1 for a"]);
     assert_eq!(play.line(&permission("b")), ["run 2 for b"]);
     assert_eq!(play.line(&permission("c")), ["run 3 for c"]);
-    assert!(play.machine.somebody_waits());
+    assert!(play.machine.has_waiters());
     assert_eq!(play.answers(3, r#"{"x":3}"#), [r#"answer c {"x":3}"#]);
     assert_eq!(play.answers(1, r#"{"x":1}"#), [r#"answer a {"x":1}"#]);
     assert_eq!(play.answers(2, r#"{"x":2}"#), [r#"answer b {"x":2}"#]);
@@ -268,7 +268,7 @@ fn stdout_is_read_for_callbacks_although_nobody_takes_messages() {
         change(&mut plan);
         let mut play = Play::ready(plan);
         play.happens(Event::Written(10_000));
-        play.machine.somebody_waits()
+        play.machine.has_waiters()
     };
     assert!(!with(|_| {}), "nobody can be asked");
     assert!(with(|plan| plan.permissions = true));
@@ -381,7 +381,7 @@ fn a_callback_that_takes_too_long_is_answered_for_cancelled_and_aborted() {
     assert_eq!(effects[2], "cancel 1");
     assert_eq!(effects[3], format!("answer b {}", denied(late)));
     assert_eq!(effects[5], "cancel 2");
-    assert!(play.machine.somebody_waits(), "the abort is due, whoever reads");
+    assert!(play.machine.has_waiters(), "the abort is due, whoever reads");
     // One heeds the cancel, and its answer comes too late.
     assert!(play.answers(1, "{}").is_empty());
     assert!(play.pass(999).is_empty());

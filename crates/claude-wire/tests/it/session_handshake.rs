@@ -127,7 +127,7 @@ fn a_process_that_ends_first_fails_the_handshake_without_a_timer() {
     play.exit(1);
     assert_eq!(
         play.pass(100),
-        ["1: refused NotInitialized", "end Failed(ExitedDuringInit(Code(1)))"]
+        ["end Failed(ExitedDuringInit(Code(1)))", "1: refused NotInitialized"]
     );
 }
 
@@ -260,22 +260,22 @@ fn ids_carry_the_suffix_of_the_session() {
 #[test]
 fn somebody_waits_during_the_handshake() {
     let mut play = session();
-    assert!(play.machine.somebody_waits());
+    assert!(play.machine.has_waiters());
     play.line(&success(INIT, "{}"));
-    assert!(!play.machine.somebody_waits());
+    assert!(!play.machine.has_waiters());
     play.ask(1);
-    assert!(play.machine.somebody_waits());
+    assert!(play.machine.has_waiters());
     play.forget(1);
-    assert!(!play.machine.somebody_waits());
+    assert!(!play.machine.has_waiters());
     // A turn alone is no reason to read on, unless callbacks are registered.
     play.send(2, "m");
-    assert!(!play.machine.somebody_waits());
+    assert!(!play.machine.has_waiters());
     let mut play = Play::ready(with_callbacks());
-    assert!(play.machine.somebody_waits());
+    assert!(play.machine.has_waiters());
     play.stop();
-    assert!(play.machine.somebody_waits());
+    assert!(play.machine.has_waiters());
     play.die(0);
-    assert!(!play.machine.somebody_waits());
+    assert!(!play.machine.has_waiters());
 }
 
 #[test]

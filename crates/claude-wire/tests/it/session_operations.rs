@@ -208,7 +208,7 @@ fn messages_wait_for_room_in_order_and_operations_are_refused() {
     }
     assert!(play.send(4, "d").is_empty());
     assert!(play.send(5, "e").is_empty());
-    assert!(play.machine.somebody_waits());
+    assert!(play.machine.has_waiters());
     assert_eq!(play.ask(6), ["6: refused TooManyPending"]);
     // An answer always has room.
     let unknown = r#"{"type":"control_request","request_id":"r","request":{"subtype":"new"}}"#;
@@ -293,10 +293,7 @@ fn what_cannot_be_asked_any_more_is_refused_by_its_reason() {
     assert_eq!(play.send(3, "m"), ["3: refused Stopped"]);
     assert_eq!(play.end_input(4), ["4: refused Stopped"]);
     let mut play = Play::session();
-    play.exit(1);
     let gone = r#"refused Closed("the process ended with exit code 1")"#;
-    assert_eq!(play.ask(2), [format!("2: {gone}")]);
-    let mut play = Play::session();
     play.die(1);
     assert_eq!(play.ask(2), [format!("2: {gone}")]);
     assert_eq!(play.send(3, "m"), [format!("3: {gone}")]);
@@ -308,14 +305,40 @@ fn what_cannot_be_asked_any_more_is_refused_by_its_reason() {
 }
 
 #[test]
-fn an_operation_whose_answer_can_no_longer_come_is_told_at_once() {
+fn an_answer_that_is_still_in_the_pipe_of_an_exited_cli_counts() {
     let mut play = Play::session();
     play.ask(1);
     assert!(play.exit(1).is_empty(), "its answer may still be in the pipe");
     assert_eq!(play.line(&success("req_2_00000000", "{}")), ["1: Answered(Some({}))"]);
+}
+
+#[test]
+fn calls_of_a_cli_that_is_about_to_exit_are_refused_when_it_has_or_two_seconds_later() {
+    let closed = |waiter: u64| format!(r#"{waiter}: refused Closed("the CLI closed its output")"#);
+    let failed = "end Failed(Process { exit: Code(1), stopped: false, silent: false })";
     let mut play = Play::session();
     play.ask(1);
-    assert_eq!(play.eof(), [r#"1: refused Closed("the CLI closed its output")"#]);
+    assert!(play.eof().is_empty() && play.ask(2).is_empty() && play.ask(3).is_empty());
+    assert!(play.machine.has_waiters());
+    play.forget(2);
+    assert_eq!(play.exit(1), [failed, &closed(1), &closed(3)]);
+    // One that lives on.
+    let mut play = Play::session();
+    play.ask(1);
+    play.eof();
+    assert!(play.pass(1_000).is_empty() && play.ask(2).is_empty() && play.pass(999).is_empty());
+    assert_eq!(play.pass(1), [closed(1), closed(2)]);
+    assert_eq!(play.ask(3), [closed(3)], "the exit has had its time");
+    // Not more of them than operations can be pending.
+    let mut plan = Plan::new(Run::Session);
+    plan.limits.pending_operations = 2;
+    let mut play = Play::ready(plan);
+    play.eof();
+    assert!(play.ask(1).is_empty() && play.ask(2).is_empty());
+    assert_eq!(play.ask(3), [closed(3)]);
+    // What was refused for another reason does not wait.
+    assert_eq!(play.stop(), ["state Stopping", "close input"]);
+    assert_eq!(play.ask(4), ["4: refused Stopped"]);
 }
 
 #[test]
@@ -343,8 +366,12 @@ fn control_frames_are_never_delivered() {
         let effects = play.line(line);
         assert!(!effects.iter().any(|effect| effect.starts_with("deliver")), "{line}");
     }
-    for line in ["not JSON", "7", "{}", r#"{"type":"new"}"#, r#"{"type":"user"}"#] {
+    for line in [r#"{"type":"new"}"#, r#"{"type":"user"}"#] {
         assert_eq!(play.line(line), [format!("deliver {line}")]);
+    }
+    for line in ["not JSON", "7", "{}"] {
+        let effects = play.line(line);
+        assert!(effects.len() == 1 && effects[0].starts_with("warn Malformed"), "{effects:?}");
     }
 }
 

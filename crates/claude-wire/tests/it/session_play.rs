@@ -42,8 +42,8 @@ impl Play {
 
     pub(crate) fn effects(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.machine.next_effect())
-            // Only for a log, and told apart by a test of its own.
-            .filter(|effect| !matches!(effect, Effect::Unclaimed { .. }))
+            // One is only for a log, the other comes with every result; each has tests of its own.
+            .filter(|effect| !matches!(effect, Effect::Unclaimed { .. } | Effect::Cost(_)))
             .map(|effect| shown(&effect))
             .collect()
     }
@@ -202,9 +202,7 @@ pub(crate) fn shown(effect: &Effect) -> String {
         Effect::CloseInput => "close input".to_owned(),
         Effect::Terminate => "terminate".to_owned(),
         Effect::Kill => "kill".to_owned(),
-        Effect::Deliver(line) | Effect::DeliverResult(line) | Effect::DeliverMalformed(line, _) => {
-            format!("deliver {}", String::from_utf8_lossy(line))
-        }
+        Effect::Deliver(line) => format!("deliver {}", String::from_utf8_lossy(line)),
         Effect::Warn(notice) => format!("warn {notice:?}"),
         Effect::State(State::Running(_)) => "state Running".to_owned(),
         Effect::State(state) => format!("state {state:?}"),
@@ -220,14 +218,15 @@ pub(crate) fn shown(effect: &Effect) -> String {
         Effect::TurnStarted(id) => format!("turn {id} started"),
         Effect::TurnEnded(id, TurnEnd::Cancelled) => format!("turn {id} cancelled"),
         Effect::TurnEnded(id, TurnEnd::WithoutResult) => format!("turn {id} without result"),
-        Effect::TurnEnded(id, TurnEnd::Result { messages, named, oversized }) => {
+        Effect::TurnEnded(id, TurnEnd::Result { messages, named, oversized, .. }) => {
             let shared_with: Vec<_> = messages.iter().filter(|other| *other != id).collect();
             let named = if *named { "" } else { ", not named" };
             let oversized = if *oversized { ", oversized" } else { "" };
             format!("turn {id} ended with {shared_with:?}{named}{oversized}")
         }
         Effect::End(end) => format!("end {end:?}"),
-        other => format!("{other:?}"),
+        Effect::Cost(cost) => format!("cost {cost:?}"),
+        Effect::Unclaimed { .. } => format!("{effect:?}"),
     }
 }
 

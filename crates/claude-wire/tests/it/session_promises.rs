@@ -34,6 +34,11 @@ impl World {
             }
             self.check(&effect);
         }
+        if self.end.is_some() {
+            for (number, waits) in &self.waiters {
+                assert!(waits.settled || waits.forgotten, "{number} still waits: {waits:?}");
+            }
+        }
     }
 
     fn check(&mut self, effect: &Effect) {
@@ -48,9 +53,7 @@ impl World {
                 assert!(self.terminated && !self.exited);
                 assert!(!std::mem::replace(&mut self.killed, true));
             }
-            Effect::Deliver(_) | Effect::DeliverResult(_) | Effect::DeliverMalformed(..) => {
-                assert!(!self.failed, "delivered after a failure");
-            }
+            Effect::Deliver(_) => assert!(!self.failed, "delivered after a failure"),
             Effect::State(state) => self.check_new_state(state),
             Effect::Settle(waiter, settled) => self.check_settled(waiter.0, settled),
             Effect::Run { key, request, .. } => self.check_run(key.0, request.request_id.as_str()),
@@ -67,7 +70,7 @@ impl World {
             Effect::TurnStarted(id) => assert!(self.turns_started.insert(id.to_string()), "{id}"),
             Effect::TurnEnded(id, _) => assert!(self.turns_ended.insert(id.to_string()), "{id}"),
             Effect::End(_) => self.check_end(shown(effect)),
-            _ => {}
+            Effect::Warn(_) | Effect::Cost(_) | Effect::Unclaimed { .. } => {}
         }
     }
 
@@ -128,9 +131,6 @@ impl World {
 
     fn check_end(&mut self, end: String) {
         assert!(self.exited, "the process lives");
-        for (number, waits) in &self.waiters {
-            assert!(waits.settled || waits.forgotten, "{number} still waits: {waits:?}");
-        }
         for (key, run) in &self.runs {
             assert!(run.done || run.aborts == 1, "{key} still runs: {run:?}");
         }
@@ -155,11 +155,11 @@ impl World {
             assert!(self.waiting() <= limits.waiting_callbacks, "too many callbacks wait");
         }
         if self.end.is_some() {
-            assert!(self.machine.wake_at().is_none() && !self.machine.somebody_waits());
+            assert!(self.machine.wake_at().is_none() && !self.machine.has_waiters());
             return;
         }
         let waits = unsettled(Call::Ask) + unsettled(Call::Send);
-        assert!(waits == 0 || self.machine.somebody_waits(), "somebody waits and nobody reads");
+        assert!(waits == 0 || self.machine.has_waiters(), "somebody waits and nobody reads");
         // Whatever depends on time has a time.
         let given_up = self.result && !matches!(self.plan.run, Run::Session);
         let handshake = self.plan.initialize.is_some() && !self.running && !given_up;

@@ -93,7 +93,9 @@ fn after_the_result_nothing_becomes_an_error() {
     let mut play = query();
     play.line(&session_state("running"));
     play.line(RESULT);
-    assert_eq!(play.line("not JSON"), [delivered("not JSON")]);
+    for _ in 0..10 {
+        assert!(play.line("not JSON")[0].starts_with("warn Malformed"));
+    }
     let long = format!(r#"{{"type":"assistant","x":"{}"}}"#, "x".repeat(200_000));
     assert!(play.happens(oversized(&long))[0].starts_with("warn OversizedLine"));
     assert_eq!(play.die(1), ["warn NonZeroExitAfterResult(Code(1))", "end Finished"]);
@@ -109,6 +111,33 @@ fn after_the_result_nothing_becomes_an_error() {
     };
     assert_eq!(early(&failure(INIT, "no")).as_deref(), Some("end Finished"));
     assert_eq!(early(ANSWER).as_deref(), Some("end Finished"));
+}
+
+#[test]
+fn the_fifth_malformed_line_in_a_row_before_the_result_is_the_end() {
+    let cut_off = r#"{"type":"assistant","message":{"#;
+    for malformed in ["not JSON", "7", "{}", cut_off] {
+        let mut play = query();
+        for _ in 0..4 {
+            assert!(play.line(malformed)[0].starts_with("warn Malformed"), "{malformed}");
+        }
+        // Anything with a type begins a new row, whether or not it decodes.
+        for other in [ANSWER, r#"{"type":"new"}"#, r#"{"type":"user","message":7}"#] {
+            play.line(other);
+            for _ in 0..4 {
+                assert!(play.line(malformed)[0].starts_with("warn Malformed"), "{malformed}");
+            }
+        }
+        let effects = play.line(malformed);
+        assert!(effects[0].starts_with("state Failed(TooManyMalformed(5, "), "{effects:?}");
+        assert_eq!(effects[1..], ["close input"]);
+        assert!(play.die(0)[0].starts_with("end Failed(TooManyMalformed(5, "));
+    }
+    // A session goes on.
+    let mut play = Play::session();
+    for _ in 0..20 {
+        assert!(play.line("not JSON")[0].starts_with("warn Malformed"));
+    }
 }
 
 #[test]

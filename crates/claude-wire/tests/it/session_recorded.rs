@@ -185,9 +185,8 @@ fn every_message_is_delivered_and_no_control_frame_is() {
             .effects
             .iter()
             .filter_map(|effect| match effect {
-                Effect::Deliver(line)
-                | Effect::DeliverResult(line)
-                | Effect::DeliverMalformed(line, _) => Some(&line[..]),
+                Effect::Deliver(line) => Some(&line[..]),
+                Effect::Warn(Notice::Malformed(malformed)) => Some(&malformed.line[..]),
                 _ => None,
             })
             .collect();
@@ -313,9 +312,8 @@ fn the_trace_of_every_recording_can_be_written() {
         for effect in Replay::of(&recorded).effects {
             let (kind, line) = match &effect {
                 Effect::Write(line) => ("written", line.trim_ascii_end()),
-                Effect::Deliver(line)
-                | Effect::DeliverResult(line)
-                | Effect::DeliverMalformed(line, _) => ("delivered", &line[..]),
+                Effect::Deliver(line) => ("delivered", &line[..]),
+                Effect::Warn(Notice::Malformed(malformed)) => ("delivered", &malformed.line[..]),
                 _ => continue,
             };
             traces.extend_from_slice(format!("{} {kind} ", recorded.name).as_bytes());

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use claude_wire::session::{Effect, Event, TurnEnd};
+use claude_wire::session::{Effect, Event, Exit, TurnEnd};
 
 use crate::session_play::oversized;
 use crate::session_play::{ANSWER, Play, RESULT, lifecycle, result_for};
@@ -282,4 +282,62 @@ fn a_turn_ends_with_its_message_also_where_the_result_does_not_name_it() {
         let seen: Vec<&String> = seen.iter().filter(|seen| !seen.contains("started")).collect();
         assert_eq!(seen, ends, "{tokens}");
     }
+}
+
+#[test]
+fn a_turn_ends_with_the_cost_of_its_own_result() {
+    let result = |id: &str, usd: f64| {
+        let usage = format!(r#"{{"opus":{{"inputTokens":7,"costUSD":{usd}}}}}"#);
+        let names = format!(r#""user_message_uuids":["{id}"]"#);
+        format!(r#"{{"type":"result",{names},"model_usage_since_last_result":{usage}}}"#)
+    };
+    // The cost of the run, and of the turn that ended.
+    let costs = |play: &mut Play, event: Event| {
+        play.machine.handle(event, play.now);
+        let (mut run, mut turn) = (None, None);
+        while let Some(effect) = play.machine.next_effect() {
+            match effect {
+                Effect::Cost(cost) => run = Some(cost),
+                Effect::Deliver(_) => assert!(run.is_some(), "it is known before the result"),
+                Effect::TurnEnded(_, TurnEnd::Result { cost, .. }) => turn = Some(cost),
+                _ => {}
+            }
+        }
+        (run.unwrap(), turn)
+    };
+    let mut play = Play::session();
+    let (run, turn) = costs(&mut play, Event::Line(result("none of ours", 0.5).into()));
+    assert_eq!((run.sum.usd, run.results, turn), (0.5, 1, None));
+    play.send(1, "m");
+    let (run, turn) = costs(&mut play, Event::Line(result("m", 0.25).into()));
+    let cost = turn.flatten().unwrap();
+    assert_eq!((cost.usd, cost.tokens.input, cost.is_complete), (0.25, 7, true));
+    assert_eq!((run.sum.usd, run.sum.is_complete, run.results), (0.75, true, 2));
+    // One that is lost.
+    play.send(2, "n");
+    let long = "x".repeat(2_000);
+    let line = format!(r#"{{"type":"result","user_message_uuids":["n"],"result":"{long}"}}"#);
+    let (run, turn) = costs(&mut play, oversized(&line));
+    assert_eq!((turn, run.sum.is_complete), (Some(None), false));
+}
+
+#[test]
+fn the_cost_of_a_turn_that_is_cut_off_is_not_complete() {
+    let cost_at_the_end = |line: &str| {
+        let mut play = Play::session();
+        play.send(1, "m");
+        play.line(line);
+        let mut last = None;
+        for event in [Event::OutputEnded(None), Event::Exited(Exit::Signal(9))] {
+            play.machine.handle(event, play.now);
+            while let Some(effect) = play.machine.next_effect() {
+                if let Effect::Cost(cost) = effect {
+                    last = Some(cost.sum.is_complete);
+                }
+            }
+        }
+        last
+    };
+    assert_eq!(cost_at_the_end(&lifecycle("m", "started")), Some(false));
+    assert_eq!(cost_at_the_end(&lifecycle("m", "queued")), None);
 }

@@ -18,7 +18,7 @@ use tracing::{Metadata, Subscriber};
 
 use super::*;
 use crate::callback::{CancelToken, Running};
-use crate::mailbox::Mailbox;
+use crate::commands;
 use crate::mcp::Servers;
 use crate::mcp::tests::{call, connected, ended};
 
@@ -194,9 +194,9 @@ async fn a_server_that_panics_outside_of_its_handlers_leaves_nobody_waiting() {
 
 #[tokio::test]
 async fn messages_of_a_server_go_out_in_the_order_in_which_it_sends_them() {
-    let mailbox = Arc::new(Mailbox::default());
+    let (commands, mut driver) = commands::channel();
     let (_messages, received) = mpsc::channel(1);
-    let client = McpClient::new("s", mailbox.clone());
+    let client = McpClient::new("s", commands);
     let mut bridge = Bridge { received, waiting: Arc::default(), client };
     let expected =
         ["notifications/tools/list_changed", "ping", "notifications/prompts/list_changed"];
@@ -211,9 +211,9 @@ async fn messages_of_a_server_go_out_in_the_order_in_which_it_sends_them() {
     });
     let mut context = Context::from_waker(Waker::noop());
     let mut methods = Vec::new();
-    while let Poll::Ready(note) = mailbox.poll_note(&mut context) {
-        let Event::Ask { request: HostRequest::McpMessage(asked), .. } = note.event else {
-            panic!("{note:?}");
+    while let Poll::Ready(command) = driver.poll_next(&mut context) {
+        let Event::Ask { request: HostRequest::McpMessage(asked), .. } = command.event else {
+            panic!("{:?}", command.event);
         };
         methods.push(asked.message.parse::<Value>().unwrap()["method"].clone());
     }

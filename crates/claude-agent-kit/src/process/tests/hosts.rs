@@ -33,7 +33,7 @@ impl Hanging {
         let program = self.program.clone();
         let directory = self.program.parent().map(Path::to_owned);
         let spec = Spec { program, directory, arguments: Vec::new(), ..shell("") };
-        let mut starting: Starting = Box::pin(Process::start(spec, AT_ONCE));
+        let mut starting: Starting = Box::pin(Process::start(spec, SOON));
         assert!(poll(&mut starting).is_pending());
         eventually("the start hangs", || self.lease.is_waited_for());
         starting
@@ -71,7 +71,7 @@ fn a_start_that_hangs_in_exec_delays_nothing_else() {
 
         drop(polite.stdin);
         assert_eq!(wait(&polite.process).code(), Some(3), "its stdin was closed");
-        stubborn.process.end(AT_ONCE);
+        stubborn.process.shut_down(ShutdownStep::Terminate);
         assert_eq!(wait(&stubborn.process).signal(), Some(9));
         assert_eq!(first_line(&mut start("echo started")), "started");
         let wakes = Arc::new(Wakes::default());
@@ -102,9 +102,9 @@ fn starts_beyond_those_that_may_hang_wait_their_turn_or_are_withdrawn() {
         assert_eq!(threads("claude-starter"), MAX_THREADS);
         let mark = folder.join("mark");
         let touch = format!("touch {}", mark.display());
-        let mut withdrawn: Starting = Box::pin(Process::start(shell(&touch), AT_ONCE));
+        let mut withdrawn: Starting = Box::pin(Process::start(shell(&touch), SOON));
         assert!(poll(&mut withdrawn).is_pending());
-        let mut waits: Starting = Box::pin(Process::start(shell("exit 4"), AT_ONCE));
+        let mut waits: Starting = Box::pin(Process::start(shell("exit 4"), SOON));
         assert!(poll(&mut waits).is_pending());
         drop(withdrawn);
         assert!(hanging.iter().all(|hanging| hanging.lease.is_waited_for()));
@@ -128,7 +128,7 @@ fn without_pidfd_open_processes_start_exit_and_are_killed_with_their_tools() {
                 "trap '' TERM; setsid sh -c 'echo $$; exec sleep 300' & while :; do wait; done",
             );
             let tool: u32 = first_line(&mut started).parse().unwrap();
-            started.process.end(AT_ONCE);
+            started.process.shut_down(ShutdownStep::Terminate);
             assert_eq!(wait(&started.process).signal(), Some(9));
             eventually("the tool is gone", || is_gone(tool) || is_zombie(tool));
             assert_eq!(own_zombies(), 0);
@@ -178,7 +178,7 @@ fn a_process_that_was_forked_from_the_host_starts_its_own_and_leaves_those_of_th
     let inherited = of_parent.process.clone();
     in_fork(move || {
         assert_eq!(wait(&start("exit 6").process).code(), Some(6));
-        inherited.end(AT_ONCE);
+        inherited.shut_down(ShutdownStep::Terminate);
         drop(inherited);
         // Twice removed.
         in_fork(|| assert_eq!(wait(&start("exit 8").process).code(), Some(8)));
@@ -219,7 +219,7 @@ fn a_waker_that_panics_ends_no_kept_thread() {
         let bomb: Waker = Arc::new(Bomb).into();
         let mut context = Context::from_waker(&bomb);
         // In a starter thread, then twice in the reaper thread.
-        let mut starting: Starting = Box::pin(Process::start(shell("cat; exit 9"), AT_ONCE));
+        let mut starting: Starting = Box::pin(Process::start(shell("cat; exit 9"), SOON));
         let mut polled = starting.as_mut().poll(&mut context);
         let began = Instant::now();
         while polled.is_pending() {

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use tracing::Instrument as _;
 
 use super::Session;
+use crate::commands::Reply;
 use crate::error::{Error, ErrorKind, Result};
-use crate::mailbox::Done;
 
 /// Declares operations: what is asked, and the type of the answer; without one, success needs
 /// nothing but `success`.
@@ -72,12 +72,12 @@ impl Session {
     /// Dropping the future frees its place; the operation may still take effect.
     pub async fn request(&self, request: HostRequest) -> Result<Option<Json>> {
         match self.ask(request).await? {
-            Done::Answered(answer) | Done::Interrupted(answer, _) => Ok(answer),
-            Done::Accepted => Ok(None),
+            Reply::Response(response) | Reply::Interrupted(response, _) => Ok(response),
+            Reply::Accepted => Ok(None),
         }
     }
 
-    pub(super) async fn ask(&self, request: HostRequest) -> Result<Done> {
+    pub(super) async fn ask(&self, request: HostRequest) -> Result<Reply> {
         let operation = request.kind().unwrap_or("request").to_owned();
         let limit = self.limit.unwrap_or_else(|| default_limit(&request));
         let pending = self.post(&operation, None, |waiter| Event::Ask { waiter, request, limit });

@@ -1,4 +1,4 @@
-//! What waits to be written to the CLI.
+//! Writes to the stdin of the CLI.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf as _, Bytes};
 use tokio::io::AsyncWrite;
 
-/// The CLI's input. The machine bounds what waits in it.
-pub(super) struct Input {
+/// The CLI's stdin, and what waits to be written to it. The machine bounds that.
+pub(super) struct Stdin {
     /// None when it is closed.
     writer: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     waiting: VecDeque<Bytes>,
@@ -17,7 +17,7 @@ pub(super) struct Input {
     closing: bool,
 }
 
-impl Input {
+impl Stdin {
     pub(super) fn new(writer: Box<dyn AsyncWrite + Send + Unpin>) -> Self {
         Self { writer: Some(writer), waiting: VecDeque::new(), flushed: true, closing: false }
     }
@@ -41,7 +41,7 @@ impl Input {
             Poll::Ready(Ok(0)) if self.closing => {
                 // Dropping it closes a pipe; a stream that needs more is shut down first.
                 ready!(Pin::new(writer).poll_shutdown(context)).unwrap_or_else(|error| {
-                    tracing::debug!(%error, "the input of the CLI could not be shut down");
+                    tracing::debug!(%error, "stdin of the CLI could not be shut down");
                 });
                 self.writer = None;
                 Poll::Pending

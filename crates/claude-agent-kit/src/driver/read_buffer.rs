@@ -13,13 +13,13 @@ thread_local! {
 }
 
 /// Gives a framer the thread's buffer, if it has none of its own.
-pub(super) fn lend(framer: &mut Framer) {
+pub(super) fn acquire(framer: &mut Framer) {
     // A thread that ends has none to lend.
     framer.lend(|| SPARE.try_with(Cell::take).ok().flatten());
 }
 
 /// Takes the buffer of a framer that waits for a new line.
-pub(super) fn take_back(framer: &mut Framer) {
+pub(super) fn release(framer: &mut Framer) {
     if let Some(buffer) = framer.take_spare() {
         // On a thread that ends it is dropped.
         let _ = SPARE.try_with(|spare| spare.set(Some(buffer)));
@@ -33,17 +33,17 @@ mod tests {
     #[test]
     fn who_waits_for_a_new_line_holds_no_buffer() {
         let (mut one, mut other) = (Framer::default(), Framer::default());
-        lend(&mut one);
+        acquire(&mut one);
         one.push(b"a line\nand a ");
         assert!(one.next_frame().is_some() && one.next_frame().is_none());
-        take_back(&mut one);
-        lend(&mut other);
+        release(&mut one);
+        acquire(&mut other);
         assert!(other.take_spare().is_none(), "the other half is still waited for");
         one.push(b"half\n");
         assert!(one.next_frame().is_some() && one.next_frame().is_none());
-        take_back(&mut one);
+        release(&mut one);
         assert!(one.take_spare().is_none());
-        lend(&mut other);
+        acquire(&mut other);
         assert!(other.take_spare().is_some());
     }
 }

@@ -1,0 +1,246 @@
+//! Callbacks that run, each in a task or on a blocking thread of its own.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use claude_wire::control::{CliControlRequest, CliRequest};
+use claude_wire::id::SessionId;
+use claude_wire::session::{CallKey, CallOutcome, Event};
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+use tracing::Instrument as _;
+
+use super::WarningSink;
+use crate::callback::{Call, CallResult, CancelToken, Misfit, Registry, Running};
+use crate::commands::CommandSender;
+use crate::feed::{Feed, Piece};
+use crate::panics;
+use crate::warning::{Warning, WarningCode};
+
+/// A callback that holds its thread for longer than this is reported.
+const BLOCKED: Duration = Duration::from_secs(1);
+
+/// The callbacks of a run, and those that run now.
+pub(crate) struct CallbackTasks {
+    registry: Registry,
+    runtime: Handle,
+    commands: CommandSender,
+    reporter: Reporter,
+    /// By key, so that they are dropped in the order of the requests and every run is the same.
+    running: BTreeMap<CallKey, RunningCallback>,
+}
+
+/// A callback that runs, and how it is ended.
+struct RunningCallback {
+    cancel: CancelToken,
+    /// `None` on a blocking thread, which cannot be aborted; its token tells it.
+    task: Option<AbortHandle>,
+}
+
+impl CallbackTasks {
+    pub(crate) fn new(
+        registry: Registry,
+        runtime: Handle,
+        commands: CommandSender,
+        feed: Arc<Feed>,
+        warnings: WarningSink,
+    ) -> Self {
+        let reporter = Reporter { feed, warnings };
+        let of_misfits = reporter.clone();
+        let registry = registry.on_misfit(move |Misfit { event, fields }| {
+            let message = format!(
+                "an answer to the hook {event} had fields that do not fit it and were left out: {}",
+                fields.join(", ")
+            );
+            of_misfits.warn(Warning::new(WarningCode::HookFieldIgnored, message));
+        });
+        let registry = registry.connect_servers(&commands);
+        Self { registry, runtime, commands, reporter, running: BTreeMap::new() }
+    }
+
+    /// Runs the callback for a request. Its outcome comes as an event, exactly once.
+    pub(super) fn run(
+        &mut self,
+        key: CallKey,
+        request: Box<CliControlRequest>,
+        line: Bytes,
+        session_id: Option<SessionId>,
+    ) {
+        let what = kind_of(&request.request);
+        let report = CompletionGuard { key, commands: self.commands.clone(), is_done: false };
+        let cancel = CancelToken::new();
+        let call = Call { request, line, session_id, cancel: cancel.clone() };
+        let task = match self.registry.call(call) {
+            Some(Running::Async(future)) => {
+                let span = tracing::debug_span!("claude_callback", what);
+                let reporter = self.reporter.clone();
+                let task = CallbackTask {
+                    future,
+                    report: Some(report),
+                    what,
+                    reporter,
+                    began: Instant::now(),
+                };
+                Some(self.runtime.spawn(task.instrument(span)).abort_handle())
+            }
+            Some(Running::Blocking(function)) => {
+                let token = cancel.clone();
+                drop(self.runtime.spawn_blocking(move || block(function, report, &token)));
+                None
+            }
+            None => {
+                let reason = "no callback is registered for it".to_owned();
+                return report.finish(CallOutcome::Failed(reason));
+            }
+        };
+        self.running.insert(key, RunningCallback { cancel, task });
+    }
+
+    pub(super) fn cancel(&self, key: CallKey) {
+        if let Some(running) = self.running.get(&key) {
+            running.cancel.cancel();
+        }
+    }
+
+    pub(super) fn abort(&self, key: CallKey) {
+        if let Some(task) = self.running.get(&key).and_then(|running| running.task.as_ref()) {
+            task.abort();
+        }
+    }
+
+    pub(super) fn forget(&mut self, key: CallKey) {
+        self.running.remove(&key);
+    }
+}
+
+impl Drop for CallbackTasks {
+    fn drop(&mut self) {
+        for running in self.running.values() {
+            running.cancel.cancel();
+            if let Some(task) = &running.task {
+                task.abort();
+            }
+        }
+    }
+}
+
+/// Warns the host from outside the driver.
+#[derive(Clone)]
+struct Reporter {
+    feed: Arc<Feed>,
+    warnings: WarningSink,
+}
+
+impl Reporter {
+    fn warn(&self, warning: Warning) {
+        self.warnings.tell(&warning);
+        self.feed.push(&mut vec![Piece::Warning(warning)], true);
+    }
+}
+
+/// A callback as a task: reports its outcome, whatever it is.
+struct CallbackTask {
+    future: Pin<Box<dyn Future<Output = CallResult> + Send>>,
+    report: Option<CompletionGuard>,
+    what: &'static str,
+    reporter: Reporter,
+    began: Instant,
+}
+
+impl Future for CallbackTask {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let polled_at = Instant::now();
+        let polled = panics::catch(|| self.future.as_mut().poll(context));
+        self.warn_if_blocked(polled_at.elapsed());
+        let outcome = match polled {
+            Ok(polled) => outcome(ready!(polled)),
+            Err(_) => CallOutcome::Failed("it panicked".to_owned()),
+        };
+        tracing::debug!(took = ?self.began.elapsed(), "the callback ended");
+        if let Some(report) = self.report.take() {
+            report.finish(outcome);
+        }
+        Poll::Ready(())
+    }
+}
+
+impl CallbackTask {
+    fn warn_if_blocked(&self, held: Duration) {
+        if held > BLOCKED {
+            let what = self.what;
+            let message = format!(
+                "a callback for {what} held its thread for {held:?}; give one that blocks to \
+                 `on_blocking`"
+            );
+            self.reporter.warn(Warning::new(WarningCode::CallbackBlocked, message));
+        }
+    }
+}
+
+fn block(
+    function: Box<dyn FnOnce() -> CallResult + Send>,
+    report: CompletionGuard,
+    token: &CancelToken,
+) {
+    // It may have waited long for its thread, and its request may be closed.
+    if token.is_cancelled() {
+        panics::discard(function);
+        return report.finish(CallOutcome::Gone);
+    }
+    let result = panics::catch(function);
+    report.finish(match result {
+        Ok(result) => outcome(result),
+        Err(_) => CallOutcome::Failed("it panicked".to_owned()),
+    });
+}
+
+/// Returns the kind of a request that callbacks answer.
+fn kind_of(request: &CliRequest) -> &'static str {
+    match request {
+        CliRequest::HookCallback(_) => "hook_callback",
+        CliRequest::CanUseTool(_) => "can_use_tool",
+        CliRequest::McpMessage(_) => "mcp_message",
+        _ => "request",
+    }
+}
+
+fn outcome(result: CallResult) -> CallOutcome {
+    match result {
+        Ok(answer) => CallOutcome::Answer(answer),
+        Err(reason) => CallOutcome::Failed(reason),
+    }
+}
+
+/// Reports the outcome of a callback once, also when its task is dropped.
+struct CompletionGuard {
+    key: CallKey,
+    commands: CommandSender,
+    is_done: bool,
+}
+
+impl CompletionGuard {
+    fn finish(mut self, outcome: CallOutcome) {
+        self.report(outcome);
+    }
+
+    fn report(&mut self, outcome: CallOutcome) {
+        self.is_done = true;
+        // A driver that is gone responds to nothing.
+        let _ = self.commands.send(Event::CallbackDone { key: self.key, outcome });
+    }
+}
+
+impl Drop for CompletionGuard {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.report(CallOutcome::Gone);
+        }
+    }
+}

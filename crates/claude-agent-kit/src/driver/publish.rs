@@ -1,0 +1,165 @@
+//! What the driver tells the host: messages, warnings, states, replies, the end.
+
+use std::sync::PoisonError;
+
+use claude_wire::id::RequestId;
+use claude_wire::session::{End, Failure, Refusal, RunCost, Settled, State, Waiter};
+
+use super::Driver;
+use crate::commands::{Reply, ReplySender};
+use crate::diagnose;
+use crate::drift;
+use crate::error::{Error, ErrorKind};
+use crate::feed::{Over, Piece};
+use crate::session::events::SessionEvent;
+use crate::stderr::TailCopy;
+use crate::warning::Warning;
+
+impl Driver {
+    pub(super) fn flush_batch(&mut self) {
+        if !self.batch.is_empty() {
+            self.feed.push(&mut self.batch, self.machine.has_waiters());
+        }
+        if let Some(id) = &self.machine.evidence().session_id {
+            self.events.name(id);
+        }
+    }
+
+    pub(super) fn warn(&mut self, warning: Warning) {
+        // It may repeat what the CLI or the host said.
+        let warning = warning.masked(&self.evidence.mask);
+        self.warnings.tell(&warning);
+        self.batch.push(Piece::Warning(warning));
+    }
+
+    pub(super) fn publish_cost(&mut self, cost: RunCost) {
+        *self.cost.lock().unwrap_or_else(PoisonError::into_inner) = cost;
+    }
+
+    pub(super) fn publish_state(&mut self, state: State) {
+        match state {
+            State::Initializing => self.events.add(SessionEvent::Initializing),
+            State::Running(info) => self.events.run(info),
+            State::Stopping => self.events.add(SessionEvent::Stopping),
+            State::Failed(failure) => self.publish_failure(&failure),
+        }
+    }
+
+    /// Publishes the cause of a failure at once, while the process is still being ended.
+    fn publish_failure(&mut self, failure: &Failure) {
+        self.collect_evidence();
+        let error = diagnose::failure(failure, &self.evidence);
+        self.flush_batch();
+        self.feed.fail(error.clone());
+        self.events.fail(error);
+    }
+
+    pub(super) fn settle(&mut self, waiter: Waiter, settled: Settled) {
+        let Some(mut reply) = self.replies.remove(&waiter) else { return };
+        match settled {
+            Settled::Sent | Settled::InputEnded => reply.send(Ok(Reply::Accepted)),
+            Settled::Answered(response) => {
+                let done = match reply.interrupts.take() {
+                    // Here and not where it is waited for: their results may follow at once.
+                    Some(turns) => Reply::Interrupted(response, self.turns.running_of(turns)),
+                    None => Reply::Response(response),
+                };
+                reply.send(Ok(done));
+            }
+            Settled::Refused(refusal) => self.refuse(reply, &refusal),
+        }
+    }
+
+    fn refuse(&mut self, reply: ReplySender, refusal: &Refusal) {
+        if let Some(turn) = &reply.turn
+            && *refusal != Refusal::DuplicateMessage
+        {
+            self.turns.forget(turn);
+        }
+        // The tails are masked only for an error that quotes them.
+        if let Refusal::Closed(_) = refusal {
+            self.collect_evidence();
+        } else {
+            self.evidence.session_id.clone_from(&self.machine.evidence().session_id);
+        }
+        let error = diagnose::refusal(refusal, &reply.operation, &self.evidence);
+        tracing::error!(operation = reply.operation, kind = ?error.kind(), "failed");
+        reply.send(Err(error));
+    }
+
+    fn collect_evidence(&mut self) {
+        let seen = self.machine.evidence();
+        let stdout = TailCopy::of_lines(seen.output_before_handshake());
+        let evidence = &mut self.evidence;
+        evidence.exit = self.exit;
+        evidence.stderr_tail = self.stderr.tail();
+        evidence.stdout_tail = stdout.masked(&evidence.mask);
+        evidence.last_other_line.clone_from(&seen.last_other_line);
+        evidence.session_id.clone_from(&seen.session_id);
+        evidence.read_error.clone_from(&seen.read_error);
+    }
+
+    /// Publishes the end, then refuses what comes too late, then those that still wait.
+    pub(super) async fn shut_down(&mut self, end: End) {
+        self.flush_batch();
+        // The reason of a failure, and what is told line by line, may still be on its way.
+        self.stderr.finish().await;
+        let error = match &end {
+            End::Failed(failure) => {
+                self.collect_evidence();
+                let error = diagnose::failure(failure, &self.evidence);
+                tracing::debug!(kind = ?error.kind(), "the run failed");
+                Some(error)
+            }
+            End::Finished | End::Stopped | End::Completed => None,
+        };
+        self.publish_end(error, end == End::Completed);
+        // Only now: whoever finds the channel closed looks for the cause.
+        let late: Vec<_> = self.commands.close().collect();
+        for command in late {
+            self.on_command(*command);
+        }
+        self.perform_effects();
+        self.turns.end_all(&self.feed);
+    }
+
+    fn publish_end(&mut self, error: Option<Error>, completed: bool) {
+        self.feed.end(Over { exit: self.exit, error: error.clone(), completed });
+        self.turns.end_all(&self.feed);
+        self.events.add(match error {
+            Some(error) => SessionEvent::Failed(error),
+            None if completed => SessionEvent::Completed(self.exit),
+            None => SessionEvent::Stopped(self.exit),
+        });
+    }
+}
+
+impl Drop for Driver {
+    /// Publishes that the runtime is gone, where the task is dropped before the end.
+    fn drop(&mut self) {
+        if self.feed.over().is_some() {
+            return;
+        }
+        if self.turns.any_started() {
+            self.cost.lock().unwrap_or_else(PoisonError::into_inner).sum.is_complete = false;
+        }
+        let error = Error::new(
+            ErrorKind::RuntimeGone,
+            "the Tokio runtime was shut down while the session was running",
+        )
+        .remedy("keep the runtime for as long as the session is needed");
+        self.publish_end(Some(error), false);
+        // Only now: whoever finds the channel closed looks for the cause.
+        self.commands.close().for_each(drop);
+    }
+}
+
+/// Logs a response that no operation waits for.
+pub(super) fn log_unclaimed(request_id: &RequestId, late: bool) {
+    let request_id = drift::shown(request_id.as_str());
+    if late {
+        tracing::debug!(request_id, "a response came too late");
+    } else {
+        tracing::warn!(request_id, "a response came that no operation waits for");
+    }
+}
