@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use claude_wire::session::ShutdownStep;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::pipe::{Errors, Pipe, Stdin};
+use super::pipe::{OutputPipe, Stdin};
 use super::{Child, Connecting, Connection, Exit, Launch, Running, Transport};
 use crate::cli::Program;
 use crate::process::{Ended, Process, Started};
@@ -38,8 +38,11 @@ impl Local {
         let Started { process, stdin, stdout, stderr } = started;
         Ok(Connection {
             input: Box::new(Stdin::new(ChildStdin::from_std(stdin)?)),
-            output: Box::new(Pipe::new(ChildStdout::from_std(stdout)?, process.clone())),
-            errors: Some(Box::new(Errors::new(ChildStderr::from_std(stderr)?, process.clone()))),
+            output: Box::new(OutputPipe::new(ChildStdout::from_std(stdout)?, process.clone())),
+            errors: Some(Box::new(OutputPipe::new(
+                ChildStderr::from_std(stderr)?,
+                process.clone(),
+            ))),
             child: Running::Local(LocalChild::new(process)),
         })
     }

@@ -11,7 +11,7 @@ use claude_wire::session::{GracePeriods, ShutdownStep};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::process::{ChildStderr, ChildStdout};
 
-use super::pipe::{Errors, Pipe};
+use super::pipe::OutputPipe;
 use crate::process::{Alarm, Process, Spec, Started};
 
 /// The longest output that is read. A program that prints more is cut off here.
@@ -116,9 +116,9 @@ struct Capture {
     process: Process,
     exit: Pin<Box<dyn Future<Output = ()> + Send>>,
     has_exited: bool,
-    pipe: Pipe,
+    pipe: OutputPipe<ChildStdout>,
     /// Read and discarded, so that a program that writes much to it does not block.
-    stderr: Option<Errors>,
+    stderr: Option<OutputPipe<ChildStderr>>,
     stdout: Vec<u8>,
     /// The end of the last complete line that was looked at.
     seen: usize,
@@ -131,8 +131,8 @@ impl Capture {
         let Started { process, stdin: _, stdout, stderr } = started;
         let waited_for = process.clone();
         Ok(Self {
-            pipe: Pipe::new(ChildStdout::from_std(stdout)?, process.clone()),
-            stderr: Some(Errors::new(ChildStderr::from_std(stderr)?, process.clone())),
+            pipe: OutputPipe::new(ChildStdout::from_std(stdout)?, process.clone()),
+            stderr: Some(OutputPipe::new(ChildStderr::from_std(stderr)?, process.clone())),
             // Without a status the process is gone all the same.
             exit: Box::pin(async move { drop(waited_for.wait().await) }),
             process,

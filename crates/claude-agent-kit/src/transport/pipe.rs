@@ -5,11 +5,13 @@
 //! look like a pipe that somebody else holds open.
 
 use std::io;
+#[cfg(unix)]
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::process::ChildStdin;
 
 use crate::process::Process;
 
@@ -44,117 +46,29 @@ impl AsyncWrite for Stdin {
     }
 }
 
-/// What a pipe holds usually.
-const USUAL: usize = 64 * 1024;
+/// The most that is read at a time from a pipe whose process has exited.
+const REST_BYTES: usize = 64 * 1024;
 
-/// What it holds while the CLI has much to say.
-#[cfg(target_os = "linux")]
-const WIDE: usize = 256 * 1024;
-
-/// So many reads in a row that got much make it wide.
-const READS: u8 = 4;
-
-/// The CLI's output. Who writes into a pipe and who reads from it sleep by turns when it is full and
-/// empty again and again; a wider one has them do so less often. Narrow again it leaves its room to
-/// others: what all pipes of a user may hold has a limit.
-pub(super) struct Pipe {
-    output: ChildStdout,
+/// The CLI's stdout or stderr.
+pub(super) struct OutputPipe<P> {
+    pipe: P,
     process: Process,
-    /// How many reads in a row got much.
-    much: u8,
-    /// What it held before it was wide.
-    narrow: Option<usize>,
 }
 
-impl Pipe {
-    pub(super) fn new(output: ChildStdout, process: Process) -> Self {
-        Self { output, process, much: 0, narrow: None }
-    }
-
-    /// Follows how much was read.
-    fn adapt(&mut self, read: usize) {
-        match self.narrow {
-            None if read >= USUAL / 2 => {
-                self.much += 1;
-                if self.much == READS {
-                    self.widen();
-                }
-            }
-            None => self.much = 0,
-            Some(narrow) if read < USUAL / 16 => self.restore(narrow),
-            Some(_) => {}
-        }
-    }
-
-    #[cfg(target_os = "linux")]
-    fn widen(&mut self) {
-        use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
-
-        // Where the limit is reached it stays as it is; the next run of reads asks again.
-        self.much = 0;
-        if let Ok(now) = fcntl_getpipe_size(&self.output)
-            && now < WIDE
-            && fcntl_setpipe_size(&self.output, WIDE).is_ok()
-        {
-            self.narrow = Some(now);
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn widen(&mut self) {
-        self.much = 0;
-    }
-
-    #[cfg(target_os = "linux")]
-    fn restore(&mut self, narrow: usize) {
-        // It cannot be while it holds more than that; the next read that gets little tries again.
-        if rustix::pipe::fcntl_setpipe_size(&self.output, narrow).is_ok() {
-            self.narrow = None;
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn restore(&mut self, _narrow: usize) {
-        self.narrow = None;
+impl<P> OutputPipe<P> {
+    pub(super) fn new(pipe: P, process: Process) -> Self {
+        Self { pipe, process }
     }
 }
 
-impl AsyncRead for Pipe {
+impl<P: AsyncRead + AsFd + Unpin> AsyncRead for OutputPipe<P> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        match Pin::new(&mut self.output).poll_read(context, buffer) {
-            Poll::Pending => ready!(poll_rest(&self.output, &self.process, context, buffer))?,
-            Poll::Ready(read) => read?,
-        }
-        self.adapt(buffer.filled().len() - before);
-        Poll::Ready(Ok(()))
-    }
-}
-
-/// What the CLI complains about.
-pub(super) struct Errors {
-    errors: ChildStderr,
-    process: Process,
-}
-
-impl Errors {
-    pub(super) fn new(errors: ChildStderr, process: Process) -> Self {
-        Self { errors, process }
-    }
-}
-
-impl AsyncRead for Errors {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match Pin::new(&mut self.errors).poll_read(context, buffer) {
-            Poll::Pending => poll_rest(&self.errors, &self.process, context, buffer),
+        match Pin::new(&mut self.pipe).poll_read(context, buffer) {
+            Poll::Pending => poll_rest(&self.pipe, &self.process, context, buffer),
             read @ Poll::Ready(_) => read,
         }
     }
@@ -163,7 +77,7 @@ impl AsyncRead for Errors {
 /// Reads what a process that has ended left behind.
 #[cfg(unix)]
 fn poll_rest(
-    pipe: &impl std::os::fd::AsFd,
+    pipe: &impl AsFd,
     process: &Process,
     context: &mut Context<'_>,
     buffer: &mut ReadBuf<'_>,
@@ -175,7 +89,7 @@ fn poll_rest(
     }
     // Somebody who holds it open may fill it without end: others have their turns all the same.
     let turn = ready!(tokio::task::coop::poll_proceed(context));
-    let most = buffer.remaining().min(USUAL);
+    let most = buffer.remaining().min(REST_BYTES);
     loop {
         match rustix::io::read(pipe, buffer.initialize_unfilled_to(most)) {
             Ok(read) => {
@@ -190,6 +104,13 @@ fn poll_rest(
         }
     }
 }
+
+/// Other systems have no descriptors.
+#[cfg(not(unix))]
+trait AsFd {}
+
+#[cfg(not(unix))]
+impl<T> AsFd for T {}
 
 #[cfg(not(unix))]
 fn poll_rest<T>(
@@ -209,81 +130,35 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
+    use claude_wire::session::GracePeriods;
     use rustix::io::ioctl_fionread;
-    use rustix::pipe::fcntl_getpipe_size;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::process::{ChildStderr, ChildStdout};
 
     use super::*;
-    use claude_wire::session::GracePeriods;
-
     use crate::process::{Started, tests};
 
-    /// A shell that runs this, its output and its input.
+    type Pipe = OutputPipe<ChildStdout>;
+
+    /// Stdout and stdin of a shell that runs this.
     async fn shell(script: &str) -> (Pipe, ChildStdin) {
         let (output, _, input) = all_of(script).await;
         (output, input)
     }
 
-    async fn all_of(script: &str) -> (Pipe, Errors, ChildStdin) {
+    async fn all_of(script: &str) -> (Pipe, OutputPipe<ChildStderr>, ChildStdin) {
         let Started { process, stdin, stdout, stderr } =
             Process::start(tests::shell(script), GracePeriods::default()).await.unwrap();
-        let output = Pipe::new(ChildStdout::from_std(stdout).unwrap(), process.clone());
-        let errors = Errors::new(ChildStderr::from_std(stderr).unwrap(), process);
+        let output = OutputPipe::new(ChildStdout::from_std(stdout).unwrap(), process.clone());
+        let errors = OutputPipe::new(ChildStderr::from_std(stderr).unwrap(), process);
         (output, errors, ChildStdin::from_std(stdin).unwrap())
     }
 
     /// Waits until so much is there to be read. Nobody tells of more in a pipe that is not empty.
     async fn there(pipe: &Pipe, bytes: usize) {
-        while ioctl_fionread(&pipe.output).unwrap() < bytes as u64 {
+        while ioctl_fionread(&pipe.pipe).unwrap() < bytes as u64 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-    }
-
-    /// Reads once, when so much is there to be read.
-    async fn read(pipe: &mut Pipe, bytes: usize, space: &mut [u8]) -> usize {
-        there(pipe, bytes).await;
-        pipe.read(space).await.unwrap()
-    }
-
-    #[tokio::test]
-    async fn it_is_wide_while_there_is_much_to_read_and_only_then() {
-        tokio::time::timeout(Duration::from_secs(60), widen_and_restore()).await.unwrap();
-    }
-
-    async fn widen_and_restore() {
-        let (mut pipe, mut input) = shell("exec cat").await;
-        let width = |pipe: &Pipe| fcntl_getpipe_size(&pipe.output).unwrap();
-        let writer = tokio::spawn(async move {
-            input.write_all(&vec![b'x'; 8 * WIDE]).await.unwrap();
-            input
-        });
-        let mut space = vec![0; WIDE];
-        // Some at a time are not much, however many come.
-        let mut taken = 0;
-        for _ in 0..3 * READS {
-            taken += read(&mut pipe, USUAL / 2, &mut space[..1000]).await;
-        }
-        assert_eq!(width(&pipe), USUAL);
-        for _ in 0..READS {
-            assert_eq!(width(&pipe), USUAL);
-            taken += read(&mut pipe, USUAL / 2, &mut space).await;
-        }
-        assert_eq!(width(&pipe), WIDE);
-        while taken + USUAL < 8 * WIDE {
-            taken += read(&mut pipe, USUAL / 2, &mut space).await;
-            assert_eq!(width(&pipe), WIDE);
-        }
-        let mut input = writer.await.unwrap();
-        while taken < 8 * WIDE {
-            taken += pipe.read(&mut space).await.unwrap();
-        }
-        input.write_all(b"a little").await.unwrap();
-        assert_eq!(read(&mut pipe, 8, &mut space).await, 8);
-        assert_eq!(width(&pipe), USUAL);
-        drop(input);
-        assert_eq!(pipe.read(&mut space).await.unwrap(), 0);
-        pipe.process.wait().await.unwrap();
-        assert!(pipe.process.exit_status().unwrap().success());
     }
 
     #[tokio::test]
@@ -316,7 +191,7 @@ mod tests {
         let mut space = [0; 10];
         let length = errors.read(&mut space).await.unwrap();
         let endless = String::from_utf8_lossy(&space[..length]).trim().to_owned();
-        there(&pipe, USUAL).await;
+        there(&pipe, REST_BYTES).await;
         let turns = Arc::new(AtomicUsize::new(0));
         let counted = turns.clone();
         let other = tokio::spawn(async move {

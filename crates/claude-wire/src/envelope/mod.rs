@@ -47,17 +47,26 @@ pub struct Envelope<'a> {
 impl<'a> Envelope<'a> {
     /// Reads the envelope of a line.
     ///
-    /// Types about which the machine needs to know nothing but that they came are recognised by
-    /// their first bytes and the last one, and the rest of the line is not looked at.
+    /// Types of which the machine needs nothing but the type, and requests, which are decoded whole
+    /// anyway, are recognised by their first bytes and the last one; the rest is not looked at.
     ///
     /// # Errors
     /// When the line is not a JSON object with a string `type`.
     pub fn read(line: &'a [u8]) -> Result<Self, DecodeError> {
-        if let Some(kind) = leading_type(line).filter(|kind| PASSED_ON.contains(kind))
+        let needs_only_type = |kind: &&str| PASSED_ON.contains(kind) || *kind == "control_request";
+        if let Some(kind) = leading_type(line).filter(needs_only_type)
             && line.trim_ascii_end().ends_with(b"}")
         {
             return Ok(Self { kind: Cow::Borrowed(kind), ..Self::default() });
         }
+        Self::read_fields(line)
+    }
+
+    /// Reads everything that the envelope of a line has.
+    ///
+    /// # Errors
+    /// When the line is not a JSON object with a string `type`.
+    pub fn read_fields(line: &'a [u8]) -> Result<Self, DecodeError> {
         let (envelope, end) = scan::scan(line);
         match (envelope.kind.is_empty(), end) {
             (false, Ok(())) => Ok(envelope),

@@ -3,14 +3,13 @@
 //! A request is open until it is answered, cancelled or dropped, and then closed for good. The
 //! callback that was run for it may outlive it, and keeps its place until it has ended.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::event::{CallKey, CallOutcome, Effect, Notice, SessionLimits};
 use super::fail_rule::FailRule;
-use super::flat_map::FlatMap;
 use super::outbox::Outbox;
 use super::shorten::{MAX_REASON_BYTES, shorten};
 use crate::control::CliControlRequest;
@@ -25,14 +24,14 @@ pub(super) struct Callbacks {
     last_key: u64,
     cancel_grace: Duration,
     /// Those that are not answered yet.
-    open: FlatMap<RequestId, CallKey>,
-    calls: FlatMap<CallKey, Call>,
+    open: BTreeMap<RequestId, CallKey>,
+    calls: BTreeMap<CallKey, Call>,
     lanes: Lanes,
     /// The bytes of the requests whose callbacks wait or run.
     bytes: usize,
     most_bytes: usize,
     /// When a call must be answered or aborted. A call has one timer at most.
-    timers: FlatMap<(Duration, CallKey), ()>,
+    timers: BTreeSet<(Duration, CallKey)>,
 }
 
 /// The places of all callbacks.
@@ -87,8 +86,8 @@ impl Callbacks {
         Self {
             last_key: 0,
             cancel_grace: limits.cancel_grace,
-            open: FlatMap::default(),
-            calls: FlatMap::default(),
+            open: BTreeMap::new(),
+            calls: BTreeMap::new(),
             lanes: Lanes {
                 decisions: Lane::new(limits.running_callbacks, limits.waiting_callbacks),
                 mcp: Lane::new(limits.running_mcp, limits.waiting_mcp),
@@ -96,7 +95,7 @@ impl Callbacks {
             },
             bytes: 0,
             most_bytes: limits.request_bytes,
-            timers: FlatMap::default(),
+            timers: BTreeSet::new(),
         }
     }
 
@@ -183,7 +182,7 @@ impl Callbacks {
         for lane in self.lanes.all() {
             lane.waiting.clear();
         }
-        for key in self.open.take_values() {
+        for key in std::mem::take(&mut self.open).into_values() {
             self.close(key, now, out);
         }
     }
@@ -191,14 +190,14 @@ impl Callbacks {
     /// Ends what still runs.
     pub(super) fn abort_all(&mut self, now: Duration, out: &mut Outbox) {
         self.close_all(now, out);
-        let keys: Vec<CallKey> = self.calls.iter().map(|(key, _)| *key).collect();
+        let keys: Vec<CallKey> = self.calls.keys().copied().collect();
         for key in keys {
             self.abort(key, out);
         }
     }
 
     pub(super) fn tick(&mut self, now: Duration, out: &mut Outbox) {
-        while let Some((&(at, key), ())) = self.timers.first() {
+        while let Some(&(at, key)) = self.timers.first() {
             if now < at {
                 break;
             }
@@ -213,7 +212,7 @@ impl Callbacks {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Duration> {
-        self.timers.first().map(|((at, _), ())| *at)
+        self.timers.first().map(|(at, _)| *at)
     }
 
     fn timed_out(&mut self, key: CallKey, now: Duration, out: &mut Outbox) {
@@ -290,7 +289,7 @@ impl Callbacks {
             self.timers.remove(&(old, key));
         }
         if let Some(at) = at {
-            self.timers.insert((at, key), ());
+            self.timers.insert((at, key));
         }
     }
 }

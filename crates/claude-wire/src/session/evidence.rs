@@ -58,9 +58,14 @@ impl Evidence {
     }
 
     pub(super) fn envelope(&mut self, envelope: &Envelope<'_>) {
-        if let Some(named) = envelope.session_id.as_deref().filter(|named| !named.is_empty())
-            && self.session_id.as_ref().is_none_or(|known| known != named)
-        {
+        if let Some(named) = envelope.session_id.as_deref() {
+            self.session_is(named);
+        }
+    }
+
+    /// Notes how the CLI names the session.
+    pub(super) fn session_is(&mut self, named: &str) {
+        if !named.is_empty() && self.session_id.as_ref().is_none_or(|known| known != named) {
             self.session_id = Some(SessionId::from(named));
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::de::IgnoredAny;
 
+use super::Exit;
 use super::callbacks::Callbacks;
 use super::cost::{Cost, Ledger};
 use super::event::{CallKey, CallOutcome, Effect, Event, Failure, Notice, Plan, Refusal, Run};
@@ -19,7 +20,6 @@ use super::queue::Queue;
 use super::shutdown::Shutdown;
 use super::stop::StopReason;
 use super::turns::{SeenResult, Turns};
-use super::{Exit, requests};
 use crate::envelope::Envelope;
 use crate::frame::Oversized;
 use crate::id::RequestId;
@@ -190,13 +190,9 @@ impl Machine {
         &self.evidence
     }
 
-    /// A whole line. Most are only passed on, so that comes first and costs nearly nothing.
+    /// A whole line. Most are only passed on, so that costs nearly nothing.
     fn line(&mut self, line: Bytes, now: Duration) {
         self.output(&line, now);
-        if let Some(request) = requests::read_at_once(&line) {
-            self.malformed = 0;
-            return self.plain_request(request, &line, now);
-        }
         let Ok(envelope) = Envelope::read(&line) else { return self.troubled_line(line, now) };
         self.malformed = 0;
         if !envelope.is_passed_on() {
@@ -209,7 +205,7 @@ impl Machine {
     fn act(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
         self.note_line(envelope, now);
         match &*envelope.kind {
-            "control_request" => self.control_request(envelope, line, now),
+            "control_request" => self.control_request(line, now),
             "control_response" => self.control_response(envelope, line, now),
             "control_cancel_request" => self.control_cancel(envelope, line, now),
             "keep_alive" | "transcript_mirror" => {}

@@ -16,7 +16,6 @@ mod event;
 mod evidence;
 mod exit;
 mod fail_rule;
-mod flat_map;
 mod handshake;
 mod machine;
 mod operations;

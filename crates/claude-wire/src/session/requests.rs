@@ -15,41 +15,35 @@ use crate::from_cli::control;
 use crate::id::{CallbackId, RequestId};
 use crate::json::Extra;
 use crate::message::Malformed;
+use crate::repair;
 use crate::schema::Undecodable;
 
-/// The request of a line that is one by its first bytes and has nothing that needs a closer look:
-/// somebody waits for the answer, so it is read once and not twice.
-pub(super) fn read_at_once(line: &[u8]) -> Option<Box<CliControlRequest>> {
-    if !line.starts_with(br#"{"type":"control_request","#) {
-        return None;
-    }
-    let request: CliControlRequest = serde_json::from_str(std::str::from_utf8(line).ok()?).ok()?;
-    request.extra.is_empty().then(|| Box::new(request))
-}
-
 impl Machine {
-    /// A request that [`read_at_once`] has read.
-    pub(super) fn plain_request(
-        &mut self,
-        request: Box<CliControlRequest>,
-        line: &Bytes,
-        now: Duration,
-    ) {
-        if self.takes_requests() && self.handshake.is_new(&request.request_id) {
-            self.asked(request, line, now);
+    pub(super) fn control_request(&mut self, line: &Bytes, now: Duration) {
+        match control::<CliControlRequest>(line) {
+            Ok(request) => {
+                if let Some(session) = text(&request.extra, "session_id") {
+                    self.evidence.session_is(&session);
+                }
+                if self.takes_requests() && self.handshake.is_new(&request.request_id) {
+                    self.asked(Box::new(request), line, now);
+                }
+            }
+            Err(malformed) => self.undecodable_frame(line, malformed.reason),
         }
     }
 
-    pub(super) fn control_request(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
+    /// A frame that is a request by its type only.
+    fn undecodable_frame(&mut self, line: &Bytes, reason: String) {
+        let repaired = repair::repaired(line);
+        let envelope = Envelope::read_fields(repaired.as_deref().unwrap_or(line));
+        let envelope = envelope.unwrap_or_default();
         let Some(request_id) = envelope.request_id.as_deref().map(RequestId::from) else {
             let reason = "a control request without `request_id`";
             return self.out.warn(Notice::Malformed(Malformed::new(line.clone(), reason)));
         };
         if self.takes_requests() && self.handshake.is_new(&request_id) {
-            match control::<CliControlRequest>(line) {
-                Ok(request) => self.asked(Box::new(request), line, now),
-                Err(malformed) => self.unanswered(&request_id, envelope, malformed.reason),
-            }
+            self.unanswered(&request_id, &envelope, reason);
         }
     }
 

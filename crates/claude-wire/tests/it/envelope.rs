@@ -3,7 +3,7 @@
 use claude_wire::{Envelope, Frame, Framer};
 
 fn read(line: &str) -> Envelope<'_> {
-    Envelope::read(line.as_bytes()).unwrap()
+    Envelope::read_fields(line.as_bytes()).unwrap()
 }
 
 #[test]
@@ -75,13 +75,17 @@ fn states_and_tasks_are_read() {
 
 #[test]
 fn what_is_passed_on_is_known_by_its_first_bytes_and_the_last_one() {
+    let shallow = |line: &'static str| Envelope::read(line.as_bytes()).unwrap();
     // The rest is not looked at: it is for the decoder to complain about.
-    let envelope = read(r#"{"type":"assistant","message": not json}"#);
+    let envelope = shallow(r#"{"type":"assistant","message": not json}"#);
     assert_eq!(envelope.kind, "assistant");
     assert!(Envelope::read(br#"{"type":"assistant","message": {"#).is_err(), "it is cut off");
-    assert_eq!(read("{\"type\":\"user\"} \r").kind, "user");
+    assert_eq!(shallow("{\"type\":\"user\"} \r").kind, "user");
+    // So are requests, which are decoded whole.
+    let request = shallow(r#"{"type":"control_request","request_id":"r","request":{}}"#);
+    assert_eq!((&*request.kind, request.request_id), ("control_request", None));
     // Escapes in the type take the long way.
-    assert_eq!(read(r#"{"type":"assist\u0061nt","uuid":"u"}"#).kind, "assistant");
+    assert_eq!(shallow(r#"{"type":"assist\u0061nt","uuid":"u"}"#).kind, "assistant");
 }
 
 #[test]

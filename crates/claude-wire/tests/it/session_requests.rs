@@ -1,5 +1,4 @@
-//! What the CLI asks is read in two ways: at once where the line is as the CLI writes it, and with a
-//! closer look where it is not. Both have to come to the same.
+//! What the CLI asks means the same in whatever form its line is written.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use crate::session_play::{
 /// The answer to the handshake.
 const READY: &str = r#"{"type":"control_response","response":{"subtype":"success","request_id":"req_1_00000000","response":{"hook_on_failure_supported":true}}}"#;
 
-/// What the two ways must share: the request without what stood around it.
+/// What all forms must share: the request without what stood around it.
 fn told(effect: &Effect) -> String {
     match effect {
         Effect::Run { key, request, .. } => {
@@ -81,8 +80,8 @@ fn fields(line: &str) -> Extra {
     Json::from_text(line).unwrap().parse().unwrap()
 }
 
-/// The same line, in forms that are not read at once.
-fn with_a_closer_look(line: &str) -> Vec<String> {
+/// The same line in other forms.
+fn other_forms(line: &str) -> Vec<String> {
     let object = fields(line);
     let written = |(key, value): (&str, &Json)| format!("{key:?}:{value}");
     let (kind, others): (Vec<_>, Vec<_>) = object.iter().partition(|(key, _)| *key == "type");
@@ -156,7 +155,7 @@ fn check(line: &str, place: &str, share: (usize, usize)) {
     assert!(line.starts_with(r#"{"type":"control_request","#), "{place}");
     let id = fields(line).get("request_id").and_then(|id| id.parse::<String>().ok());
     let id = id.as_deref().unwrap_or_default();
-    let others = with_a_closer_look(line);
+    let others = other_forms(line);
     let (first, share) = share;
     let mut number = first;
     for (plan_number, plan) in plans().iter().enumerate() {
@@ -178,7 +177,7 @@ fn check(line: &str, place: &str, share: (usize, usize)) {
 }
 
 #[test]
-fn what_was_recorded_means_the_same_in_whichever_way_it_is_read() {
+fn a_recorded_request_means_the_same_in_every_form() {
     let mut checked = BTreeSet::new();
     for recorded in corpus() {
         for (index, line) in recorded.from_cli.iter().enumerate() {
@@ -196,7 +195,7 @@ fn what_was_recorded_means_the_same_in_whichever_way_it_is_read() {
 }
 
 #[test]
-fn what_is_odd_means_the_same_in_whichever_way_it_is_read() {
+fn an_odd_request_means_the_same_in_every_form() {
     let input = r#""hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{}"#;
     let call = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call"}}"#);
     let mcp = |server: &str, message: &str| {
