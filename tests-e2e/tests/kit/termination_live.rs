@@ -17,14 +17,15 @@ use tests_e2e::stage::processes::{exists, wait_until};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::support::{
-    Fake, LIMIT, RESULT, SHORT, SIM, ask, codes, count, error_of, on_all, real, run,
+    Fake, LIMIT, RESULT, SHORT, SIM, ask, codes, count, error_of, in_time, on_all, real, run,
 };
 
 const RESULT_LINE: &[u8] = b"{\"type\":\"result\",\"is_error\":false,\"result\":\"Done.\"}\n";
 
-/// An output that has something to say only after the exit was seen, and then ends like this.
+/// An output that has something to say only after the exit was reported, and then ends like this.
 struct Late {
     exit_seen: Arc<AtomicBool>,
+    had_nothing: bool,
     says: &'static [u8],
     then: Option<io::Error>,
 }
@@ -35,7 +36,8 @@ impl AsyncRead for Late {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if !self.exit_seen.load(Ordering::SeqCst) {
+        if !self.exit_seen.load(Ordering::SeqCst) || !std::mem::replace(&mut self.had_nothing, true)
+        {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -60,7 +62,7 @@ fn late(says: &'static [u8], exit: Exit, broken: bool) -> Options {
             exit
         });
         let then = broken.then(|| io::Error::other("the pipe is cursed"));
-        let output = Late { exit_seen, says, then };
+        let output = Late { exit_seen, had_nothing: false, says, then };
         Ok(Connection::new(tokio::io::sink(), output, child))
     });
     Options::new().print_mode(true).transport(transport)
@@ -77,6 +79,44 @@ fn what_comes_after_the_notice_of_the_exit_is_not_lost() {
         assert_eq!(codes(&collected), [WarningCode::NonZeroExitAfterResult]);
         assert!(collected.error.is_none());
     });
+}
+
+/// An output that says a result, and then never has nothing to say and never ends.
+struct Endless {
+    is_said: bool,
+}
+
+impl AsyncRead for Endless {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let line: &[u8] = if self.is_said { b"{\"type\":\"auth_status\"}\n" } else { RESULT_LINE };
+        self.is_said = true;
+        let times = (buffer.remaining() / line.len()).clamp(1, 1_000);
+        buffer.put_slice(&line.repeat(if line == RESULT_LINE { 1 } else { times }));
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[test]
+fn an_exit_does_not_wait_for_an_output_without_end() {
+    let transport = InMemory::new(|_| async {
+        let child = ChildFuture::new(std::future::ready(Exit::Code(0)));
+        Ok(Connection::new(tokio::io::sink(), Endless { is_said: false }, child))
+    });
+    let options = Options::new().print_mode(true).transport(transport).exit_grace(LIMIT * 2);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(in_time(async {
+        let mut stream = query("hello", options).await.unwrap();
+        let mut warnings = Vec::new();
+        // What comes is not kept: there is much of it.
+        while let Some(item) = stream.next().await {
+            warnings.extend(item.unwrap().warning().map(claude_agent_kit::Warning::code));
+        }
+        assert_eq!(warnings, [WarningCode::StdoutHeldOpen]);
+    }));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! to a feed, callbacks run in tasks of their own.
 
 mod callback_tasks;
+mod exit_watch;
 mod limits;
 mod publish;
 mod read_buffer;
@@ -17,6 +18,7 @@ mod warning_sink;
 
 use std::collections::HashMap;
 use std::future::{Future as _, poll_fn};
+use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -37,6 +39,7 @@ use crate::session::events::EventLog;
 use crate::transport::Running;
 use crate::warning::{Warning, WarningCode};
 use callback_tasks::CallbackTasks;
+use exit_watch::ExitWatch;
 use run_clock::RunClock;
 use stderr::StderrReader;
 use stdin::Stdin;
@@ -53,6 +56,7 @@ pub(crate) struct Driver {
     framer: Framer,
     stderr: StderrReader,
     child: Running,
+    exit_watch: ExitWatch,
     exit: Option<Exit>,
     clock: RunClock,
     timer: Timer,
@@ -78,7 +82,7 @@ enum IoEvent {
     /// The framer has more bytes.
     Read,
     StdoutEnded(Option<String>),
-    Exited(Exit),
+    Exited(io::Result<Exit>),
     Deadline,
 }
 
@@ -111,10 +115,13 @@ impl Driver {
             return Poll::Pending;
         }
         self.clock.resume();
-        if let Poll::Ready(event) = self.poll_stdout(context) {
+        self.exit_watch.look(&mut self.child, context);
+        if !self.exit_watch.is_overdue()
+            && let Poll::Ready(event) = self.poll_stdout(context)
+        {
             return Poll::Ready(event);
         }
-        if let Poll::Ready(exit) = self.poll_exit(context) {
+        if let Poll::Ready(exit) = self.exit_watch.poll_report() {
             return Poll::Ready(IoEvent::Exited(exit));
         }
         let deadline = self.machine.wake_at().map(|at| self.clock.instant(at));
@@ -131,20 +138,11 @@ impl Driver {
         }
         read.map(|read| match read {
             Ok(0) => IoEvent::StdoutEnded(None),
-            Ok(_) => IoEvent::Read,
+            Ok(bytes) => {
+                self.exit_watch.add_read(bytes);
+                IoEvent::Read
+            }
             Err(error) => IoEvent::StdoutEnded(Some(error.to_string())),
-        })
-    }
-
-    fn poll_exit(&mut self, context: &mut Context<'_>) -> Poll<Exit> {
-        if self.exit.is_some() {
-            return Poll::Pending;
-        }
-        self.child.poll_exit(context).map(|exit| {
-            exit.unwrap_or_else(|error| {
-                self.warn(Warning::new(WarningCode::ExitUnknown, error.to_string()));
-                Exit::Unknown
-            })
         })
     }
 
@@ -155,10 +153,7 @@ impl Driver {
             IoEvent::WriteFailed(reason) => self.handle(Event::WriteFailed(reason)),
             IoEvent::Read => self.process_lines(),
             IoEvent::StdoutEnded(error) => self.end_stdout(error),
-            IoEvent::Exited(exit) => {
-                self.exit = Some(exit);
-                self.handle(Event::Exited(exit));
-            }
+            IoEvent::Exited(exit) => self.on_exit(exit),
             IoEvent::Deadline => self.handle(Event::Tick),
         }
     }
@@ -193,6 +188,15 @@ impl Driver {
             self.callbacks.forget(*key);
         }
         self.handle(event);
+    }
+
+    fn on_exit(&mut self, exit: io::Result<Exit>) {
+        let exit = exit.unwrap_or_else(|error| {
+            self.warn(Warning::new(WarningCode::ExitUnknown, error.to_string()));
+            Exit::Unknown
+        });
+        self.exit = Some(exit);
+        self.handle(Event::Exited(exit));
     }
 
     fn process_lines(&mut self) {

@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tracing::Instrument as _;
 
 use super::callback_tasks::CallbackTasks;
+use super::exit_watch::ExitWatch;
 use super::run_clock::RunClock;
 use super::stdin::Stdin;
 use super::timer::Timer;
@@ -166,6 +167,7 @@ fn driver(
         framer: Framer::new(options.host.max_line_bytes),
         stderr: StderrReader::start(errors, mask, options.host.on_stderr.clone()),
         child,
+        exit_watch: ExitWatch::default(),
         exit: None,
         clock: RunClock::start(),
         timer: Timer::default(),
