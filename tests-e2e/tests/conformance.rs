@@ -534,3 +534,139 @@ fn the_tests_that_the_security_review_names_exist() {
     let missing: Vec<&&str> = named.iter().filter(|test| !exists(test)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
+
+#[test]
+fn every_invariant_names_tests_that_exist() {
+    let architecture = text_of("ARCHITECTURE.md");
+    let (_, invariants) = architecture.split_once("\n## Invariants\n").unwrap();
+    let mut numbers = 0;
+    for invariant in invariants.split("\n\n").flat_map(|part| part.split_inclusive("]\n")) {
+        let Some((number, text)) = invariant.trim_start().split_once(". ") else { continue };
+        if number.parse::<usize>().is_err() {
+            continue;
+        }
+        numbers += 1;
+        assert_eq!(number, numbers.to_string(), "{text}");
+        let named = text.split('`').filter(|word| word.contains("::") && word.contains('/'));
+        let tests: Vec<&str> = named.collect();
+        assert!(!tests.is_empty(), "invariant {number} names no test");
+        for test in tests {
+            assert!(exists(test), "invariant {number} names {test}, which does not exist");
+        }
+    }
+    assert!(numbers > 15, "{numbers}");
+}
+
+/// The Rust sources below a directory, with their paths; without tests.
+fn sources(folder: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+                found.push((path.display().to_string(), code.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// The patterns of the arms of every `match` in a source.
+fn matches(code: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for (place, _) in code.match_indices("match ") {
+        let Some(open) = code[place..].find(" {\n").map(|open| place + open + 1) else { continue };
+        let (mut depth, mut arms, mut pattern) = (0_usize, Vec::new(), String::new());
+        let mut letters = code[open..].char_indices();
+        while let Some((at, letter)) = letters.next() {
+            match letter {
+                '{' | '(' | '[' => depth += 1,
+                '}' | ')' | ']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+            if depth == 1 && code[open + at..].starts_with("=>") {
+                arms.push(std::mem::take(&mut pattern));
+                // The arm itself: to the comma, or to the end of its block.
+                let mut inner = 0_usize;
+                for (_, letter) in letters.by_ref().skip(1) {
+                    match letter {
+                        '{' | '(' | '[' => inner += 1,
+                        '}' | ')' | ']' | ',' if inner == 0 => break,
+                        '}' if inner == 1 => break,
+                        '}' | ')' | ']' => inner -= 1,
+                        _ => {}
+                    }
+                }
+                continue;
+            }
+            pattern.push(letter);
+        }
+        found.push(arms);
+    }
+    found
+}
+
+#[test]
+fn no_wildcard_arm_over_the_seam() {
+    const SEAM: [&str; 13] = [
+        "Event::",
+        "Effect::",
+        "Frame::",
+        "Failure::",
+        "Refusal::",
+        "Settled::",
+        "State::",
+        "End::",
+        "Exit::",
+        "Notice::",
+        "TurnEnd::",
+        "ShutdownStep::",
+        "CallOutcome::",
+    ];
+    let mut seen = 0;
+    for folder in ["crates/claude-agent-kit/src", "crates/claude-wire/src/session"] {
+        for (path, code) in sources(folder) {
+            for arms in matches(&code) {
+                let is_seam = |arm: &String| {
+                    let arm = arm.trim_start_matches(['{', ',', '\n', ' ', '}']);
+                    SEAM.iter().any(|name| arm.starts_with(name))
+                };
+                if !arms.iter().any(is_seam) {
+                    continue;
+                }
+                seen += 1;
+                for arm in &arms {
+                    let arm = arm.trim_matches(['{', ',', '\n', ' ', '}']);
+                    assert!(arm != "_", "{path}: a wildcard beside {:?}", arms[0].trim());
+                }
+            }
+        }
+    }
+    assert!(seen > 20, "only {seen} matches over the seam were found");
+}
+
+#[test]
+fn unsafe_code_stands_in_two_modules() {
+    for krate in ["claude-wire", "claude-agent-kit", "claude-agent-testkit"] {
+        for (path, code) in sources(&format!("crates/{krate}/src")) {
+            let allowed =
+                ["process/spawn.rs", "process/death_signal.rs", "process/spawn/fixture.rs"];
+            if allowed.iter().any(|allowed| path.ends_with(allowed)) {
+                continue;
+            }
+            let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+            for line in code {
+                let has = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+                assert!(!has.into_iter().any(|word| word == "unsafe"), "{path}: {line}");
+            }
+        }
+    }
+}

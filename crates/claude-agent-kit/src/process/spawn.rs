@@ -7,6 +7,28 @@
 //! the time. Here the child borrows the memory of the host, whose thread stands still until the child
 //! is the other program (`CLONE_VM | CLONE_VFORK`), as `posix_spawn` of the C library does it.
 //!
+//! # Why this is sound
+//! The child and the host share one memory until `execve` or `_exit`, so the question is what the child
+//! may touch, and who else runs meanwhile.
+//! - *The thread that starts it* does not run: the kernel resumes it after `execve` or `_exit`
+//!   (`CLONE_VFORK`). Everything that the child reads (`Orders` and what it points to) is owned by the frame
+//!   of that thread and lives until `clone` returns. The child writes two things: its own stack, which nobody
+//!   else has, and `Orders::failure`, which is read only after `clone` has returned.
+//! - *Other threads of the host* run, allocate and take locks. The child does neither: it makes system calls
+//!   and calls functions of the C library that POSIX lists as safe in a signal handler. It cannot panic:
+//!   nothing in it indexes, adds or unwraps. `errno` is that of the waiting thread, whose thread-local
+//!   storage the child has, and is read by the child alone.
+//! - *Handlers of signals* would run in the child on shared memory. All signals are blocked before `clone`,
+//!   including the two that the C library keeps for itself, and the child removes every handler before it
+//!   unblocks them. The tables of handlers, of descriptors and of the working directory are copies
+//!   (no `CLONE_SIGHAND`, `CLONE_FILES`, `CLONE_FS`), so the host keeps its own.
+//! - *The parent-death signal* is sent when the thread that started the child ends, so starter threads never
+//!   end; a host that died before the request is noticed by its changed parent id.
+//! - *Descriptors* that must reach the child are duplicated to 0, 1 and 2, which clears close-on-exec; all
+//!   others of ours are close-on-exec from their creation.
+//!
+//! `fixture::starts_are_sound_under_signals_forks_and_allocations` tries it under load.
+//!
 //! Emulators such as `qemu-user` turn this into a fork. Then the child cannot report why it did not
 //! become the other program: instead of an error there is a process that exits with code 127.
 

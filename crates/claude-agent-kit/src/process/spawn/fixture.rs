@@ -6,10 +6,11 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Once;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -200,4 +201,108 @@ fn all_signals_are_blocked_while_a_child_borrows_the_memory() {
     set_signal_mask(&before);
     assert_eq!(during, !unblockable);
     assert_eq!(blocked(), at_first);
+}
+
+/// Signals that were handled by the host, and by anybody else.
+static HANDLED: AtomicUsize = AtomicUsize::new(0);
+static HANDLED_ELSEWHERE: AtomicUsize = AtomicUsize::new(0);
+static HOST: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn count_signal(_: libc::c_int) {
+    // SAFETY: always allowed in a handler.
+    let here = unsafe { libc::getpid() };
+    let counter = if here == HOST.load(Ordering::Relaxed) { &HANDLED } else { &HANDLED_ELSEWHERE };
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+fn handle_signals() {
+    // SAFETY: plain data; the handler only counts.
+    unsafe {
+        // Signals to the group reach no other test.
+        assert_eq!(libc::setpgid(0, 0), 0);
+        HOST.store(libc::getpid(), Ordering::Relaxed);
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = count_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        assert_eq!(libc::sigaction(libc::SIGWINCH, &raw const action, ptr::null_mut()), 0);
+    }
+}
+
+/// Starts a shell, and checks that it got exactly what it was given.
+fn start_and_check(number: usize) {
+    let mut spec = crate::process::tests::shell("printf '%s|%s' \"$1\" \"$MARK\"; exit $2");
+    let mark = format!("{number}-{}", "x".repeat(number % 5_000));
+    spec.arguments.extend(["sh".into(), mark.clone().into(), (number % 100).to_string().into()]);
+    spec.environment.insert("MARK".into(), mark.clone().into());
+    let (mut child, pipes) = spawn(&spec, &[]).unwrap().unwrap();
+    drop((pipes.stdin, pipes.stderr));
+    let mut printed = String::new();
+    File::from(OwnedFd::from(pipes.stdout)).read_to_string(&mut printed).unwrap();
+    assert_eq!(printed, format!("{mark}|{mark}"));
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) => std::thread::yield_now(),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::Interrupted),
+        }
+    };
+    assert_eq!(status.code(), i32::try_from(number % 100).ok());
+}
+
+#[test]
+fn starts_are_sound_under_signals_forks_and_allocations() {
+    const STARTERS: usize = 4;
+    const STARTS: usize = 100;
+    in_fork(|| {
+        handle_signals();
+        let done = AtomicUsize::new(0);
+        let is_over = || done.load(Ordering::Relaxed) == STARTERS;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over() {
+                    // SAFETY: a signal to the group of this process: to itself, which handles it, and to
+                    // children that have no group of their own yet, which by default ignore it.
+                    unsafe { libc::kill(0, libc::SIGWINCH) };
+                    std::thread::yield_now();
+                }
+            });
+            scope.spawn(|| {
+                while !is_over() {
+                    // SAFETY: the child exits at once and touches nothing.
+                    let pid = unsafe { libc::fork() };
+                    if pid == 0 {
+                        // SAFETY: always allowed.
+                        unsafe { libc::_exit(0) };
+                    }
+                    assert!(pid > 0, "{}", io::Error::last_os_error());
+                    let pid = Pid::from_raw(pid).unwrap();
+                    while waitpid(Some(pid), WaitOptions::empty())
+                        .is_err_and(|error| error == Errno::INTR)
+                    {}
+                }
+            });
+            scope.spawn(|| {
+                let mut held: Vec<Vec<u8>> = Vec::new();
+                while !is_over() {
+                    held.push(vec![7; 1 + held.len() * 1_000]);
+                    if held.len() > 100 {
+                        assert!(held.iter().flatten().all(|byte| *byte == 7));
+                        held.clear();
+                    }
+                }
+            });
+            for starter in 0..STARTERS {
+                let done = &done;
+                scope.spawn(move || {
+                    // Also when one fails, or the others would never end.
+                    let starts = || (0..STARTS).for_each(|n| start_and_check(starter * STARTS + n));
+                    let outcome = catch_unwind(AssertUnwindSafe(starts));
+                    done.fetch_add(1, Ordering::Relaxed);
+                    outcome.unwrap();
+                });
+            }
+        });
+        assert!(HANDLED.load(Ordering::Relaxed) > STARTS, "signals came all the time");
+        assert_eq!(HANDLED_ELSEWHERE.load(Ordering::Relaxed), 0, "no handler ran in a child");
+    });
 }
