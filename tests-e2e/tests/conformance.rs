@@ -268,14 +268,14 @@ const LIMITS: &[(&str, &str, &str, &str)] = &[
     (
         "a hook for `UserPromptSubmit`, `MessageDisplay`",
         "25 s, 8 s",
-        "kit:hook/mod.rs",
-        "PROMPT_LIMIT: Duration = Duration::from_secs(25)",
+        "wire:control/hook/list.rs",
+        "= \"UserPromptSubmit\": Block, true, 25;",
     ),
     (
         "a hook for `UserPromptSubmit`, `MessageDisplay`",
         "25 s, 8 s",
-        "kit:hook/mod.rs",
-        "DISPLAY_LIMIT: Duration = Duration::from_secs(8)",
+        "wire:control/hook/list.rs",
+        "= \"MessageDisplay\": Hide, false, 8;",
     ),
     (
         "a permission callback, a handler of questions or dialogs",

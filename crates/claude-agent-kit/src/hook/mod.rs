@@ -18,17 +18,6 @@ use bytes::Bytes;
 use claude_wire::Json;
 use claude_wire::control::HookInput;
 
-pub use claude_wire::control::{
-    ConfigChangeInput, CwdChangedInput, DirectoryAddedInput, ElicitationInput,
-    ElicitationResultInput, FileChangedInput, InstructionsLoadedInput, MessageDisplayInput,
-    NotificationInput, PermissionDeniedInput, PermissionRequestInput, PostCompactInput,
-    PostModelSwitchInput, PostToolBatchInput, PostToolUseFailureInput, PostToolUseInput,
-    PreCompactInput, PreModelSwitchInput, PreToolUseInput, SessionEndInput, SessionStartInput,
-    SetupInput, StopFailureInput, StopInput, SubagentStartInput, SubagentStopInput,
-    TaskCompletedInput, TaskCreatedInput, TeammateIdleInput, UserPromptExpansionInput,
-    UserPromptSubmitInput, WorktreeCreateInput, WorktreeRemoveInput,
-};
-
 pub use answer::*;
 pub use event::*;
 pub use raw::{AnyEvent, RawAnswer, RawHookInput};
@@ -40,10 +29,6 @@ use crate::callback::BoxError;
 
 /// How long a hook may take where nothing else is said.
 pub(crate) const USUAL_LIMIT: Duration = Duration::from_secs(60);
-/// The CLI holds a prompt for 30 s.
-pub(crate) const PROMPT_LIMIT: Duration = Duration::from_secs(25);
-/// The CLI holds a piece of text for 10 s.
-pub(crate) const DISPLAY_LIMIT: Duration = Duration::from_secs(8);
 
 /// A point of the CLI's work at which it asks hooks: [`PreToolUse`], [`Stop`] and so on, all that
 /// are published. One that has no type here is [`AnyEvent`].

@@ -3,15 +3,13 @@
 
 use std::time::Duration;
 
-use claude_wire::control::{HookInput, HookSpecificOutput};
+use claude_wire::control::{HookInput, HookOutput as WireOutput, HookSpecificOutput};
 use claude_wire::id::SessionId;
 use claude_wire::{Extra, Json};
 
 use super::answer::milliseconds;
-use super::{
-    Asked, DISPLAY_LIMIT, Encoded, HookAnswer, HookEvent, HookOutput, Matching, PROMPT_LIMIT,
-    USUAL_LIMIT, sealed,
-};
+use super::event::known;
+use super::{Asked, Encoded, HookAnswer, HookEvent, HookOutput, Matching, USUAL_LIMIT, sealed};
 use crate::callback::BoxError;
 
 /// An event by its name, for those that have no type here: new ones, and old ones in their raw
@@ -34,11 +32,7 @@ impl AnyEvent {
     /// The event of this name.
     pub fn named(name: impl Into<String>) -> Matching<Self> {
         let name = name.into();
-        let limit = match name.as_str() {
-            "UserPromptSubmit" => PROMPT_LIMIT,
-            "MessageDisplay" => DISPLAY_LIMIT,
-            _ => USUAL_LIMIT,
-        };
+        let limit = known(&name).map_or(USUAL_LIMIT, |known| known.limit);
         Matching::new(name, limit)
     }
 }
@@ -171,12 +165,13 @@ impl HookOutput for RawAnswer {
         if let Some(reason) = &self.block {
             block(event, reason, &mut all, &mut specific);
         }
-        refuse_when_stopped(event, &all, &mut specific);
+        deny_if_stopped(event, &all, &mut specific);
         Ok(fitted(event, &all, &specific))
     }
 }
 
 const SPECIFIC: &str = "hookSpecificOutput";
+const EVENT_NAME: &str = "hookEventName";
 
 fn object(json: Option<&Json>) -> Result<Extra, String> {
     let Some(json) = json else { return Ok(Extra::default()) };
@@ -184,45 +179,35 @@ fn object(json: Option<&Json>) -> Result<Extra, String> {
 }
 
 fn block(event: &str, reason: &str, all: &mut Extra, specific: &mut Extra) {
-    match event {
-        "PreToolUse" | "PreModelSwitch" => {
-            specific.set("permissionDecision", "deny");
-            specific.set("permissionDecisionReason", reason);
-        }
-        "PermissionRequest" => specific.set("decision", denial(reason, false)),
-        _ => {
-            all.set("decision", "block");
-            all.set("reason", reason);
-        }
+    let mut output = WireOutput::default();
+    if output.deny(event, reason) {
+        put_specific(&output, specific);
+    } else {
+        all.set("decision", "block");
+        all.set("reason", reason);
     }
 }
 
 /// Ending the turn alone lets the tool run first, or the permission be asked for.
-fn refuse_when_stopped(event: &str, all: &Extra, specific: &mut Extra) {
-    if all.get("continue").is_none_or(|go_on| go_on.as_str() != "false") {
-        return;
+fn deny_if_stopped(event: &str, all: &Extra, specific: &mut Extra) {
+    let mut output = WireOutput::default();
+    output.go_on = all.get("continue").and_then(|go_on| go_on.parse().ok());
+    output.stop_reason = all.get("stopReason").and_then(|reason| reason.parse().ok());
+    if !specific.is_empty() {
+        let mut own = specific.clone();
+        own.set(EVENT_NAME, event);
+        output.specific = Json::from(&own).parse().ok();
     }
-    let reason = all.get("stopReason").and_then(|reason| reason.parse::<String>().ok());
-    let reason = reason.unwrap_or_else(|| "a hook ended the turn".to_owned());
-    match event {
-        "PreToolUse" | "PreModelSwitch" if specific.get("permissionDecision").is_none() => {
-            block(event, &reason, &mut Extra::default(), specific);
-        }
-        "PermissionRequest" if specific.get("decision").is_none() => {
-            specific.set("decision", denial(&reason, true));
-        }
-        _ => {}
-    }
+    output.deny_if_stopped(event);
+    put_specific(&output, specific);
 }
 
-fn denial(message: &str, interrupt: bool) -> Json {
-    let mut denial = Extra::default();
-    denial.set("behavior", "deny");
-    denial.set("message", message);
-    if interrupt {
-        denial.set("interrupt", boolean(true));
+fn put_specific(output: &WireOutput, specific: &mut Extra) {
+    let own = output.specific.as_ref().and_then(|own| Json::of(own).ok());
+    let own: Extra = own.and_then(|own| own.parse().ok()).unwrap_or_default();
+    for (name, value) in own.iter().filter(|(name, _)| *name != EVENT_NAME) {
+        specific.set(name, value.clone());
     }
-    Json::from(&denial)
 }
 
 fn boolean(value: bool) -> Json {
@@ -231,16 +216,15 @@ fn boolean(value: bool) -> Json {
 
 /// The answer without what does not fit the event.
 fn fitted(event: &str, all: &Extra, specific: &Extra) -> Encoded {
-    let known = HookInput::KNOWN.contains(&event);
+    let known = known(event);
     let fields = HookSpecificOutput::fields_of(event);
     // The CLI looks at nothing else of an asynchronous answer: a denial beside it would be lost.
     let says_more = !specific.is_empty() || all.iter().any(|(name, _)| !is_async(name));
     let mut dropped = Vec::new();
     let mut answer = Extra::default();
     for (name, value) in all.iter() {
-        let undecided = known && !decides(event);
         let misfit = match name {
-            "decision" | "reason" => undecided,
+            "decision" | "reason" => known.as_ref().is_some_and(|known| !known.takes_decision),
             name => is_async(name) && says_more,
         };
         if misfit {
@@ -250,9 +234,9 @@ fn fitted(event: &str, all: &Extra, specific: &Extra) -> Encoded {
         }
     }
     let mut own = Extra::default();
-    own.set("hookEventName", event);
-    for (name, value) in specific.iter().filter(|(name, _)| *name != "hookEventName") {
-        if known && !fields.contains(&name) && HookSpecificOutput::has_field(name) {
+    own.set(EVENT_NAME, event);
+    for (name, value) in specific.iter().filter(|(name, _)| *name != EVENT_NAME) {
+        if known.is_some() && !fields.contains(&name) && HookSpecificOutput::has_field(name) {
             dropped.push(format!("{SPECIFIC}.{name}"));
         } else {
             own.set(name, value.clone());
@@ -266,21 +250,4 @@ fn fitted(event: &str, all: &Extra, specific: &Extra) -> Encoded {
 
 fn is_async(field: &str) -> bool {
     matches!(field, "async" | "asyncTimeout")
-}
-
-/// Whether the event takes `decision`. The CLI honours it on `PreToolUse` too.
-fn decides(event: &str) -> bool {
-    const DECIDE: &[&str] = &[
-        "PreToolUse",
-        "PostToolUse",
-        "PostToolUseFailure",
-        "PostToolBatch",
-        "UserPromptSubmit",
-        "UserPromptExpansion",
-        "Stop",
-        "SubagentStop",
-        "PreCompact",
-        "ConfigChange",
-    ];
-    DECIDE.contains(&event)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claude_wire::control::HookInput;
 
-use super::event::TYPED;
+use super::event::known;
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -179,6 +179,12 @@ fn raw_answers_block_in_the_form_of_their_event() {
         raw("PreToolUse", RawAnswer::new().stop("enough"), &[]),
         r#"{"continue":false,"stopReason":"enough","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"enough"}}"#,
     );
+    let allows = RawAnswer::new().specific("permissionDecision", "allow").stop("enough");
+    assert_eq!(
+        raw("PreToolUse", allows, &[]),
+        raw("PreToolUse", RawAnswer::new().stop("enough"), &[]),
+        "nothing runs in a turn that ends"
+    );
     assert_eq!(
         raw("PermissionRequest", RawAnswer::new().stop("enough"), &[]),
         r#"{"continue":false,"stopReason":"enough","hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny","message":"enough","interrupt":true}}}"#,
@@ -223,9 +229,9 @@ fn a_raw_answer_that_is_no_object_is_a_failure() {
 
 #[test]
 fn limits_are_those_of_the_specification() {
-    for (name, limit) in TYPED {
-        assert!(HookInput::KNOWN.contains(name), "{name}");
-        assert_eq!(AnyEvent::named(*name).place.default_limit, *limit, "{name}");
+    for name in HookInput::KNOWN {
+        let limit = known(name).map(|known| known.limit);
+        assert_eq!(Some(AnyEvent::named(*name).place.default_limit), limit, "{name}");
     }
     let seconds = |name: &str| AnyEvent::named(name).place.limit(None).as_secs();
     assert_eq!(seconds("PreToolUse"), 60);

@@ -2,8 +2,7 @@
 
 mod agent;
 mod frame;
-mod hook_input;
-mod hook_output;
+mod hook;
 mod initialize;
 mod mcp;
 mod operation;
@@ -11,8 +10,7 @@ mod permission;
 
 pub use agent::*;
 pub use frame::*;
-pub use hook_input::*;
-pub use hook_output::*;
+pub use hook::*;
 pub use initialize::*;
 pub use mcp::*;
 pub use operation::*;

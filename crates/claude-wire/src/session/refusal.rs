@@ -2,8 +2,7 @@
 
 use crate::control::{
     ElicitationOutput, ElicitationResultOutput, HookDecision, HookElicitation, HookInput,
-    HookOutput, HookPermission, HookPermissionAnswer, HookPermissionDeny, HookSpecificOutput,
-    MessageDisplayOutput, PermissionRequestOutput, PreModelSwitchOutput, PreToolUseOutput,
+    HookOutput, HookSpecificOutput, MessageDisplayOutput,
 };
 
 /// What refusing a hook event achieves.
@@ -32,21 +31,7 @@ impl HookRefusal {
     /// An event without a type is refused with every form that the CLI knows for any event, which
     /// may or may not have an effect.
     pub fn of(event: &str) -> Self {
-        match event {
-            "PreToolUse" | "PermissionRequest" | "PreModelSwitch" => Self::Deny,
-            "PostToolUse" | "PostToolBatch" | "Stop" | "SubagentStop" | "TeammateIdle" => Self::End,
-            "Elicitation" | "ElicitationResult" => Self::Decline,
-            "MessageDisplay" => Self::Hide,
-            "PostToolUseFailure" | "PermissionDenied" | "StopFailure" | "Notification"
-            | "SessionStart" | "SessionEnd" | "Setup" | "PostCompact" | "PostModelSwitch"
-            | "SubagentStart" | "TaskCreated" | "TaskCompleted" | "InstructionsLoaded"
-            | "CwdChanged" | "FileChanged" | "DirectoryAdded" | "WorktreeRemove" => {
-                Self::Impossible
-            }
-            // UserPromptSubmit, UserPromptExpansion, PreCompact, ConfigChange, WorktreeCreate; and
-            // events that are unknown, or lost with the part of the request that named them.
-            _ => Self::Block,
-        }
+        refusal_of(event)
     }
 
     /// Whether the CLI may be told to block by itself when the host does not respond. Where
@@ -56,10 +41,32 @@ impl HookRefusal {
     }
 }
 
+/// Declares what the list of events says of refusing them.
+macro_rules! declare_refusals {
+    ($(
+        $(#[$meta:meta])*
+        $event:ident($($types:tt)*) = $name:literal: $refusal:ident, $decision:literal, $seconds:literal;
+    )+) => {
+        fn refusal_of(event: &str) -> HookRefusal {
+            match event {
+                $( $name => HookRefusal::$refusal, )+
+                // Unknown, or lost with the part of the request that named it.
+                _ => HookRefusal::Block,
+            }
+        }
+    };
+}
+
+crate::for_each_hook_event!(declare_refusals);
+
 /// The response that refuses an event.
 pub(super) fn response(event: &str, reason: &str) -> HookOutput {
     match HookRefusal::of(event) {
-        HookRefusal::Deny => HookOutput::from(denial(event, reason)),
+        HookRefusal::Deny => {
+            let mut output = HookOutput::default();
+            output.deny(event, reason);
+            output
+        }
         HookRefusal::End => end(reason),
         HookRefusal::Decline => HookOutput::from(declined(event)),
         HookRefusal::Hide => HookOutput::from(HookSpecificOutput::from(MessageDisplayOutput {
@@ -84,32 +91,6 @@ fn block(reason: &str) -> HookOutput {
 fn end(reason: &str) -> HookOutput {
     let stop_reason = Some(reason.to_owned());
     HookOutput { go_on: Some(false), stop_reason, ..HookOutput::default() }
-}
-
-fn denial(event: &str, reason: &str) -> HookSpecificOutput {
-    let reason = Some(reason.to_owned());
-    match event {
-        "PermissionRequest" => PermissionRequestOutput {
-            decision: Some(HookPermissionAnswer::Deny(HookPermissionDeny {
-                message: reason,
-                ..HookPermissionDeny::default()
-            })),
-            ..PermissionRequestOutput::default()
-        }
-        .into(),
-        "PreModelSwitch" => PreModelSwitchOutput {
-            permission_decision: Some(HookPermission::Deny),
-            permission_decision_reason: reason,
-            ..PreModelSwitchOutput::default()
-        }
-        .into(),
-        _ => PreToolUseOutput {
-            permission_decision: Some(HookPermission::Deny),
-            permission_decision_reason: reason,
-            ..PreToolUseOutput::default()
-        }
-        .into(),
-    }
 }
 
 fn declined(event: &str) -> HookSpecificOutput {

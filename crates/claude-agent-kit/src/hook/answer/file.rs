@@ -9,34 +9,34 @@ specific!(CwdChangedOutput, FileChangedOutput, WorktreeCreateOutput);
 answer! {
     /// What a hook for [`ConfigChange`](crate::hook::ConfigChange) answers. Blocked, the session goes
     /// on with the settings that it had.
-    ConfigChangeAnswer(Nothing) [block] {}
+    ConfigChange(ConfigChangeInput) => ConfigChangeAnswer(Nothing) [block] {}
 }
 
 answer! {
     /// What a hook for [`InstructionsLoaded`](crate::hook::InstructionsLoaded) answers.
-    InstructionsLoadedAnswer(Nothing) {}
+    InstructionsLoaded(InstructionsLoadedInput) => InstructionsLoadedAnswer(Nothing) {}
 }
 
 answer! {
     /// What a hook for [`CwdChanged`](crate::hook::CwdChanged) answers.
-    CwdChangedAnswer(CwdChangedOutput) [watch_paths] {}
+    CwdChanged(CwdChangedInput) => CwdChangedAnswer(CwdChangedOutput) [watch_paths] {}
 }
 
 answer! {
     /// What a hook for [`FileChanged`](crate::hook::FileChanged) answers.
-    FileChangedAnswer(FileChangedOutput) [watch_paths] {}
+    FileChanged(FileChangedInput) => FileChangedAnswer(FileChangedOutput) [watch_paths] {}
 }
 
 answer! {
     /// What a hook for [`DirectoryAdded`](crate::hook::DirectoryAdded) answers.
-    DirectoryAddedAnswer(Nothing) {}
+    DirectoryAdded(DirectoryAddedInput) => DirectoryAddedAnswer(Nothing) {}
 }
 
 answer! {
     /// What a hook for [`WorktreeCreate`](crate::hook::WorktreeCreate) answers: where the worktree
     /// is that the hook has made. The CLI makes none itself where there is such a hook, so that
     /// without a path there is none.
-    WorktreeCreateAnswer(WorktreeCreateOutput) {
+    WorktreeCreate(WorktreeCreateInput) => WorktreeCreateAnswer(WorktreeCreateOutput) {
         /// Where it is.
         worktree_path: String,
     }
@@ -44,5 +44,5 @@ answer! {
 
 answer! {
     /// What a hook for [`WorktreeRemove`](crate::hook::WorktreeRemove) answers.
-    WorktreeRemoveAnswer(Nothing) {}
+    WorktreeRemove(WorktreeRemoveInput) => WorktreeRemoveAnswer(Nothing) {}
 }

@@ -7,12 +7,12 @@ use claude_wire::{Json, Number};
 
 use super::Encoded;
 
-/// Declares an answer: the part that only its event has, what it shares with some others
+/// Declares what a hook for an event is told and answers: the part that only this event has, what it shares with some others
 /// (`[block]`, `[watch_paths]`), and its own fields.
 macro_rules! answer {
     (
         $(#[$meta:meta])*
-        $name:ident($specific:ty) $([$common:ident])* {
+        $event:ident($input:ident) => $name:ident($specific:ty) $([$common:ident])* {
             $( $(#[$field_meta:meta])* $field:ident: $type:ty ),* $(,)?
         }
     ) => {
@@ -71,11 +71,33 @@ macro_rules! answer {
             }
         }
 
+        impl $crate::hook::sealed::Event for $crate::hook::$event {}
+
+        impl $crate::hook::HookEvent for $crate::hook::$event {
+            const NAME: &'static str = stringify!($event);
+            const DEFAULT_LIMIT: ::std::time::Duration = Self::LIMIT;
+            type Input = $crate::hook::$input;
+            type Output = $name;
+
+            fn read(asked: $crate::hook::Asked) -> Result<Self::Input, String> {
+                match asked.input {
+                    ::claude_wire::control::HookInput::$event(input) => Ok(*input),
+                    other => Err($crate::hook::event::mismatch(Self::NAME, &other)),
+                }
+            }
+        }
+
         impl $crate::hook::sealed::Answer for $name {}
+
+        impl $crate::hook::HookAnswer<$crate::hook::$event> for $name {
+            fn into_output(self) -> Result<$name, $crate::callback::BoxError> {
+                Ok(self)
+            }
+        }
 
         impl $crate::hook::HookOutput for $name {
             fn encode(self, _event: &str) -> Result<$crate::hook::Encoded, String> {
-                self.0.encode()
+                self.0.encode(stringify!($event))
             }
         }
     };
@@ -130,14 +152,12 @@ struct Body<S> {
 }
 
 impl<S: Specific> Body<S> {
-    fn encode(self) -> Result<Encoded, String> {
-        let (mut output, mut specific) = (self.common, self.specific);
-        if let (Some(false), Some(reason)) = (output.go_on, &output.stop_reason) {
-            specific.refuse(reason);
-        }
+    fn encode(self, event: &str) -> Result<Encoded, String> {
+        let (mut output, specific) = (self.common, self.specific);
         if specific != S::default() {
             output.specific = specific.into_wire();
         }
+        output.deny_if_stopped(event);
         // The CLI looks at nothing else of an asynchronous answer: a denial beside it is lost.
         if let Some(limit) = self.run_async
             && output == WireOutput::default()
@@ -160,9 +180,6 @@ pub(super) fn milliseconds(time: Duration) -> Number {
 /// The part of an answer that only one event has.
 trait Specific: Default + PartialEq {
     fn into_wire(self) -> Option<HookSpecificOutput>;
-
-    /// Says no as well, where ending the turn alone does not keep the tool from running.
-    fn refuse(&mut self, _reason: &str) {}
 }
 
 /// For events that have no such part.

@@ -21,7 +21,7 @@ specific!(
 answer! {
     /// What a hook for [`UserPromptSubmit`](crate::hook::UserPromptSubmit) answers. A blocked prompt
     /// does not reach the model.
-    UserPromptSubmitAnswer(UserPromptSubmitOutput) [block] {
+    UserPromptSubmit(UserPromptSubmitInput) => UserPromptSubmitAnswer(UserPromptSubmitOutput) [block] {
         /// What the model is told besides.
         additional_context: String,
         /// The session's title.
@@ -34,7 +34,7 @@ answer! {
 answer! {
     /// What a hook for [`UserPromptExpansion`](crate::hook::UserPromptExpansion) answers. A blocked
     /// command does not reach the model.
-    UserPromptExpansionAnswer(UserPromptExpansionOutput) [block] {
+    UserPromptExpansion(UserPromptExpansionInput) => UserPromptExpansionAnswer(UserPromptExpansionOutput) [block] {
         /// What the model is told besides.
         additional_context: String,
         /// Whether what the user wrote is left out.
@@ -45,7 +45,7 @@ answer! {
 answer! {
     /// What a hook for [`Stop`](crate::hook::Stop) answers. `block` makes the model go on, with the
     /// reason as its task; look at the input's `stop_hook_active`, or it goes on for ever.
-    StopAnswer(StopOutput) [block] {
+    Stop(StopInput) => StopAnswer(StopOutput) [block] {
         /// What the model is told besides.
         additional_context: String,
     }
@@ -54,12 +54,12 @@ answer! {
 answer! {
     /// What a hook for [`StopFailure`](crate::hook::StopFailure) answers. Nothing can be changed any
     /// more.
-    StopFailureAnswer(Nothing) {}
+    StopFailure(StopFailureInput) => StopFailureAnswer(Nothing) {}
 }
 
 answer! {
     /// What a hook for [`Notification`](crate::hook::Notification) answers.
-    NotificationAnswer(NotificationOutput) {
+    Notification(NotificationInput) => NotificationAnswer(NotificationOutput) {
         /// What the model is told besides.
         additional_context: String,
     }
@@ -67,7 +67,7 @@ answer! {
 
 answer! {
     /// What a hook for [`MessageDisplay`](crate::hook::MessageDisplay) answers.
-    MessageDisplayAnswer(MessageDisplayOutput) {
+    MessageDisplay(MessageDisplayInput) => MessageDisplayAnswer(MessageDisplayOutput) {
         /// What is shown in place of the piece. The model's answer is not changed by it.
         display_content: String,
     }
@@ -106,7 +106,7 @@ macro_rules! elicitation_answer {
 answer! {
     /// What a hook for [`Elicitation`](crate::hook::Elicitation) answers. Undecided, the host's
     /// callback for questions is asked.
-    ElicitationAnswer(ElicitationOutput) {}
+    Elicitation(ElicitationInput) => ElicitationAnswer(ElicitationOutput) {}
 }
 
 elicitation_answer!(ElicitationAnswer);
@@ -114,7 +114,7 @@ elicitation_answer!(ElicitationAnswer);
 answer! {
     /// What a hook for [`ElicitationResult`](crate::hook::ElicitationResult) answers: another answer
     /// in place of the one that was given.
-    ElicitationResultAnswer(ElicitationResultOutput) {}
+    ElicitationResult(ElicitationResultInput) => ElicitationResultAnswer(ElicitationResultOutput) {}
 }
 
 elicitation_answer!(ElicitationResultAnswer);

@@ -1,30 +1,16 @@
 //! The session, its context and its model.
 
 use claude_wire::control::{
-    HookPermission, HookSpecificOutput, PostModelSwitchOutput, PreModelSwitchOutput,
-    SessionStartOutput, SetupOutput,
+    HookPermission, PostModelSwitchOutput, PreModelSwitchOutput, SessionStartOutput, SetupOutput,
 };
 
-use super::{Nothing, Specific};
+use super::Nothing;
 
-specific!(SessionStartOutput, SetupOutput, PostModelSwitchOutput);
-
-impl Specific for PreModelSwitchOutput {
-    fn into_wire(self) -> Option<HookSpecificOutput> {
-        Some(self.into())
-    }
-
-    fn refuse(&mut self, reason: &str) {
-        if self.permission_decision != Some(HookPermission::Deny) {
-            self.permission_decision = Some(HookPermission::Deny);
-            self.permission_decision_reason = Some(reason.to_owned());
-        }
-    }
-}
+specific!(SessionStartOutput, SetupOutput, PreModelSwitchOutput, PostModelSwitchOutput);
 
 answer! {
     /// What a hook for [`SessionStart`](crate::hook::SessionStart) answers.
-    SessionStartAnswer(SessionStartOutput) [watch_paths] {
+    SessionStart(SessionStartInput) => SessionStartAnswer(SessionStartOutput) [watch_paths] {
         /// What the model is told besides.
         additional_context: String,
         /// A first prompt.
@@ -39,12 +25,12 @@ answer! {
 answer! {
     /// What a hook for [`SessionEnd`](crate::hook::SessionEnd) answers. Nothing can be changed any
     /// more.
-    SessionEndAnswer(Nothing) {}
+    SessionEnd(SessionEndInput) => SessionEndAnswer(Nothing) {}
 }
 
 answer! {
     /// What a hook for [`Setup`](crate::hook::Setup) answers.
-    SetupAnswer(SetupOutput) {
+    Setup(SetupInput) => SetupAnswer(SetupOutput) {
         /// What the model is told besides.
         additional_context: String,
     }
@@ -53,20 +39,20 @@ answer! {
 answer! {
     /// What a hook for [`PreCompact`](crate::hook::PreCompact) answers. `block` keeps the context as it
     /// is; the CLI does not show the reason.
-    PreCompactAnswer(Nothing) [block] {}
+    PreCompact(PreCompactInput) => PreCompactAnswer(Nothing) [block] {}
 }
 
 answer! {
     /// What a hook for [`PostCompact`](crate::hook::PostCompact) answers. Nothing can be changed any
     /// more.
-    PostCompactAnswer(Nothing) {}
+    PostCompact(PostCompactInput) => PostCompactAnswer(Nothing) {}
 }
 
 answer! {
     /// What a hook for [`PreModelSwitch`](crate::hook::PreModelSwitch) answers.
     ///
     /// `stop` on this event always comes together with a denial.
-    PreModelSwitchAnswer(PreModelSwitchOutput) {}
+    PreModelSwitch(PreModelSwitchInput) => PreModelSwitchAnswer(PreModelSwitchOutput) {}
 }
 
 impl PreModelSwitchAnswer {
@@ -100,7 +86,7 @@ impl PreModelSwitchAnswer {
 
 answer! {
     /// What a hook for [`PostModelSwitch`](crate::hook::PostModelSwitch) answers.
-    PostModelSwitchAnswer(PostModelSwitchOutput) {
+    PostModelSwitch(PostModelSwitchInput) => PostModelSwitchAnswer(PostModelSwitchOutput) {
         /// What the model is told besides.
         additional_context: String,
     }

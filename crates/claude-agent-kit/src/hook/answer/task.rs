@@ -8,7 +8,7 @@ specific!(SubagentStartOutput, SubagentStopOutput);
 
 answer! {
     /// What a hook for [`SubagentStart`](crate::hook::SubagentStart) answers.
-    SubagentStartAnswer(SubagentStartOutput) {
+    SubagentStart(SubagentStartInput) => SubagentStartAnswer(SubagentStartOutput) {
         /// What the subagent is told besides.
         additional_context: String,
     }
@@ -17,7 +17,7 @@ answer! {
 answer! {
     /// What a hook for [`SubagentStop`](crate::hook::SubagentStop) answers. `block` makes the subagent
     /// go on.
-    SubagentStopAnswer(SubagentStopOutput) [block] {
+    SubagentStop(SubagentStopInput) => SubagentStopAnswer(SubagentStopOutput) [block] {
         /// What the subagent is told besides.
         additional_context: String,
     }
@@ -25,15 +25,15 @@ answer! {
 
 answer! {
     /// What a hook for [`TaskCreated`](crate::hook::TaskCreated) answers.
-    TaskCreatedAnswer(Nothing) {}
+    TaskCreated(TaskCreatedInput) => TaskCreatedAnswer(Nothing) {}
 }
 
 answer! {
     /// What a hook for [`TaskCompleted`](crate::hook::TaskCompleted) answers.
-    TaskCompletedAnswer(Nothing) {}
+    TaskCompleted(TaskCompletedInput) => TaskCompletedAnswer(Nothing) {}
 }
 
 answer! {
     /// What a hook for [`TeammateIdle`](crate::hook::TeammateIdle) answers.
-    TeammateIdleAnswer(Nothing) {}
+    TeammateIdle(TeammateIdleInput) => TeammateIdleAnswer(Nothing) {}
 }

@@ -3,45 +3,18 @@
 use claude_wire::Json;
 use claude_wire::control::{
     HookPermission, HookPermissionAllow, HookPermissionAnswer, HookPermissionDeny,
-    HookSpecificOutput, PermissionDeniedOutput, PermissionRequestOutput, PermissionUpdate,
-    PostToolBatchOutput, PostToolUseFailureOutput, PostToolUseOutput, PreToolUseOutput,
+    PermissionDeniedOutput, PermissionRequestOutput, PermissionUpdate, PostToolBatchOutput,
+    PostToolUseFailureOutput, PostToolUseOutput, PreToolUseOutput,
 };
 
-use super::Specific;
-
-specific!(PostToolUseOutput, PostToolUseFailureOutput, PostToolBatchOutput, PermissionDeniedOutput);
-
-impl Specific for PreToolUseOutput {
-    fn into_wire(self) -> Option<HookSpecificOutput> {
-        Some(self.into())
-    }
-
-    fn refuse(&mut self, reason: &str) {
-        if self.permission_decision != Some(HookPermission::Deny) {
-            self.permission_decision = Some(HookPermission::Deny);
-            self.permission_decision_reason = Some(reason.to_owned());
-        }
-    }
-}
-
-impl Specific for PermissionRequestOutput {
-    fn into_wire(self) -> Option<HookSpecificOutput> {
-        Some(self.into())
-    }
-
-    fn refuse(&mut self, reason: &str) {
-        let denied = matches!(self.decision, Some(HookPermissionAnswer::Deny(_)));
-        let mut deny = match self.decision.take() {
-            Some(HookPermissionAnswer::Deny(deny)) => deny,
-            _ => HookPermissionDeny::default(),
-        };
-        if !denied {
-            deny.message = Some(reason.to_owned());
-        }
-        deny.interrupt = Some(true);
-        self.decision = Some(HookPermissionAnswer::Deny(deny));
-    }
-}
+specific!(
+    PreToolUseOutput,
+    PostToolUseOutput,
+    PostToolUseFailureOutput,
+    PostToolBatchOutput,
+    PermissionRequestOutput,
+    PermissionDeniedOutput,
+);
 
 answer! {
     /// What a hook for [`PreToolUse`](crate::hook::PreToolUse) answers.
@@ -57,7 +30,7 @@ answer! {
     ///     .updated_input(claude_agent_kit::Json::from_text(r#"{"command": "ls"}"#)?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    PreToolUseAnswer(PreToolUseOutput) {
+    PreToolUse(PreToolUseInput) => PreToolUseAnswer(PreToolUseOutput) {
         /// The arguments with which the tool runs, all of them. Alone it decides nothing about
         /// the permission.
         updated_input: Json,
@@ -109,7 +82,7 @@ impl PreToolUseAnswer {
 answer! {
     /// What a hook for [`PostToolUse`](crate::hook::PostToolUse) answers. The tool has run; `block`
     /// tells the model what is wrong with that.
-    PostToolUseAnswer(PostToolUseOutput) [block] {
+    PostToolUse(PostToolUseInput) => PostToolUseAnswer(PostToolUseOutput) [block] {
         /// What the model is told besides.
         additional_context: String,
         /// What the model that decides about permissions is told.
@@ -123,7 +96,7 @@ answer! {
 
 answer! {
     /// What a hook for [`PostToolUseFailure`](crate::hook::PostToolUseFailure) answers.
-    PostToolUseFailureAnswer(PostToolUseFailureOutput) [block] {
+    PostToolUseFailure(PostToolUseFailureInput) => PostToolUseFailureAnswer(PostToolUseFailureOutput) [block] {
         /// What the model is told besides.
         additional_context: String,
     }
@@ -132,7 +105,7 @@ answer! {
 answer! {
     /// What a hook for [`PostToolBatch`](crate::hook::PostToolBatch) answers. `block` ends the turn
     /// after the tools, with this reason.
-    PostToolBatchAnswer(PostToolBatchOutput) [block] {
+    PostToolBatch(PostToolBatchInput) => PostToolBatchAnswer(PostToolBatchOutput) [block] {
         /// What the model is told besides.
         additional_context: String,
     }
@@ -144,7 +117,7 @@ answer! {
     ///
     /// `stop` on this event always comes together with a denial: the CLI takes no notice of it
     /// alone.
-    PermissionRequestAnswer(PermissionRequestOutput) {}
+    PermissionRequest(PermissionRequestInput) => PermissionRequestAnswer(PermissionRequestOutput) {}
 }
 
 impl PermissionRequestAnswer {
@@ -194,7 +167,7 @@ impl PermissionRequestAnswer {
 
 answer! {
     /// What a hook for [`PermissionDenied`](crate::hook::PermissionDenied) answers.
-    PermissionDeniedAnswer(PermissionDeniedOutput) {
+    PermissionDenied(PermissionDeniedInput) => PermissionDeniedAnswer(PermissionDeniedOutput) {
         /// Whether the model is told that it may try again.
         retry: bool,
     }

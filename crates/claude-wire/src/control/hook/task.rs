@@ -24,6 +24,22 @@ hook_input! {
     }
 }
 
+hook_output! {
+    /// For a subagent that is done.
+    SubagentStopOutput = "SubagentStop" {
+        /// What the subagent is told besides.
+        additional_context: Option<String> as "additionalContext",
+    }
+}
+
+hook_output! {
+    /// For a subagent that begins.
+    SubagentStartOutput = "SubagentStart" {
+        /// What the subagent is told besides.
+        additional_context: Option<String> as "additionalContext",
+    }
+}
+
 hook_input! {
     /// A task was put on the list.
     TaskCreatedInput = "TaskCreated" {

@@ -1,6 +1,6 @@
 //! Tools and permissions.
 
-use crate::control::{McpServerRef, PermissionUpdate};
+use crate::control::{HookPermission, HookPermissionAnswer, McpServerRef, PermissionUpdate};
 use crate::id::ToolUseId;
 use crate::json::{Json, List, Number};
 
@@ -15,6 +15,20 @@ hook_input! {
         tool_use_id: Option<ToolUseId>,
         /// The MCP server that the tool belongs to.
         mcp_server: Option<McpServerRef>,
+    }
+}
+
+hook_output! {
+    /// For a tool that is about to run.
+    PreToolUseOutput = "PreToolUse" {
+        /// Whether it may.
+        permission_decision: Option<HookPermission> as "permissionDecision",
+        /// Why, for the model.
+        permission_decision_reason: Option<String> as "permissionDecisionReason",
+        /// The arguments with which it runs.
+        updated_input: Option<Json> as "updatedInput",
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
     }
 }
 
@@ -33,6 +47,20 @@ hook_input! {
         duration_ms: Option<Number>,
         /// The MCP server that the tool belongs to.
         mcp_server: Option<McpServerRef>,
+    }
+}
+
+hook_output! {
+    /// For a tool that ran.
+    PostToolUseOutput = "PostToolUse" {
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
+        /// What the model that decides about permissions is told.
+        classifier_context: Option<String> as "classifierContext",
+        /// What the tool gave, changed.
+        updated_tool_output: Option<Json> as "updatedToolOutput",
+        /// The same for a tool of an MCP server.
+        updated_mcp_tool_output: Option<Json> as "updatedMCPToolOutput",
     }
 }
 
@@ -56,11 +84,27 @@ hook_input! {
     }
 }
 
+hook_output! {
+    /// For a tool that failed.
+    PostToolUseFailureOutput = "PostToolUseFailure" {
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
+    }
+}
+
 hook_input! {
     /// All tools of one answer ran.
     PostToolBatchInput = "PostToolBatch" {
         /// The calls.
         tool_calls: List<BatchedToolCall>,
+    }
+}
+
+hook_output! {
+    /// For all tools of one answer.
+    PostToolBatchOutput = "PostToolBatch" {
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
     }
 }
 
@@ -93,6 +137,14 @@ hook_input! {
     }
 }
 
+hook_output! {
+    /// For a permission that is about to be asked for.
+    PermissionRequestOutput = "PermissionRequest" {
+        /// The answer; absent leaves it to be asked.
+        decision: Option<HookPermissionAnswer>,
+    }
+}
+
 hook_input! {
     /// A tool was not allowed to run.
     PermissionDeniedInput = "PermissionDenied" {
@@ -106,5 +158,13 @@ hook_input! {
         reason: Option<String>,
         /// The MCP server that the tool belongs to.
         mcp_server: Option<McpServerRef>,
+    }
+}
+
+hook_output! {
+    /// For a tool that was not allowed to run.
+    PermissionDeniedOutput = "PermissionDenied" {
+        /// Whether the model is told that it may try again.
+        retry: Option<bool>,
     }
 }

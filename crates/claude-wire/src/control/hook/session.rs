@@ -1,6 +1,7 @@
 //! The session, its context and its model.
 
-use crate::json::Number;
+use crate::control::HookPermission;
+use crate::json::{List, Number};
 
 hook_input! {
     /// A session begins.
@@ -22,6 +23,22 @@ hook_input! {
     }
 }
 
+hook_output! {
+    /// For a session that begins.
+    SessionStartOutput = "SessionStart" {
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
+        /// The first prompt.
+        initial_user_message: Option<String> as "initialUserMessage",
+        /// The session's title.
+        session_title: Option<String> as "sessionTitle",
+        /// Files whose changes are told.
+        watch_paths: List<String> as "watchPaths",
+        /// Whether the skills are read anew.
+        reload_skills: Option<bool> as "reloadSkills",
+    }
+}
+
 hook_input! {
     /// A session ends.
     SessionEndInput = "SessionEnd" {
@@ -35,6 +52,14 @@ hook_input! {
     SetupInput = "Setup" {
         /// `init` or `maintenance`.
         trigger: Option<String>,
+    }
+}
+
+hook_output! {
+    /// For the CLI's setting itself up.
+    SetupOutput = "Setup" {
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
     }
 }
 
@@ -82,6 +107,16 @@ hook_input! {
     }
 }
 
+hook_output! {
+    /// For a model that is about to change.
+    PreModelSwitchOutput = "PreModelSwitch" {
+        /// Whether it may.
+        permission_decision: Option<HookPermission> as "permissionDecision",
+        /// Why.
+        permission_decision_reason: Option<String> as "permissionDecisionReason",
+    }
+}
+
 hook_input! {
     /// The model changed.
     PostModelSwitchInput = "PostModelSwitch" {
@@ -103,5 +138,13 @@ hook_input! {
         estimated_cache_write_usd: Option<Number>,
         /// What the dollars are computed from.
         pricing: Option<String>,
+    }
+}
+
+hook_output! {
+    /// For a model that changed.
+    PostModelSwitchOutput = "PostModelSwitch" {
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
     }
 }

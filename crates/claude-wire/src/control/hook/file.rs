@@ -40,6 +40,14 @@ hook_input! {
     }
 }
 
+hook_output! {
+    /// For a working directory that changed.
+    CwdChangedOutput = "CwdChanged" {
+        /// Files whose changes are told.
+        watch_paths: List<String> as "watchPaths",
+    }
+}
+
 hook_input! {
     /// A watched file changed.
     FileChangedInput = "FileChanged" {
@@ -47,6 +55,14 @@ hook_input! {
         file_path: Option<String>,
         /// `change`, `add` or `unlink`.
         event: Option<String>,
+    }
+}
+
+hook_output! {
+    /// For a watched file that changed.
+    FileChangedOutput = "FileChanged" {
+        /// Files whose changes are told.
+        watch_paths: List<String> as "watchPaths",
     }
 }
 
@@ -65,6 +81,14 @@ hook_input! {
     WorktreeCreateInput = "WorktreeCreate" {
         /// Its name.
         name: Option<String>,
+    }
+}
+
+hook_output! {
+    /// For a worktree that is to be made.
+    WorktreeCreateOutput = "WorktreeCreate" {
+        /// Where it is.
+        worktree_path: Option<String> as "worktreePath",
     }
 }
 

@@ -1,6 +1,6 @@
 //! Prompts, answers and what is shown.
 
-use super::{BackgroundTaskSummary, SessionCronSummary};
+use super::{BackgroundTaskSummary, HookElicitation, SessionCronSummary};
 use crate::json::{Json, List, Number};
 
 hook_input! {
@@ -12,6 +12,18 @@ hook_input! {
         source: Option<String>,
         /// The session's title.
         session_title: Option<String>,
+    }
+}
+
+hook_output! {
+    /// For a prompt.
+    UserPromptSubmitOutput = "UserPromptSubmit" {
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
+        /// The session's title.
+        session_title: Option<String> as "sessionTitle",
+        /// Whether the prompt itself is left out.
+        suppress_original_prompt: Option<bool> as "suppressOriginalPrompt",
     }
 }
 
@@ -31,6 +43,16 @@ hook_input! {
     }
 }
 
+hook_output! {
+    /// For a command that became a prompt.
+    UserPromptExpansionOutput = "UserPromptExpansion" {
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
+        /// Whether what the user wrote is left out.
+        suppress_original_prompt: Option<bool> as "suppressOriginalPrompt",
+    }
+}
+
 hook_input! {
     /// The model is done.
     StopInput = "Stop" {
@@ -42,6 +64,14 @@ hook_input! {
         background_tasks: List<BackgroundTaskSummary>,
         /// Timers that are set.
         session_crons: List<SessionCronSummary>,
+    }
+}
+
+hook_output! {
+    /// For the end of a turn.
+    StopOutput = "Stop" {
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
     }
 }
 
@@ -69,6 +99,14 @@ hook_input! {
     }
 }
 
+hook_output! {
+    /// For something to show.
+    NotificationOutput = "Notification" {
+        /// What the model is told besides.
+        additional_context: Option<String> as "additionalContext",
+    }
+}
+
 hook_input! {
     /// A piece of an answer is about to be shown.
     MessageDisplayInput = "MessageDisplay" {
@@ -82,6 +120,14 @@ hook_input! {
         is_final: Option<bool> as "final",
         /// The piece.
         delta: Option<String>,
+    }
+}
+
+hook_output! {
+    /// For a piece of an answer that is about to be shown.
+    MessageDisplayOutput = "MessageDisplay" {
+        /// What is shown in its place.
+        display_content: Option<String> as "displayContent",
     }
 }
 
@@ -103,6 +149,16 @@ hook_input! {
     }
 }
 
+hook_output! {
+    /// For the question of an MCP server.
+    ElicitationOutput = "Elicitation" {
+        /// What the server is told.
+        action: Option<HookElicitation>,
+        /// The answer, when it is accepted.
+        content: Option<Json>,
+    }
+}
+
 hook_input! {
     /// The question of an MCP server was answered.
     ElicitationResultInput = "ElicitationResult" {
@@ -115,6 +171,16 @@ hook_input! {
         /// `accept`, `decline` or `cancel`.
         action: Option<String>,
         /// The answer.
+        content: Option<Json>,
+    }
+}
+
+hook_output! {
+    /// For the answer to a question of an MCP server.
+    ElicitationResultOutput = "ElicitationResult" {
+        /// What the server is told in its place.
+        action: Option<HookElicitation>,
+        /// The answer in its place.
         content: Option<Json>,
     }
 }

@@ -1,0 +1,141 @@
+//! Hooks: what the CLI tells a callback, and what that answers. One file per group of events.
+
+/// A struct with the fields that every hook input has.
+macro_rules! hook_input {
+    (
+        $(#[$meta:meta])*
+        $name:ident = $event:literal {
+            $( $(#[$field_meta:meta])* $field:ident: $type:ty $(as $wire:literal)? ),* $(,)?
+        }
+    ) => {
+        wire_struct! {
+            $(#[$meta])*
+            #[derive(Default)]
+            pub struct $name ["hook_event_name" = $event] {
+                $( $(#[$field_meta])* $field: $type $(as $wire)?, )*
+                /// The session.
+                session_id: Option<$crate::id::SessionId>,
+                /// Where the transcript is.
+                transcript_path: Option<String>,
+                /// The working directory.
+                cwd: Option<String>,
+                /// The prompt that is being answered.
+                prompt_id: Option<String>,
+                /// The permission mode.
+                permission_mode: Option<$crate::control::PermissionMode>,
+                /// The subagent.
+                agent_id: Option<$crate::id::AgentId>,
+                /// The kind of subagent.
+                agent_type: Option<String>,
+                /// How hard the model thinks.
+                effort: Option<$crate::control::HookEffort>,
+            }
+        }
+    };
+}
+
+/// A struct that only one event can be answered with.
+macro_rules! hook_output {
+    (
+        $(#[$meta:meta])*
+        $name:ident = $event:literal { $($fields:tt)* }
+    ) => {
+        wire_struct! {
+            $(#[$meta])*
+            #[derive(Default)]
+            pub struct $name ["hookEventName" = $event] { $($fields)* }
+        }
+    };
+}
+
+#[macro_use]
+mod list;
+
+mod file;
+mod output;
+mod prompt;
+mod session;
+mod task;
+mod tool;
+
+pub use file::*;
+pub use output::*;
+pub use prompt::*;
+pub use session::*;
+pub use task::*;
+pub use tool::*;
+
+use crate::id::{CallbackId, ToolUseId};
+
+wire_struct! {
+    /// What does the host's hook say?
+    pub struct HookCallback ["subtype" = "hook_callback"] {
+        /// The callback.
+        callback_id: CallbackId,
+        /// What happened.
+        input: HookInput,
+        /// The tool call, or another id that stands for the event.
+        tool_use_id: Option<ToolUseId>,
+    }
+}
+
+wire_struct! {
+    /// How hard the model thinks.
+    #[derive(Default)]
+    pub struct HookEffort {
+        /// `low`, `medium`, `high`, `xhigh` or `max`.
+        level: Option<String>,
+    }
+}
+
+/// Declares the unions over all events.
+macro_rules! declare_unions {
+    ($(
+        $(#[$meta:meta])*
+        $event:ident($input:ident $(-> $output:ident)?) = $name:literal:
+            $refusal:ident, $decision:literal, $seconds:literal;
+    )+) => {
+        open_union! {
+            /// What a hook is told, by event.
+            pub enum HookInput by "hook_event_name" {
+                $( $(#[$meta])* $event(Box<$input>) = $name, )+
+            }
+        }
+
+        open_union! {
+            /// What only one event can be answered with.
+            pub enum HookSpecificOutput by "hookEventName" {
+                $($(
+                    #[doc = concat!("For `", $name, "`.")]
+                    $event($output) = $name,
+                )?)+
+            }
+        }
+
+        $($(
+            impl From<$output> for HookSpecificOutput {
+                fn from(output: $output) -> Self {
+                    Self::$event(output)
+                }
+            }
+        )?)+
+
+        impl HookSpecificOutput {
+            /// The fields that answers to this event have and others may not; none for an event
+            /// that has none or is not known.
+            pub fn fields_of(event: &str) -> &'static [&'static str] {
+                match event {
+                    $($( $name => $output::FIELDS, )?)+
+                    _ => &[],
+                }
+            }
+
+            /// Whether a field of this name belongs to any event.
+            pub fn has_field(name: &str) -> bool {
+                Self::KNOWN.iter().any(|event| Self::fields_of(event).contains(&name))
+            }
+        }
+    };
+}
+
+for_each_hook_event!(declare_unions);
