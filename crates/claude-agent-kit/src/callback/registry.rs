@@ -14,7 +14,7 @@ use claude_wire::control::{
 };
 use claude_wire::id::{CallbackId, RequestId, SessionId};
 use claude_wire::launch::Problem;
-use claude_wire::session::{HookPlan, HookRefusal};
+use claude_wire::session::{HookPlan, HookRefusal, SessionLimits};
 use claude_wire::{Json, Number};
 
 use super::{BoxError, CancelToken, Fallible, HookContext, PermissionContext};
@@ -69,7 +69,6 @@ pub(crate) struct HookPlans {
     /// What `initialize` carries; none without hooks.
     pub(crate) matchers: Option<BTreeMap<String, Vec<HookMatcher>>>,
     pub(crate) permission_limit: Option<Duration>,
-    pub(crate) cancel_grace: Duration,
 }
 
 /// Fields of a raw hook's answer that were left out because they do not fit the event.
@@ -102,7 +101,7 @@ impl Default for Registry {
             hook_timeout: None,
             permission_timeout: None,
             hooks_fail_closed: false,
-            cancel_grace: Duration::from_secs(1),
+            cancel_grace: SessionLimits::default().cancel_grace,
         }
     }
 }
@@ -161,7 +160,6 @@ impl Registry {
             plans,
             matchers: self.has_hooks().then_some(matchers),
             permission_limit: self.permission_timeout,
-            cancel_grace: self.cancel_grace,
         }
     }
 

@@ -67,7 +67,7 @@ fn without_callbacks_nothing_is_planned() {
             && plan.plans.is_empty()
             && plan.matchers.is_none()
     );
-    assert_eq!((plan.permission_limit, plan.cancel_grace), (None, SECOND));
+    assert_eq!((plan.permission_limit, registry.cancel_grace), (None, SECOND));
 }
 
 #[test]
@@ -82,7 +82,8 @@ fn options_for_all_callbacks_reach_the_plan() {
     let plan = options.host.callbacks.plan();
     let hook = plan.plans.values().next().unwrap();
     assert_eq!((hook.limit, hook.fail_closed), (Duration::from_secs(90), true));
-    assert_eq!((plan.permission_limit, plan.cancel_grace), (Some(SECOND), Duration::ZERO));
+    assert_eq!(plan.permission_limit, Some(SECOND));
+    assert_eq!(options.host.callbacks.cancel_grace, Duration::ZERO);
     assert!(options.host.needs.hooks && options.host.needs.permission_callback);
 }
 

@@ -4,6 +4,7 @@
 use claude_wire::session::{Exit, Failure};
 
 use super::Evidence;
+use super::login::tells_of_login;
 
 /// A probable cause and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,8 +152,7 @@ fn of_stderr(evidence: &Evidence) -> Option<Clue> {
     }
     text.lines().find_map(missing_node).or_else(|| text.lines().find_map(refused_value)).or_else(
         || {
-            let login = ["Not logged in", "Please run /login", "Invalid API key"];
-            login.iter().any(|words| text.contains(words)).then(|| {
+            tells_of_login(text).then(|| {
                 clue(
                     "it has no login, or one that is not accepted",
                     "set ANTHROPIC_API_KEY, or run `claude` by hand and log in",

@@ -21,7 +21,8 @@ pub fn login_missing(result: &ResultMessage) -> bool {
     by_api && result.result.iter().chain(result.errors.iter()).any(|text| tells_of_login(text))
 }
 
-fn tells_of_login(text: &str) -> bool {
+/// Whether the CLI says in a result or on stderr that its login is missing or not accepted.
+pub(super) fn tells_of_login(text: &str) -> bool {
     ["Not logged in", "Please run /login", "Invalid API key"].iter().any(|part| text.contains(part))
 }
 

@@ -11,6 +11,8 @@ pub(super) fn session(options: &Options, prepared: &Prepared) -> SessionLimits {
     limits.unwritten_bytes = options.host.max_unwritten_bytes;
     (limits.waiting_operations, limits.pending_operations) = options.host.operations;
     (limits.running_callbacks, limits.waiting_callbacks) = options.host.callback_places;
+    limits.running_mcp = options.host.callbacks.running_mcp.unwrap_or(limits.running_mcp);
+    limits.cancel_grace = options.host.callbacks.cancel_grace;
     limits
 }
 

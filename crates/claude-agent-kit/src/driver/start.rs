@@ -247,10 +247,6 @@ fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Resu
     plan.dialogs = options.host.callbacks.user.has_dialog();
     plan.permission_limit = hooks.permission_limit;
     plan.limits = limits::session(options, prepared);
-    if let Some(most) = options.host.callbacks.running_mcp {
-        plan.limits.running_mcp = most;
-    }
-    plan.limits.cancel_grace = hooks.cancel_grace;
     plan.file_checkpointing = options.settings.file_checkpointing;
     plan.resumes = resumes(prepared);
     plan.id_suffix = crate::random::suffix();

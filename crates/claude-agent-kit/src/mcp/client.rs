@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use claude_wire::control::{HostRequest, McpMessage};
 use claude_wire::session::Event;
@@ -13,9 +12,8 @@ use tokio::sync::oneshot;
 
 use crate::commands::{CommandSender, DriverGone};
 use crate::error::{Error, ErrorKind, Result};
+use crate::session::operations::OPERATION_TIMEOUT;
 
-/// How long the CLI may take to acknowledge a message.
-const LIMIT: Duration = Duration::from_secs(30);
 /// Requests that may wait for their answers.
 const MOST_ASKED: usize = 64;
 
@@ -93,13 +91,13 @@ impl McpClient {
         let mut message = message(method, params.into());
         message.set("id", id.as_str());
         self.send(message).await?;
-        match tokio::time::timeout(LIMIT, answer).await {
+        match tokio::time::timeout(OPERATION_TIMEOUT, answer).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(_)) => Err(over(DriverGone)),
             Err(_) => {
-                let reason = format!("the CLI did not answer `{method}` in {LIMIT:?}");
+                let reason = format!("the CLI did not answer `{method}` in {OPERATION_TIMEOUT:?}");
                 Err(Error::new(ErrorKind::ControlTimeout, reason)
-                    .with(|facts| facts.limit = Some(LIMIT)))
+                    .with(|facts| facts.limit = Some(OPERATION_TIMEOUT)))
             }
         }
     }
@@ -124,7 +122,7 @@ impl McpClient {
         message: Json,
     ) -> impl Future<Output = Result<()>> + Send + 'static + use<> {
         let request = HostRequest::McpMessage(McpMessage::new(&*self.server, message));
-        let ask = |waiter| Event::Ask { waiter, request, limit: LIMIT };
+        let ask = |waiter| Event::Ask { waiter, request, limit: OPERATION_TIMEOUT };
         let pending = self.commands.request("mcp_message", None, ask);
         async move { pending.map_err(over)?.await.map_err(over)?.map(drop) }
     }

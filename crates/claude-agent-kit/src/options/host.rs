@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use claude_wire::frame::DEFAULT_MAX_LINE_BYTES;
 use claude_wire::launch::{Needs, Secret};
+use claude_wire::session::{BacklogLimits, QueryLimits, SessionLimits};
 
 use super::{Options, OsUser, strings};
 use crate::callback::Registry;
@@ -56,7 +58,7 @@ pub(crate) struct HostOptions {
     pub(crate) max_unwritten_bytes: usize,
     /// Operations: waiting for the handshake, waiting for their answers.
     pub(crate) operations: (usize, usize),
-    /// None: 30 s, or 120 s for those that take long.
+    /// None: the default timeout of each operation.
     pub(crate) operation_timeout: Option<Duration>,
     /// Hook and permission callbacks: running, waiting for a place.
     pub(crate) callback_places: (usize, usize),
@@ -70,8 +72,6 @@ pub(crate) struct HostOptions {
     pub(crate) needs: Needs,
 }
 
-const MIB: usize = 1024 * 1024;
-
 impl HostOptions {
     /// What a run asks of the version of the CLI.
     pub(crate) fn version_policy(&self) -> VersionPolicy {
@@ -84,7 +84,10 @@ impl HostOptions {
 }
 
 impl Default for HostOptions {
+    /// The limits are those of the session machine, so that each default is declared once.
     fn default() -> Self {
+        let (session, query) = (SessionLimits::default(), QueryLimits::default());
+        let backlog = BacklogLimits::default();
         Self {
             cli_path: None,
             runtime: Runtime::default(),
@@ -93,21 +96,21 @@ impl Default for HostOptions {
             print_mode: false,
             permissive_version_check: false,
             skip_version_check: false,
-            max_line_bytes: 64 * MIB,
+            max_line_bytes: DEFAULT_MAX_LINE_BYTES,
             initialize_timeout: None,
-            idle_timeout: None,
-            exit_grace: Duration::from_secs(5),
+            idle_timeout: query.idle_timeout,
+            exit_grace: session.grace.exit,
             background_ceiling: None,
             background: Background::Agents,
-            strict_exit_status: false,
+            strict_exit_status: query.strict_exit_status,
             die_with_parent: true,
             on_warning: None,
             on_stderr: None,
-            max_unwritten_bytes: 16 * MIB,
-            operations: (16, 64),
+            max_unwritten_bytes: session.unwritten_bytes,
+            operations: (session.waiting_operations, session.pending_operations),
             operation_timeout: None,
-            callback_places: (256, 4096),
-            backlog: (16 * MIB, 256 * MIB),
+            callback_places: (session.running_callbacks, session.waiting_callbacks),
+            backlog: (backlog.soft, backlog.hard),
             isolation: None,
             callbacks: Registry::default(),
             needs: Needs::default(),

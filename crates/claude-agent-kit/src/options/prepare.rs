@@ -6,6 +6,7 @@ use std::time::Duration;
 use claude_wire::content::Content;
 use claude_wire::control::Initialize;
 use claude_wire::launch::{self, CommandLine, Form, Limits, Problem, Secret, command_line};
+use claude_wire::session::{QueryLimits, SessionLimits};
 
 use super::settings_file::by_value_beside_a_sandbox;
 use super::{HostOptions, Options, extra_disallowed_tools, warnings};
@@ -49,9 +50,7 @@ pub(super) fn problems(options: &Options) -> Vec<Problem> {
 }
 
 const INITIALIZE_VARIABLE: &str = "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT";
-const INITIALIZE_DEFAULT: Duration = Duration::from_secs(60);
 const CEILING_VARIABLE: &str = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS";
-const CEILING_DEFAULT: Duration = Duration::from_secs(10 * 60);
 
 /// What of this process a start depends on.
 struct Surroundings {
@@ -93,11 +92,12 @@ fn prepare_in(
     let initialize_timeout = options
         .host
         .initialize_timeout
-        .unwrap_or_else(|| milliseconds(INITIALIZE_VARIABLE, INITIALIZE_DEFAULT));
+        .unwrap_or_else(|| milliseconds(INITIALIZE_VARIABLE, SessionLimits::default().initialize));
+    let default_ceiling = QueryLimits::default().background_ceiling.unwrap_or_default();
     let background_ceiling = options
         .host
         .background_ceiling
-        .unwrap_or_else(|| milliseconds(CEILING_VARIABLE, CEILING_DEFAULT));
+        .unwrap_or_else(|| milliseconds(CEILING_VARIABLE, default_ceiling));
     Ok(Prepared {
         initialize: (form == Form::Session)
             .then(|| Box::new(launch::initialize(&options.settings))),

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::Session;
-use super::operations::{LIMIT, decoded};
+use super::operations::{OPERATION_TIMEOUT, decoded};
 use crate::commands::Reply;
 use crate::error::Result;
 use crate::turn::Phase;
@@ -103,7 +103,7 @@ impl Session {
         message: &MessageId,
         mut phase: watch::Receiver<Phase>,
     ) -> Result<TurnInterruption> {
-        let deadline = Instant::now().checked_add(self.limit.unwrap_or(LIMIT));
+        let deadline = Instant::now().checked_add(self.limit.unwrap_or(OPERATION_TIMEOUT));
         loop {
             let now = *phase.borrow_and_update();
             match now {

@@ -4,7 +4,7 @@ pub(crate) mod events;
 mod interrupt;
 mod mcp;
 mod messages;
-mod operations;
+pub(crate) mod operations;
 mod shutdown;
 
 use std::fmt;

@@ -198,7 +198,7 @@ pub struct QueryLimits {
 impl Default for QueryLimits {
     fn default() -> Self {
         Self {
-            background_ceiling: Some(Duration::from_secs(600)),
+            background_ceiling: Some(Duration::from_secs(10 * 60)),
             idle_timeout: None,
             wait_for_shells: false,
             strict_exit_status: false,

@@ -1,10 +1,10 @@
 //! What can be asked of a session while it runs, one file per subject.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use claude_wire::Json;
 use claude_wire::control::HostRequest;
 use claude_wire::session::Event;
-use claude_wire::{Json, Number};
 use serde::de::DeserializeOwned;
 use tracing::Instrument as _;
 
@@ -45,11 +45,10 @@ mod info;
 mod mcp;
 mod settings;
 mod steer;
+mod timeout;
 
-/// How long an operation may take, if nothing else is said.
-pub(super) const LIMIT: Duration = Duration::from_secs(30);
-/// The same for those that connect to servers or write files.
-const LONG_LIMIT: Duration = Duration::from_secs(120);
+pub(crate) use timeout::OPERATION_TIMEOUT;
+use timeout::default_timeout;
 
 impl Session {
     /// Asks for any operation, also one that this version has no method for, and gives the answer
@@ -79,7 +78,7 @@ impl Session {
 
     pub(super) async fn ask(&self, request: HostRequest) -> Result<Reply> {
         let operation = request.kind().unwrap_or("request").to_owned();
-        let limit = self.limit.unwrap_or_else(|| default_limit(&request));
+        let limit = self.limit.unwrap_or_else(|| default_timeout(&request));
         let pending = self.post(&operation, None, |waiter| Event::Ask { waiter, request, limit });
         let span = tracing::debug_span!("claude_operation", operation);
         let began = Instant::now();
@@ -122,21 +121,6 @@ impl Session {
             Some(version) => error.hint_at(format!("the CLI is of version {version}")),
             None => error,
         }
-    }
-}
-
-fn default_limit(request: &HostRequest) -> Duration {
-    match request {
-        HostRequest::McpReconnect(_)
-        | HostRequest::McpSetServers(_)
-        | HostRequest::ReloadPlugins(_)
-        | HostRequest::RewindFiles(_) => LONG_LIMIT,
-        // The CLI waits up to 30 s for the server, and then for the tool.
-        HostRequest::McpCall(call) => {
-            let tool = call.timeout_ms.as_ref().and_then(Number::as_u64);
-            LIMIT + LIMIT + tool.map_or(LONG_LIMIT, Duration::from_millis)
-        }
-        _ => LIMIT,
     }
 }
 
