@@ -1,12 +1,13 @@
 //! What the CLI says that the types do not name, told once each.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use claude_wire::content::{Content, ContentBlock};
 use claude_wire::message::SystemMessage;
 use claude_wire::{Body, Extra, Message};
 
+use crate::lock::lock;
 use crate::warning::{Warning, WarningCode};
 
 /// How much of each sort is told of in one run. A CLI that has more that is new is another CLI.
@@ -27,8 +28,7 @@ struct Told(Mutex<BTreeSet<String>>);
 
 impl Told {
     fn is_first(&self, name: &str) -> bool {
-        // Nothing that panics happens under the lock.
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = lock(&self.0);
         told.len() < MOST_TOLD && !told.contains(name) && told.insert(name.to_owned())
     }
 }

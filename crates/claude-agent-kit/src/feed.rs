@@ -1,7 +1,7 @@
 //! Messages on their way from the driver to whoever reads them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use claude_wire::session::{Backlog, BacklogLimits, Exit, Subscriber, Taken};
 
 use crate::drift::Drift;
 use crate::error::{Error, ErrorKind};
+use crate::lock::lock;
 use crate::panics::wake;
 use crate::warning::Warning;
 
@@ -49,8 +50,7 @@ pub(crate) struct LineMark {
 impl LineMark {
     /// Whether the line was not reported before. From now on it was.
     pub(crate) fn is_first_report(&self) -> bool {
-        // Nothing that panics happens under the lock.
-        self.reported.lock().unwrap_or_else(PoisonError::into_inner).insert(self.number)
+        lock(&self.reported).insert(self.number)
     }
 }
 
@@ -262,8 +262,7 @@ impl Feed {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that panics happens under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

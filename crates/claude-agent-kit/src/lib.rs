@@ -40,6 +40,7 @@ mod feed;
 pub mod guide;
 pub mod hook;
 mod item;
+mod lock;
 mod mask;
 pub mod mcp;
 mod options;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::cost::Uncounted;
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
+use crate::lock::lock;
 use crate::panics;
 use crate::reader::Reader;
 use crate::session::{Session, TurnInterruption};
@@ -91,7 +92,7 @@ impl TurnSlot {
             TurnEnd::Cancelled => Phase::Cancelled,
             TurnEnd::Result { .. } | TurnEnd::WithoutResult => Phase::Ended,
         };
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
+        *lock(&self.end) = Some(how);
         self.change(phase);
     }
 }
@@ -258,7 +259,7 @@ impl Turn {
     }
 
     fn ended(&self) -> Option<TurnEnd> {
-        self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.end).clone()
     }
 
     /// Why a turn came to its end, if not by its result.

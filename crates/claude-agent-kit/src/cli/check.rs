@@ -1,7 +1,7 @@
 //! Asking an executable for its version, once per process.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::OnceCell;
@@ -10,6 +10,7 @@ use super::program::Program;
 use super::version::{CliVersion, Probe};
 use crate::diagnose;
 use crate::error::Result;
+use crate::lock::lock;
 use crate::transport::{Launch, Output, before, output};
 
 /// How long `--version` may take. Tests of other things do not depend on a busy machine.
@@ -110,7 +111,7 @@ fn forget(key: &CacheKey, answer: &Arc<OnceCell<Result<Probe>>>) {
 }
 
 fn cache() -> MutexGuard<'static, HashMap<CacheKey, Entry>> {
-    CACHE.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&CACHE)
 }
 
 /// The user that the run's CLI runs as, by number.

@@ -82,6 +82,12 @@ fn of_silence(evidence: &Evidence) -> Clue {
 /// The remedy for everything that is wrong with the build.
 const OTHER_BUILD: &str = "install the CLI on this very system, so that the right build is chosen";
 
+/// What the CLI writes to stderr when the conversation to resume does not exist.
+pub(super) const NO_CONVERSATION: &str = "No conversation found with session ID";
+
+/// What the CLI writes to stderr when the message to resume at is not in the conversation.
+pub(super) const NO_MESSAGE: &str = "No message found with message.uuid";
+
 /// Words of stderr that tell, in order of priority: all of a row must stand there.
 const WORDS: [(&[&str], &str, &str); 18] = [
     (
@@ -91,7 +97,7 @@ const WORDS: [(&[&str], &str, &str); 18] = [
          really is a sandbox",
     ),
     (
-        &["No conversation found with session ID"],
+        &[NO_CONVERSATION],
         "the session to resume is not known here",
         "resume it in the directory and with the home it was started with, or start a new one",
     ),
@@ -101,7 +107,7 @@ const WORDS: [(&[&str], &str, &str); 18] = [
         "give the id that the session was started with",
     ),
     (
-        &["No message found with message.uuid"],
+        &[NO_MESSAGE],
         "the message to resume at is not in that session",
         "give the id of a message of that session",
     ),

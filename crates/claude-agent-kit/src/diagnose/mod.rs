@@ -16,7 +16,7 @@ use bytes::Bytes;
 use claude_wire::id::SessionId;
 use claude_wire::session::{Exit, Failure};
 
-use self::clue::Clue;
+use self::clue::{Clue, NO_CONVERSATION, NO_MESSAGE};
 use crate::cli::CliVersion;
 use crate::error::{Error, ErrorKind};
 use crate::mask::Mask;
@@ -84,12 +84,9 @@ pub(crate) fn failure(failure: &Failure, evidence: &Evidence) -> Error {
     })
 }
 
-/// What the CLI says when a transcript, or a message of it, is not there.
-const NOT_FOUND: [&str; 2] =
-    ["No conversation found with session ID", "No message found with message.uuid"];
-
 fn kind_of(failure: &Failure, evidence: &Evidence) -> ErrorKind {
-    let missing = NOT_FOUND.iter().any(|words| evidence.stderr_tail.contains(words));
+    let missing =
+        [NO_CONVERSATION, NO_MESSAGE].iter().any(|words| evidence.stderr_tail.contains(words));
     match failure {
         Failure::ExitedDuringInit(_) | Failure::InitializeTimeout(_) if missing => {
             ErrorKind::ConversationNotFound

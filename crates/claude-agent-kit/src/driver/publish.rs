@@ -1,7 +1,5 @@
 //! What the driver tells the host: messages, warnings, states, replies, the end.
 
-use std::sync::PoisonError;
-
 use claude_wire::id::RequestId;
 use claude_wire::session::{End, Failure, Refusal, RunCost, Settled, State, Waiter};
 
@@ -11,6 +9,7 @@ use crate::diagnose;
 use crate::drift;
 use crate::error::{Error, ErrorKind};
 use crate::feed::{Over, Piece};
+use crate::lock::lock;
 use crate::session::events::SessionEvent;
 use crate::stderr::TailCopy;
 use crate::warning::Warning;
@@ -33,7 +32,7 @@ impl Driver {
     }
 
     pub(super) fn publish_cost(&mut self, cost: RunCost) {
-        *self.cost.lock().unwrap_or_else(PoisonError::into_inner) = cost;
+        *lock(&self.cost) = cost;
     }
 
     pub(super) fn publish_state(&mut self, state: State) {
@@ -141,7 +140,7 @@ impl Drop for Driver {
             return;
         }
         if self.turns.any_started() {
-            self.cost.lock().unwrap_or_else(PoisonError::into_inner).sum.is_complete = false;
+            lock(&self.cost).sum.is_complete = false;
         }
         let error = Error::new(
             ErrorKind::RuntimeGone,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use claude_wire::Framer;
@@ -23,6 +23,7 @@ use crate::commands::{self, CommandReceiver, CommandSender};
 use crate::diagnose::{self, Evidence};
 use crate::error::{Error, ErrorKind, Result};
 use crate::feed::{Feed, LineMarks};
+use crate::lock::lock;
 use crate::mask::Mask;
 use crate::options::{Options, Prepared, prepare};
 use crate::process::Process;
@@ -59,7 +60,7 @@ impl Handles {
 
     /// The costs that results have reported.
     pub(crate) fn cost(&self) -> RunCost {
-        *self.cost.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.cost)
     }
 
     /// Stops the run in the background: its driver does it, or the reaper thread if the driver is not

@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::lock::lock;
 use crate::mask::Mask;
 use crate::options::OnStderr;
 use crate::panics;
@@ -169,8 +170,7 @@ fn poll_read(
 
 impl Heard {
     fn lock(&self) -> MutexGuard<'_, StderrTail> {
-        // Nothing that panics happens under the lock.
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tail)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use claude_wire::control::{HostRequest, McpMessage};
 use claude_wire::session::Event;
@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::commands::{CommandSender, DriverGone};
 use crate::error::{Error, ErrorKind, Result};
+use crate::lock::lock;
 use crate::session::operations::OPERATION_TIMEOUT;
 
 /// Requests that may wait for their answers.
@@ -141,8 +142,7 @@ impl McpClient {
     }
 
     fn asked(&self) -> MutexGuard<'_, Asked> {
-        // Nothing that panics happens under the lock.
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.asked)
     }
 }
 

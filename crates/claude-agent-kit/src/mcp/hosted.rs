@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claude_wire::Json;
@@ -29,6 +29,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::message::{INVALID_REQUEST, Kind};
 use super::{Connection, Incoming, McpClient, McpContext, Reply, Server, Serving};
+use crate::lock::lock;
 use crate::panics;
 
 /// Messages for a server that it has not read yet. Beyond it they are refused: notifications are
@@ -348,9 +349,4 @@ async fn caught<F: Future>(future: F) -> Option<F::Output> {
         Err(_) => std::task::Poll::Ready(None),
     })
     .await
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that panics happens under these locks.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

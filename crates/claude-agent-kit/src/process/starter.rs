@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use super::child::{Child, Pipes};
 use super::reaper::{self, Orders};
 use super::{Spec, Started, contain_panic};
+use crate::lock::lock;
 
 /// The most threads that there can be. So many starts can hang until the next has to wait.
 pub(super) const MAX_THREADS: usize = 16;
@@ -179,7 +180,7 @@ impl Starters {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 }
 
@@ -207,6 +208,6 @@ impl StdinEnds {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, std::os::fd::RawFd>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

@@ -85,6 +85,8 @@ mod portable {
     use std::sync::{Arc, Condvar, Mutex, PoisonError};
     use std::time::Instant;
 
+    use crate::lock::lock;
+
     #[derive(Clone, Default)]
     pub(in crate::process) struct Wake(Arc<(Mutex<bool>, Condvar)>);
 
@@ -97,14 +99,14 @@ mod portable {
         }
 
         pub(in crate::process) fn up(&self) {
-            *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            *lock(&self.0.0) = true;
             self.0.1.notify_one();
         }
 
         /// Waits for orders or the deadline.
         pub(in crate::process) fn wait(&self, deadline: Option<Instant>, _: &mut Vec<u64>) {
             let (mutex, condition) = &*self.0;
-            let mut woken = mutex.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut woken = lock(mutex);
             while !*woken {
                 let Some(deadline) = deadline else {
                     woken = condition.wait(woken).unwrap_or_else(PoisonError::into_inner);

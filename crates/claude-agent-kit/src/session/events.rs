@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use claude_wire::session::Exit;
 use futures_core::Stream;
 
 use crate::error::Error;
+use crate::lock::lock;
 use crate::panics;
 
 /// A step in the life of a session.
@@ -158,8 +159,7 @@ impl EventLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that panics happens under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

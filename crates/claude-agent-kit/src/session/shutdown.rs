@@ -1,15 +1,16 @@
 //! The end of all sessions of a process.
 
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 use std::time::Duration;
 
 use super::{Session, Shared};
+use crate::lock::lock;
 
 /// Sessions that may still live.
 static SESSIONS: LazyLock<Mutex<Vec<Weak<Shared>>>> = LazyLock::new(Mutex::default);
 
 pub(super) fn register(session: &Arc<Shared>) {
-    let mut sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sessions = lock(&SESSIONS);
     // Dead ones are let go here, so that the list is no longer than twice those that live.
     if sessions.len() == sessions.capacity() {
         sessions.retain(|session| session.strong_count() > 0);
@@ -24,7 +25,7 @@ pub(super) fn register(session: &Arc<Shared>) {
 /// Dropping the future does not stop the ends that were begun.
 pub async fn shutdown_all(deadline: Duration) -> usize {
     let sessions: Vec<Session> = {
-        let sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+        let sessions = lock(&SESSIONS);
         let alive = sessions.iter().filter_map(Weak::upgrade);
         alive.map(|shared| Session { shared, limit: None }).collect()
     };

@@ -1,13 +1,14 @@
 //! Tools that come and go while sessions run.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use claude_wire::launch::Problem;
 use tokio::task::JoinSet;
 
 use super::Tool;
 use crate::error::{Error, ErrorKind, Result};
+use crate::lock::lock;
 use crate::mcp::{McpClient, names};
 
 /// Changes the tools of a [`ToolServer`](super::ToolServer) while sessions run. Copies change the
@@ -169,11 +170,6 @@ fn invalid(problems: Vec<String>) -> Error {
     let message = format!("the tools cannot be used: {}", problems.join("; "));
     let problems = problems.into_iter().map(|reason| Problem::new(&["tool_server"], reason));
     Error::new(ErrorKind::InvalidOptions, message).with(|facts| facts.problems = problems.collect())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that panics happens under these locks.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for ToolHandle {
