@@ -1,5 +1,8 @@
 //! Messages: what the CLI tells the host, one file per family.
 
+#[macro_use]
+mod union;
+
 mod assistant;
 mod notice;
 mod partial;
@@ -18,7 +21,6 @@ use serde_json::value::RawValue;
 
 use crate::error::without_values;
 use crate::id::SessionId;
-use crate::json::Extra;
 use crate::repair;
 use crate::schema::{Undecodable, isolate};
 
@@ -32,83 +34,40 @@ pub use system::*;
 pub use usage::*;
 pub use user::*;
 
-open_union! {
+message_union! {
     /// What a message says.
-    pub enum Body by "type" {
+    pub enum Body by "type"
+    unions {
         /// About the session: its start, its state, its tasks, its hooks.
         System(SystemMessage) = "system",
+    }
+    messages {
         /// From the model.
-        Assistant(Box<AssistantMessage>) = "assistant",
+        Assistant(AssistantMessage) = "assistant",
         /// To the model: tool results, and replays of what the host sent.
-        User(Box<UserMessage>) = "user",
+        User(UserMessage) = "user",
         /// The end of a turn.
-        Result(Box<ResultMessage>) = "result",
+        Result(ResultMessage) = "result",
         /// A piece of an answer that is still being written.
-        StreamEvent(Box<StreamEventMessage>) = "stream_event",
+        StreamEvent(StreamEventMessage) = "stream_event",
         /// How much of the account's allowance is used.
-        RateLimit(Box<RateLimitMessage>) = "rate_limit_event",
+        RateLimit(RateLimitMessage) = "rate_limit_event",
         /// A tool is still running.
-        ToolProgress(Box<ToolProgressMessage>) = "tool_progress",
+        ToolProgress(ToolProgressMessage) = "tool_progress",
         /// What a row of tool calls did, in one sentence.
-        ToolUseSummary(Box<ToolUseSummaryMessage>) = "tool_use_summary",
+        ToolUseSummary(ToolUseSummaryMessage) = "tool_use_summary",
         /// A login is going on.
-        AuthStatus(Box<AuthStatusMessage>) = "auth_status",
+        AuthStatus(AuthStatusMessage) = "auth_status",
         /// What the user might say next.
-        PromptSuggestion(Box<PromptSuggestionMessage>) = "prompt_suggestion",
+        PromptSuggestion(PromptSuggestionMessage) = "prompt_suggestion",
         /// The conversation began anew.
-        ConversationReset(Box<ConversationResetMessage>) = "conversation_reset",
+        ConversationReset(ConversationResetMessage) = "conversation_reset",
         /// The goal that the session works towards.
-        ActiveGoal(Box<ActiveGoalMessage>) = "active_goal",
+        ActiveGoal(ActiveGoalMessage) = "active_goal",
         /// When the context will be made smaller.
-        AutocompactState(Box<AutocompactStateMessage>) = "autocompact_state",
+        AutocompactState(AutocompactStateMessage) = "autocompact_state",
         /// Where a user message stands: queued, started, completed, cancelled.
-        CommandLifecycle(Box<CommandLifecycleMessage>) = "command_lifecycle",
-    }
-}
-
-impl Body {
-    /// The session that the message names.
-    pub fn session_id(&self) -> Option<&SessionId> {
-        match self {
-            Self::System(message) => message.session_id(),
-            Self::Assistant(message) => message.session_id.as_ref(),
-            Self::User(message) => message.session_id.as_ref(),
-            Self::Result(message) => message.session_id.as_ref(),
-            Self::StreamEvent(message) => message.session_id.as_ref(),
-            Self::RateLimit(message) => message.session_id.as_ref(),
-            Self::ToolProgress(message) => message.session_id.as_ref(),
-            Self::ToolUseSummary(message) => message.session_id.as_ref(),
-            Self::AuthStatus(message) => message.session_id.as_ref(),
-            Self::PromptSuggestion(message) => message.session_id.as_ref(),
-            Self::ConversationReset(message) => message.session_id.as_ref(),
-            Self::ActiveGoal(message) => message.session_id.as_ref(),
-            Self::AutocompactState(message) => message.session_id.as_ref(),
-            Self::CommandLifecycle(message) => message.session_id.as_ref(),
-            Self::Unknown(_) | Self::Undecodable(_) => None,
-        }
-    }
-}
-
-impl Body {
-    /// The fields of the message that its type does not name; none if the type is not known.
-    pub fn extra(&self) -> Option<&Extra> {
-        match self {
-            Self::System(message) => message.extra(),
-            Self::Assistant(message) => Some(&message.extra),
-            Self::User(message) => Some(&message.extra),
-            Self::Result(message) => Some(&message.extra),
-            Self::StreamEvent(message) => Some(&message.extra),
-            Self::RateLimit(message) => Some(&message.extra),
-            Self::ToolProgress(message) => Some(&message.extra),
-            Self::ToolUseSummary(message) => Some(&message.extra),
-            Self::AuthStatus(message) => Some(&message.extra),
-            Self::PromptSuggestion(message) => Some(&message.extra),
-            Self::ConversationReset(message) => Some(&message.extra),
-            Self::ActiveGoal(message) => Some(&message.extra),
-            Self::AutocompactState(message) => Some(&message.extra),
-            Self::CommandLifecycle(message) => Some(&message.extra),
-            Self::Unknown(_) | Self::Undecodable(_) => None,
-        }
+        CommandLifecycle(CommandLifecycleMessage) = "command_lifecycle",
     }
 }
 

@@ -1,0 +1,45 @@
+//! `message_union!`: a union of messages, and the fields that all of them have.
+
+/// Declares an [`open_union!`] whose members are boxed messages, each with `session_id` and `extra`,
+/// or unions of such messages (`unions`). A new type of message is one row.
+macro_rules! message_union {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident by $($optional:ident)? $tag:literal
+        $( unions {
+            $( $(#[$union_meta:meta])* $union:ident($union_type:ident) = $union_value:literal, )+
+        } )?
+        messages {
+            $( $(#[$message_meta:meta])* $message:ident($type:ident) = $value:literal, )+
+        }
+    ) => {
+        open_union! {
+            $(#[$meta])*
+            pub enum $name by $($optional)? $tag {
+                $($( $(#[$union_meta])* $union($union_type) = $union_value, )+)?
+                $( $(#[$message_meta])* $message(Box<$type>) = $value, )+
+            }
+        }
+
+        impl $name {
+            /// Returns the session that the message names; `None` if it names none or its type is
+            /// not known.
+            pub fn session_id(&self) -> Option<&$crate::id::SessionId> {
+                match self {
+                    $($( Self::$union(union) => union.session_id(), )+)?
+                    $( Self::$message(message) => message.session_id.as_ref(), )+
+                    Self::Unknown(_) | Self::Undecodable(_) => None,
+                }
+            }
+
+            /// Returns the unknown fields of the message; `None` if its type is not known.
+            pub fn extra(&self) -> Option<&$crate::Extra> {
+                match self {
+                    $($( Self::$union(union) => union.extra(), )+)?
+                    $( Self::$message(message) => Some(&message.extra), )+
+                    Self::Unknown(_) | Self::Undecodable(_) => None,
+                }
+            }
+        }
+    };
+}
