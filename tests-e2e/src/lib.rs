@@ -27,6 +27,7 @@ pub mod drift;
 #[cfg(unix)]
 pub mod faults;
 pub mod golden;
+pub mod limits;
 pub mod outside;
 pub mod parity;
 pub mod places;

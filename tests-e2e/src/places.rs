@@ -1,9 +1,7 @@
 //! Where tests stand that the documents name.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::scenario::SCENARIOS;
 
@@ -41,4 +39,26 @@ fn is_built(file: &Path) -> bool {
         // It is the program itself, or a part of a library, which the compiler looks after.
         _ => true,
     }
+}
+
+/// Returns the Rust sources below a directory, with their paths; without the tests at their end.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn sources(folder: &str) -> io::Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                let text = fs::read_to_string(&path)?;
+                let code = text.split("\nmod tests {").next().unwrap_or_default();
+                found.push((path.display().to_string(), code.to_owned()));
+            }
+        }
+    }
+    Ok(found)
 }

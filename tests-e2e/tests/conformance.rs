@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use claude_agent_kit::{MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
-use tests_e2e::places::{exists, root};
+use tests_e2e::limits;
+use tests_e2e::places::{exists, root, sources};
 use tests_e2e::public_api::CRATES;
 
 /// The families of the specification and how many requirements each has.
@@ -244,285 +245,14 @@ fn every_example_is_told_of_and_run_by_the_test_command() {
     assert!(count > 5, "{count}");
 }
 
-/// Limits of the guide: the row, its default, and the declaration in the code that it tells of.
-const LIMITS: &[(&str, &str, &str, &str)] = &[
-    (
-        "the handshake",
-        "60 s",
-        "kit:options/prepare.rs",
-        "INITIALIZE_DEFAULT: Duration = Duration::from_secs(60)",
-    ),
-    (
-        "an operation, from its writing on",
-        "30 s",
-        "kit:session/operations/mod.rs",
-        "const LIMIT: Duration = Duration::from_secs(30)",
-    ),
-    (
-        "`mcp_reconnect`, `mcp_set_servers`, `rewind_files`",
-        "120 s",
-        "kit:session/operations/mod.rs",
-        "LONG_LIMIT: Duration = Duration::from_secs(120)",
-    ),
-    ("a hook", "60 s", "kit:hook/mod.rs", "USUAL_LIMIT: Duration = Duration::from_secs(60)"),
-    (
-        "a hook for `UserPromptSubmit`, `MessageDisplay`",
-        "25 s, 8 s",
-        "wire:control/hook/list.rs",
-        "= \"UserPromptSubmit\": Block, true, 25;",
-    ),
-    (
-        "a hook for `UserPromptSubmit`, `MessageDisplay`",
-        "25 s, 8 s",
-        "wire:control/hook/list.rs",
-        "= \"MessageDisplay\": Hide, false, 8;",
-    ),
-    (
-        "a permission callback, a handler of questions or dialogs",
-        "none",
-        "kit:callback/registry.rs",
-        "permission_timeout: None",
-    ),
-    (
-        "a callback after its token fired",
-        "1 s",
-        "kit:callback/registry.rs",
-        "cancel_grace: Duration::from_secs(1)",
-    ),
-    (
-        "a callback that holds its thread",
-        "1 s",
-        "kit:driver/callback_tasks.rs",
-        "BLOCKED: Duration = Duration::from_secs(1)",
-    ),
-    ("silence of a query", "none", "kit:options/host.rs", "idle_timeout: None"),
-    (
-        "background work after a result of a query",
-        "10 min",
-        "kit:options/prepare.rs",
-        "CEILING_DEFAULT: Duration = Duration::from_secs(10 * 60)",
-    ),
-    (
-        "a CLI that leaves stdin unread while too many responses wait for it",
-        "5 s",
-        "wire:session/event.rs",
-        "stdin_stall: Duration::from_secs(5)",
-    ),
-    (
-        "the turn that a stop interrupts",
-        "1 s",
-        "wire:session/shutdown.rs",
-        "interrupt: Duration::from_secs(1)",
-    ),
-    (
-        "the exit after a stop or a query closed stdin, or after stdout ended",
-        "5 s",
-        "kit:options/host.rs",
-        "exit_grace: Duration::from_secs(5)",
-    ),
-    (
-        "the exit after SIGTERM",
-        "5 s",
-        "wire:session/shutdown.rs",
-        "terminate: Duration::from_secs(5)",
-    ),
-    (
-        "a stdout that another process holds open",
-        "100 ms of silence, 2 s",
-        "wire:session/event.rs",
-        "held_open_quiet: Duration::from_millis(100)",
-    ),
-    (
-        "a stdout that another process holds open",
-        "100 ms of silence, 2 s",
-        "wire:session/event.rs",
-        "held_open_most: Duration::from_secs(2)",
-    ),
-    (
-        "the rest of stderr after a failure",
-        "100 ms of silence, 2 s",
-        "kit:driver/stderr.rs",
-        "QUIET: Duration = Duration::from_millis(100)",
-    ),
-    (
-        "the rest of stderr after a failure",
-        "100 ms of silence, 2 s",
-        "kit:driver/stderr.rs",
-        "MOST: Duration = Duration::from_secs(2)",
-    ),
-    ("a line of the CLI", "64 MiB", "kit:options/host.rs", "max_line_bytes: 64 * MIB"),
-    (
-        "what is kept of a longer line",
-        "its first and last 64 KiB",
-        "wire:frame.rs",
-        "KEPT_OF_OVERSIZED: usize = 64 * 1024",
-    ),
-    (
-        "messages that wait for readers",
-        "16 MiB",
-        "kit:options/host.rs",
-        "backlog: (16 * MIB, 256 * MIB)",
-    ),
-    (
-        "the same while stdout has to be read",
-        "256 MiB",
-        "kit:options/host.rs",
-        "backlog: (16 * MIB, 256 * MIB)",
-    ),
-    (
-        "bytes that wait to be written to the CLI",
-        "16 MiB",
-        "kit:options/host.rs",
-        "max_unwritten_bytes: 16 * MIB",
-    ),
-    (
-        "responses that wait to be written to the CLI",
-        "16 MiB",
-        "wire:session/event.rs",
-        "unwritten_response_bytes: 16 * 1024 * 1024",
-    ),
-    (
-        "responses that wait to be written to the CLI",
-        "16 MiB",
-        "wire:session/stop.rs",
-        "SLOW_READER_FACTOR: usize = 4",
-    ),
-    (
-        "requests of the CLI whose callbacks wait or run",
-        "256 MiB",
-        "wire:session/event.rs",
-        "request_bytes: 256 * 1024 * 1024",
-    ),
-    (
-        "a name that the CLI chose, in a warning, response or log",
-        "256 bytes",
-        "wire:session/shorten.rs",
-        "MAX_NAME_BYTES: usize = 256",
-    ),
-    (
-        "a reason in a warning or a response",
-        "4 KiB",
-        "wire:session/shorten.rs",
-        "MAX_REASON_BYTES: usize = 4 * 1024",
-    ),
-    (
-        "a text with which the CLI refuses an operation, and the text of a warning",
-        "4 KiB",
-        "kit:diagnose/mod.rs",
-        "TEXT_BYTES: usize = 4 * 1024",
-    ),
-    ("what is kept of stderr", "64 KiB", "kit:stderr.rs", "TAIL_BYTES: usize = 64 * 1024"),
-    (
-        "a line of stderr for `on_stderr`",
-        "64 KiB",
-        "kit:stderr.rs",
-        "LINE_BYTES: usize = 64 * 1024",
-    ),
-    ("operations that wait for the handshake", "16", "kit:options/host.rs", "operations: (16, 64)"),
-    (
-        "operations that wait for answers, the handshake included",
-        "64",
-        "kit:options/host.rs",
-        "operations: (16, 64)",
-    ),
-    (
-        "hooks and permission callbacks that run",
-        "256",
-        "kit:options/host.rs",
-        "callback_places: (256, 4096)",
-    ),
-    (
-        "hooks and permission callbacks that wait",
-        "4,096",
-        "kit:options/host.rs",
-        "callback_places: (256, 4096)",
-    ),
-    (
-        "warnings of the start that are kept for the first reader",
-        "64",
-        "kit:feed.rs",
-        "MOST_START_WARNINGS: usize = 64",
-    ),
-    (
-        "messages for servers of this process that are served",
-        "128",
-        "wire:session/event.rs",
-        "running_mcp: 128",
-    ),
-    (
-        "messages for servers of this process that wait",
-        "100",
-        "wire:session/event.rs",
-        "waiting_mcp: 100",
-    ),
-    (
-        "requests of such a server that wait for answers",
-        "64",
-        "kit:mcp/client.rs",
-        "MOST_ASKED: usize = 64",
-    ),
-    (
-        "messages that an `rmcp` server has not read",
-        "1,024",
-        "kit:mcp/hosted.rs",
-        "MAX_UNREAD_MESSAGES: usize = 1_024",
-    ),
-    (
-        "background tasks of a query that are told apart",
-        "4,096",
-        "wire:session/background.rs",
-        "MAX_KNOWN_TASKS: usize = 4096",
-    ),
-    (
-        "messages that one result may name",
-        "65,536",
-        "wire:envelope/scan.rs",
-        "MAX_STRINGS: usize = 64 * 1024",
-    ),
-    (
-        "unknown types and unknown fields that are reported in a run",
-        "64 of each",
-        "kit:drift.rs",
-        "MOST_TOLD: usize = 64",
-    ),
-    (
-        "lines in a row that are no messages, in a query before its result",
-        "4",
-        "wire:session/machine.rs",
-        "MOST_MALFORMED: usize = 5",
-    ),
-];
-
-/// Rows that tell of limits outside of this code, or of one that differs in tests.
-const OUTSIDE: &[&str] = &[
-    "asking the CLI for its version",
-    "an argument of the command line",
-    "arguments and variables together",
-];
-
 #[test]
 fn the_limits_chapter_says_what_the_code_says() {
-    let guide = text_of("crates/claude-agent-kit/src/guide/limits.md");
-    let rows: BTreeMap<&str, &str> = guide
-        .lines()
-        .filter_map(|line| line.strip_prefix("| ")?.split_once(" | "))
-        .filter(|(what, _)| *what != "what")
-        .collect();
-    for (what, default, file, declared) in LIMITS {
-        let rest = rows.get(what).unwrap_or_else(|| panic!("the guide has no row for {what:?}"));
-        let said = rest.split(" | ").next().unwrap_or_default();
-        let goes_on = said.strip_prefix(default).map(|rest| rest.chars().next());
-        let whole = goes_on.is_some_and(|next| next.is_none_or(|next| ", ".contains(next)));
-        assert!(whole, "{what}: the guide says {said:?}, and not {default:?}");
-        let (crate_name, file) = file.split_once(':').unwrap();
-        let crate_name = if crate_name == "kit" { "claude-agent-kit" } else { "claude-wire" };
-        let code = text_of(&format!("crates/{crate_name}/src/{file}"));
-        assert!(code.contains(declared), "{what}: {file} has no {declared:?}");
-    }
-    let known =
-        |what: &&str| LIMITS.iter().any(|(known, ..)| known == what) || OUTSIDE.contains(what);
-    let unchecked: Vec<_> = rows.keys().filter(|what| !known(what)).collect();
-    assert!(unchecked.is_empty(), "rows that are not compared with the code: {unchecked:?}");
+    assert_eq!(limits::mismatches().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn every_timeout_of_the_code_is_in_the_limits_chapter() {
+    assert_eq!(limits::untold_timeouts().unwrap(), Vec::<String>::new());
 }
 
 #[test]
@@ -555,25 +285,6 @@ fn every_invariant_names_tests_that_exist() {
         }
     }
     assert!(numbers > 15, "{numbers}");
-}
-
-/// The Rust sources below a directory, with their paths; without tests.
-fn sources(folder: &str) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    let mut folders = vec![root().join(folder)];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|end| end == "rs") {
-                let text = fs::read_to_string(&path).unwrap();
-                let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-                found.push((path.display().to_string(), code.to_owned()));
-            }
-        }
-    }
-    found
 }
 
 /// The patterns of the arms of every `match` in a source.
@@ -633,7 +344,7 @@ fn no_wildcard_arm_over_the_seam() {
     ];
     let mut seen = 0;
     for folder in ["crates/claude-agent-kit/src", "crates/claude-wire/src/session"] {
-        for (path, code) in sources(folder) {
+        for (path, code) in sources(folder).unwrap() {
             for arms in matches(&code) {
                 let is_seam = |arm: &String| {
                     let arm = arm.trim_start_matches(['{', ',', '\n', ' ', '}']);
@@ -656,7 +367,7 @@ fn no_wildcard_arm_over_the_seam() {
 #[test]
 fn unsafe_code_stands_in_two_modules() {
     for krate in ["claude-wire", "claude-agent-kit", "claude-agent-testkit"] {
-        for (path, code) in sources(&format!("crates/{krate}/src")) {
+        for (path, code) in sources(&format!("crates/{krate}/src")).unwrap() {
             let allowed =
                 ["process/spawn.rs", "process/death_signal.rs", "process/spawn/fixture.rs"];
             if allowed.iter().any(|allowed| path.ends_with(allowed)) {

@@ -26,7 +26,7 @@ impl BacklogLimits {
 
 impl Default for BacklogLimits {
     fn default() -> Self {
-        Self::new(16 * 1024 * 1024, 256 * 1024 * 1024)
+        Self { soft: 16 * 1024 * 1024, hard: 256 * 1024 * 1024 }
     }
 }
 

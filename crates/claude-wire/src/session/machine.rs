@@ -26,8 +26,8 @@ use crate::id::RequestId;
 use crate::message::{Body, Malformed, Message};
 use crate::repair;
 
-/// So many lines in a row that are no messages end a query: whatever writes them is no CLI.
-const MOST_MALFORMED: usize = 5;
+/// The most malformed lines in a row in a query. More end it: whatever writes them is not the CLI.
+const MAX_MALFORMED_LINES: usize = 4;
 
 /// Decides what happens in the life of one CLI process. It is told what happened and when, and
 /// says what is to be done; it does nothing itself.
@@ -268,7 +268,7 @@ impl Machine {
         self.evidence.other_line(&line);
         let Err(malformed) = Message::decode(line.clone()) else { return self.deliver(line) };
         self.malformed += 1;
-        let ends_it = self.query.is_some() && self.malformed >= MOST_MALFORMED;
+        let ends_it = self.query.is_some() && self.malformed > MAX_MALFORMED_LINES;
         if ends_it && !self.has_its_result() && self.stop_reason.is_none() {
             self.fail(Failure::TooManyMalformed(self.malformed, malformed), now);
         } else if !self.has_failed() {

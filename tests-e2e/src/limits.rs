@@ -1,0 +1,292 @@
+//! What is wrong with the limits chapter of the guide.
+
+use std::collections::BTreeMap;
+use std::{fs, io};
+
+use crate::places::{root, sources};
+
+const GUIDE: &str = "crates/claude-agent-kit/src/guide/limits.md";
+
+/// The limits of the code: below each file what it declares, and the row of the guide about it.
+const LIMITS: &str = "
+claude-agent-kit/src/cli/check.rs
+    TIMEOUT: asking the CLI for its version
+    SHARED_MARGIN: waiting for another start that asks the same CLI for its version
+claude-agent-kit/src/options/user.rs
+    TIMEOUT: looking up a user name, for its user ID and for its group ID
+claude-agent-kit/src/transport/output.rs
+    exit: a program that was run for its version or an ID, after its output was read
+    terminate: the same program after SIGTERM
+    BUSY_TRIES: a program to run for its version that is being written
+    BUSY_PAUSE: a program to run for its version that is being written
+    MAX_BYTES: output of a program that is run for its version or an ID
+claude-agent-kit/src/process/starter.rs
+    STUCK_AFTER: a start that hangs while others wait
+    MAX_THREADS: threads that start CLIs
+claude-agent-kit/src/process/reaper.rs
+    POLL_INTERVAL: noticing an exit that the system does not report
+claude-wire/src/session/event.rs
+    initialize: the handshake
+    waiting_operations: operations that wait for the handshake
+    pending_operations: operations in flight, the handshake included
+    running_callbacks: hooks and permission callbacks that run
+    waiting_callbacks: hooks and permission callbacks that wait
+    running_mcp: messages for servers of this process that are served
+    waiting_mcp: messages for servers of this process that wait
+    cancel_grace: a callback after its token fired
+    unwritten_bytes: bytes that wait to be written to the CLI
+    request_bytes: requests of the CLI whose callbacks wait or run
+    unwritten_response_bytes: responses that wait to be written to the CLI
+    stdin_stall: a CLI that leaves stdin unread while too many responses wait for it
+    held_open_quiet: a stdout that another process holds open after the exit
+    held_open_most: a stdout that another process holds open after the exit
+    background_ceiling: background work after a result of a query
+    idle_timeout: silence of a query
+claude-wire/src/session/stop.rs
+    SLOW_READER_FACTOR: responses that wait to be written to the CLI
+claude-wire/src/session/shutdown.rs
+    interrupt: a turn after it was interrupted by a stop, or the CLI until it is idle after a result
+    exit: the exit after a stop or a query closed stdin, or after stdout ended
+    terminate: the exit after SIGTERM
+claude-wire/src/session/orphans.rs
+    EXIT_REASON_GRACE: learning how the CLI exited, for calls it can no longer respond to
+claude-wire/src/session/backlog.rs
+    soft: messages that wait for readers
+    hard: the same while stdout has to be read
+claude-wire/src/session/background.rs
+    MAX_KNOWN_TASKS: background tasks of a query that are told apart
+claude-wire/src/session/handshake.rs
+    MOST_SEEN: requests during the handshake that are recognised when the CLI repeats them
+claude-wire/src/session/machine.rs
+    MAX_MALFORMED_LINES: malformed lines in a row, in a query before its result
+claude-wire/src/session/evidence.rs
+    TAIL_BYTES: stdout before the handshake, kept for errors
+    OTHER_LINE_BYTES: a line of stdout that is not a message, kept for errors
+claude-wire/src/session/shorten.rs
+    MAX_NAME_BYTES: a name that the CLI chose, in a warning, response or log
+    MAX_REASON_BYTES: a reason in a warning or a response
+claude-wire/src/frame.rs
+    DEFAULT_MAX_LINE_BYTES: a line of the CLI
+    KEPT_OF_OVERSIZED: what is kept of a longer line
+claude-wire/src/envelope/scan.rs
+    MAX_STRINGS: messages that one result may name
+claude-wire/src/schema/depth.rs
+    MAX_DEPTH: levels of content inside content
+claude-agent-kit/src/session/operations/timeout.rs
+    OPERATION_TIMEOUT: an operation, from its write
+    OPERATION_TIMEOUT: `mcp_call`
+    OPERATION_TIMEOUT: `Turn::interrupt`
+    OPERATION_TIMEOUT: a message of a server in this process, until the CLI responds
+    LONG_OPERATION_TIMEOUT: `mcp_reconnect`, `mcp_set_servers`, `reload_plugins`, `rewind_files`
+    LONG_OPERATION_TIMEOUT: `mcp_call`
+    SERVER_CONNECT_TIMEOUT: `mcp_call`
+claude-agent-kit/src/session/interrupt.rs
+    PAUSE: `Turn::interrupt`
+claude-agent-kit/src/session/mcp.rs
+    FIRST_LOOK: `wait_for_mcp`, `wait_for_mcp_servers`
+    LAST_LOOK: `wait_for_mcp`, `wait_for_mcp_servers`
+    SOON: pauses between these status requests
+    SELDOM: pauses between these status requests
+claude-agent-kit/src/hook/mod.rs
+    USUAL_LIMIT: a hook
+    PROMPT_LIMIT: a hook for `UserPromptSubmit`, `MessageDisplay`
+    DISPLAY_LIMIT: a hook for `UserPromptSubmit`, `MessageDisplay`
+claude-agent-kit/src/callback/registry.rs
+    permission_timeout: a permission callback, a handler of questions or dialogs
+    MARGIN: the timeout of a hook that the CLI is told
+    MOST: the timeout of a hook that the CLI is told
+claude-agent-kit/src/driver/callback_tasks.rs
+    BLOCKED: a callback that holds its thread
+claude-agent-kit/src/driver/stderr.rs
+    QUIET: the rest of stderr after the end of a run
+    MOST: the rest of stderr after the end of a run
+claude-agent-kit/src/driver/exit_watch.rs
+    MAX_PIPE_BYTES: stdout read after the exit before the run hears of the exit
+claude-agent-kit/src/diagnose/mod.rs
+    TEXT_BYTES: a text with which the CLI refuses an operation, and the text of a warning
+    QUOTED_CHARS: a text of the CLI that an error message quotes
+claude-agent-kit/src/stderr.rs
+    TAIL_BYTES: what is kept of stderr
+    LINE_BYTES: a line of stderr for `on_stderr`
+claude-agent-kit/src/feed.rs
+    MOST_START_WARNINGS: warnings of the start that are kept for the first reader
+claude-agent-kit/src/mcp/client.rs
+    MOST_ASKED: requests of one such server in flight
+claude-agent-kit/src/mcp/hosted.rs
+    MAX_UNREAD_MESSAGES: messages that an `rmcp` server has not read
+claude-agent-kit/src/drift.rs
+    MOST_TOLD: unknown types and unknown fields that are reported in a run
+    MOST_OF_A_NAME: an unknown type or field, and a request ID, in a report
+claude-agent-kit/src/small_file.rs
+    MOST: a config file, and a settings file that has to be read
+claude-agent-kit/src/options/layers/mod.rs
+    MOST_TOLD: problems of config files that an error lists
+claude-agent-kit/src/options/layers/json.rs
+    DEEPEST: levels of a JSON config file
+";
+
+/// Rows about limits of the system, or that follow from another limit.
+const OTHER_ROWS: &[&str] = &[
+    "an argument of the command line",
+    "arguments and variables together",
+    "messages of all such servers in flight",
+];
+
+/// Durations that are not limits: the units that a config file may use, and a time that stands for one
+/// that the clock cannot show.
+const OTHER_DURATIONS: [&str; 2] = ["(number)", "(365 * 24 * 3600)"];
+
+/// Files that are built for tests only.
+const TESTS: [&str; 3] = ["tests", "fixture.rs", "every_event.rs"];
+
+/// A limit: the file, the name of the declaration and the row of the guide.
+type Limit = (&'static str, &'static str, &'static str);
+
+fn limits() -> Vec<Limit> {
+    let mut file = "";
+    let mut limits = Vec::new();
+    for line in LIMITS.lines() {
+        match line.trim_start().split_once(": ") {
+            Some((name, row)) => limits.push((file, name, row)),
+            None => file = line,
+        }
+    }
+    limits
+}
+
+/// Returns where the guide and the code differ.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn mismatches() -> io::Result<Vec<String>> {
+    let guide = fs::read_to_string(root().join(GUIDE))?;
+    let rows = guide.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    let mut rows: BTreeMap<&str, &str> = rows.filter(|(what, _)| *what != "what").collect();
+    let limits = limits();
+    let mut wrong = Vec::new();
+    for (file, name, what) in &limits {
+        let values = declared_values(&fs::read_to_string(root().join("crates").join(file))?, name);
+        match rows.get(what) {
+            None => wrong.push(format!("the guide has no row {what:?}")),
+            Some(_) if values.is_empty() => wrong.push(format!("{file} does not declare {name}")),
+            Some(row) if values.iter().any(|value| contains_value(row, value)) => {}
+            Some(row) => wrong.push(format!("{name} is one of {values:?}, the guide says {row:?}")),
+        }
+    }
+    rows.retain(|what, _| {
+        limits.iter().all(|limit| limit.2 != *what) && !OTHER_ROWS.contains(what)
+    });
+    wrong.extend(rows.keys().map(|what| format!("no code is known for the row {what:?}")));
+    Ok(wrong)
+}
+
+/// Returns the durations in the code that the guide has no row for.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn untold_timeouts() -> io::Result<Vec<String>> {
+    let limits = limits();
+    let mut untold = Vec::new();
+    for folder in ["crates/claude-wire/src", "crates/claude-agent-kit/src"] {
+        for (path, code) in sources(folder)? {
+            if TESTS.iter().any(|part| path.contains(part)) {
+                continue;
+            }
+            let is_told = |line: &str| {
+                let mut of_file = limits.iter().filter(|(file, ..)| path.ends_with(file));
+                of_file.any(|(_, name, _)| line.contains(&format!("{name}: ")))
+            };
+            let durations = code.lines().filter(|line| {
+                let is_code = !line.trim_start().starts_with("//");
+                let is_value = line.contains("Duration::from_secs(")
+                    || line.contains("Duration::from_millis(");
+                is_code && is_value && !OTHER_DURATIONS.iter().any(|other| line.contains(other))
+            });
+            let durations = durations.filter(|line| !is_told(line));
+            untold.extend(durations.map(|line| format!("{path}: {}", line.trim())));
+        }
+    }
+    Ok(untold)
+}
+
+/// Returns how the guide may write the value that a file declares under a name.
+fn declared_values(code: &str, name: &str) -> Vec<String> {
+    let declaration = format!("{name}: ");
+    let is_whole = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    let places = code.match_indices(&declaration).filter(|(at, _)| is_whole(*at));
+    let lines = places.filter_map(|(at, _)| code[at + declaration.len()..].lines().next());
+    let values = lines.map(|line| values(line.split(" = ").last().unwrap_or(line)));
+    values.into_iter().find(|values| !values.is_empty()).unwrap_or_default()
+}
+
+/// Returns how the guide may write the value of an expression: `60 s`, `64 KiB`, `4,096`. Returns
+/// nothing for what is not a value.
+fn values(expression: &str) -> Vec<String> {
+    let field = expression.split(", ").next().unwrap_or(expression);
+    let expression = field.trim_end_matches([',', ';']).trim_end_matches(" }");
+    let inner = expression.strip_prefix("Some(").and_then(|inner| inner.strip_suffix(')'));
+    let expression = inner.unwrap_or(expression);
+    if expression == "None" {
+        return vec!["none".to_owned()];
+    }
+    let duration = |unit: &str| expression.strip_prefix(unit)?.strip_suffix(')').and_then(product);
+    if let Some(seconds) = duration("Duration::from_secs(") {
+        return vec![format!("{seconds} s"), format!("{} min", seconds / 60)];
+    }
+    if let Some(milliseconds) = duration("Duration::from_millis(") {
+        return vec![format!("{milliseconds} ms")];
+    }
+    let Some(number) = product(expression) else { return Vec::new() };
+    let units = [("KiB", 1024), ("MiB", 1024 * 1024)].into_iter();
+    let sizes = units.filter(|(_, bytes)| number % bytes == 0);
+    let plain = match (number / 1_000_000, number / 1000 % 1000, number % 1000) {
+        (0, 0, ones) => ones.to_string(),
+        (0, thousands, ones) => format!("{thousands},{ones:03}"),
+        (millions, thousands, ones) => format!("{millions},{thousands:03},{ones:03}"),
+    };
+    let plain = ["", " s"].map(|unit| format!("{plain}{unit}"));
+    sizes.map(|(unit, bytes)| format!("{} {unit}", number / bytes)).chain(plain).collect()
+}
+
+/// Returns the value of a product of whole numbers: the one outside of tests, if tests have another.
+fn product(expression: &str) -> Option<u64> {
+    let expression = match expression.split_once("else { ") {
+        Some((_, rest)) => rest.split(" }").next()?,
+        None => expression,
+    };
+    expression.split(" * ").map(|factor| factor.replace('_', "").parse::<u64>().ok()).product()
+}
+
+/// Whether a row has a value that is not a part of another one.
+fn contains_value(row: &str, value: &str) -> bool {
+    const UNITS: [&str; 5] = ["s", "ms", "min", "KiB", "MiB"];
+    row.match_indices(value).any(|(at, _)| {
+        let (before, after) = (&row[..at], &row[at + value.len()..]);
+        let next_word = after.trim_start().split(|c: char| !c.is_alphanumeric()).next();
+        let is_number = value.ends_with(|c: char| c.is_ascii_digit());
+        let has_unit = is_number && next_word.is_some_and(|word| UNITS.contains(&word));
+        let digits = after.strip_prefix(',').unwrap_or(after);
+        let is_cut = digits.starts_with(char::is_alphanumeric);
+        !before.ends_with(|c: char| c.is_alphanumeric() || c == ',') && !is_cut && !has_unit
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_found_whole_and_with_its_unit() {
+        assert!(contains_value("4,096 | fixed", "4,096") && !contains_value("4,096", "4"));
+        assert!(contains_value("64 of each", "64") && !contains_value("64 KiB", "64"));
+        assert!(contains_value("5 s, or", "5 s") && !contains_value("25 s", "5 s"));
+    }
+
+    #[test]
+    fn a_declaration_has_the_value_outside_of_tests() {
+        let code = "const A_TIME: Duration = Duration::from_secs(9);\n\
+                    const TIME: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 5 });\n";
+        assert_eq!(declared_values(code, "TIME"), ["5 s", "0 min"]);
+        assert_eq!(declared_values("soft: usize,\nsoft: 2 * 1024,", "soft")[0], "2 KiB");
+    }
+}
