@@ -26,9 +26,9 @@ use crate::warning::Warning;
 /// more. The stream ends then. Dropping it, or [`QueryStream::close`], ends the CLI before.
 ///
 /// # Errors
-/// What keeps the CLI from being started: [`CliNotFound`](ErrorKind::CliNotFound), a version that
-/// will not do, [`InvalidOptions`](ErrorKind::InvalidOptions) with everything that is wrong,
-/// [`SpawnFailed`](ErrorKind::SpawnFailed), [`NoRuntime`](ErrorKind::NoRuntime). What comes later
+/// What keeps the CLI from being started: [`CliNotFound`](crate::ErrorKind::CliNotFound), a version that
+/// will not do, [`InvalidOptions`](crate::ErrorKind::InvalidOptions) with everything that is wrong,
+/// [`SpawnFailed`](crate::ErrorKind::SpawnFailed), [`NoRuntime`](crate::ErrorKind::NoRuntime). What comes later
 /// comes from the stream.
 ///
 /// # Cancel safety
