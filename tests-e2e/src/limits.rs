@@ -89,8 +89,6 @@ claude-agent-kit/src/session/mcp.rs
     SELDOM: pauses between these status requests
 claude-agent-kit/src/hook/mod.rs
     USUAL_LIMIT: a hook
-    PROMPT_LIMIT: a hook for `UserPromptSubmit`, `MessageDisplay`
-    DISPLAY_LIMIT: a hook for `UserPromptSubmit`, `MessageDisplay`
 claude-agent-kit/src/callback/registry.rs
     permission_timeout: a permission callback, a handler of questions or dialogs
     MARGIN: the timeout of a hook that the CLI is told
@@ -125,16 +123,17 @@ claude-agent-kit/src/options/layers/json.rs
     DEEPEST: levels of a JSON config file
 ";
 
-/// Rows about limits of the system, or that follow from another limit.
+/// Rows about limits of the system, or that follow from another limit or from the list of hook events.
 const OTHER_ROWS: &[&str] = &[
+    "a hook for `UserPromptSubmit`, `MessageDisplay`",
     "an argument of the command line",
     "arguments and variables together",
     "messages of all such servers in flight",
 ];
 
-/// Durations that are not limits: the units that a config file may use, and a time that stands for one
-/// that the clock cannot show.
-const OTHER_DURATIONS: [&str; 2] = ["(number)", "(365 * 24 * 3600)"];
+/// Durations that are not limits of their own: the units that a config file may use, what the list of hook
+/// events says, and a time that stands for one that the clock cannot show.
+const OTHER_DURATIONS: [&str; 3] = ["(number)", "($seconds)", "(365 * 24 * 3600)"];
 
 /// Files that are built for tests only.
 const TESTS: [&str; 3] = ["tests", "fixture.rs", "every_event.rs"];
