@@ -11,8 +11,9 @@ use crate::permission::{Permission, ToolRequest};
 use crate::question::{self, Answers, Questions};
 
 impl Options {
-    /// Adds a hook: `callback` is asked whenever the event happens, and its answer counts. Several
-    /// hooks can be added for one event; they run at the same time.
+    /// Adds a hook: `callback` is called whenever the event happens, and the CLI obeys its answer.
+    /// Several hooks can be added for one event; they run concurrently. Sent as `hooks` in the
+    /// handshake. Default: none.
     ///
     /// The callback runs in a task of its own, so it may wait as long as its limit allows
     /// ([`hook_timeout`](Self::hook_timeout)), and delays nobody but the CLI at this point. One
@@ -55,7 +56,7 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.add_hook(point, callback))
     }
 
-    /// Adds a hook that may block its thread: it runs on a thread for that.
+    /// Adds a hook that may block its thread: it runs on a thread for blocking work.
     ///
     /// It cannot be aborted; one that takes long should look at the token of its context.
     ///
@@ -77,8 +78,8 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.add_blocking_hook(point, callback))
     }
 
-    /// Asks `callback` whether a tool may run, where no rule decides that. Default: nobody is
-    /// asked, and what no rule allows is denied.
+    /// Calls `callback` to decide whether a tool may run, where no rule decides that. Sent as
+    /// `--permission-prompt-tool=stdio`. Default: no callback, and what no rule allows is denied.
     ///
     /// Requests are answered independently of each other. If the callback fails, the tool is
     /// denied.
@@ -111,8 +112,8 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.set_can_use_tool(callback))
     }
 
-    /// The same as [`can_use_tool`](Self::can_use_tool) for a callback that may block its thread.
-    /// The one that is set last counts.
+    /// Does the same as [`can_use_tool`](Self::can_use_tool) for a callback that may block its
+    /// thread. The one that is set last counts.
     pub fn can_use_tool_blocking<F, A>(self, callback: F) -> Self
     where
         F: Fn(ToolRequest, PermissionContext) -> A + Send + Sync + 'static,
@@ -121,8 +122,9 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.set_blocking_can_use_tool(callback))
     }
 
-    /// Lets `handler` answer the model's questions to the user. Default: the model cannot ask; the
-    /// tool for it (`AskUserQuestion`) is not offered.
+    /// Lets `handler` answer the model's questions to the user. Sent as
+    /// `--permission-prompt-tool=stdio`. Default: the model cannot ask; the tool for it
+    /// (`AskUserQuestion`) is not offered.
     ///
     /// It is asked in every permission mode, and whatever the rules say. If it fails, the model is
     /// told that the questions were not answered. See [`Answers`] for an example.
@@ -134,8 +136,8 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.set_ask_user(handler))
     }
 
-    /// The same as [`ask_user`](Self::ask_user) for a handler that may block its thread, as one
-    /// that reads from a terminal does. The one that is set last counts.
+    /// Does the same as [`ask_user`](Self::ask_user) for a handler that may block its thread, as
+    /// one that reads from a terminal does. The one that is set last counts.
     pub fn ask_user_blocking<F, A>(self, handler: F) -> Self
     where
         F: Fn(Questions, PermissionContext) -> A + Send + Sync + 'static,
@@ -145,8 +147,8 @@ impl Options {
     }
 
     /// Lets `callback` answer for the user when an MCP server outside this process asks something
-    /// (elicitation). Default: what is asked is declined, with a warning. See
-    /// [`ElicitationAnswer`] for an example.
+    /// (elicitation). See [`ElicitationAnswer`] for an example. Default: what is asked is declined,
+    /// with a warning.
     ///
     /// If the callback fails, the question is declined.
     pub fn on_elicitation<F, R>(self, callback: F) -> Self
@@ -157,7 +159,7 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.user.set_elicitation(callback))
     }
 
-    /// The same as [`on_elicitation`](Self::on_elicitation) for a callback that may block its
+    /// Does the same as [`on_elicitation`](Self::on_elicitation) for a callback that may block its
     /// thread. The one that is set last counts.
     pub fn on_elicitation_blocking<F, A>(self, callback: F) -> Self
     where
@@ -167,9 +169,9 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.user.set_blocking_elicitation(callback))
     }
 
-    /// Lets `callback` show dialogs of the CLI, of these kinds; at least one has to be named.
-    /// Default: the CLI is told that none can be shown, and one that comes all the same is left to
-    /// whoever else may show it, with a warning.
+    /// Lets `callback` show dialogs of the CLI, of these kinds; at least one has to be named. Sent
+    /// as `supportedDialogKinds` in the handshake. Default: the CLI is told that none can be shown,
+    /// and one that comes all the same is left to whoever else may show it, with a warning.
     ///
     /// If the callback fails, the dialog is cancelled.
     ///
@@ -196,7 +198,7 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.user.set_dialog(kinds, callback))
     }
 
-    /// The same as [`on_user_dialog`](Self::on_user_dialog) for a callback that may block its
+    /// Does the same as [`on_user_dialog`](Self::on_user_dialog) for a callback that may block its
     /// thread. The one that is set last counts, with its kinds.
     pub fn on_user_dialog_blocking<F, A>(
         self,
@@ -211,28 +213,30 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.user.set_blocking_dialog(kinds, callback))
     }
 
-    /// How long a hook may take where its registration does not say it. Default: 60 s; 25 s for
-    /// `UserPromptSubmit` and 8 s for `MessageDisplay`, which this does not lengthen.
+    /// Sets how long a hook may take where its registration does not say it. Sent as `timeout` of
+    /// `hooks` in the handshake. Default: 60 s; 25 s for `UserPromptSubmit` and 8 s for
+    /// `MessageDisplay`, which this does not lengthen.
     pub fn hook_timeout(self, limit: Duration) -> Self {
         self.told("hook_timeout").change_callbacks(|callbacks| callbacks.hook_timeout = Some(limit))
     }
 
-    /// How long a permission callback, or one for questions or dialogs, may take; after that the
-    /// tool is denied, the question declined, the dialog cancelled. Default: as long as it likes, because people may have to answer.
+    /// Sets how long a permission callback, or one for questions or dialogs, may take; after that
+    /// the tool is denied, the question declined, the dialog cancelled. Default: no timeout,
+    /// because users may have to answer.
     pub fn permission_timeout(self, limit: impl Into<Option<Duration>>) -> Self {
         self.told("permission_timeout")
             .change_callbacks(|callbacks| callbacks.permission_timeout = limit.into())
     }
 
-    /// Whether all hooks [fail closed](crate::hook::Matching::fail_closed). Default: only those
-    /// that say so.
+    /// Sets whether all hooks [fail closed](crate::hook::Matching::fail_closed). Sent as `hooks` in
+    /// the handshake. Default: only those that say so.
     pub fn hooks_fail_closed(self, closed: bool) -> Self {
         self.told("hooks_fail_closed")
             .change_callbacks(|callbacks| callbacks.hooks_fail_closed = closed)
     }
 
-    /// How long a callback may go on after it was told that its answer is no longer wanted; then
-    /// it is aborted. Zero is at once. Default: 1 s.
+    /// Sets how long a callback may continue after it was told that its answer is no longer wanted;
+    /// then it is aborted. Zero aborts at once. Default: 1 s.
     pub fn cancel_grace(self, grace: Duration) -> Self {
         self.told("cancel_grace").change_callbacks(|callbacks| callbacks.cancel_grace = grace)
     }

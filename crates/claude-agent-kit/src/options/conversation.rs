@@ -27,7 +27,8 @@ pub enum Conversation {
 }
 
 impl Options {
-    /// Which conversation it is. Replaces whatever [`resume`](Self::resume) and the like said.
+    /// Sets which conversation it is, as one value. Replaces whatever [`resume`](Self::resume) and
+    /// the like said. Sent as the flags of those. Default: a new one.
     ///
     /// Where the transcript of the conversation is missing, a session fails to start with
     /// [`ConversationNotFound`](crate::ErrorKind::ConversationNotFound), and a query gives the
@@ -51,57 +52,57 @@ impl Options {
         })
     }
 
-    /// The session to go on with (`--resume`). Default: a new one.
+    /// Resumes a session. Sent as `--resume`. Default: a new one.
     pub fn resume(self, session: impl Into<SessionId>) -> Self {
         self.change_settings("resume", |settings| settings.resume = Some(session.into()))
     }
 
-    /// The message of the resumed session to go on from; what came after it is left out
-    /// (`--resume-session-at`). Default: the last one.
+    /// Sets the message of the resumed session to continue from; what came after it is left out.
+    /// Sent as `--resume-session-at`. Default: the last one.
     pub fn resume_at(self, message: impl Into<MessageId>) -> Self {
         self.change_settings("resume_at", |settings| settings.resume_at = Some(message.into()))
     }
 
-    /// The prompt of the turn that [`resume_at`](Self::resume_at) leaves out. If it leaves out
-    /// something else the CLI refuses to go on, so that nothing is lost by mistake
-    /// (`--resume-drops-turn`). Default: whatever comes after that message is left out.
+    /// Names the prompt of the turn that [`resume_at`](Self::resume_at) leaves out. If it would
+    /// leave out something else, the CLI refuses to resume, so that nothing is lost by mistake.
+    /// Sent as `--resume-drops-turn`. Default: whatever comes after that message is left out.
     pub fn resume_drops_turn(self, prompt: impl Into<MessageId>) -> Self {
         self.change_settings("resume_drops_turn", |settings| {
             settings.resume_drops_turn = Some(prompt.into());
         })
     }
 
-    /// Whether to go on with the latest session of the directory (`--continue`).
-    /// [`resume`](Self::resume) beats it, with a warning. Default: no.
+    /// Resumes the latest session of the directory. [`resume`](Self::resume) takes precedence, with
+    /// a warning. Sent as `--continue`. Default: no.
     pub fn continue_latest(self, latest: bool) -> Self {
         self.change_settings("continue_latest", |settings| settings.continue_latest = latest)
     }
 
-    /// Whether to go on in a copy, so that the resumed session stays as it is (`--fork-session`).
+    /// Continues in a copy, so that the resumed session stays as it is. Sent as `--fork-session`.
     /// Default: no.
     pub fn fork_session(self, fork: bool) -> Self {
         self.change_settings("fork_session", |settings| settings.fork_session = fork)
     }
 
-    /// The id of the new session, a UUID (`--session-id`). Default: the CLI makes one.
+    /// Sets the ID of the new session, a UUID. Sent as `--session-id`. Default: the CLI makes one.
     pub fn session_id(self, session: impl Into<SessionId>) -> Self {
         self.change_settings("session_id", |settings| settings.session_id = Some(session.into()))
     }
 
-    /// The title of the new session. Travels in the handshake. Not in print mode. Default: the CLI
-    /// makes one.
+    /// Sets the title of the new session. Not in print mode. Sent as `title` in the handshake.
+    /// Default: the CLI makes one.
     pub fn title(self, title: impl Into<String>) -> Self {
         self.change_settings("title", |settings| settings.title = Some(Secret::from(title)))
     }
 
-    /// Whether the session is kept on disk, so that it can be resumed (`--no-session-persistence`
-    /// if not). Default: yes.
+    /// Sets whether the session is kept on disk, so that it can be resumed. Sent as
+    /// `--no-session-persistence` if not. Default: yes.
     pub fn persist_session(self, persist: bool) -> Self {
         self.change_settings("persist_session", |settings| settings.persist_session = Some(persist))
     }
 
-    /// Whether to use the one-way form for old CLIs: the prompt on the command line, no handshake,
-    /// no hooks, callbacks or servers inside this process (`--print`). Default: no.
+    /// Uses the one-way form for old CLIs: the prompt on the command line, no handshake, no hooks,
+    /// callbacks or servers inside this process. Sent as `--print`. Default: no.
     ///
     /// The prompt is then limited in size and shows in the list of processes.
     pub fn print_mode(self, print: bool) -> Self {

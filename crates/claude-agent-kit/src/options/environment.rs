@@ -7,24 +7,25 @@ use claude_wire::launch::{EnvironmentPolicy, ManagedSettings, Sandbox, Secret, S
 use super::{Options, strings};
 
 impl Options {
-    /// The working directory of the CLI and its tools. It is not looked at before the start; an
-    /// empty path counts as none. Default: that of this process.
+    /// Sets the working directory of the CLI and its tools. The directory is not checked before the
+    /// start; an empty path counts as none. Sent as the working directory and `PWD` of the process.
+    /// Default: that of this process.
     pub fn cwd(self, directory: impl Into<PathBuf>) -> Self {
         let directory = Some(directory.into()).filter(|path| !path.as_os_str().is_empty());
         self.change_settings("cwd", |settings| settings.cwd = directory)
     }
 
-    /// The directory whose project settings, MCP servers and agents are used in place of the working
-    /// directory's: a checkout that is trusted where the other is not (`--project-config-root`).
-    /// Default: the working directory.
+    /// Sets the directory whose project settings, MCP servers and agents are used in place of the
+    /// working directory's: a checkout that is trusted where the other is not. Sent as
+    /// `--project-config-root`. Default: the working directory.
     pub fn project_config_root(self, directory: impl Into<PathBuf>) -> Self {
         self.change_settings("project_config_root", |settings| {
             settings.project_config_root = Some(directory.into());
         })
     }
 
-    /// Adds a directory, beside the working directory, that tools may use (`--add-dir`). Default:
-    /// none.
+    /// Adds a directory, beside the working directory, that tools may use. Sent as `--add-dir`.
+    /// Default: none.
     pub fn add_dir(self, directory: impl Into<PathBuf>) -> Self {
         self.add_dirs([directory])
     }
@@ -36,14 +37,14 @@ impl Options {
         })
     }
 
-    /// What the CLI inherits of this process's environment. Default: everything but the variables
-    /// of an outer CLI's session.
+    /// Sets what the CLI inherits of this process's environment. Sent as the environment of the
+    /// process. Default: everything but the variables of an outer CLI's session.
     pub fn environment(self, policy: EnvironmentPolicy) -> Self {
         self.change_settings("environment", |settings| settings.environment = policy)
     }
 
-    /// Sets a variable for the CLI, beside what it inherits. Its value is never printed. Default:
-    /// those that name this SDK to the CLI.
+    /// Sets a variable for the CLI, beside what it inherits. Its value is never printed. Sent as
+    /// the environment of the process. Default: those that name this SDK to the CLI.
     pub fn env(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.envs([(name, value)])
     }
@@ -60,7 +61,7 @@ impl Options {
     }
 
     /// Adds a flag of the CLI that these options do not know, with its value if it takes one. With
-    /// or without the dashes. Default: none.
+    /// or without the dashes. Sent as given. Default: none.
     ///
     /// ```
     /// use claude_agent_kit::Options;
@@ -84,8 +85,9 @@ impl Options {
         })
     }
 
-    /// More settings of the CLI's own kind, as [`CliSettings`](crate::CliSettings), as JSON or as
-    /// the path of a file; they win over those of the user (`--settings`). Default: none.
+    /// Adds settings of the CLI's own kind, as [`CliSettings`](crate::CliSettings), as JSON or as
+    /// the path of a file. They take precedence over those of the user. Sent as `--settings`.
+    /// Default: none.
     ///
     /// ```
     /// use claude_agent_kit::{CliSettings, Options};
@@ -96,11 +98,11 @@ impl Options {
         self.change_settings("settings", |all| all.settings = Some(settings.into()))
     }
 
-    /// The sandbox in which commands run. It goes on top of the one in
+    /// Sets the sandbox in which commands run. It is merged over the one in
     /// [`settings`](Self::settings), key by key; what is denied adds up. A sandbox that is enabled
-    /// and not to be had keeps the CLI from starting, unless it is told otherwise. Where `settings`
-    /// is a file, that is read at the start and travels by value (`--settings`). Default: what the
-    /// user's settings say.
+    /// and not available keeps the CLI from starting, unless it is told otherwise. Where `settings`
+    /// is a file, the file is read at the start and travels by value. Sent as `sandbox` in
+    /// `--settings`. Default: what the user's settings say.
     ///
     /// ```
     /// use claude_agent_kit::{Options, Sandbox, SandboxNetwork};
@@ -112,41 +114,32 @@ impl Options {
         self.change_settings("sandbox", |settings| settings.sandbox = Some(Box::new(sandbox)))
     }
 
-    /// Settings that restrict whatever the user's say, as [`CliSettings`](crate::CliSettings) or
-    /// JSON. The CLI takes from them only what restricts; policies of the machine win over them
-    /// (`--managed-settings`). Default: none.
+    /// Adds settings that restrict whatever the user's say, as [`CliSettings`](crate::CliSettings)
+    /// or JSON. The CLI takes from them only what restricts; policies of the machine take
+    /// precedence. Sent as `--managed-settings`. Default: none.
     pub fn managed_settings(self, settings: impl Into<ManagedSettings>) -> Self {
         self.change_settings("managed_settings", |all| all.managed_settings = Some(settings.into()))
     }
 
-    /// The name of the application, which the CLI adds to its user agent (an environment variable
-    /// for the CLI). Default: none.
+    /// Sets the name of the application, which the CLI adds to its user agent. Sent as the variable
+    /// `CLAUDE_AGENT_SDK_CLIENT_APP`. Default: none.
     pub fn client_app(self, name: impl Into<String>) -> Self {
         self.change_settings("client_app", |settings| settings.client_app = Some(name.into()))
     }
 
-    /// Whether the beginning and the end of every hook comes as messages (`--include-hook-events`).
-    /// Default: no, only those of the start of a session.
-    pub fn include_hook_events(self, include: bool) -> Self {
-        self.change_settings("include_hook_events", |settings| {
-            settings.include_hook_events = include;
-        })
-    }
-
-    /// Whether the CLI writes a log for finding faults, where it keeps its own files (`--debug`).
-    /// Default: no.
+    /// Has the CLI write a debug log, where it keeps its own files. Sent as `--debug`. Default: no.
     pub fn debug(self, debug: bool) -> Self {
         self.change_settings("debug", |settings| settings.debug = debug)
     }
 
-    /// The file to which the CLI writes that log; [`debug`](Self::debug) need not be said then
-    /// (`--debug-file`). Default: none.
+    /// Sets the file of the debug log; [`debug`](Self::debug) need not be set then. Sent as
+    /// `--debug-file`. Default: none.
     pub fn debug_file(self, file: impl Into<PathBuf>) -> Self {
         self.change_settings("debug_file", |settings| settings.debug_file = Some(file.into()))
     }
 
-    /// Which settings files the CLI reads: `user`, `project`, `local`; an empty list is none of
-    /// them (`--setting-sources`). Default: all.
+    /// Sets which settings files the CLI reads: `user`, `project`, `local`; an empty list is none
+    /// of them. Sent as `--setting-sources`. Default: all.
     pub fn setting_sources(self, sources: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.change_settings("setting_sources", |settings| {
             settings.setting_sources = Some(strings(sources));

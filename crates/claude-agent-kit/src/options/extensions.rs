@@ -6,14 +6,15 @@ use claude_wire::launch::{Plugin, PluginDelivery, Skills};
 use super::Options;
 
 impl Options {
-    /// The agent of the main conversation, by name: one of [`agents`](Self::agents), of the user's
-    /// settings or of a plugin (`--agent`). Default: none.
+    /// Sets the agent of the main conversation, by name: one of [`agents`](Self::agents), of the
+    /// user's settings or of a plugin. Sent as `--agent`. Default: none.
     pub fn agent(self, name: impl Into<String>) -> Self {
         self.change_settings("agent", |settings| settings.agent = Some(name.into()))
     }
 
-    /// Agents by name that the model can give tasks to. Travel in the handshake (print mode:
-    /// `--agents`). Default: those of the user's settings, which stay beside these.
+    /// Sets the agents, by name, that the model can give tasks to. Sent as `agents` in the
+    /// handshake, and `--agents` in print mode. Default: those of the user's settings, which stay
+    /// beside these.
     ///
     /// ```
     /// use claude_agent_kit::{AgentDefinition, Options};
@@ -30,48 +31,49 @@ impl Options {
         self.change_settings("agents", |settings| settings.agents = agents.into_iter().collect())
     }
 
-    /// Adds an agent to [`agents`](Self::agents); one of the same name is replaced.
+    /// Adds an agent to [`agents`](Self::agents), or replaces the one of that name.
     pub fn define_agent(self, name: impl Into<String>, agent: AgentDefinition) -> Self {
         self.add_settings("agents", |settings| settings.agents.set(name, agent))
     }
 
-    /// Whether what agents say and think comes as messages too, with `parent_tool_use_id`. Travels
-    /// in the handshake (print mode: `--forward-subagent-text`). Default: no, only their tool calls
-    /// come.
+    /// Delivers what agents say and think as messages too, with `parent_tool_use_id`. Sent as
+    /// `forwardSubagentText` in the handshake, and `--forward-subagent-text` in print mode.
+    /// Default: no, only their tool calls come.
     pub fn forward_subagent_text(self, forward: bool) -> Self {
         self.change_settings("forward_subagent_text", |settings| {
             settings.forward_subagent_text = Some(forward);
         })
     }
 
-    /// Whether the CLI sums up from time to time what a running agent does, in the `summary` of
-    /// `task_progress` messages. It asks a model for that. Travels in the handshake. Not in print
-    /// mode. Default: no.
+    /// Has the CLI sum up from time to time what a running agent does, in the `summary` of
+    /// `task_progress` messages. The CLI asks a model for that. Not in print mode. Sent as
+    /// `agentProgressSummaries` in the handshake. Default: no.
     pub fn agent_progress_summaries(self, sum_up: bool) -> Self {
         self.change_settings("agent_progress_summaries", |settings| {
             settings.agent_progress_summaries = Some(sum_up);
         })
     }
 
-    /// Whether an interrupt leaves background tasks alone, because the host can stop each of them
-    /// ([`Session::stop_task`](crate::Session::stop_task)). Travels in the handshake. Not in print
-    /// mode. Default: no.
+    /// Leaves background tasks alone when a turn is interrupted, because the host can stop each of
+    /// them ([`Session::stop_task`](crate::Session::stop_task)). Not in print mode. Sent as
+    /// `perTaskStopAffordance` in the handshake. Default: no.
     pub fn per_task_stop_affordance(self, each: bool) -> Self {
         self.change_settings("per_task_stop_affordance", |settings| {
             settings.per_task_stop_affordance = Some(each);
         })
     }
 
-    /// The skills that the model may use without asking: a list of names, or [`Skills::All`]. It is
-    /// told of no others than those of a list (rules `Skill` or `Skill(name)` in `--allowedTools`,
-    /// and the list in the handshake; print mode takes no list). Default: all that the CLI finds, and
-    /// it decides which of them are asked about.
+    /// Sets the skills that the model may use without asking: a list of names, or [`Skills::All`].
+    /// With a list the model is told of no others; print mode takes no list. Sent as rules in
+    /// `--allowedTools`, and `skills` in the handshake. Default: all that the CLI finds, and it
+    /// decides which of them are asked about.
     pub fn skills(self, skills: impl Into<Skills>) -> Self {
         self.change_settings("skills", |settings| settings.skills = Some(skills.into()))
     }
 
-    /// Adds a plugin: its directory, or a [`Plugin`] (`--plugin-dir`, or `--plugin-dir-no-mcp`
-    /// without its MCP servers). Default: those of the user's settings.
+    /// Adds a plugin: its directory, or a [`Plugin`]. Sent as `--plugin-dir`, `--plugin-dir-no-mcp`
+    /// without its MCP servers, or `plugins` in the handshake. Default: those of the user's
+    /// settings.
     pub fn plugin(self, plugin: impl Into<Plugin>) -> Self {
         self.plugins([plugin])
     }
@@ -84,7 +86,8 @@ impl Options {
     }
 
     /// Chooses how plugins are passed to the CLI. In the handshake they do not appear in the
-    /// process list; not in print mode. Default: on the command line.
+    /// process list; not in print mode. Sent as `--await-initialize` for the handshake. Default: on
+    /// the command line.
     pub fn plugin_delivery(self, delivery: PluginDelivery) -> Self {
         self.change_settings("plugin_delivery", |settings| settings.plugin_delivery = delivery)
     }

@@ -119,19 +119,19 @@ impl Default for HostOptions {
 }
 
 impl Options {
-    /// The executable of the CLI. What this names is used or refused; nothing else is tried.
+    /// Sets the executable of the CLI. What this names is used or refused; nothing else is tried.
     /// Default: `CLAUDE_CLI_PATH`, then `claude` on `PATH`, then where installers put it.
     pub fn cli_path(self, path: impl Into<PathBuf>) -> Self {
         self.change_host("cli_path", |host| host.cli_path = Some(path.into()))
     }
 
-    /// What runs the CLI where [`cli_path`](Self::cli_path) names a script (`.js`, `.mjs`, `.ts`,
-    /// `.tsx`, `.jsx`): a path, or a name on `PATH` such as `bun`. Default: `node`.
+    /// Sets the program that runs the CLI where [`cli_path`](Self::cli_path) names a script (`.js`,
+    /// `.mjs`, `.ts`, `.tsx`, `.jsx`): a path, or a name on `PATH` such as `bun`. Default: `node`.
     pub fn executable(self, program: impl Into<PathBuf>) -> Self {
         self.change_host("executable", |host| host.runtime.executable = Some(program.into()))
     }
 
-    /// What that program is told before the script. Default: nothing.
+    /// Sets the arguments of that program before the script. Default: none.
     pub fn executable_args(self, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.change_host("executable_args", |host| {
             host.runtime.arguments = strings(arguments).into_iter().map(Secret::from).collect();
@@ -148,14 +148,14 @@ impl Options {
         self.change_host("user", |host| host.user = Some(user.into()))
     }
 
-    /// How the CLI is reached. No executable is looked for then and no version checked. Default: a
-    /// process of this machine.
+    /// Sets how the CLI is reached. No executable is looked for then and no version checked.
+    /// Default: a process of this machine.
     pub fn transport(self, transport: impl Transport) -> Self {
         self.change(|host| host.transport = Some(Arc::new(transport)))
     }
 
-    /// Whether a CLI whose version cannot be made out is used all the same, with a warning, in
-    /// print mode too. Default: no. One that is known to be too old is always refused.
+    /// Accepts a CLI whose version cannot be determined, with a warning, in print mode too.
+    /// Default: no. One that is known to be too old is always refused.
     pub fn permissive_version_check(self, permissive: bool) -> Self {
         self.change_host("permissive_version_check", |host| {
             host.permissive_version_check = permissive;
@@ -168,46 +168,47 @@ impl Options {
         self.change_host("skip_version_check", |host| host.skip_version_check = skip)
     }
 
-    /// The longest line of the CLI that is read as a message, in bytes. At least 64 KiB, since the
-    /// CLI's answer to the handshake is one line; with less the start fails with
+    /// Limits the line of the CLI that is read as a message, in bytes. At least 64 KiB, since the
+    /// CLI's response to the handshake is one line; with less the start fails with
     /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions). Default: 64 MiB.
     pub fn max_line_bytes(self, bytes: usize) -> Self {
         self.change_host("max_line_bytes", |host| host.max_line_bytes = bytes)
     }
 
-    /// How long the CLI may take for the handshake. Default: the variable
+    /// Sets how long the CLI may take for the handshake. Default: the variable
     /// `CLAUDE_CODE_STREAM_CLOSE_TIMEOUT` in milliseconds, or 60 s.
     pub fn initialize_timeout(self, limit: Duration) -> Self {
         self.change_host("initialize_timeout", |host| host.initialize_timeout = Some(limit))
     }
 
-    /// Sets how long the CLI may be silent during a query. `None` or zero disables the timeout, which
-    /// is the default: a tool may run for hours.
+    /// Sets how long the CLI may be silent during a query. `None` or zero disables the timeout.
+    /// Default: no timeout, because a tool may run for hours.
     pub fn idle_timeout(self, limit: impl Into<Option<Duration>>) -> Self {
         self.change_host("idle_timeout", |host| host.idle_timeout = limit.into())
     }
 
-    /// How long the CLI may take to end by itself once its input is closed; after that it is
-    /// stopped. Default: 5 s.
+    /// Sets how long the CLI may take to exit once its stdin is closed; after that it is stopped.
+    /// Default: 5 s.
     pub fn exit_grace(self, grace: Duration) -> Self {
         self.change_host("exit_grace", |host| host.exit_grace = grace)
     }
 
-    /// How long a query waits for background work after its result; `None` or zero is for ever.
-    /// Default: the variable `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` in milliseconds, or 10 min.
+    /// Sets how long a query waits for background work after its result; `None` or zero is no
+    /// limit. Default: the variable `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` in milliseconds, or 10
+    /// min.
     pub fn background_ceiling(self, ceiling: impl Into<Option<Duration>>) -> Self {
         self.change_host("background_ceiling", |host| {
             host.background_ceiling = Some(ceiling.into().unwrap_or(Duration::ZERO));
         })
     }
 
-    /// What background work a query waits for. Default: [`Background::Agents`].
+    /// Sets what background work a query waits for. Default: [`Background::Agents`].
     pub fn wait_for_background(self, background: Background) -> Self {
         self.change_host("wait_for_background", |host| host.background = background)
     }
 
-    /// Whether it is an error, not a warning, when the CLI ends with a failure although its last
-    /// result was none. Default: no.
+    /// Makes it an error, not a warning, when the CLI exits with a failure although its last result
+    /// was none. Default: no.
     pub fn strict_exit_status(self, strict: bool) -> Self {
         self.change_host("strict_exit_status", |host| host.strict_exit_status = strict)
     }
@@ -219,45 +220,46 @@ impl Options {
         self.change_host("die_with_parent", |host| host.die_with_parent = die)
     }
 
-    /// Gets every warning, also those that come as items of a stream. It must not block. Default:
-    /// nobody.
+    /// Calls `callback` with every warning, also those that come as items of a stream. It must not
+    /// block. Default: no callback.
     pub fn on_warning(self, callback: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
         self.change(|host| host.on_warning = Some(Arc::new(callback)))
     }
 
-    /// Gets every line that the CLI writes to stderr, without its line break. It must not block.
-    /// Default: nobody; the last 64 KiB are kept for errors.
+    /// Calls `callback` with every line that the CLI writes to stderr, without its line break. It
+    /// must not block. Default: no callback; the last 64 KiB are kept for errors.
     pub fn on_stderr(self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.change(|host| host.on_stderr = Some(Arc::new(callback)))
     }
 
-    /// How many bytes may wait to be written to the CLI before sending waits. Default: 16 MiB.
+    /// Limits the bytes that may wait to be written to the CLI before sending waits. Default: 16
+    /// MiB.
     pub fn max_unwritten_bytes(self, bytes: usize) -> Self {
         self.change_host("max_unwritten_bytes", |host| host.max_unwritten_bytes = bytes)
     }
 
-    /// How many operations may wait for the handshake, and how many for their answers; beyond that
-    /// they are refused. Default: 16 and 64.
+    /// Limits how many operations may wait for the handshake, and how many for their responses;
+    /// beyond that they are refused. Default: 16 and 64.
     pub fn operation_limits(self, waiting: usize, pending: usize) -> Self {
         self.change_host("operation_limits", |host| host.operations = (waiting, pending))
     }
 
-    /// How long an operation of a session may take, from its write. Default: 30 s, or 120 s for
-    /// those that connect to servers or write files. One call can have another limit:
-    /// [`Session::with_limit`](crate::Session::with_limit).
+    /// Sets how long an operation of a session may take, from its write. One call can have another
+    /// timeout: [`Session::with_limit`](crate::Session::with_limit). Default: 30 s, or 120 s for
+    /// those that connect to servers or write files.
     pub fn operation_timeout(self, limit: Duration) -> Self {
         self.change_host("operation_timeout", |host| host.operation_timeout = Some(limit))
     }
 
-    /// How many hook and permission callbacks run at a time, and how many more may wait for a
-    /// place; beyond that they are refused, which blocks or denies. Default: 256 and 4,096.
+    /// Limits how many hook and permission callbacks run at a time, and how many more may wait for
+    /// a place; beyond that they are refused, which blocks or denies. Default: 256 and 4,096.
     pub fn callback_limits(self, running: usize, waiting: usize) -> Self {
         self.change_host("callback_limits", |host| host.callback_places = (running, waiting))
     }
 
-    /// How many bytes of messages may wait for a slow reader: beyond `soft` the CLI is read only
-    /// while somebody waits for it, beyond `hard` the slow reader is cut off. Default: 16 MiB and
-    /// 256 MiB.
+    /// Limits the bytes of messages that may wait for a lagging reader: beyond `soft` the CLI is
+    /// read only while an operation or a callback needs it, beyond `hard` the lagging reader is cut
+    /// off. Default: 16 MiB and 256 MiB.
     pub fn backlog_limits(self, soft: usize, hard: usize) -> Self {
         self.change_host("backlog_limits", |host| host.backlog = (soft, hard))
     }

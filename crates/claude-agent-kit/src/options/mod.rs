@@ -13,6 +13,7 @@ mod layers;
 mod model;
 mod origin;
 mod prepare;
+mod prompts;
 mod servers;
 mod settings_file;
 mod tools;

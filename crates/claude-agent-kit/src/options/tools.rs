@@ -9,8 +9,8 @@ use claude_wire::launch::{PermissionPrompts, PreviewFormat, ToolSet};
 use super::{Options, strings};
 
 impl Options {
-    /// The built-in tools that the model is offered: a list of names, [`ToolSet::none`], or
-    /// [`ToolSet::ClaudeCode`] for all (`--tools`). Default: all that the CLI has.
+    /// Sets the built-in tools that the model is offered: a list of names, [`ToolSet::none`], or
+    /// [`ToolSet::ClaudeCode`] for all. Sent as `--tools`. Default: all that the CLI has.
     ///
     /// This decides which tools there *are*; [`allowed_tools`](Self::allowed_tools) decides which
     /// of them run without asking.
@@ -18,23 +18,24 @@ impl Options {
         self.change_settings("tools", |settings| settings.tools = Some(tools.into()))
     }
 
-    /// Tools that run without asking, by name or rule: `Read`, `Bash(git log:*)`
-    /// (`--allowedTools`). Default: none besides those of the user's settings.
+    /// Sets the tools that run without asking, by name or rule: `Read`, `Bash(git log:*)`. Sent as
+    /// `--allowedTools`. Default: none besides those of the user's settings.
     pub fn allowed_tools(self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.change_settings("allowed_tools", |settings| settings.allowed_tools = strings(tools))
     }
 
-    /// Tools that never run, by name or rule; they win over
-    /// [`allowed_tools`](Self::allowed_tools) (`--disallowedTools`). Default: none besides those of
-    /// the user's settings.
+    /// Sets the tools that never run, by name or rule. They take precedence over
+    /// [`allowed_tools`](Self::allowed_tools). Sent as `--disallowedTools`. Default: none besides
+    /// those of the user's settings.
     pub fn disallowed_tools(self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.change_settings("disallowed_tools", |settings| {
             settings.disallowed_tools = strings(tools);
         })
     }
 
-    /// Other names under which the model may call tools, each with the tool that is meant. An alias
-    /// of an alias is not followed. Travel in the handshake. Not in print mode. Default: none.
+    /// Sets other names under which the model may call tools, each with the tool that is meant. An
+    /// alias of an alias is not followed. Not in print mode. Sent as `toolAliases` in the
+    /// handshake. Default: none.
     pub fn tool_aliases(
         self,
         aliases: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
@@ -43,17 +44,17 @@ impl Options {
         self.change_settings("tool_aliases", |settings| settings.tool_aliases = aliases.collect())
     }
 
-    /// In what format the model shows previews with the questions that it asks the user (an
-    /// environment variable for the CLI). Default: no previews.
+    /// Sets the format of the previews that the model shows with its questions to the user. Sent as
+    /// the variable `CLAUDE_CODE_QUESTION_PREVIEW_FORMAT`. Default: no previews.
     pub fn question_preview(self, format: impl Into<PreviewFormat>) -> Self {
         self.change_settings("question_preview", |settings| {
             settings.question_preview = Some(format.into());
         })
     }
 
-    /// Adds an external MCP server (`--mcp-config`): a [`StdioServer`](crate::mcp::StdioServer), a
-    /// [`RemoteServer`](crate::mcp::RemoteServer), or JSON in the CLI's own shape. One of the same
-    /// name is replaced. Default: those of the user's settings.
+    /// Adds an external MCP server: a [`StdioServer`](crate::mcp::StdioServer), a
+    /// [`RemoteServer`](crate::mcp::RemoteServer), or JSON in the CLI's own shape. Replaces one of
+    /// the same name. Sent as `--mcp-config`. Default: those of the user's settings.
     ///
     /// ```
     /// use claude_agent_kit::mcp::StdioServer;
@@ -77,38 +78,39 @@ impl Options {
         servers.into_iter().fold(self, |options, (name, config)| options.mcp_server(name, config))
     }
 
-    /// Adds a file that configures external MCP servers, in the CLI's own shape (`--mcp-config`).
-    /// Files and [`mcp_server`](Self::mcp_server) go together. Default: none.
+    /// Adds a file that configures external MCP servers, in the CLI's own shape. Files and
+    /// [`mcp_server`](Self::mcp_server) go together. Sent as `--mcp-config`. Default: none.
     pub fn mcp_config_file(self, path: impl Into<PathBuf>) -> Self {
         self.add_settings("mcp_config_files", |settings| {
             settings.mcp_config_files.push(path.into());
         })
     }
 
-    /// Whether only the MCP servers of these options are used, and none of the user's settings
-    /// (`--strict-mcp-config`). Default: no.
+    /// Uses only the MCP servers of these options, and none of the user's settings. Sent as
+    /// `--strict-mcp-config`. Default: no.
     pub fn strict_mcp_config(self, strict: bool) -> Self {
         self.change_settings("strict_mcp_config", |settings| settings.strict_mcp_config = strict)
     }
 
-    /// How permissions are decided (`--permission-mode`). Default: what the user's settings say;
-    /// [`PermissionMode::Default`] says it out loud and beats those.
+    /// Sets how permissions are decided. [`PermissionMode::Default`] is a mode too, and takes
+    /// precedence over the user's settings. Sent as `--permission-mode`. Default: what the user's
+    /// settings say.
     pub fn permission_mode(self, mode: impl Into<PermissionMode>) -> Self {
         self.change_settings("permission_mode", |settings| {
             settings.permission_mode = Some(mode.into());
         })
     }
 
-    /// Whether the session may be switched to the mode that lets everything run
-    /// (`--allow-dangerously-skip-permissions`). Does not switch to it. Default: no.
+    /// Allows the session to be switched to the mode that lets everything run, without switching to
+    /// it. Sent as `--allow-dangerously-skip-permissions`. Default: no.
     pub fn allow_dangerously_skip_permissions(self, allow: bool) -> Self {
         self.change_settings("allow_dangerously_skip_permissions", |settings| {
             settings.allow_dangerously_skip_permissions = allow;
         })
     }
 
-    /// The tool of an MCP server that answers permission requests: `mcp__server__tool`
-    /// (`--permission-prompt-tool`). Cannot go together with a permission callback. Default: none,
+    /// Sets the tool of an MCP server that answers permission requests: `mcp__server__tool`. Cannot
+    /// be combined with a permission callback. Sent as `--permission-prompt-tool`. Default: none,
     /// so what is not allowed is denied.
     pub fn permission_prompt_tool(self, tool: impl Into<String>) -> Self {
         self.change_settings("permission_prompt_tool", |settings| {
@@ -116,17 +118,18 @@ impl Options {
         })
     }
 
-    /// Who is asked about tools that nothing else decides about. With
-    /// [`PermissionPrompts::Nobody`] they do not run, and a permission callback is never asked
-    /// (`--permission-prompts`). Default: the host.
+    /// Sets who is asked about tools that nothing else decides about. With
+    /// [`PermissionPrompts::Nobody`] such tools do not run, and a permission callback is never
+    /// called. Sent as `--permission-prompts`. Default: the host.
     pub fn permission_prompts(self, who: impl Into<PermissionPrompts>) -> Self {
         self.change_settings("permission_prompts", |settings| {
             settings.permission_prompts = Some(who.into());
         })
     }
 
-    /// Whether files are kept so that they can be put back to where they were at a message
-    /// (an environment variable for the CLI). Not in print mode. Default: no.
+    /// Keeps copies of changed files, so that they can be restored to their state at a message. Not
+    /// in print mode. Sent as the variable `CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING`. Default:
+    /// no.
     pub fn file_checkpointing(self, keep: bool) -> Self {
         self.change_settings("file_checkpointing", |settings| settings.file_checkpointing = keep)
     }

@@ -14,31 +14,31 @@ operations! {
     /// what its tools may not read.
     fn read_file(file: impl Into<ReadFile>) -> ReadFileAnswer { file.into() }
 
-    /// Files of the working directory that are called like this.
+    /// Returns the files below the working directory whose path matches `query`.
     fn file_suggestions(query: impl Into<String>) -> FileSuggestionsAnswer {
         let mut request = FileSuggestions::default();
         request.query = query.into();
         request
     }
 
-    /// Takes a file as read by the model, so that it may edit it without reading it again, if it
-    /// was last changed then (in milliseconds since 1970).
+    /// Marks a file as already read, so that `Edit` is allowed without a `Read`. Holds if the file
+    /// was last changed at `mtime`, in milliseconds since 1970.
     fn seed_read_state(path: impl Into<String>, mtime: u64) {
         let mut request = SeedReadState::default();
         (request.path, request.mtime) = (path.into(), Some(mtime.into()));
         request
     }
 
-    /// Makes another directory part of the session: its path, or a [`RegisterRepoRoot`] that says
-    /// what of it is read.
+    /// Adds another directory to the session: its path, or a [`RegisterRepoRoot`] that says what of
+    /// it is read.
     fn register_repo_root(directory: impl Into<RegisterRepoRoot>) -> RegisterRepoRootAnswer {
         directory.into()
     }
 }
 
 impl Session {
-    /// Puts files back to where they were before a user message; with `dry_run` it only says what
-    /// would be done. Needs [`file_checkpointing`](crate::Options::file_checkpointing).
+    /// Restores files to their state before a user message; with `dry_run` it only returns what
+    /// would change. Needs [`file_checkpointing`](crate::Options::file_checkpointing).
     ///
     /// # Errors
     /// Those of [`Self::request`], and

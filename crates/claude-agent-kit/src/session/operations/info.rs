@@ -9,41 +9,41 @@ use claude_wire::control::{
 use crate::session::Session;
 
 operations! {
-    /// Shakes hands once more, and gives what the CLI now says of itself. What was registered at
+    /// Sends `initialize` again and returns the updated server information. What was registered at
     /// the start stays.
     fn reinitialize() -> InitializeAnswer { Initialize::default() }
 
-    /// What fills the context.
+    /// Returns what fills the context.
     fn get_context_usage() -> ContextUsage { GetContextUsage::default() }
 
-    /// The same in some detail: `summary` or `full`.
+    /// Returns what fills the context in the given detail: `summary` or `full`.
     fn get_context_usage_in(detail: impl Into<String>) -> ContextUsage {
         let mut request = GetContextUsage::default();
         request.detail = Some(detail.into());
         request
     }
 
-    /// What the session used, and what is left of the account's limits. The CLI may change what it
-    /// says here. With `skip_behaviors` it does not look for what the account was used for.
+    /// Returns what the session used, and what is left of the account's limits. The CLI may change
+    /// the contents. With `skip_behaviors` it does not look for what the account was used for.
     fn get_usage(skip_behaviors: bool) -> UsageAnswer {
         let mut request = GetUsage::default();
         request.skip_behaviors = skip_behaviors.then_some(true);
         request
     }
 
-    /// What the session cost, as text for people.
+    /// Returns the cost of the session, as text for users.
     fn get_session_cost() -> SessionCost { GetSessionCost::default() }
 
-    /// The models to choose from, as they are now.
+    /// Returns the models to choose from, as they are now.
     fn list_models() -> ListModelsAnswer { ListModels::default() }
 
-    /// The version of the CLI that runs.
+    /// Returns the version of the running CLI.
     fn get_binary_version() -> BinaryVersion { GetBinaryVersion::default() }
 
-    /// Gives the session another title.
+    /// Changes the title of the session.
     fn rename_session(title: impl Into<RenameSession>) { title.into() }
 
-    /// Gives the session another colour.
+    /// Changes the colour of the session.
     fn set_color(color: impl Into<String>) {
         let mut request = SetColor::default();
         request.color = color.into();

@@ -11,18 +11,17 @@ use crate::error::Result;
 use crate::session::Session;
 
 operations! {
-    /// The MCP servers and how they are.
+    /// Returns the MCP servers and their state.
     fn mcp_status() -> McpStatusAnswer { McpStatus::default() }
 
-    /// Connects an MCP server again.
+    /// Reconnects an MCP server.
     fn mcp_reconnect(server: impl Into<String>) { McpReconnect::new(server) }
 
-    /// Switches an MCP server on or off.
+    /// Enables or disables an MCP server.
     fn mcp_toggle(server: impl Into<String>, enabled: bool) { McpToggle::new(server, enabled) }
 
-    /// Changes who decides about the tools of one MCP server:
-    /// [`Default`](PermissionMode::Default) or [`Auto`](PermissionMode::Auto); `None` goes back
-    /// to what the session does.
+    /// Changes who decides about the tools of one MCP server: [`Default`](PermissionMode::Default)
+    /// or [`Auto`](PermissionMode::Auto); `None` restores the mode of the session.
     fn set_mcp_permission_mode_override(
         server: impl Into<String>,
         mode: Option<PermissionMode>
@@ -45,8 +44,8 @@ operations! {
 }
 
 impl Session {
-    /// Replaces the MCP servers that were set this way before: [`McpServers`](crate::mcp::McpServers),
-    /// or JSON with configurations by name.
+    /// Replaces the MCP servers that were set this way before:
+    /// [`McpServers`](crate::mcp::McpServers), or JSON with configurations by name.
     ///
     /// The servers of the options stay: those outside this process because the CLI keeps them, those
     /// of this process because they are added to every such request. A configuration under the name

@@ -13,7 +13,7 @@ use crate::session::Session;
 
 operations! {
     /// Changes settings of this session, over those of all files. Each key replaces the one of that
-    /// name; `null` takes it back.
+    /// name; `null` removes it.
     fn apply_flag_settings(settings: impl Into<Json>) {
         let mut request = ApplyFlagSettings::default();
         request.settings = settings.into();
@@ -28,24 +28,24 @@ operations! {
         request
     }
 
-    /// The settings that are in force, and where they come from.
+    /// Returns the settings that are in force, and where they come from.
     fn get_settings() -> SettingsAnswer { GetSettings::default() }
 
-    /// The hooks of all settings files and plugins; not those of the host.
+    /// Returns the hooks of all settings files and plugins; not those of the host.
     fn get_hooks_listing() -> HooksListing { GetHooksListing::default() }
 
-    /// The rules about permissions that are in force.
+    /// Returns the permission rules that are in force.
     fn list_permission_rules() -> PermissionRulesAnswer { ListPermissionRules::default() }
 
-    /// Reads the skills anew.
+    /// Reloads the skills.
     fn reload_skills() -> ReloadSkillsAnswer { ReloadSkills::default() }
 
-    /// Reads the output styles anew.
+    /// Reloads the output styles.
     fn reload_output_styles() -> ReloadOutputStylesAnswer { ReloadOutputStyles::default() }
 }
 
 impl Session {
-    /// Reads the plugins anew. [`ReloadPlugins::default`] does so at once.
+    /// Reloads the plugins. [`ReloadPlugins::default`] does so at once.
     ///
     /// # Errors
     /// Those of [`Self::request`]. [`Unsupported`](crate::ErrorKind::Unsupported) also when

@@ -20,7 +20,7 @@ operations! {
         change
     }
 
-    /// Goes back to the default model.
+    /// Returns to the default model, from the next request on.
     fn reset_model() -> SetModelAnswer { SetModel::default() }
 
     /// Changes how many tokens the model may think; `None` is the default.
@@ -30,7 +30,8 @@ operations! {
         change
     }
 
-    /// The same, and how its thinking is shown: `summarized`, `omitted` or `highlights`.
+    /// Changes how many tokens the model may think, and how its thinking is shown: `summarized`,
+    /// `omitted` or `highlights`.
     fn set_thinking(tokens: Option<u64>, display: impl Into<String>) {
         let mut change = SetMaxThinkingTokens::default();
         change.max_thinking_tokens = tokens.map(Into::into).into();
@@ -38,30 +39,30 @@ operations! {
         change
     }
 
-    /// Withdraws a message that waits for its turn. Says whether it still could be.
+    /// Withdraws a message that waits for its turn. Returns whether that was still possible.
     fn cancel_message(message: impl Into<MessageId>) -> CancelAsyncMessageAnswer {
         CancelAsyncMessage::new(message)
     }
 
-    /// Ends a background task. One that is not there is no error.
+    /// Stops a background task. One that does not exist is no error.
     fn stop_task(task: impl Into<TaskId>) { StopTask::new(task) }
 
-    /// Lets all tools and agents that run go on in the background, so that the turn goes on
-    /// without them.
+    /// Moves all running tools and agents to the background, so that the turn continues without
+    /// them.
     fn background_tasks() -> BackgroundTasksAnswer { BackgroundTasks::default() }
 
-    /// The same for one tool call. Says whether it ran.
+    /// Moves one running tool call to the background. Returns whether it ran.
     fn background_task(call: impl Into<ToolUseId>) -> BackgroundTasksAnswer {
         let mut request = BackgroundTasks::default();
         request.tool_use_id = Some(call.into());
         request
     }
 
-    /// The end of what a background shell has printed so far.
+    /// Returns the end of what a background shell has printed so far.
     fn get_task_output(task: impl Into<TaskId>) -> TaskOutput { GetTaskOutput::new(task) }
 
-    /// Says whether anybody looks at pieces of answers as they come; `None` if that is not known.
-    /// Only matters to a CLI that holds them back (`CLAUDE_CODE_STREAM_EVENT_HOLD_MS`).
+    /// Tells the CLI whether anything reads pieces of answers as they come; `None` if that is not
+    /// known. Only matters to a CLI that holds them back (`CLAUDE_CODE_STREAM_EVENT_HOLD_MS`).
     fn set_has_subscribers(has_subscribers: Option<bool>) {
         let mut request = SetHasSubscribers::default();
         request.has_subscribers = has_subscribers.into();
