@@ -5,25 +5,14 @@
 mod embedded;
 
 use claude_agent_kit::hook::{
-    ConfigChange, CwdChanged, DirectoryAdded, Elicitation, ElicitationResult, FileChanged,
-    InstructionsLoaded, MessageDisplay, Notification, PermissionDenied, PermissionRequest,
-    PostCompact, PostModelSwitch, PostToolBatch, PostToolUse, PostToolUseFailure, PreCompact,
-    PreModelSwitch, PreToolUse, SessionEnd, SessionStart, Setup, Stop, StopFailure, SubagentStart,
-    SubagentStop, TaskCompleted, TaskCreated, TeammateIdle, UserPromptExpansion, UserPromptSubmit,
-    WorktreeRemove,
+    AnyEvent, PostToolUse, PostToolUseFailure, PreToolUse, Stop, UserPromptSubmit,
 };
+use claude_agent_kit::wire::control::HookInput;
 use claude_agent_kit::{Options, Session};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 
-/// Prints the name of each of these events when it comes.
-macro_rules! print_names {
-    ($options:expr, $($event:ident),+ $(,)?) => {
-        $options$( .on($event, |_, _| async { println!("{}", stringify!($event)) }) )+
-    };
-}
-
-/// Those of which there is more to say.
+/// Registers typed hooks, which can read the fields of their events.
 fn with_words(options: Options) -> Options {
     options
         .on(UserPromptSubmit, |event, _| async move { println!("prompt: {:?}", event.prompt) })
@@ -37,42 +26,17 @@ fn with_words(options: Options) -> Options {
         .on(Stop, |_, _| async move { println!("the model is done") })
 }
 
-fn all_events(options: Options) -> Options {
-    print_names!(
-        with_words(options),
-        PostToolBatch,
-        PermissionRequest,
-        PermissionDenied,
-        UserPromptExpansion,
-        StopFailure,
-        Notification,
-        MessageDisplay,
-        Elicitation,
-        ElicitationResult,
-        SessionStart,
-        SessionEnd,
-        Setup,
-        PreCompact,
-        PostCompact,
-        PreModelSwitch,
-        PostModelSwitch,
-        SubagentStart,
-        SubagentStop,
-        TaskCreated,
-        TaskCompleted,
-        TeammateIdle,
-        ConfigChange,
-        InstructionsLoaded,
-        CwdChanged,
-        FileChanged,
-        DirectoryAdded,
-        WorktreeRemove,
-    )
+/// Registers a hook for every published event, which prints its name.
+fn with_names(options: Options) -> Options {
+    let events = HookInput::KNOWN.iter().filter(|event| **event != "WorktreeCreate");
+    events.fold(options, |options, event| {
+        options.on(AnyEvent::named(*event), |input, _| async move { println!("{}", input.event) })
+    })
 }
 
 #[tokio::main]
 async fn main() -> claude_agent_kit::Result<()> {
-    let options = all_events(embedded::options(script).allowed_tools(["Bash"]));
+    let options = with_names(with_words(embedded::options(script).allowed_tools(["Bash"])));
     let session = Session::start(options).await?;
     let outcome = session.send("Run two commands, one of which fails.").await?.finish().await?;
     println!("answer: {}", outcome.text);

@@ -14,6 +14,7 @@
 //! - [`compare`]: whether two CLIs said the same.
 //! - [`parity`]: whether everything that the official SDKs publish is accounted for.
 //! - [`public_api`]: what the crates publish.
+//! - [`tables`]: tables of the guide that are derived from the code.
 //! - [`mod@bench`]: how fast it is, beside others.
 //! - [`prove`]: claims that are proved by many repetitions on the real CLI.
 //! - [`places`]: where tests stand that the documents name.
@@ -38,4 +39,5 @@ pub mod scenario;
 pub mod scrub;
 pub mod simulation;
 pub mod stage;
+pub mod tables;
 pub mod versions;

@@ -17,18 +17,23 @@ pub fn exists(test: &str) -> bool {
     if place == "real" {
         return SCENARIOS.iter().any(|scenario| scenario.name == rest);
     }
-    let folder = match place {
+    let Some(folder) = folder(place) else { return false };
+    let Some((file, name)) = rest.split_once("::") else { return false };
+    let file = root().join(folder).join(format!("{file}.rs"));
+    let source = fs::read_to_string(&file);
+    is_built(&file) && source.is_ok_and(|source| source.contains(&format!("fn {name}(")))
+}
+
+/// The directory of the tests of one kind, below the workspace.
+pub(crate) fn folder(place: &str) -> Option<&'static str> {
+    Some(match place {
         "wire" => "crates/claude-wire/tests/it",
         "wire-unit" => "crates/claude-wire/src",
         "testkit" => "crates/claude-agent-testkit/tests/it",
         "kit" => "crates/claude-agent-kit/src",
         "e2e" => "tests-e2e/tests",
-        _ => return false,
-    };
-    let Some((file, name)) = rest.split_once("::") else { return false };
-    let file = root().join(folder).join(format!("{file}.rs"));
-    let source = fs::read_to_string(&file);
-    is_built(&file) && source.is_ok_and(|source| source.contains(&format!("fn {name}(")))
+        _ => return None,
+    })
 }
 
 /// Whether a file belongs to the test program beside it. One that is not declared never runs.

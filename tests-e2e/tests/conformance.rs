@@ -9,6 +9,7 @@ use claude_agent_kit::{MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
 use tests_e2e::limits;
 use tests_e2e::places::{exists, root, sources};
 use tests_e2e::public_api::CRATES;
+use tests_e2e::tables;
 
 /// The families of the specification and how many requirements each has.
 const FAMILIES: &[(&str, u32)] = &[
@@ -176,31 +177,29 @@ fn the_test_command_checks_the_other_platforms_and_the_oldest_rust() {
     }
 }
 
-/// The names of all setters of `Options`.
-fn options() -> Vec<String> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(root().join("crates/claude-agent-kit/src/options")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            continue;
-        }
-        let file = fs::read_to_string(path).unwrap();
-        for line in file.lines().filter_map(|line| line.strip_prefix("    pub fn ")) {
-            let name = line.split(['(', '<']).next().unwrap();
-            if !["new", "iter", "sources", "explain"].contains(&name) {
-                names.push(name.to_owned());
-            }
+#[test]
+fn the_tables_of_the_guide_are_what_the_code_says() {
+    for chapter in tables::chapters().unwrap() {
+        if let Some((stored, derived)) = chapter.difference() {
+            panic!(
+                "{} is stale; help: run `{}`\nstored:  {stored}\nderived: {derived}",
+                chapter.path.display(),
+                tables::COMMAND
+            );
         }
     }
-    assert!(names.len() > 90, "{names:?}");
-    names
 }
 
 #[test]
-fn the_guide_tells_of_every_option() {
-    let guide = text_of("crates/claude-agent-kit/src/guide/options.md");
-    for name in options() {
-        assert!(guide.contains(&format!("`{name}`")), "{name} is not told of");
+fn every_option_says_what_holds_without_it() {
+    let setters = tables::options::setters().unwrap();
+    assert!(setters.len() > 90, "{setters:?}");
+    // One that does the same as another says so in place of its own default.
+    let refers = |summary: &str| summary.contains(", as `") || summary.contains("the same as `");
+    for setter in setters {
+        assert!(!setter.summary.is_empty(), "`{}` has no docs", setter.name);
+        let is_told = setter.default.is_some() || refers(&setter.summary);
+        assert!(is_told, "the docs of `{}` name no default", setter.name);
     }
 }
 
@@ -218,8 +217,10 @@ fn every_option_is_used_in_a_test_from_outside() {
             }
         }
     }
-    let unused: Vec<String> = options()
+    let setters = tables::options::setters().unwrap();
+    let unused: Vec<String> = setters
         .into_iter()
+        .map(|setter| setter.name)
         .filter(|name| {
             !tests.contains(&format!(".{name}(")) && !tests.contains(&format!("::{name}("))
         })

@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the way to fail")]
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::{env, fs, io};
 
-use tests_e2e::parity::table::{Facts, complaints};
+use tests_e2e::parity::rules::{self, Project};
+use tests_e2e::parity::table::{self, Facts, complaints};
 use tests_e2e::parity::{Names, Source, official, stored};
 use tests_e2e::real_cli::InstallError;
-use tests_e2e::{places, public_api};
+use tests_e2e::{places, tables};
 
 /// The names that a package publishes; none if it cannot be had here, which CI does not accept.
 fn published(source: Source) -> Option<Names> {
@@ -59,21 +59,22 @@ fn the_cli_has_the_flags_that_are_stored() {
 /// What the table has to agree with. The names are those of the packages, as the tests above see
 /// to.
 fn facts() -> Facts {
-    let official = Source::ALL.map(|source| (source, stored::load(source).unwrap()));
-    let mut facts = Facts::default();
-    facts.official = BTreeMap::from(official);
-    facts.api = public_api::stored_names().unwrap();
-    facts
+    Facts::stored().unwrap()
 }
 
 fn table() -> String {
-    fs::read_to_string(places::root().join("docs/parity.md")).unwrap()
+    fs::read_to_string(table::path()).unwrap()
 }
 
 #[test]
 fn every_published_name_is_here_or_left_out_for_a_reason() {
     let complaints = complaints(&table(), &facts(), &places::exists);
-    assert!(complaints.is_empty(), "docs/parity.md:\n{}", complaints.join("\n"));
+    assert!(
+        complaints.is_empty(),
+        "docs/parity.md:\n{}\nhelp: run `{}`, which adds the rows that follow from the names",
+        complaints.join("\n"),
+        tables::COMMAND
+    );
 }
 
 #[test]
@@ -89,5 +90,57 @@ fn no_row_can_be_taken_away_unnoticed() {
         assert!(without.len() < table.len(), "{row}");
         let complaints = complaints(&without, &facts, &|_| true);
         assert!(complaints.iter().any(|line| line.starts_with("no row tells of")), "{row}");
+    }
+}
+
+/// The table without the row that begins with these cells.
+fn without(table: &str, row: &str) -> String {
+    let start = format!("| {row} |");
+    let line = table.split_inclusive('\n').find(|line| line.starts_with(&start));
+    table.replacen(line.unwrap_or_else(|| panic!("no row begins with {start}")), "", 1)
+}
+
+#[test]
+fn rows_that_follow_from_a_rule_are_derived_again() {
+    let (table, facts, project) = (table(), facts(), Project::read().unwrap());
+    for row in [
+        "`maxTurns`",
+        "`verbatimPrompts`",
+        "| `client_app`",
+        "`reloadSkills`",
+        "`setPermissionMode`",
+        "`PostToolUse`",
+        "`CwdChanged`",
+        "`get_settings`",
+        "`PreToolUseHookInput`",
+        "`SetupHookSpecificOutput`",
+        "`--effort`",
+        "`--mcp-config`",
+    ] {
+        let without = without(&table, row);
+        assert!(!complaints(&without, &facts, &places::exists).is_empty(), "{row}");
+        let (derived, rows) = rules::with_rows(&without, &facts, &project);
+        assert_eq!(complaints(&derived, &facts, &places::exists), Vec::<String>::new(), "{rows:?}");
+    }
+    let (same, rows) = rules::with_rows(&table, &facts, &project);
+    assert!(same == table && rows.is_empty(), "{rows:?}");
+}
+
+#[test]
+fn a_derived_row_without_a_test_is_complained_about() {
+    let (table, facts, project) = (table(), facts(), Project::read().unwrap());
+    // No method sends it, so no test shows that it uses it.
+    let (derived, _) = rules::with_rows(&without(&table, "`mcp_message`"), &facts, &project);
+    let complaints = complaints(&derived, &facts, &places::exists);
+    assert_eq!(complaints, ["Control operations: `mcp_message` names no test"]);
+}
+
+#[test]
+fn a_name_that_no_rule_covers_stays_without_a_row() {
+    let (table, facts, project) = (table(), facts(), Project::read().unwrap());
+    for row in ["`abortController`", "`streamInput`", "`system/init`", "`--tmux`"] {
+        let without = without(&table, row);
+        let (derived, rows) = rules::with_rows(&without, &facts, &project);
+        assert!(derived == without && rows.is_empty(), "{rows:?}");
     }
 }

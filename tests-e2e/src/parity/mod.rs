@@ -4,6 +4,7 @@
 //! - [`typescript`], [`python`], [`flags`]: what names there are, read from the declarations.
 //! - [`stored`]: the same names as they were last seen: what came and went when a pin moves.
 //! - [`table`]: `docs/parity.md`, and what is wrong with it.
+//! - [`rules`]: its rows that follow from a name; [`uses`]: the tests that they name.
 //!
 //! A name is written `<kind> <name>`, as in `option maxTurns` or `message system/init`. The kinds
 //! are `option`, `method`, `message`, `hook`, `operation`, `export` and `flag`.
@@ -11,9 +12,11 @@
 pub mod flags;
 pub mod official;
 pub mod python;
+pub mod rules;
 pub mod stored;
 pub mod table;
 pub mod typescript;
+pub mod uses;
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,11 @@
 //! `docs/parity.md`: what became of every name, and what is wrong with the table.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
 
-use super::{Names, Source};
+use super::{Names, Source, stored};
+use crate::{places, public_api};
 
 /// The headings of the tables and the kind of their names.
 const SECTIONS: [(&str, &str); 8] = [
@@ -42,16 +45,76 @@ pub struct Facts {
     pub api: BTreeSet<String>,
 }
 
+impl Facts {
+    /// The facts as they are stored.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read.
+    pub fn stored() -> io::Result<Self> {
+        let mut official = BTreeMap::new();
+        for source in Source::ALL {
+            official.insert(source, stored::load(source)?);
+        }
+        Ok(Self { official, api: public_api::stored_names()? })
+    }
+}
+
+/// Where the table is stored.
+pub fn path() -> PathBuf {
+    places::root().join("docs/parity.md")
+}
+
+/// The published names that no row tells of, with their kinds.
+pub(super) fn missing(table: &str, facts: &Facts) -> Vec<(Source, String)> {
+    let (rows, _) = read(table);
+    let mut missing = Vec::new();
+    for (source, names) in &facts.official {
+        let told: Names = rows.iter().flat_map(|row| row.lines_of(*source)).collect();
+        missing.extend(names.difference(&told).map(|name| (*source, name.clone())));
+    }
+    missing
+}
+
+/// How many rows of a section name each test.
+pub(super) fn named_tests(table: &str, heading: &str) -> BTreeMap<String, usize> {
+    let mut named = BTreeMap::new();
+    let rows = read(table).0.into_iter().filter(|row| row.heading == heading);
+    for test in rows.flat_map(|row| row.tests.unwrap_or_default()) {
+        *named.entry(test).or_default() += 1;
+    }
+    named
+}
+
+/// Adds a row to the end of a section's table and returns it. `cell` gives the text of each column.
+pub(super) fn with_row(
+    table: &mut String,
+    heading: &str,
+    cell: &dyn Fn(&str) -> String,
+) -> Option<String> {
+    let section = table.find(&format!("\n## {heading}\n"))?;
+    let first = section + table[section..].find("\n|")? + 1;
+    let rows = table[first..].split_inclusive('\n').take_while(|line| line.starts_with('|'));
+    let end = first + rows.map(str::len).sum::<usize>();
+    let columns = cells(table[first..].lines().next()?)?;
+    let mut row = "|".to_owned();
+    for text in columns.iter().map(|column| cell(column)) {
+        row += &if text.is_empty() { " |".to_owned() } else { format!(" {text} |") };
+    }
+    table.insert_str(end, &format!("{row}\n"));
+    Some(row)
+}
+
 /// Everything that is wrong with the table, a line for each.
 pub fn complaints(table: &str, facts: &Facts, is_test: &dyn Fn(&str) -> bool) -> Vec<String> {
     let (rows, reasons) = read(table);
     let mut complaints = Vec::new();
+    for (source, name) in missing(table, facts) {
+        complaints.push(format!("no row tells of {} `{name}`", source.column()));
+    }
     for (source, names) in &facts.official {
         let told: Names = rows.iter().flat_map(|row| row.lines_of(*source)).collect();
         let column = source.column();
-        let missing =
-            names.difference(&told).map(|name| format!("no row tells of {column} `{name}`"));
-        complaints.extend(missing);
         let unknown = told.difference(names).map(|name| format!("{column} has no `{name}`"));
         complaints.extend(unknown);
     }

@@ -19,4 +19,3 @@ mod injection;
 mod listener;
 mod places;
 mod secrets;
-mod setters;

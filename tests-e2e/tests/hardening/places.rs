@@ -139,21 +139,14 @@ fn texts() -> Vec<Place> {
     ]
 }
 
-/// Setters whose values may be read by whoever prints the options: switches, numbers, names, paths.
+/// Setters whose texts may be read by whoever prints the options: names, paths. Switches, numbers
+/// and durations hold no text and are not listed.
 pub(crate) const SHOWN: &str = "
-    add_dir add_dirs agent agent_progress_summaries allow_dangerously_skip_permissions allowed_tools
-    background_ceiling backlog_limits betas callback_limits cancel_grace cli_path client_app
-    continue_latest conversation cwd debug debug_file die_with_parent disallowed_tools effort
-    environment exclude_dynamic_sections executable exit_grace fallback_model file_checkpointing
-    fork_session forward_subagent_text hook_timeout hooks_fail_closed idle_timeout
-    include_hook_events include_partial_messages initialize_timeout max_budget_usd max_line_bytes
-    max_running_mcp max_thinking_tokens max_turns max_unwritten_bytes mcp_config_file model
-    operation_limits operation_timeout output_schema per_task_stop_affordance permission_mode
-    permission_prompt_tool permission_prompts permission_timeout permissive_version_check
-    persist_session plugin plugin_delivery plugins print_mode project_config_root prompt_suggestions
-    question_preview resume resume_at resume_drops_turn session_id setting_sources skills
-    skip_version_check strict_exit_status strict_mcp_config system_prompt_snapshot task_budget
-    thinking tool_aliases tools user verbatim_prompts wait_for_background";
+    add_dir add_dirs agent allowed_tools betas cli_path client_app conversation cwd debug_file
+    disallowed_tools effort environment executable fallback_model mcp_config_file model
+    output_schema permission_mode permission_prompt_tool permission_prompts plugin plugin_delivery
+    plugins project_config_root question_preview resume resume_at resume_drops_turn session_id
+    setting_sources skills thinking tool_aliases tools user wait_for_background";
 
 /// Setters of code: what it is given and gives is tried in `what_is_said_is_shown_nowhere`.
 pub(crate) const CODE: &str = "

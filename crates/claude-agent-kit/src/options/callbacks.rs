@@ -56,7 +56,8 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.add_hook(point, callback))
     }
 
-    /// Adds a hook that may block its thread: it runs on a thread for blocking work.
+    /// Adds a hook, as [`on`](Self::on) does, that may block its thread: it runs on a thread for
+    /// blocking work.
     ///
     /// It cannot be aborted; one that takes long should look at the token of its context.
     ///

@@ -28,7 +28,7 @@ pub enum Conversation {
 
 impl Options {
     /// Sets which conversation it is, as one value. Replaces whatever [`resume`](Self::resume) and
-    /// the like said. Sent as the flags of those. Default: a new one.
+    /// the like said. Sent as the flags of `resume` and the like. Default: a new one.
     ///
     /// Where the transcript of the conversation is missing, a session fails to start with
     /// [`ConversationNotFound`](crate::ErrorKind::ConversationNotFound), and a query gives the

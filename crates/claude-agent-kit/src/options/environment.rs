@@ -61,7 +61,7 @@ impl Options {
     }
 
     /// Adds a flag of the CLI that these options do not know, with its value if it takes one. With
-    /// or without the dashes. Sent as given. Default: none.
+    /// or without the dashes. Sent as the flag itself. Default: none.
     ///
     /// ```
     /// use claude_agent_kit::Options;

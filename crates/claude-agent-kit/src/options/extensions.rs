@@ -31,7 +31,7 @@ impl Options {
         self.change_settings("agents", |settings| settings.agents = agents.into_iter().collect())
     }
 
-    /// Adds an agent to [`agents`](Self::agents), or replaces the one of that name.
+    /// Adds an agent, as [`agents`](Self::agents) sets them, or replaces the one of that name.
     pub fn define_agent(self, name: impl Into<String>, agent: AgentDefinition) -> Self {
         self.add_settings("agents", |settings| settings.agents.set(name, agent))
     }
@@ -85,8 +85,8 @@ impl Options {
         })
     }
 
-    /// Chooses how plugins are passed to the CLI. In the handshake they do not appear in the
-    /// process list; not in print mode. Sent as `--await-initialize` for the handshake. Default: on
+    /// Chooses how plugins are passed to the CLI. In the handshake they do not appear in the process
+    /// list; not in print mode. Sent as `--plugin-dir`, or `plugins` in the handshake. Default: on
     /// the command line.
     pub fn plugin_delivery(self, delivery: PluginDelivery) -> Self {
         self.change_settings("plugin_delivery", |settings| settings.plugin_delivery = delivery)

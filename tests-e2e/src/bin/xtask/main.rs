@@ -14,6 +14,7 @@ mod parity;
 mod platforms;
 mod prove;
 mod simulate;
+mod tables;
 mod versions;
 
 use std::{env, error::Error, path::Path, process::ExitCode, sync::Arc};
@@ -35,6 +36,7 @@ cargo xtask record [names…]   play scenarios on the real CLI and store what wa
 cargo xtask drift [names…]    play scenarios and print how they differ from what is stored
 cargo xtask faults            print the fault matrix, as in docs/faults.md
 cargo xtask api               list what the crates publish, in docs/api
+cargo xtask tables            write the tables of the guide that are derived from the code
 cargo xtask fuzz SECONDS      run every fuzz target for so long
 cargo xtask soak SECONDS      run sessions with real processes for so long, and count
 cargo xtask simulate SECONDS [FIRST]
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Some((command, [])) if command == "api" => api::store(),
+        Some((command, [])) if command == "tables" => tables::store(),
         Some((command, [seconds])) if command == "fuzz" => long::fuzz(seconds),
         Some((command, [seconds])) if command == "soak" => long::soak(seconds),
         Some((command, [flag, seed])) if command == "simulate" && flag == "--seed" => {

@@ -1,12 +1,18 @@
 //! Writes down what the official packages publish and what the crates here do.
 
-use std::process::ExitCode;
+use std::{error::Error, fs, process::ExitCode};
 
-use tests_e2e::parity::{Source, official, stored};
+use tests_e2e::parity::{
+    Source, official,
+    rules::{self, Project},
+    stored,
+    table::{self, Facts},
+};
 
 use super::Outcome;
 
-/// Stores the names that the pinned packages publish, and says what came and went.
+/// Stores the names that the pinned packages publish, says what came and went, and adds the rows
+/// that follow from the new names.
 pub(crate) fn store() -> Outcome {
     for source in Source::ALL {
         let found = official::names(source)?;
@@ -17,5 +23,20 @@ pub(crate) fn store() -> Outcome {
         }
         stored::store(source, &found)?;
     }
+    add_rows()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Adds the rows of `docs/parity.md` that are missing and follow from a name by a rule.
+pub(crate) fn add_rows() -> Result<(), Box<dyn Error>> {
+    let path = table::path();
+    let text = fs::read_to_string(&path)?;
+    let (text, rows) = rules::with_rows(&text, &Facts::stored()?, &Project::read()?);
+    for row in &rows {
+        println!("docs/parity.md has a new row: {row}");
+    }
+    if !rows.is_empty() {
+        fs::write(path, text)?;
+    }
+    Ok(())
 }

@@ -4,6 +4,7 @@ mod mistakes;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use claude_wire::launch::{SettingsSource, Skills, SystemPrompt, ToolSet};
@@ -417,9 +418,8 @@ fn settings_given_whole_count_as_the_builders() {
     assert_eq!(options.sources("model"), [Source::Builder]);
 }
 
-#[test]
-fn the_guide_has_the_table() {
-    let guide = include_str!("../../guide/options.md");
+/// The rows of the guide that say what each source gives.
+fn guide_rows() -> String {
     let mut table = String::from(
         "| option and key | a file gives | variable | of several sources |\n|---|---|---|---|\n",
     );
@@ -432,7 +432,24 @@ fn the_guide_has_the_table() {
         };
         writeln!(table, "| `{}` | {} | {variable} | {rule} |", row.name, (row.what)()).unwrap();
     }
-    assert!(guide.contains(&table), "the guide should have this table:\n{table}");
+    table
+}
+
+#[test]
+fn the_guide_has_the_table() {
+    const MARKER: &str = "<!-- table: sources of options -->\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/guide/options.md");
+    let guide = std::fs::read_to_string(&path).unwrap();
+    let (before, after) = guide.split_once(MARKER).unwrap();
+    let rows = after.split_inclusive('\n').take_while(|line| line.starts_with('|'));
+    let stored: String = rows.collect();
+    let derived = guide_rows();
+    if std::env::var_os("UPDATE_TABLES").is_some() {
+        let rest = &after[stored.len()..];
+        std::fs::write(&path, format!("{before}{MARKER}{derived}{rest}")).unwrap();
+    } else {
+        assert_eq!(stored, derived, "options.md is stale; help: run `cargo xtask tables`");
+    }
 }
 
 /// A config file with every option, to be broken.

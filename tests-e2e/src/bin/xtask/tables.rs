@@ -1,0 +1,38 @@
+//! Writes the tables that are derived from the code.
+
+use std::{
+    error::Error,
+    fs,
+    process::{Command, ExitCode, Stdio},
+};
+
+use tests_e2e::{places, tables};
+
+use super::{Outcome, parity};
+
+/// Writes all derived tables that are stale.
+pub(crate) fn store() -> Outcome {
+    for chapter in tables::chapters()? {
+        if chapter.difference().is_some() {
+            fs::write(&chapter.path, &chapter.derived)?;
+            println!("{} is written", chapter.path.display());
+        }
+    }
+    sources_of_options()?;
+    parity::add_rows()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The table of the sources of options follows from what is private to the kit: a unit test of the
+/// kit writes it.
+fn sources_of_options() -> Result<(), Box<dyn Error>> {
+    let test = "options::layers::tests::the_guide_has_the_table";
+    let status = Command::new(env!("CARGO"))
+        .args(["test", "--quiet", "-p", "claude-agent-kit", "--lib", "--", "--exact", test])
+        .env("UPDATE_TABLES", "1")
+        .current_dir(places::root())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()?;
+    if status.success() { Ok(()) } else { Err(format!("the test `{test}` failed").into()) }
+}

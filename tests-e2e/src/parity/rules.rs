@@ -1,0 +1,189 @@
+//! Rows of `docs/parity.md` that follow from the name by a rule.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::table::{self, Facts};
+use super::uses::Tests;
+use super::{Names, Source};
+use crate::tables::options::Setter;
+
+/// What rows are derived from, besides the names.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Project {
+    /// The setters of `Options`.
+    pub setters: Vec<Setter>,
+    /// The tests.
+    pub tests: Tests,
+}
+
+impl Project {
+    /// Reads the sources.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read.
+    pub fn read() -> Result<Self, String> {
+        let tests = Tests::read().map_err(|error| format!("the tests cannot be read: {error}"))?;
+        Ok(Self { setters: crate::tables::options::setters()?, tests })
+    }
+}
+
+/// What a name became here.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Item {
+    heading: &'static str,
+    /// Names of the public API.
+    rust: Vec<String>,
+    /// How the CLI is told.
+    told: String,
+    /// What a test of it has in its text.
+    traces: Vec<String>,
+}
+
+/// The table with a row for each name that has none and follows from a rule, and these rows.
+pub fn with_rows(table: &str, facts: &Facts, project: &Project) -> (String, Vec<String>) {
+    let mut items: BTreeMap<Item, BTreeMap<Source, Names>> = BTreeMap::new();
+    for (source, name) in table::missing(table, facts) {
+        let Some((kind, name)) = name.split_once(' ') else { continue };
+        if let Some(item) = item(kind, name, facts, project) {
+            let names = items.entry(item).or_default().entry(source).or_default();
+            names.insert(name.to_owned());
+        }
+    }
+    let (mut table, mut rows) = (table.to_owned(), Vec::new());
+    for (item, names) in items {
+        let tests = project.tests.using(
+            &|text| item.traces.iter().any(|trace| has(text, trace)),
+            &table::named_tests(&table, item.heading),
+        );
+        let row = table::with_row(&mut table, item.heading, &|column| {
+            let source = Source::ALL.iter().find(|source| source.column() == column);
+            match (source, column) {
+                (Some(source), _) => quoted(names.get(source).into_iter().flatten(), ", "),
+                (None, "Rust") => quoted(&item.rust, ", "),
+                (None, "test") => quoted(&tests, "<br>"),
+                (None, "how the CLI is told") => item.told.clone(),
+                _ => String::new(),
+            }
+        });
+        rows.extend(row);
+    }
+    (table, rows)
+}
+
+/// What a name became, if a rule says so and the public API has it.
+fn item(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<Item> {
+    let (heading, rust) = match kind {
+        "hook" => ("Hook events", vec![format!("hook::{name}")]),
+        "export" => ("Types", vec![type_of_hook(name)?]),
+        "method" => ("Methods", vec![format!("Session::{}", snake_case(name))]),
+        "operation" => ("Control operations", operation(name, facts)),
+        "option" | "flag" => return option(kind, name, facts, project),
+        _ => return None,
+    };
+    let is_here = !rust.is_empty() && rust.iter().all(|item| facts.api.contains(item));
+    let trace = if kind == "hook" { name.to_owned() } else { format!("{}(", snake_case(name)) };
+    let traces = vec![trace];
+    is_here.then_some(Item { heading, rust, told: String::new(), traces })
+}
+
+/// The type of a hook's input or output.
+fn type_of_hook(name: &str) -> Option<String> {
+    let input = name.strip_suffix("HookInput").map(|event| format!("{event}Input"));
+    input.or_else(|| name.strip_suffix("HookSpecificOutput").map(|event| format!("{event}Output")))
+}
+
+/// The method of an operation and its request. Without a request there is no operation.
+fn operation(name: &str, facts: &Facts) -> Vec<String> {
+    let request = pascal_case(name);
+    let requests = ["HostRequest", "CliRequest"].map(|sender| format!("{sender}::{request}"));
+    let requests = requests.into_iter().filter(|item| facts.api.contains(item));
+    let mut found: Vec<String> = requests.collect();
+    let method = format!("Session::{name}");
+    if !found.is_empty() && facts.api.contains(&method) {
+        found.insert(0, method);
+    }
+    found
+}
+
+/// The setter of that name, or those that send the flag.
+fn option(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<Item> {
+    let is_it = |setter: &&Setter| match kind {
+        "flag" => setter.has_flag(name),
+        _ => setter.name == snake_case(name),
+    };
+    let setters: Vec<&Setter> = project.setters.iter().filter(is_it).collect();
+    let told = if kind == "flag" { None } else { setters.first()?.sent.clone() };
+    let rust: Vec<String> =
+        setters.iter().map(|setter| format!("Options::{}", setter.name)).collect();
+    let is_here = !rust.is_empty() && rust.iter().all(|item| facts.api.contains(item));
+    let names: BTreeSet<&String> = setters.iter().map(|setter| &setter.name).collect();
+    let traces = names.iter().flat_map(|name| [format!(".{name}("), format!(".{name} =")]);
+    let heading = if kind == "flag" { "Flags of the CLI" } else { "Options" };
+    is_here.then(|| Item {
+        heading,
+        rust,
+        told: told.unwrap_or_default(),
+        traces: traces.collect(),
+    })
+}
+
+/// Whether a text has a trace that is no part of a longer name.
+fn has(text: &str, trace: &str) -> bool {
+    let in_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let is_whole = |at: usize| {
+        let (before, after) = (&text[..at], &text[at + trace.len()..]);
+        (trace.starts_with('.') || !before.ends_with(in_name))
+            && (trace.ends_with('(') || !after.starts_with(in_name))
+    };
+    text.match_indices(trace).any(|(at, _)| is_whole(at))
+}
+
+fn quoted<'a>(names: impl IntoIterator<Item = &'a String>, between: &str) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    names.join(between)
+}
+
+/// `maxTurns` as `max_turns`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake
+}
+
+/// `set_model` as `SetModel`.
+fn pascal_case(name: &str) -> String {
+    let words = name.split('_').map(|word| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+        first.unwrap_or_default() + letters.as_str()
+    });
+    words.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_written_in_other_cases() {
+        assert_eq!(snake_case("maxTurns"), "max_turns");
+        assert_eq!(snake_case("max_turns"), "max_turns");
+        assert_eq!(pascal_case("set_model"), "SetModel");
+    }
+
+    #[test]
+    fn a_trace_is_no_part_of_a_longer_name() {
+        assert!(has("options.model(x)", ".model("));
+        assert!(has("[Stop, Setup]", "Stop"));
+        assert!(!has("StopFailure PreStop", "Stop"));
+        assert!(!has("reset_model(x)", "set_model("));
+        assert!(has(" set_model(x)", "set_model("));
+    }
+}
