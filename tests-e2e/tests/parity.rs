@@ -122,6 +122,11 @@ fn rows_that_follow_from_a_rule_are_derived_again() {
         let (derived, rows) = rules::with_rows(&without, &facts, &project);
         assert_eq!(complaints(&derived, &facts, &places::exists), Vec::<String>::new(), "{rows:?}");
     }
+    // The names of tests are as true as those that were written by hand.
+    for row in ["`CwdChanged`", "`--fork-session`", "`read_file`"] {
+        let (_, rows) = rules::with_rows(&without(&table, row), &facts, &project);
+        assert!(rows.len() == 1 && table.contains(&rows[0]), "{rows:?}");
+    }
     let (same, rows) = rules::with_rows(&table, &facts, &project);
     assert!(same == table && rows.is_empty(), "{rows:?}");
 }

@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::table::{self, Facts};
-use super::uses::Tests;
+use super::uses::{Reach, Tests};
 use super::{Names, Source};
-use crate::tables::options::Setter;
+use crate::tables::hooks;
+use crate::tables::options::{self, Setter};
+
+const HOOKS: &str = "Hook events";
 
 /// What rows are derived from, besides the names.
 #[derive(Debug, Default)]
@@ -13,6 +16,8 @@ use crate::tables::options::Setter;
 pub struct Project {
     /// The setters of `Options`.
     pub setters: Vec<Setter>,
+    /// The hook events that the pinned CLI was not seen to call hooks for.
+    pub unseen: BTreeSet<String>,
     /// The tests.
     pub tests: Tests,
 }
@@ -25,7 +30,7 @@ impl Project {
     /// When they cannot be read.
     pub fn read() -> Result<Self, String> {
         let tests = Tests::read().map_err(|error| format!("the tests cannot be read: {error}"))?;
-        Ok(Self { setters: crate::tables::options::setters()?, tests })
+        Ok(Self { setters: options::setters()?, unseen: hooks::unseen()?, tests })
     }
 }
 
@@ -39,6 +44,8 @@ struct Item {
     told: String,
     /// What a test of it has in its text.
     traces: Vec<String>,
+    /// Where that has to stand.
+    reach: Reach,
 }
 
 /// The table with a row for each name that has none and follows from a rule, and these rows.
@@ -53,16 +60,13 @@ pub fn with_rows(table: &str, facts: &Facts, project: &Project) -> (String, Vec<
     }
     let (mut table, mut rows) = (table.to_owned(), Vec::new());
     for (item, names) in items {
-        let tests = project.tests.using(
-            &|text| item.traces.iter().any(|trace| has(text, trace)),
-            &table::named_tests(&table, item.heading),
-        );
+        let tests = tests(&item, &table, project);
         let row = table::with_row(&mut table, item.heading, &|column| {
             let source = Source::ALL.iter().find(|source| source.column() == column);
             match (source, column) {
                 (Some(source), _) => quoted(names.get(source).into_iter().flatten(), ", "),
                 (None, "Rust") => quoted(&item.rust, ", "),
-                (None, "test") => quoted(&tests, "<br>"),
+                (None, "test") => tests.clone(),
                 (None, "how the CLI is told") => item.told.clone(),
                 _ => String::new(),
             }
@@ -72,10 +76,24 @@ pub fn with_rows(table: &str, facts: &Facts, project: &Project) -> (String, Vec<
     (table, rows)
 }
 
+/// The cell with the tests of an item.
+fn tests(item: &Item, table: &str, project: &Project) -> String {
+    let uses = |text: &str| item.traces.iter().any(|trace| has(text, trace));
+    let named = table::named_tests(table, item.heading);
+    let mut tests = project.tests.using(&uses, item.reach, &named);
+    let is_unseen = item.heading == HOOKS && project.unseen.contains(&item.traces[0]);
+    if !is_unseen {
+        return quoted(&tests, "<br>");
+    }
+    // A test on the CLI registers a hook for it too, but proves nothing about it.
+    tests.retain(|test| !test.starts_with("e2e/"));
+    quoted(&tests, "<br>") + " (not seen on the pinned CLI)"
+}
+
 /// What a name became, if a rule says so and the public API has it.
 fn item(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<Item> {
     let (heading, rust) = match kind {
-        "hook" => ("Hook events", vec![format!("hook::{name}")]),
+        "hook" => (HOOKS, vec![format!("hook::{name}")]),
         "export" => ("Types", vec![type_of_hook(name)?]),
         "method" => ("Methods", vec![format!("Session::{}", snake_case(name))]),
         "operation" => ("Control operations", operation(name, facts)),
@@ -84,8 +102,8 @@ fn item(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<Item
     };
     let is_here = !rust.is_empty() && rust.iter().all(|item| facts.api.contains(item));
     let trace = if kind == "hook" { name.to_owned() } else { format!("{}(", snake_case(name)) };
-    let traces = vec![trace];
-    is_here.then_some(Item { heading, rust, told: String::new(), traces })
+    let (told, traces, reach) = (String::new(), vec![trace], Reach::File);
+    is_here.then_some(Item { heading, rust, told, traces, reach })
 }
 
 /// The type of a hook's input or output.
@@ -118,20 +136,19 @@ fn option(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<It
     let rust: Vec<String> =
         setters.iter().map(|setter| format!("Options::{}", setter.name)).collect();
     let is_here = !rust.is_empty() && rust.iter().all(|item| facts.api.contains(item));
-    let names: BTreeSet<&String> = setters.iter().map(|setter| &setter.name).collect();
-    let traces = names.iter().flat_map(|name| [format!(".{name}("), format!(".{name} =")]);
-    let heading = if kind == "flag" { "Flags of the CLI" } else { "Options" };
-    is_here.then(|| Item {
-        heading,
-        rust,
-        told: told.unwrap_or_default(),
-        traces: traces.collect(),
-    })
+    let (heading, traces) = match kind {
+        "flag" => ("Flags of the CLI", vec![name.to_owned()]),
+        _ => {
+            ("Options", [".?(", ".? ="].map(|use_of| use_of.replace('?', &snake_case(name))).into())
+        }
+    };
+    let (told, reach) = (told.unwrap_or_default(), Reach::Body);
+    is_here.then_some(Item { heading, rust, told, traces, reach })
 }
 
 /// Whether a text has a trace that is no part of a longer name.
 fn has(text: &str, trace: &str) -> bool {
-    let in_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let in_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '-';
     let is_whole = |at: usize| {
         let (before, after) = (&text[..at], &text[at + trace.len()..]);
         (trace.starts_with('.') || !before.ends_with(in_name))
@@ -183,6 +200,7 @@ mod tests {
         assert!(has("options.model(x)", ".model("));
         assert!(has("[Stop, Setup]", "Stop"));
         assert!(!has("StopFailure PreStop", "Stop"));
+        assert!(!has("--max-turns=3", "--max") && has("--max-turns=3", "--max-turns"));
         assert!(!has("reset_model(x)", "set_model("));
         assert!(has(" set_model(x)", "set_model("));
     }

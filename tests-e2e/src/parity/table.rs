@@ -97,10 +97,9 @@ pub(super) fn with_row(
     let rows = table[first..].split_inclusive('\n').take_while(|line| line.starts_with('|'));
     let end = first + rows.map(str::len).sum::<usize>();
     let columns = cells(table[first..].lines().next()?)?;
-    let mut row = "|".to_owned();
-    for text in columns.iter().map(|column| cell(column)) {
-        row += &if text.is_empty() { " |".to_owned() } else { format!(" {text} |") };
-    }
+    let texts = columns.iter().map(|column| cell(column));
+    let texts = texts.map(|text| if text.is_empty() { text } else { format!(" {text}") });
+    let row = format!("|{} |", texts.collect::<Vec<_>>().join(" |"));
     table.insert_str(end, &format!("{row}\n"));
     Some(row)
 }

@@ -12,8 +12,19 @@ use crate::places;
 /// The kinds of tests that rows name, in the order in which they name them.
 const PLACES: [&str; 3] = ["wire", "kit", "e2e"];
 
-/// How many rows of a section name a test that is known to go through all items of its file.
+/// How many rows of a section name a test that goes through all items which its file lists.
 const GOES_THROUGH_ALL: usize = 3;
+
+/// Where an item has to stand for a test to use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Reach {
+    /// In the test itself.
+    Body,
+    /// There, or anywhere in the file of a test that many rows of the section name: one that goes
+    /// through a list.
+    File,
+}
 
 #[derive(Debug)]
 struct Test {
@@ -61,6 +72,10 @@ impl Tests {
         let source = fs::read_to_string(path)?;
         let file: PathBuf = path.strip_prefix(folder).unwrap_or(path).with_extension("");
         let file: Vec<_> = file.iter().map(|part| part.to_string_lossy()).collect();
+        if place == "e2e" && file.len() == 1 {
+            // These are about documents and the project as a whole, and name items only.
+            return Ok(());
+        }
         let file = file.join("/");
         for (name, body) in in_source(&source) {
             let name = format!("{place}/{file}::{name}");
@@ -75,13 +90,16 @@ impl Tests {
     pub fn using(
         &self,
         uses: &dyn Fn(&str) -> bool,
+        reach: Reach,
         named: &BTreeMap<String, usize>,
     ) -> Vec<String> {
         let count = |test: &Test| named.get(&test.name).copied().unwrap_or_default();
         let mut best = Vec::new();
         for place in PLACES {
             let fitting = self.all.iter().filter(|test| test.place == place).filter(|test| {
-                let through_all = count(test) >= GOES_THROUGH_ALL && uses(&self.files[test.file]);
+                let through_all = reach == Reach::File
+                    && count(test) >= GOES_THROUGH_ALL
+                    && uses(&self.files[test.file]);
                 (uses(&test.body) || through_all) && places::exists(&test.name)
             });
             best.extend(fitting.max_by_key(|test| (count(test), Reverse(&test.name))));
@@ -148,8 +166,9 @@ mod tests {
             ],
         };
         let uses = |text: &str| text.contains("item");
-        assert_eq!(tests.using(&uses, &BTreeMap::new()), [first]);
+        assert_eq!(tests.using(&uses, Reach::File, &BTreeMap::new()), [first]);
         let named = BTreeMap::from([(second.to_owned(), 1), (third.to_owned(), 3)]);
-        assert_eq!(tests.using(&uses, &named), [second, third]);
+        assert_eq!(tests.using(&uses, Reach::File, &named), [second, third]);
+        assert_eq!(tests.using(&uses, Reach::Body, &named), [second]);
     }
 }

@@ -11,15 +11,37 @@ use crate::{places, public_api};
 /// Where the doc comments of the events stand: each above a line that begins with the name.
 const EVENTS: &str = "crates/claude-agent-kit/src/hook/event.rs";
 
-pub(super) fn table() -> Result<(String, String), String> {
+/// The published events with the first paragraphs of their doc comments.
+fn events() -> Result<Vec<(&'static str, String)>, String> {
     let source = read(&places::root().join(EVENTS))?;
+    let with_doc = |event: &'static str| match doc(&source, event) {
+        Some(doc) => Ok((event, doc)),
+        None => Err(format!("{EVENTS} has no docs of {event}")),
+    };
+    HookInput::KNOWN.iter().copied().map(with_doc).collect()
+}
+
+fn is_unseen(doc: &str) -> bool {
+    doc.contains("not seen")
+}
+
+/// The events that the pinned CLI was not seen to call hooks for, as their docs say.
+///
+/// # Errors
+///
+/// When the docs cannot be read.
+pub fn unseen() -> Result<BTreeSet<String>, String> {
+    let unseen = events()?.into_iter().filter(|(_, doc)| is_unseen(doc));
+    Ok(unseen.map(|(event, _)| event.to_owned()).collect())
+}
+
+pub(super) fn table() -> Result<(String, String), String> {
     let api = read(&public_api::path("claude-agent-kit"))?;
     let common = common(&api);
     let mut rows = Vec::new();
-    for event in HookInput::KNOWN {
-        let doc = doc(&source, event).ok_or_else(|| format!("{EVENTS} has no docs of {event}"))?;
+    for (event, doc) in events()? {
         let mut when = docs::without_links(docs::sentences(&doc).next().unwrap_or_default());
-        if doc.contains("not seen") {
+        if is_unseen(&doc) {
             when += " (*not seen*)";
         }
         let own = answers(&api, event).into_iter().filter(|(_, name)| !common.contains(name));

@@ -101,12 +101,9 @@ fn markdown<const N: usize>(titles: [&str; N], rows: &[[String; N]]) -> String {
         let cells: Vec<String> = kept.iter().map(|at| cells(*at)).collect();
         format!("| {} |\n", cells.join(" | "))
     };
-    let mut text = line(&|at| titles[at].to_owned());
-    text += &format!("|{}\n", "---|".repeat(kept.len()));
-    for row in rows {
-        text += &line(&|at| row[at].replace('|', "\\|"));
-    }
-    text
+    let head = line(&|at| titles[at].to_owned());
+    let rows = rows.iter().map(|row| line(&|at| row[at].replace('|', "\\|")));
+    format!("{head}|{}\n{}", "---|".repeat(kept.len()), rows.collect::<String>())
 }
 
 fn read(path: &std::path::Path) -> Result<String, String> {

@@ -13,7 +13,7 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde::Deserialize;
 use serde_json::json;
 use tests_e2e::stage::Stage;
-use tests_e2e::tables;
+use tests_e2e::tables::options::{Setter, setters};
 
 use crate::listener::{heard, listen};
 use crate::places::{self, CODE, Nature, Place, SHOWN, Way};
@@ -61,8 +61,7 @@ fn every_setter_is_told_of() {
     let planted = places::all().into_iter().map(|place| place.option.to_owned());
     let others = SHOWN.split_whitespace().chain(CODE.split_whitespace()).map(str::to_owned);
     let known: BTreeSet<String> = planted.chain(others).collect();
-    let setters = tables::options::setters().unwrap();
-    let holders = setters.into_iter().filter(|setter| setter.can_hold_text());
+    let holders = setters().unwrap().into_iter().filter(Setter::can_hold_text);
     let missing: Vec<String> =
         holders.map(|setter| setter.name).filter(|name| !known.contains(name)).collect();
     assert!(missing.is_empty(), "can these hold a secret? Say so in places.rs: {missing:?}");

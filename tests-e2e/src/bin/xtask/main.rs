@@ -36,7 +36,7 @@ cargo xtask record [names…]   play scenarios on the real CLI and store what wa
 cargo xtask drift [names…]    play scenarios and print how they differ from what is stored
 cargo xtask faults            print the fault matrix, as in docs/faults.md
 cargo xtask api               list what the crates publish, in docs/api
-cargo xtask tables            write the tables of the guide that are derived from the code
+cargo xtask tables            write the tables of the guide and rows of docs/parity.md that follow from the code
 cargo xtask fuzz SECONDS      run every fuzz target for so long
 cargo xtask soak SECONDS      run sessions with real processes for so long, and count
 cargo xtask simulate SECONDS [FIRST]
@@ -48,7 +48,7 @@ cargo xtask cli-versions VERSIONS…
                               try released CLIs, and print the table of docs/cli-versions.md
 cargo xtask golden [parts…]   compare what is written and delivered with what was kept: corpus, seeds, faults
                               (--update keeps it; --dump DIR writes the traces themselves)
-cargo xtask parity            store the names that the pinned official SDKs publish
+cargo xtask parity            store the names that the pinned official SDKs publish, and add rows that follow from them
 cargo xtask scenarios         list the scenarios";
 
 type Outcome = Result<ExitCode, Box<dyn Error>>;
