@@ -1,6 +1,7 @@
 //! Every hook event that can be provoked: all events are registered, one callback each.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_wire::control::HookInput;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -9,47 +10,10 @@ use super::{
     tools::bash,
 };
 
-/// Every event that is published.
-pub(super) const EVENTS: [&str; 33] = [
-    "PreToolUse",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "PostToolBatch",
-    "PermissionRequest",
-    "PermissionDenied",
-    "Notification",
-    "UserPromptSubmit",
-    "UserPromptExpansion",
-    "SessionStart",
-    "SessionEnd",
-    "Stop",
-    "StopFailure",
-    "SubagentStart",
-    "SubagentStop",
-    "PreCompact",
-    "PostCompact",
-    "PreModelSwitch",
-    "PostModelSwitch",
-    "Setup",
-    "TeammateIdle",
-    "TaskCreated",
-    "TaskCompleted",
-    "Elicitation",
-    "ElicitationResult",
-    "ConfigChange",
-    "WorktreeCreate",
-    "WorktreeRemove",
-    "InstructionsLoaded",
-    "CwdChanged",
-    "FileChanged",
-    "DirectoryAdded",
-    "MessageDisplay",
-];
-
 /// Starts the CLI and registers a callback for every event.
 async fn listening(stage: &Stage, plan: Plan) -> Result<Cli, Failure> {
     let mut cli = stage.start(plan).await?;
-    let hooks: Map<String, Value> = EVENTS
+    let hooks: Map<String, Value> = HookInput::KNOWN
         .iter()
         .enumerate()
         .map(|(number, event)| {
