@@ -10,6 +10,9 @@ use crate::tables::options::{self, Setter};
 
 const HOOKS: &str = "Hook events";
 
+/// The section without a column of tests.
+const TYPES: &str = "Types";
+
 /// What rows are derived from, besides the names.
 #[derive(Debug, Default)]
 #[non_exhaustive]
@@ -48,8 +51,20 @@ struct Item {
     reach: Reach,
 }
 
-/// The table with a row for each name that has none and follows from a rule, and these rows.
-pub fn with_rows(table: &str, facts: &Facts, project: &Project) -> (String, Vec<String>) {
+/// A table with the rows that follow from names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Derived {
+    /// The whole text.
+    pub table: String,
+    /// The rows that were added.
+    pub rows: Vec<String>,
+    /// Items that get no row yet, because no test uses them.
+    pub untested: Vec<String>,
+}
+
+/// The table with a row for each name that has none and follows from a rule.
+pub fn derive(table: &str, facts: &Facts, project: &Project) -> Derived {
     let mut items: BTreeMap<Item, BTreeMap<Source, Names>> = BTreeMap::new();
     for (source, name) in table::missing(table, facts) {
         let Some((kind, name)) = name.split_once(' ') else { continue };
@@ -58,10 +73,14 @@ pub fn with_rows(table: &str, facts: &Facts, project: &Project) -> (String, Vec<
             names.insert(name.to_owned());
         }
     }
-    let (mut table, mut rows) = (table.to_owned(), Vec::new());
+    let mut derived = Derived { table: table.to_owned(), rows: vec![], untested: vec![] };
     for (item, names) in items {
-        let tests = tests(&item, &table, project);
-        let row = table::with_row(&mut table, item.heading, &|column| {
+        let tests = tests(&item, &derived.table, project);
+        if tests.is_empty() && item.heading != TYPES {
+            derived.untested.extend(item.rust);
+            continue;
+        }
+        let row = table::with_row(&mut derived.table, item.heading, &|column| {
             let source = Source::ALL.iter().find(|source| source.column() == column);
             match (source, column) {
                 (Some(source), _) => quoted(names.get(source).into_iter().flatten(), ", "),
@@ -71,9 +90,9 @@ pub fn with_rows(table: &str, facts: &Facts, project: &Project) -> (String, Vec<
                 _ => String::new(),
             }
         });
-        rows.extend(row);
+        derived.rows.extend(row);
     }
-    (table, rows)
+    derived
 }
 
 /// The cell with the tests of an item.
@@ -81,20 +100,21 @@ fn tests(item: &Item, table: &str, project: &Project) -> String {
     let uses = |text: &str| item.traces.iter().any(|trace| has(text, trace));
     let named = table::named_tests(table, item.heading);
     let mut tests = project.tests.using(&uses, item.reach, &named);
-    let is_unseen = item.heading == HOOKS && project.unseen.contains(&item.traces[0]);
-    if !is_unseen {
+    let is_unseen = |name| item.heading == HOOKS && project.unseen.contains(name);
+    if !item.traces.iter().any(is_unseen) {
         return quoted(&tests, "<br>");
     }
     // A test on the CLI registers a hook for it too, but proves nothing about it.
     tests.retain(|test| !test.starts_with("e2e/"));
-    quoted(&tests, "<br>") + " (not seen on the pinned CLI)"
+    let note = if tests.is_empty() { "" } else { " (not seen on the pinned CLI)" };
+    quoted(&tests, "<br>") + note
 }
 
 /// What a name became, if a rule says so and the public API has it.
 fn item(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<Item> {
     let (heading, rust) = match kind {
         "hook" => (HOOKS, vec![format!("hook::{name}")]),
-        "export" => ("Types", vec![type_of_hook(name)?]),
+        "export" => (TYPES, vec![type_of_hook(name)?]),
         "method" => ("Methods", vec![format!("Session::{}", snake_case(name))]),
         "operation" => ("Control operations", operation(name, facts)),
         "option" | "flag" => return option(kind, name, facts, project),

@@ -31,12 +31,15 @@ pub(crate) fn store() -> Outcome {
 pub(crate) fn add_rows() -> Result<(), Box<dyn Error>> {
     let path = table::path();
     let text = fs::read_to_string(&path)?;
-    let (text, rows) = rules::with_rows(&text, &Facts::stored()?, &Project::read()?);
-    for row in &rows {
+    let derived = rules::derive(&text, &Facts::stored()?, &Project::read()?);
+    for row in &derived.rows {
         println!("docs/parity.md has a new row: {row}");
     }
-    if !rows.is_empty() {
-        fs::write(path, text)?;
+    for item in &derived.untested {
+        println!("docs/parity.md gets no row for `{item}` until a test uses it");
+    }
+    if !derived.rows.is_empty() {
+        fs::write(path, derived.table)?;
     }
     Ok(())
 }
