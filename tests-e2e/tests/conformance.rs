@@ -204,6 +204,24 @@ fn every_option_says_what_holds_without_it() {
 }
 
 #[test]
+fn what_an_option_is_sent_as_stands_in_the_code() {
+    let mut code = String::new();
+    for (_, source) in sources("crates/claude-wire/src").unwrap() {
+        code += &source;
+    }
+    for setter in tables::options::setters().unwrap() {
+        let sent = setter.sent.unwrap_or_default();
+        for name in sent.split('`').skip(1).step_by(2) {
+            let name = name.split('=').next().unwrap();
+            // A field that is called alike has no name of its own on the wire.
+            let is_there =
+                code.contains(&format!("\"{name}\"")) || code.contains(&format!(" {name}: "));
+            assert!(is_there, "`{}` is sent as `{name}`, says its documentation", setter.name);
+        }
+    }
+}
+
+#[test]
 fn every_option_is_used_in_a_test_from_outside() {
     let mut tests = String::new();
     let mut directories = vec![root().join("tests-e2e/tests"), root().join("tests-e2e/src")];

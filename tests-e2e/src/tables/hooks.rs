@@ -9,7 +9,7 @@ use super::{docs, markdown, read};
 use crate::{places, public_api};
 
 /// Where the doc comments of the events stand: each above a line that begins with the name.
-const EVENTS: &str = "crates/claude-agent-kit/src/hook/event.rs";
+const EVENTS: &str = "crates/claude-wire/src/control/hook/list.rs";
 
 /// The published events with the first paragraphs of their doc comments.
 fn events() -> Result<Vec<(&'static str, String)>, String> {

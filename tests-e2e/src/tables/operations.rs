@@ -5,7 +5,8 @@ use super::{docs, markdown, sources};
 /// A table for each file that declares operations.
 pub(super) fn tables() -> Result<Vec<(String, String)>, String> {
     let files = sources("session/operations")?;
-    let files = files.iter().filter(|(file, _)| file != "mod.rs");
+    let declares = |source: &str| source.lines().any(|line| line == "operations! {");
+    let files = files.iter().filter(|(_, source)| declares(source));
     Ok(files.map(|(file, source)| (format!("operations {file}"), table(source))).collect())
 }
 
