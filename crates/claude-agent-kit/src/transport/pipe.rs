@@ -8,7 +8,7 @@ use std::io;
 #[cfg(unix)]
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::process::ChildStdin;
@@ -47,6 +47,7 @@ impl AsyncWrite for Stdin {
 }
 
 /// The most that is read at a time from a pipe whose process has exited.
+#[cfg(unix)]
 const REST_BYTES: usize = 64 * 1024;
 
 /// The CLI's stdout or stderr.
@@ -88,7 +89,7 @@ fn poll_rest(
         return Poll::Pending;
     }
     // Somebody who holds it open may fill it without end: others have their turns all the same.
-    let turn = ready!(tokio::task::coop::poll_proceed(context));
+    let turn = std::task::ready!(tokio::task::coop::poll_proceed(context));
     let most = buffer.remaining().min(REST_BYTES);
     loop {
         match rustix::io::read(pipe, buffer.initialize_unfilled_to(most)) {
