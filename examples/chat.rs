@@ -58,9 +58,8 @@ async fn answer(mut turn: Turn) -> Outcome<bool> {
         }
     }
     println!();
-    let outcome = turn.finish().await?;
-    if outcome.result.is_error() {
-        println!("({})", outcome.result.terminal_reason.as_ref().map_or("error", AsRef::as_ref));
+    if let Err(error) = turn.finish().await?.into_result() {
+        println!("({error})");
     }
     Ok(true)
 }

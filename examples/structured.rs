@@ -31,8 +31,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = embedded::options(script).cwd(folder.path());
     match query_as::<Plan>("Plan the release.", options).await {
         Ok(plan) => {
-            println!("goal: {}", plan.goal);
-            for step in &plan.steps {
+            println!("goal: {} ({})", plan.value.goal, plan.cost);
+            for step in &plan.value.steps {
                 println!("- {} ({} min)", step.what, step.minutes);
             }
         }

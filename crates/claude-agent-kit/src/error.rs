@@ -26,6 +26,7 @@ struct Inner {
     message: String,
     hint: Option<String>,
     remedy: Option<String>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
     facts: Facts,
 }
 
@@ -53,90 +54,136 @@ pub(crate) struct Facts {
     pub(crate) needs: Option<String>,
     pub(crate) server: Option<String>,
     pub(crate) value: Option<Json>,
+    pub(crate) api_status: Option<u16>,
+    pub(crate) retry_after: Option<Duration>,
 }
 
 /// A result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The kinds of errors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
+/// Declares the kinds, each with what can help: to call again (`retryable`), to continue the conversation
+/// in another run (`resumable`).
+macro_rules! error_kinds {
+    ($( $(#[$meta:meta])* $kind:ident [$($help:ident)*], )+) => {
+        /// The kinds of errors.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ErrorKind {
+            $( $(#[$meta])* $kind, )+
+        }
+
+        impl ErrorKind {
+            #[cfg(test)]
+            const ALL: &[Self] = &[$( Self::$kind ),+];
+
+            /// What can help.
+            fn help(self) -> &'static [&'static str] {
+                match self {
+                    $( Self::$kind => &[$( stringify!($help) ),*], )+
+                }
+            }
+        }
+    };
+}
+
+error_kinds! {
     /// The executable of the CLI was not found, or is not one.
-    CliNotFound,
+    CliNotFound [],
     /// The CLI is older than what is asked of it.
-    UnsupportedCliVersion,
+    UnsupportedCliVersion [],
     /// What the CLI says for `--version` holds no version.
-    UnknownCliVersion,
+    UnknownCliVersion [],
     /// The CLI could not be asked for its version.
-    VersionDetection,
+    VersionDetection [retryable],
     /// Options contradict each other or cannot be passed on.
-    InvalidOptions,
+    InvalidOptions [],
     /// There is no Tokio runtime to work on.
-    NoRuntime,
+    NoRuntime [],
     /// The process could not be started.
-    SpawnFailed,
+    SpawnFailed [retryable],
     /// The CLI did not answer the handshake in time.
-    InitializeTimeout,
+    InitializeTimeout [retryable],
     /// The CLI refused the handshake.
-    InitializeRejected,
+    InitializeRejected [],
     /// The process ended before the handshake did.
-    ExitedDuringInit,
+    ExitedDuringInit [],
     /// The conversation to go on with is not there.
-    ConversationNotFound,
+    ConversationNotFound [],
     /// The process ended before its result, or in the middle of a session.
-    ProcessFailed,
+    ProcessFailed [retryable resumable],
     /// The process ended with a failure although its result was none, and that counts as an error
     /// (`strict_exit_status`).
-    NonZeroExit,
+    NonZeroExit [],
     /// The CLI was silent for longer than `idle_timeout` allows.
-    IdleTimeout,
+    IdleTimeout [retryable resumable],
     /// The CLI wrote a line longer than `max_line_bytes`.
-    LineTooLong,
+    LineTooLong [resumable],
     /// The CLI does not read stdin, and too many responses wait to be written to it.
-    StdinNotRead,
+    StdinNotRead [retryable resumable],
     /// The CLI wrote several lines in a row that are not of the protocol.
-    TooManyDecodeErrors,
+    TooManyDecodeErrors [resumable],
     /// The runtime that the run lived on is gone.
-    RuntimeGone,
+    RuntimeGone [resumable],
     /// Messages were not read for so long that they had to be dropped.
-    Lagged,
+    Lagged [],
     /// The CLI refused an operation.
-    ControlRejected,
+    ControlRejected [],
     /// The CLI did not answer an operation in time; it may have taken effect.
-    ControlTimeout,
+    ControlTimeout [],
     /// The CLI does not know an operation.
-    Unsupported,
+    Unsupported [],
     /// The process or its pipe is gone.
-    TransportClosed,
+    TransportClosed [resumable],
     /// The session was stopped.
-    SessionStopped,
+    SessionStopped [],
     /// The input of the session was ended.
-    InputEnded,
+    InputEnded [],
     /// The handshake failed before the operation was sent.
-    NotInitialized,
+    NotInitialized [],
     /// Too many operations wait for the handshake.
-    InitQueueFull,
+    InitQueueFull [retryable],
     /// Too many operations wait for their answers, or too much waits to be written.
-    TooManyPending,
+    TooManyPending [retryable],
     /// The answer to an operation was longer than `max_line_bytes`.
-    AnswerTooLarge,
+    AnswerTooLarge [],
     /// The answer to an operation could not be made out.
-    UndecodableAnswer,
+    UndecodableAnswer [],
     /// Files cannot be put back because they are not checkpointed.
-    CheckpointingNotEnabled,
+    CheckpointingNotEnabled [],
     /// The CLI dropped a message before it became a turn.
-    TurnCancelled,
+    TurnCancelled [retryable],
     /// The CLI completed a message without a result.
-    NoResult,
+    NoResult [],
     /// An MCP server that was waited for cannot be connected.
-    McpServerFailed,
+    McpServerFailed [],
     /// An MCP server that was waited for is not connected yet.
-    McpTimeout,
+    McpTimeout [retryable],
+    /// The CLI has no login, or the API does not accept it.
+    LoginMissing [],
+    /// The API's rate limit, or a usage limit of the account, was reached.
+    RateLimited [retryable resumable],
+    /// The API is overloaded.
+    Overloaded [retryable resumable],
+    /// The API does not offer the model, or not to this account.
+    ModelNotFound [],
+    /// The API failed or refused the request for another reason.
+    ApiError [retryable resumable],
+    /// The turn needed more responses of the model than `max_turns` allows.
+    MaxTurns [resumable],
+    /// The run cost more than `max_budget_usd` allows.
+    BudgetExceeded [resumable],
+    /// The prompt, or the conversation with it, does not fit into the model's context.
+    PromptTooLong [],
+    /// The model refused to answer.
+    Refused [],
+    /// The turn was interrupted.
+    Interrupted [resumable],
+    /// The turn failed for a reason that has no kind of its own.
+    TurnFailed [],
     /// An answer was to be of a type, and the result has no value.
-    NoStructuredOutput,
+    NoStructuredOutput [retryable],
     /// An answer was to be of a type, and its value does not fit.
-    StructuredOutputMismatch,
+    StructuredOutputMismatch [retryable],
 }
 
 impl Error {
@@ -146,6 +193,7 @@ impl Error {
             message: message.into(),
             hint: None,
             remedy: None,
+            source: None,
             facts: Facts::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -159,6 +207,11 @@ impl Error {
     /// Adds what to do about it.
     pub(crate) fn remedy(self, remedy: impl Into<String>) -> Self {
         self.change(|inner| inner.remedy = Some(remedy.into()))
+    }
+
+    /// Adds the error that caused it.
+    pub(crate) fn caused_by(self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.change(|inner| inner.source = Some(Arc::new(source)))
     }
 
     /// Adds facts.
@@ -183,7 +236,8 @@ impl Error {
             ErrorKind::RuntimeGone => ErrorKind::RuntimeGone,
             _ => ErrorKind::TransportClosed,
         };
-        let inner = Inner { kind, message, hint, remedy, facts };
+        let source = Some(Arc::new(self.clone()) as _);
+        let inner = Inner { kind, message, hint, remedy, source, facts };
         Self { inner: Arc::new(inner) }
     }
 
@@ -198,6 +252,32 @@ impl Error {
     /// What kind of error it is.
     pub fn kind(&self) -> ErrorKind {
         self.inner.kind
+    }
+
+    /// Returns whether the same call may succeed later without a change. What it did before it failed
+    /// may then be done twice.
+    pub fn is_retryable(&self) -> bool {
+        // A request that the API refused for what it holds is refused again.
+        let is_refused = self.api_status().is_some_and(|status| status < 500 && status != 408);
+        let can_help = self.kind().help().contains(&"retryable");
+        can_help && !(self.kind() == ErrorKind::ApiError && is_refused)
+    }
+
+    /// Returns whether the conversation can be continued by resuming [`session_id`](Self::session_id)
+    /// in another run: the run ended or was cut off, and not because of what the conversation holds.
+    pub fn is_resumable(&self) -> bool {
+        self.kind().help().contains(&"resumable") && self.session_id().is_some()
+    }
+
+    /// Returns how long to wait before a retry: what the CLI last waited before it asked the API again,
+    /// which is the API's own delay if the API named one.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.inner.facts.retry_after
+    }
+
+    /// Returns the HTTP status with which the API refused the request.
+    pub fn api_status(&self) -> Option<u16> {
+        self.inner.facts.api_status
     }
 
     /// What happened, without what to do about it.
@@ -344,7 +424,11 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.inner.source.as_deref().map(|source| source as _)
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -368,6 +452,44 @@ mod tests {
         let error = error.remedy("try again").hint_at("it was asleep");
         assert_eq!(error.to_string(), "it did not start; try again");
         assert_eq!((error.hint(), error.suggestion()), (Some("it was asleep"), Some("try again")));
+    }
+
+    #[test]
+    fn the_guide_says_of_every_kind_whether_a_retry_can_help() {
+        let guide = include_str!("guide/errors.md");
+        let rows = guide.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+        let mut checked = 0;
+        for (name, row) in rows {
+            let Some(kind) = ErrorKind::ALL.iter().find(|kind| format!("{kind:?}") == name) else {
+                continue;
+            };
+            let cells: Vec<&str> = row.split(" | ").collect();
+            let Some(again) = cells.get(3) else { continue };
+            let says_so = !again.starts_with("no");
+            assert_eq!(Error::new(*kind, "").is_retryable(), says_so, "{name}: {again}");
+            checked += 1;
+        }
+        assert_eq!(checked, ErrorKind::ALL.len());
+    }
+
+    #[test]
+    fn the_cause_is_the_source() {
+        use std::error::Error as _;
+
+        let error = Error::new(ErrorKind::SpawnFailed, "it did not start");
+        assert!(error.source().is_none());
+        let error = error.caused_by(std::io::Error::from(std::io::ErrorKind::NotFound));
+        assert!(error.source().unwrap().is::<std::io::Error>());
+        let later = error.in_operation("set_model");
+        assert!(later.source().unwrap().is::<Error>());
+    }
+
+    #[test]
+    fn a_conversation_can_be_resumed_if_it_has_a_name() {
+        let named = |kind| Error::new(kind, "").with(|facts| facts.session_id = Some("s".into()));
+        assert!(named(ErrorKind::ProcessFailed).is_resumable());
+        assert!(!Error::new(ErrorKind::ProcessFailed, "").is_resumable());
+        assert!(!named(ErrorKind::ConversationNotFound).is_resumable());
     }
 
     #[test]

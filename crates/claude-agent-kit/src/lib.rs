@@ -9,12 +9,11 @@
 //!
 //! # async fn example() -> claude_agent_kit::Result<()> {
 //! let answer = query("Which files changed last week?", Options::new()).await?.collect().await;
-//! println!("{}", answer.text());
+//! println!("{}", answer.into_result()?.text());
 //!
 //! let session = Session::start(Options::new().model("sonnet")).await?;
 //! let outcome = session.send("Write the release notes.").await?.finish().await?;
-//! // A result is the end of a turn, not a success.
-//! println!("{} {}", outcome.result.is_error(), outcome.text);
+//! println!("{}", outcome.into_result()?.text);
 //! session.stop().await?;
 //! # Ok(())
 //! # }
@@ -76,7 +75,6 @@ pub use claude_wire::launch::{
 pub use claude_wire::session::{Cost, Tokens};
 pub use claude_wire::{Body, Json, Message};
 pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
-pub use diagnose::login_missing;
 pub use doctor::{Check, Doctor, Finding, Level, Report, doctor};
 pub use error::{Error, ErrorKind, Result};
 pub use item::Item;
@@ -94,7 +92,7 @@ pub use session::{
 pub use tool::{Tool, ToolContext, ToolError, ToolHandle, ToolResult, ToolServer};
 pub use turn::{Turn, TurnOutcome};
 #[cfg(feature = "tools")]
-pub use typed::query_as;
+pub use typed::{Typed, query_as};
 pub use warning::{Warning, WarningCode};
 
 /// Compiles the examples of the README.

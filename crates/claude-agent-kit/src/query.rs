@@ -12,9 +12,12 @@ use claude_wire::{Body, Message};
 use futures_core::Stream;
 
 use crate::cost::Uncounted;
+use crate::diagnose::{retry_delay, turn_failure};
 use crate::driver::{self, Handles, RunKind};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
+#[cfg(feature = "tools")]
+use crate::mask::Mask;
 use crate::options::Options;
 use crate::prompt::Prompt;
 use crate::reader::Reader;
@@ -97,6 +100,11 @@ impl QueryStream {
         cost
     }
 
+    #[cfg(feature = "tools")]
+    pub(crate) fn mask(&self) -> &Mask {
+        &self.handles.mask
+    }
+
     /// The process of the CLI, if it is one of this machine.
     pub fn pid(&self) -> Option<u32> {
         self.handles.pid
@@ -125,6 +133,10 @@ impl QueryStream {
             }
         }
         collected.cost = self.cost();
+        let delays = collected.messages().filter_map(|message| retry_delay(&message.body));
+        let delay = delays.last();
+        collected.failure =
+            collected.result().and_then(|result| turn_failure(result, &self.handles.mask, delay));
         collected
     }
 
@@ -255,9 +267,39 @@ pub struct Collected {
     pub error: Option<Error>,
     /// What the run cost. Not complete if it was cut off.
     pub cost: Cost,
+    /// Why the turn of the last result failed.
+    failure: Option<Error>,
 }
 
 impl Collected {
+    /// Returns everything that a run gave which succeeded, and why it failed otherwise.
+    ///
+    /// A run that the API refused, or that reached a limit, has a result all the same.
+    ///
+    /// ```no_run
+    /// # use claude_agent_kit::{Options, query};
+    /// # async fn example() -> claude_agent_kit::Result<()> {
+    /// let answer = query("Why is the sky blue?", Options::new()).await?.collect().await.into_result()?;
+    /// println!("{} ({})", answer.text(), answer.cost);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// What ended the run before its result, [`NoResult`](ErrorKind::NoResult) if it ended without one,
+    /// and those of [`TurnOutcome::into_result`](crate::TurnOutcome::into_result) if its last result is
+    /// that of a failure.
+    pub fn into_result(mut self) -> Result<Self> {
+        if let Some(error) = self.error.take().or_else(|| self.failure.take()) {
+            return Err(error);
+        }
+        if self.result().is_none() {
+            let error = Error::new(ErrorKind::NoResult, "the CLI ended without a result");
+            return Err(error.remedy("see the warnings of the run"));
+        }
+        Ok(self)
+    }
+
     /// The messages.
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
         self.items.iter().filter_map(Item::message)
@@ -268,7 +310,7 @@ impl Collected {
         self.items.iter().filter_map(Item::warning)
     }
 
-    /// The last result. A result is not success: see [`ResultMessage::is_error`].
+    /// The last result. It may be that of a failure: see [`Self::into_result`].
     pub fn result(&self) -> Option<&ResultMessage> {
         let results = self.messages().filter_map(|message| match &message.body {
             Body::Result(result) => Some(&**result),

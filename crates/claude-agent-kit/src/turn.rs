@@ -4,7 +4,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use claude_wire::Body;
 use claude_wire::id::MessageId;
@@ -14,12 +14,14 @@ use futures_core::Stream;
 use tokio::sync::watch;
 
 use crate::cost::Uncounted;
+use crate::diagnose::{retry_delay, turn_failure};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
 use crate::lock::lock;
 use crate::panics;
 use crate::reader::Reader;
 use crate::session::{Session, TurnInterruption};
+use crate::warning::Warning;
 
 /// The turn of a user message: a stream of its items, from its start to its result.
 ///
@@ -36,6 +38,9 @@ pub struct Turn {
     result: Option<Box<ResultMessage>>,
     uncounted: Uncounted,
     text: String,
+    warnings: Vec<Warning>,
+    /// How long the CLI last waited to ask the API again.
+    retry_delay: Option<Duration>,
     /// The error that was its last item.
     error: Option<Error>,
     done: bool,
@@ -103,7 +108,7 @@ impl TurnSlot {
 pub struct TurnOutcome {
     /// What the model said in its main conversation.
     pub text: String,
-    /// The result. It is not success: see [`ResultMessage::is_error`].
+    /// The result. It may be that of a failure: see [`Self::into_result`].
     pub result: Box<ResultMessage>,
     /// What the turn cost: everything that the CLI counted since the result before. The result
     /// itself has totals of the conversation.
@@ -114,6 +119,39 @@ pub struct TurnOutcome {
     /// Whether the CLI said that the result is for this message. If not, it says no such things,
     /// and the result is that of the oldest message that waited.
     pub named: bool,
+    /// The warnings that came during the turn.
+    pub warnings: Vec<Warning>,
+    failure: Option<Error>,
+}
+
+impl TurnOutcome {
+    /// Returns the outcome of a turn that succeeded, and why it failed otherwise.
+    ///
+    /// A turn that the API refused, that was interrupted or that reached a limit has a result all the
+    /// same, and [`Turn::finish`] is `Ok` for it.
+    ///
+    /// ```no_run
+    /// # async fn example(session: claude_agent_kit::Session) -> claude_agent_kit::Result<()> {
+    /// let outcome = session.send("Summarise README.md.").await?.finish().await?.into_result()?;
+    /// println!("{}", outcome.text);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`LoginMissing`](ErrorKind::LoginMissing), [`RateLimited`](ErrorKind::RateLimited),
+    /// [`Overloaded`](ErrorKind::Overloaded), [`ModelNotFound`](ErrorKind::ModelNotFound),
+    /// [`ApiError`](ErrorKind::ApiError), [`MaxTurns`](ErrorKind::MaxTurns),
+    /// [`BudgetExceeded`](ErrorKind::BudgetExceeded), [`PromptTooLong`](ErrorKind::PromptTooLong),
+    /// [`Refused`](ErrorKind::Refused),
+    /// [`Interrupted`](ErrorKind::Interrupted), [`NoStructuredOutput`](ErrorKind::NoStructuredOutput)
+    /// and [`TurnFailed`](ErrorKind::TurnFailed).
+    pub fn into_result(self) -> Result<Self> {
+        match self.failure {
+            Some(failure) => Err(failure),
+            None => Ok(self),
+        }
+    }
 }
 
 impl Turn {
@@ -129,6 +167,8 @@ impl Turn {
             result: None,
             uncounted: Uncounted::default(),
             text: String::new(),
+            warnings: Vec::new(),
+            retry_delay: None,
             error: None,
             done: false,
         }
@@ -195,7 +235,8 @@ impl Turn {
     }
 
     /// Waits for the result, and gives what came of the turn. What was taken with
-    /// [`Self::next`] before counts too.
+    /// [`Self::next`] before counts too. A turn that failed has a result too:
+    /// [`TurnOutcome::into_result`] tells the two apart.
     ///
     /// # Errors
     /// As for [`Self::next`].
@@ -221,6 +262,8 @@ impl Turn {
         Ok(TurnOutcome {
             text: std::mem::take(&mut self.text),
             cost: self.cost(),
+            warnings: std::mem::take(&mut self.warnings),
+            failure: turn_failure(&result, &self.session.shared.handles.mask, self.retry_delay),
             result,
             shared_with,
             named,
@@ -247,8 +290,15 @@ impl Turn {
     }
 
     fn look_at(&mut self, item: &Item) {
-        let Item::Message(message) = item else { return };
+        let message = match item {
+            Item::Message(message) => message,
+            Item::Warning(warning) => {
+                self.warnings.push(warning.clone());
+                return;
+            }
+        };
         self.uncounted.look_at(&message.body);
+        self.retry_delay = retry_delay(&message.body).or(self.retry_delay);
         match &message.body {
             Body::Result(result) => self.result = Some(result.clone()),
             Body::Assistant(answer) if answer.parent_tool_use_id.as_ref().is_none() => {

@@ -1,17 +1,42 @@
 //! Answers as Rust types.
 
+use claude_wire::id::SessionId;
 use claude_wire::message::ResultMessage;
-use claude_wire::{Body, Extra, Json};
+use claude_wire::session::Cost;
+use claude_wire::{Body, Extra};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+use crate::diagnose::{retry_delay, turn_failure};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
 use crate::options::Options;
 use crate::prompt::Prompt;
 use crate::query::query;
 use crate::tool::{is_object, read, schema};
-use crate::turn::Turn;
+use crate::turn::{Turn, TurnOutcome};
+use crate::warning::Warning;
+
+/// An answer of a type, with what it took to get it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Typed<T> {
+    /// The answer.
+    pub value: T,
+    /// The result that has it, with the session, the usage and the duration.
+    pub result: Box<ResultMessage>,
+    /// What the answer cost.
+    pub cost: Cost,
+    /// The warnings that came meanwhile.
+    pub warnings: Vec<Warning>,
+}
+
+impl<T> Typed<T> {
+    /// Returns the session, with which the conversation can be resumed.
+    pub fn session_id(&self) -> Option<&SessionId> {
+        self.result.session_id.as_ref()
+    }
+}
 
 /// Asks, and gives the answer as a value of this type.
 ///
@@ -30,16 +55,17 @@ use crate::turn::Turn;
 /// }
 ///
 /// # async fn example() -> claude_agent_kit::Result<()> {
-/// let plan: Plan = query_as("Plan the release", Options::new()).await?;
-/// println!("{} steps", plan.steps.len());
+/// let plan = query_as::<Plan>("Plan the release", Options::new()).await?;
+/// println!("{} steps for {}", plan.value.steps.len(), plan.cost);
 /// # Ok(())
 /// # }
 /// ```
 ///
 /// # Errors
 /// - Those of [`query`](query()), and what ended the run before its result.
-/// - [`NoStructuredOutput`](ErrorKind::NoStructuredOutput) when the result has no value; it says
-///   with what the run ended instead ([`Error::output`]).
+/// - Those of [`Collected::into_result`](crate::Collected::into_result) when the run failed.
+/// - [`NoStructuredOutput`](ErrorKind::NoStructuredOutput) when the result has no value;
+///   [`Error::output`] has its text.
 /// - [`StructuredOutputMismatch`](ErrorKind::StructuredOutputMismatch) when the value does not fit
 ///   the type; [`Error::value`] has it.
 ///
@@ -51,24 +77,36 @@ use crate::turn::Turn;
 pub async fn query_as<T: DeserializeOwned + JsonSchema>(
     prompt: impl Into<Prompt>,
     options: impl Into<Options>,
-) -> Result<T> {
+) -> Result<Typed<T>> {
     let mut stream = query(prompt, options.into().answer_as::<T>()).await?;
-    let mut result = None;
+    let (mut result, mut warnings, mut delay) = (None::<Box<ResultMessage>>, Vec::new(), None);
     while let Some(item) = stream.next().await {
-        if let Item::Message(message) = item?
-            && let Body::Result(last) = message.body
-        {
+        let message = match item? {
+            Item::Message(message) => message,
+            Item::Warning(warning) => {
+                warnings.push(warning);
+                continue;
+            }
+        };
+        delay = retry_delay(&message.body).or(delay);
+        if let Body::Result(last) = message.body {
             // The last one that has a value counts: work in the background may add a turn.
             let has_value = |result: &ResultMessage| result.structured_output.is_some();
-            if last.structured_output.is_some() || !result.as_deref().is_some_and(has_value) {
+            if has_value(&last) || !result.as_deref().is_some_and(has_value) {
                 result = Some(last);
             }
         }
     }
-    match result {
-        Some(result) => value_of(&result),
-        None => Err(Error::new(ErrorKind::NoStructuredOutput, "the run ended without a result")),
-    }
+    let Some(result) = result else {
+        return Err(Error::new(ErrorKind::NoResult, "the CLI ended without a result"));
+    };
+    let value = match value_of(&result) {
+        Err(error) => {
+            return Err(turn_failure(&result, stream.mask(), delay).unwrap_or(error));
+        }
+        Ok(value) => value,
+    };
+    Ok(Typed { value, cost: stream.cost(), result, warnings })
 }
 
 impl Turn {
@@ -76,16 +114,24 @@ impl Turn {
     /// been started for it ([`Options::answer_as`]).
     ///
     /// # Errors
-    /// - As for [`Self::next`].
-    /// - [`NoStructuredOutput`](ErrorKind::NoStructuredOutput) when the result has no value; it
-    ///   says with what the turn ended instead ([`Error::output`]).
+    /// - As for [`Self::next`], and those of [`TurnOutcome::into_result`](crate::TurnOutcome::into_result)
+    ///   when the turn failed.
+    /// - [`NoStructuredOutput`](ErrorKind::NoStructuredOutput) when the result has no value;
+    ///   [`Error::output`] has its text.
     /// - [`StructuredOutputMismatch`](ErrorKind::StructuredOutputMismatch) when the value does not
     ///   fit the type; [`Error::value`] has it.
     ///
     /// # Cancel safety
     /// Dropping the future drops the turn; the session goes on.
-    pub async fn finish_as<T: DeserializeOwned + JsonSchema>(self) -> Result<T> {
-        value_of(&self.finish().await?.result)
+    pub async fn finish_as<T: DeserializeOwned + JsonSchema>(self) -> Result<Typed<T>> {
+        let outcome = self.finish().await?;
+        match value_of(&outcome.result) {
+            Ok(value) => {
+                let TurnOutcome { result, cost, warnings, .. } = outcome;
+                Ok(Typed { value, result, cost, warnings })
+            }
+            Err(error) => Err(outcome.into_result().err().unwrap_or(error)),
+        }
     }
 }
 
@@ -129,11 +175,11 @@ fn value_of<T: DeserializeOwned + JsonSchema>(result: &ResultMessage) -> Result<
 }
 
 fn missing(result: &ResultMessage) -> Error {
-    let kind = Json::of(&result.subtype).ok().and_then(|kind| kind.parse::<String>().ok());
-    let kind = kind.unwrap_or_else(|| "none".to_owned());
-    let message = format!("the result ({kind}) has no structured output");
     let said = result.result.clone().unwrap_or_else(|| result.errors.as_slice().join("; "));
-    Error::new(ErrorKind::NoStructuredOutput, message)
-        .remedy("see its `output` for what the run ended with")
-        .with(|facts| facts.output = Some(said))
+    Error::new(ErrorKind::NoStructuredOutput, "the result has no structured output")
+        .remedy("see its `output` for what the model said instead")
+        .with(|facts| {
+            facts.output = Some(said);
+            facts.session_id.clone_from(&result.session_id);
+        })
 }

@@ -1,14 +1,15 @@
 //! What a query does on the real CLI, and on the simulation where that can do it.
 
 use std::fs;
+use std::time::Duration;
 
-use claude_agent_kit::{ErrorKind, Json, Options, login_missing, query};
+use claude_agent_kit::{Error, ErrorKind, Json, Options, Session, query};
 use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
 use claude_wire::message::{Accumulator, ResultSubtype, TerminalReason, Update};
 use serde_json::{Value, json};
 use tests_e2e::stage::Stage;
 
-use crate::support::{SIM, ask, codes, count, error_of, hello, on_all, real, run};
+use crate::support::{SIM, ask, codes, count, error_of, hello, in_time, on_all, real, run};
 
 /// Nothing was wrong with the run itself, whatever the result says.
 fn assert_clean(collected: &claude_agent_kit::Collected) {
@@ -82,52 +83,69 @@ fn a_session_that_does_not_exist_is_an_error_that_says_so() {
         ] {
             let options = stage.options().resume("00000000-0000-4000-8000-000000000000");
             let collected = ask("hello", options).await;
-            match &collected.error {
-                Some(error) => assert!(error.hint().is_some(), "{error}"),
-                None => assert!(collected.result().unwrap().is_error(), "{:?}", collected.items),
-            }
+            let error = collected.into_result().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
         }
     });
 }
 
 /// What comes of an API that always answers like this.
-fn with_api_error(reply: impl Fn() -> Reply, check: impl Fn(&claude_wire::message::ResultMessage)) {
+fn with_api_error(reply: impl Fn() -> Reply, check: impl Fn(&Error)) {
     let script = || Script::new().otherwise([reply()]);
     on_all(script, async |stage| {
         let options = stage.options().env("CLAUDE_CODE_MAX_RETRIES", "1");
         let collected = ask("hello", options).await;
         assert_clean(&collected);
-        let result = collected.result().unwrap();
-        assert!(result.is_error());
-        check(result);
+        assert!(collected.result().unwrap().is_error());
+        let session = stage.options().env("CLAUDE_CODE_MAX_RETRIES", "1");
+        let session = Session::start(session).await.unwrap();
+        let outcome = in_time(session.send("hello").await.unwrap().finish()).await.unwrap();
+        session.stop().await.unwrap();
+        for error in [collected.into_result().unwrap_err(), outcome.into_result().unwrap_err()] {
+            check(&error);
+        }
     });
-}
-
-fn status(result: &claude_wire::message::ResultMessage) -> Option<u64> {
-    result.api_error_status.as_ref().and_then(claude_wire::Number::as_u64)
 }
 
 #[test]
 fn a_model_that_does_not_exist_is_an_error_result() {
     let reply = || Reply::error(404, "not_found_error", "model: no-such-model");
-    with_api_error(reply, |result| assert_eq!(status(result), Some(404)));
+    with_api_error(reply, |error| {
+        assert_eq!((error.kind(), error.api_status()), (ErrorKind::ModelNotFound, Some(404)));
+        assert!(!error.is_retryable(), "{error}");
+    });
 }
 
 #[test]
 fn a_key_that_is_refused_is_an_error_result_that_tells_of_the_login() {
     let reply = || Reply::error(401, "authentication_error", "invalid x-api-key");
-    with_api_error(reply, |result| {
-        assert_eq!(status(result), Some(401));
-        assert!(login_missing(result));
+    with_api_error(reply, |error| {
+        assert_eq!((error.kind(), error.api_status()), (ErrorKind::LoginMissing, Some(401)));
+        assert!(error.to_string().contains("Invalid API key"), "{error}");
+        assert!(!error.is_retryable() && !error.is_resumable(), "{error}");
     });
 }
 
 #[test]
 fn an_api_that_breaks_is_an_error_result() {
     let reply = || Reply::error(500, "api_error", "it broke");
-    with_api_error(reply, |result| {
-        assert_eq!(status(result), Some(500));
-        assert!(!login_missing(result));
+    with_api_error(reply, |error| {
+        assert_eq!((error.kind(), error.api_status()), (ErrorKind::ApiError, Some(500)));
+        assert!(error.is_retryable() && error.is_resumable(), "{error}");
+    });
+}
+
+#[test]
+fn an_overloaded_api_and_a_rate_limit_are_errors_that_say_when_to_try_again() {
+    let reply = || Reply::error(529, "overloaded_error", "Overloaded");
+    with_api_error(reply, |error| {
+        assert_eq!(error.kind(), ErrorKind::Overloaded, "{error}");
+        assert!(error.is_retryable() && error.retry_after().is_some(), "{error}");
+    });
+    let reply = || Reply::error(429, "rate_limit_error", "slow down").retry_after(1);
+    with_api_error(reply, |error| {
+        assert_eq!(error.kind(), ErrorKind::RateLimited, "{error}");
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(1)), "{error}");
     });
 }
 
@@ -157,8 +175,10 @@ fn a_turn_that_takes_too_many_rounds_ends_with_an_error_result() {
             let collected = ask("run it", options).await;
             assert_clean(&collected);
             let result = collected.result().unwrap();
-            assert!(result.is_error());
             assert_eq!(result.subtype, Some(ResultSubtype::ErrorMaxTurns));
+            let error = collected.into_result().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::MaxTurns, "{error}");
+            assert!(error.is_resumable() && !error.is_retryable(), "{error}");
         },
     );
 }
@@ -169,14 +189,14 @@ fn a_missing_key_is_an_error_result_and_not_a_failed_process() {
         let stage = Stage::real(hello(), real()).await.unwrap();
         let collected = ask("hello", stage.options().env("ANTHROPIC_API_KEY", "")).await;
         assert_clean(&collected);
-        assert!(login_missing(collected.result().unwrap()));
+        assert_eq!(collected.into_result().unwrap_err().kind(), ErrorKind::LoginMissing);
         for stage in [
             Stage::in_memory(hello()).await.unwrap(),
             Stage::sim_process(hello(), SIM).await.unwrap(),
         ] {
             let collected = ask("hello", stage.options().env("CLAUDE_SIM_LOGIN", "none")).await;
             assert_clean(&collected);
-            assert!(login_missing(collected.result().unwrap()));
+            assert_eq!(collected.into_result().unwrap_err().kind(), ErrorKind::LoginMissing);
         }
     });
 }
@@ -297,8 +317,8 @@ fn a_prompt_that_no_model_could_read_is_an_error_result_of_the_real_cli() {
         let collected = ask("x".repeat(8 * 1024 * 1024), stage.options()).await;
         assert_clean(&collected);
         let result = collected.result().unwrap();
-        assert!(result.is_error() && !login_missing(result));
         assert_eq!(result.terminal_reason, Some(TerminalReason::BlockingLimit));
+        assert_eq!(collected.into_result().unwrap_err().kind(), ErrorKind::PromptTooLong);
     });
 }
 

@@ -43,11 +43,15 @@ fn answering(value: Value) -> impl Fn() -> Script {
 #[test]
 fn an_answer_comes_as_its_type_from_a_query_and_from_a_turn() {
     on_all(answering(json!({"city": "Paris"})), async |stage| {
-        let place: Place = in_time(query_as("where?", stage.options())).await.unwrap();
-        assert_eq!(place, Place { city: "Paris".to_owned() });
+        let place = in_time(query_as::<Place>("where?", stage.options())).await.unwrap();
+        assert_eq!(place.value, Place { city: "Paris".to_owned() });
+        assert!(place.cost.usd > 0.0 && place.cost.is_complete, "{:?}", place.cost);
+        assert!(place.session_id().is_some() && place.warnings.is_empty());
         let session = start(stage.options().answer_as::<Place>()).await;
         let turn = session.send("where?").await.unwrap();
-        assert_eq!(in_time(turn.finish_as::<Place>()).await.unwrap(), place);
+        let second = in_time(turn.finish_as::<Place>()).await.unwrap();
+        assert_eq!(second.value, place.value);
+        assert!((second.cost.usd - place.cost.usd).abs() < 1e-9, "{:?}", second.cost);
         session.stop().await.unwrap();
     });
 }
@@ -58,7 +62,8 @@ fn an_answer_comes_as_its_type_whatever_tools_are_listed() {
         let paris = Place { city: "Paris".to_owned() };
         for tools in [&["Read", "Grep"][..], &[]] {
             let options = stage.options().tools(tools.to_vec());
-            assert_eq!(in_time(query_as::<Place>("where?", options)).await.unwrap(), paris);
+            let place = in_time(query_as::<Place>("where?", options)).await.unwrap();
+            assert_eq!(place.value, paris);
         }
     });
 }
@@ -66,20 +71,20 @@ fn an_answer_comes_as_its_type_whatever_tools_are_listed() {
 #[test]
 fn an_answer_that_may_be_nothing_may_be_left_out() {
     on_all(answering(json!({})), async |stage| {
-        let place: Option<Place> = in_time(query_as("where?", stage.options())).await.unwrap();
-        assert_eq!(place, None);
+        let place = in_time(query_as::<Option<Place>>("where?", stage.options())).await.unwrap();
+        assert_eq!(place.value, None);
     });
     on_all(answering(json!({"value": {"city": "Paris"}})), async |stage| {
-        let place: Option<Place> = in_time(query_as("where?", stage.options())).await.unwrap();
-        assert_eq!(place, Some(Place { city: "Paris".to_owned() }));
+        let place = in_time(query_as::<Option<Place>>("where?", stage.options())).await.unwrap();
+        assert_eq!(place.value, Some(Place { city: "Paris".to_owned() }));
     });
 }
 
 #[test]
 fn an_answer_that_is_no_object_comes_as_its_type() {
     on_all(answering(json!({"value": "Large"})), async |stage| {
-        let size: Size = in_time(query_as("how large?", stage.options())).await.unwrap();
-        assert_eq!(size, Size::Large);
+        let size = in_time(query_as::<Size>("how large?", stage.options())).await.unwrap();
+        assert_eq!(size.value, Size::Large);
     });
 }
 
@@ -93,6 +98,23 @@ fn an_answer_that_does_not_fit_is_an_error_that_has_it() {
         assert!(error.to_string().contains("`city`"), "{error}");
         assert!(error.hint().unwrap().contains("good enough"));
         assert!(!format!("{error} {error:?}").contains("Paris"));
+    });
+}
+
+#[test]
+fn a_run_that_failed_fails_with_its_reason() {
+    let refused = || {
+        Script::new().otherwise([Reply::error(401, "authentication_error", "invalid x-api-key")])
+    };
+    on_all(refused, async |stage| {
+        let options = stage.options().env("CLAUDE_CODE_MAX_RETRIES", "1");
+        let error = in_time(query_as::<Place>("where?", options.clone())).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::LoginMissing, "{error}");
+        let session = start(options.answer_as::<Place>()).await;
+        let turn = session.send("where?").await.unwrap();
+        let error = in_time(turn.finish_as::<Place>()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::LoginMissing, "{error}");
+        session.stop().await.unwrap();
     });
 }
 

@@ -133,7 +133,10 @@ async fn ask(program: &Program, launch: &Launch, timeout: Duration) -> Result<Pr
     let has_version = |line: &str| CliVersion::find_in(line).is_some();
     match output(&spec, timeout, has_version).await {
         Ok(output) => Ok(answer(output, timeout)),
-        Err(error) => Err(diagnose::spawn_failed(&error, program.path(), launch.directory())),
+        Err(error) => {
+            let failed = diagnose::spawn_failed(&error, program.path(), launch.directory());
+            Err(failed.caused_by(error))
+        }
     }
 }
 

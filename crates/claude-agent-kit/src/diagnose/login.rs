@@ -5,9 +5,8 @@ use claude_wire::message::{ResultMessage, TerminalReason};
 /// Whether a turn failed because the CLI has no login, or one that is not accepted: no key, a
 /// wrong key, a login that ended.
 ///
-/// The CLI does not fail then: it answers the turn with a result that is an error. Remedies are to
-/// set `ANTHROPIC_API_KEY`, or to run `claude` by hand and log in.
-pub fn login_missing(result: &ResultMessage) -> bool {
+/// The CLI does not fail then: it answers the turn with a result that is an error.
+pub(super) fn login_missing(result: &ResultMessage) -> bool {
     if !result.is_error() {
         return false;
     }

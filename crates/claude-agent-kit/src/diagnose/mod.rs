@@ -7,6 +7,7 @@ mod clue;
 mod login;
 mod refusal;
 mod spawn;
+mod turn_failure;
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -21,9 +22,9 @@ use crate::cli::CliVersion;
 use crate::error::{Error, ErrorKind};
 use crate::mask::Mask;
 
-pub use self::login::login_missing;
 pub(crate) use self::refusal::refusal;
 pub(crate) use self::spawn::spawn_failed;
+pub(crate) use self::turn_failure::{retry_delay, turn_failure};
 
 /// What is known of a process.
 #[derive(Clone, Debug, Default)]

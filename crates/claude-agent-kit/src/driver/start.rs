@@ -46,6 +46,8 @@ pub(crate) struct Handles {
     pub(crate) warnings: WarningSink,
     pub(crate) events: Arc<EventLog>,
     cost: Arc<Mutex<RunCost>>,
+    /// What must not be shown in errors.
+    pub(crate) mask: Mask,
     /// The process, to end it if the driver does not; none if it is elsewhere.
     process: Option<Process>,
     pub(crate) pid: Option<u32>,
@@ -94,6 +96,7 @@ pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Handles> {
         warnings: WarningSink::new(options.host.on_warning.clone()),
         events: Arc::new(EventLog::new()),
         cost: Arc::default(),
+        mask: mask(&prepared),
         process: connected.connection.child.process(),
         pid: connected.connection.child.pid(),
     };
@@ -101,7 +104,7 @@ pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Handles> {
         handles.warnings.tell(warning);
     }
     handles.feed.start_with(warnings);
-    let driver = driver(options, &prepared, plan, connected, receiver, &handles, &runtime);
+    let driver = driver(options, plan, connected, receiver, &handles, &runtime);
     // In a box: a future holds what it is made of more than once.
     let mut driver = Box::new(driver);
     let span = tracing::debug_span!("claude_run", pid = handles.pid);
@@ -136,14 +139,13 @@ pub(crate) async fn launch(options: &Options, prepared: &Prepared) -> Result<Lau
 
 fn driver(
     options: &Options,
-    prepared: &Prepared,
     plan: Plan,
     connected: Connected,
     commands: CommandReceiver,
     handles: &Handles,
     runtime: &Handle,
 ) -> Driver {
-    let mask = mask(prepared);
+    let mask = handles.mask.clone();
     let evidence = Evidence {
         extra_flags: extra_flags(options),
         cli_version: connected.version,
@@ -203,18 +205,16 @@ struct Connected {
 async fn connect(options: &Options, launch: Launch) -> Result<Connected> {
     let directory = options.settings.cwd.clone();
     if let Some(transport) = &options.host.transport {
-        let connection =
-            transport.connect(launch).await.map_err(|error| transport_failed(&error))?;
+        let connection = transport.connect(launch).await.map_err(transport_failed)?;
         return Ok(Connected { connection, version: None, path: None, warnings: Vec::new() });
     }
     let program = cli::find_program(options)?;
     let policy = options.host.version_policy();
     let Chosen { program, version, warnings } = policy.check(program, &launch).await?;
     let path = program.path().to_owned();
-    let connection = Local::new(program)
-        .connect(launch)
-        .await
-        .map_err(|error| diagnose::spawn_failed(&error, &path, directory.as_deref()))?;
+    let connection = Local::new(program).connect(launch).await.map_err(|error| {
+        diagnose::spawn_failed(&error, &path, directory.as_deref()).caused_by(error)
+    })?;
     let path = Some(path);
     Ok(Connected { connection, version, path, warnings })
 }
@@ -271,9 +271,9 @@ fn extra_flags(options: &Options) -> Vec<String> {
     names.map(|name| name.trim_start_matches('-').to_owned()).collect()
 }
 
-fn transport_failed(error: &std::io::Error) -> Error {
+fn transport_failed(error: std::io::Error) -> Error {
     let message = format!("the transport could not start the CLI ({error})");
-    Error::new(ErrorKind::SpawnFailed, message)
+    Error::new(ErrorKind::SpawnFailed, message).caused_by(error)
 }
 
 /// Returns the Tokio runtime that this is called on.

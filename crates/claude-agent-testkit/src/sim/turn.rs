@@ -397,6 +397,7 @@ impl Failure {
             _ => "unknown",
         };
         let text = match error.status {
+            Some(401) => "Invalid API key · Fix external API key".to_owned(),
             Some(status) => format!("API Error: {status} {}", error.message),
             None => format!("API Error: {}", error.message),
         };

@@ -142,7 +142,7 @@ open_enum! {
     pub enum TerminalReason {
         /// The model was done.
         Completed = "completed",
-        /// A usage limit.
+        /// The conversation does not fit into the context any more.
         BlockingLimit = "blocking_limit",
         /// The context filled up again too fast.
         RapidRefillBreaker = "rapid_refill_breaker",

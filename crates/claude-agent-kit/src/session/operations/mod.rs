@@ -130,14 +130,15 @@ pub(super) fn decoded<A: DeserializeOwned + Default>(
     answer: Option<Json>,
 ) -> Result<A> {
     match answer {
-        Some(answer) => answer.parse().map_err(|error| undecodable(operation, &error)),
+        Some(answer) => answer.parse().map_err(|error| undecodable(operation, error)),
         None => Ok(A::default()),
     }
 }
 
-fn undecodable(operation: &str, error: &claude_wire::DecodeError) -> Error {
+fn undecodable(operation: &str, error: claude_wire::DecodeError) -> Error {
     let message = format!("the answer to `{operation}` could not be made out ({error})");
     Error::new(ErrorKind::UndecodableAnswer, message)
         .remedy("use `request` to get it as it came")
         .with(|facts| facts.operation = Some(operation.to_owned()))
+        .caused_by(error)
 }

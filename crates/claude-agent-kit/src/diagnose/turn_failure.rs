@@ -1,0 +1,260 @@
+//! Why a turn failed, from its result.
+
+use std::time::Duration;
+
+use claude_wire::message::{
+    ResultMessage, ResultSubtype, StopReason, SystemMessage, TerminalReason,
+};
+use claude_wire::{Body, Number};
+
+use super::clue::{NO_CONVERSATION, NO_MESSAGE};
+use super::login::login_missing;
+use super::{TEXT_BYTES, shortened};
+use crate::error::{Error, ErrorKind};
+use crate::mask::Mask;
+
+/// Returns why the turn of this result failed; `None` if it did not.
+///
+/// `retry_delay` is what the CLI last waited before it asked the API again.
+pub(crate) fn turn_failure(
+    result: &ResultMessage,
+    mask: &Mask,
+    retry_delay: Option<Duration>,
+) -> Option<Error> {
+    if !result.is_error() {
+        return None;
+    }
+    let said = said(result, mask);
+    let kind = kind(result, &said);
+    let status = status(result);
+    let what = match status {
+        Some(status) if kind == ErrorKind::ApiError => {
+            format!("{} (status {status})", happened(kind))
+        }
+        _ => happened(kind).to_owned(),
+    };
+    // What the CLI says of an interrupt is for its developers.
+    let message = if said.is_empty() || kind == ErrorKind::Interrupted {
+        what
+    } else {
+        format!("{what}: {}", shortened(&said))
+    };
+    let error = Error::new(kind, message).with(|facts| {
+        facts.session_id.clone_from(&result.session_id);
+        facts.output = Some(said).filter(|said| !said.is_empty());
+        facts.code.clone_from(&result.api_error_type);
+        facts.api_status = status;
+        facts.retry_after = retry_delay.filter(|_| is_temporary(kind));
+    });
+    Some(match remedy(kind) {
+        Some(remedy) => error.remedy(remedy),
+        None => error,
+    })
+}
+
+/// Returns how long the CLI waits before it asks the API again, if the message says so.
+pub(crate) fn retry_delay(body: &Body) -> Option<Duration> {
+    let Body::System(SystemMessage::ApiRetry(retry)) = body else { return None };
+    retry.retry_delay_ms.as_ref().and_then(Number::as_u64).map(Duration::from_millis)
+}
+
+/// What the CLI says of the failure: in the text of the result if the API failed, else in its errors.
+fn said(result: &ResultMessage, mask: &Mask) -> String {
+    let text = result.result.as_deref().filter(|text| !text.is_empty());
+    let said = text.map_or_else(|| result.errors.as_slice().join("; "), str::to_owned);
+    mask.apply_limited(&said, TEXT_BYTES).into_owned()
+}
+
+fn status(result: &ResultMessage) -> Option<u16> {
+    let status = result.api_error_status.as_ref().and_then(Number::as_u64)?;
+    u16::try_from(status).ok()
+}
+
+/// An older CLI names neither the type of the API's error nor what ended the turn.
+fn kind(result: &ResultMessage, said: &str) -> ErrorKind {
+    if login_missing(result) {
+        return ErrorKind::LoginMissing;
+    }
+    if [NO_CONVERSATION, NO_MESSAGE].iter().any(|words| said.contains(words)) {
+        return ErrorKind::ConversationNotFound;
+    }
+    match result.subtype {
+        Some(ResultSubtype::ErrorMaxTurns) => return ErrorKind::MaxTurns,
+        Some(ResultSubtype::ErrorMaxBudgetUsd) => return ErrorKind::BudgetExceeded,
+        Some(ResultSubtype::ErrorMaxStructuredOutputRetries) => {
+            return ErrorKind::NoStructuredOutput;
+        }
+        _ => {}
+    }
+    if result.stop_reason == Some(StopReason::Refusal) {
+        return ErrorKind::Refused;
+    }
+    match (status(result), result.api_error_type.as_deref()) {
+        (Some(429), _) | (_, Some("rate_limit_error")) => return ErrorKind::RateLimited,
+        (Some(529), _) | (_, Some("overloaded_error")) => return ErrorKind::Overloaded,
+        (Some(404), _) | (_, Some("not_found_error")) => return ErrorKind::ModelNotFound,
+        (Some(_), _) | (_, Some(_)) => return ErrorKind::ApiError,
+        (None, None) => {}
+    }
+    match result.terminal_reason {
+        Some(TerminalReason::AbortedStreaming | TerminalReason::AbortedTools) => {
+            ErrorKind::Interrupted
+        }
+        Some(
+            TerminalReason::BlockingLimit
+            | TerminalReason::PromptTooLong
+            | TerminalReason::RapidRefillBreaker,
+        ) => ErrorKind::PromptTooLong,
+        Some(TerminalReason::ApiError) => ErrorKind::ApiError,
+        _ => ErrorKind::TurnFailed,
+    }
+}
+
+fn is_temporary(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::RateLimited | ErrorKind::Overloaded | ErrorKind::ApiError)
+}
+
+fn happened(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::LoginMissing => "the CLI has no valid login",
+        ErrorKind::ConversationNotFound => "the conversation to resume does not exist",
+        ErrorKind::MaxTurns => "the turn reached its limit of model responses",
+        ErrorKind::BudgetExceeded => "the run reached its budget",
+        ErrorKind::NoStructuredOutput => "the model gave no answer that fits the schema",
+        ErrorKind::Refused => "the model refused to answer",
+        ErrorKind::RateLimited => "the API's rate limit was reached",
+        ErrorKind::Overloaded => "the API is overloaded",
+        ErrorKind::ModelNotFound => "the API does not offer the model",
+        ErrorKind::ApiError => "the request to the API failed",
+        ErrorKind::PromptTooLong => "the conversation does not fit into the model's context",
+        ErrorKind::Interrupted => "the turn was interrupted",
+        _ => "the turn failed",
+    }
+}
+
+fn remedy(kind: ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::LoginMissing => "set `ANTHROPIC_API_KEY`, or run `claude` and log in",
+        ErrorKind::ConversationNotFound => {
+            "resume it in the directory and with the home it was started with"
+        }
+        ErrorKind::MaxTurns => "raise `max_turns`, or resume the conversation",
+        ErrorKind::BudgetExceeded => "raise `max_budget_usd`, or resume the conversation",
+        ErrorKind::RateLimited | ErrorKind::Overloaded => "try again later",
+        ErrorKind::ModelNotFound => "check `model`",
+        ErrorKind::PromptTooLong => "shorten the prompt, or send `/compact` first",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn failure(mut value: Value) -> Option<Error> {
+        value["type"] = "result".into();
+        let result: ResultMessage = serde_json::from_value(value).unwrap();
+        turn_failure(&result, &Mask::default(), Some(Duration::from_secs(3)))
+    }
+
+    /// The failures in all recordings of the real CLI, by recording.
+    fn recorded() -> BTreeMap<String, Error> {
+        let corpus =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../claude-wire/tests/corpus/2.1.325");
+        let mut failures = BTreeMap::new();
+        for entry in fs::read_dir(corpus).unwrap() {
+            let path = entry.unwrap().path();
+            let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+            let lines = text.lines().filter_map(|line| line.strip_prefix("<< ")?.split_once(' '));
+            for (_, line) in lines {
+                let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
+                if value["type"] == "result"
+                    && let Some(error) = failure(value)
+                {
+                    let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+                    failures.insert(name, error);
+                }
+            }
+        }
+        failures
+    }
+
+    #[test]
+    fn every_recorded_failure_has_its_kind_and_its_reason() {
+        let recorded = recorded();
+        for (name, kind, text) in [
+            (
+                "api_error_400",
+                ErrorKind::ApiError,
+                "(status 400): API Error: 400 that is not right",
+            ),
+            ("api_error_401", ErrorKind::LoginMissing, "Invalid API key"),
+            ("api_error_500", ErrorKind::ApiError, "(status 500): API Error: 500 it broke"),
+            ("api_error_529", ErrorKind::Overloaded, "529 Overloaded"),
+            ("answer_too_long", ErrorKind::ApiError, "output token maximum"),
+            ("interrupt_streaming", ErrorKind::Interrupted, "the turn was interrupted"),
+            ("interrupt_tool", ErrorKind::Interrupted, "the turn was interrupted"),
+            ("max_budget", ErrorKind::BudgetExceeded, "Reached maximum budget ($0.01)"),
+            ("max_turns", ErrorKind::MaxTurns, "Reached maximum number of turns (1)"),
+            ("missing_key", ErrorKind::LoginMissing, "Not logged in"),
+            ("refusal", ErrorKind::Refused, "safeguards flagged this message"),
+            ("resume_missing", ErrorKind::ConversationNotFound, "No conversation found"),
+        ] {
+            let error = &recorded[name];
+            assert_eq!(error.kind(), kind, "{name}: {error}");
+            assert!(error.to_string().contains(text), "{name}: {error}");
+            assert!(error.session_id().is_some(), "{name}");
+        }
+        let unexplained =
+            recorded.iter().filter(|(_, error)| error.kind() == ErrorKind::TurnFailed);
+        assert_eq!(unexplained.map(|(name, _)| name).collect::<Vec<_>>(), [""; 0]);
+    }
+
+    #[test]
+    fn kinds_are_found_without_what_older_clis_do_not_say() {
+        for (value, kind) in [
+            (json!({"api_error_status": 429}), ErrorKind::RateLimited),
+            (json!({"api_error_type": "rate_limit_error"}), ErrorKind::RateLimited),
+            (json!({"terminal_reason": "blocking_limit"}), ErrorKind::PromptTooLong),
+            (json!({"terminal_reason": "prompt_too_long"}), ErrorKind::PromptTooLong),
+            (json!({"api_error_status": 529}), ErrorKind::Overloaded),
+            (json!({"api_error_status": 404}), ErrorKind::ModelNotFound),
+            (json!({"api_error_status": 503}), ErrorKind::ApiError),
+            (json!({"subtype": "error_max_turns"}), ErrorKind::MaxTurns),
+            (json!({"subtype": "error_max_budget_usd"}), ErrorKind::BudgetExceeded),
+            (
+                json!({"subtype": "error_max_structured_output_retries"}),
+                ErrorKind::NoStructuredOutput,
+            ),
+            (json!({"subtype": "error_during_execution"}), ErrorKind::TurnFailed),
+            (json!({}), ErrorKind::TurnFailed),
+        ] {
+            let mut result = value.clone();
+            result["is_error"] = true.into();
+            assert_eq!(failure(result).unwrap().kind(), kind, "{value}");
+            assert!(failure(value).is_none(), "only an error result is a failure");
+        }
+    }
+
+    #[test]
+    fn a_delay_is_told_where_waiting_helps() {
+        let after = |value| failure(value).unwrap().retry_after();
+        let seconds = Some(Duration::from_secs(3));
+        assert_eq!(after(json!({"is_error": true, "api_error_status": 429})), seconds);
+        assert_eq!(after(json!({"is_error": true, "api_error_status": 401})), None);
+    }
+
+    #[test]
+    fn secrets_in_what_the_cli_says_are_masked() {
+        let key = format!("sk-ant-api03-{}", "a".repeat(40));
+        let error = failure(json!({"is_error": true, "result": format!("bad key {key}")})).unwrap();
+        assert!(!error.to_string().contains(&key), "{error}");
+        assert!(!error.output().unwrap().contains(&key));
+    }
+}
