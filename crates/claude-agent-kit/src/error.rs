@@ -61,8 +61,16 @@ pub(crate) struct Facts {
 /// A result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Declares the kinds, each with what can help: to call again (`retryable`), to continue the conversation
-/// in another run (`resumable`).
+/// What can help after an error.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Help {
+    /// To call again.
+    Retry,
+    /// To continue the conversation in another run.
+    Resume,
+}
+
+/// Declares the kinds, each with what can help.
 macro_rules! error_kinds {
     ($( $(#[$meta:meta])* $kind:ident [$($help:ident)*], )+) => {
         /// The kinds of errors.
@@ -77,9 +85,9 @@ macro_rules! error_kinds {
             const ALL: &[Self] = &[$( Self::$kind ),+];
 
             /// What can help.
-            fn help(self) -> &'static [&'static str] {
+            fn help(self) -> &'static [Help] {
                 match self {
-                    $( Self::$kind => &[$( stringify!($help) ),*], )+
+                    $( Self::$kind => &[$( Help::$help ),*], )+
                 }
             }
         }
@@ -94,15 +102,15 @@ error_kinds! {
     /// What the CLI says for `--version` holds no version.
     UnknownCliVersion [],
     /// The CLI could not be asked for its version.
-    VersionDetection [retryable],
+    VersionDetection [Retry],
     /// Options contradict each other or cannot be passed on.
     InvalidOptions [],
     /// There is no Tokio runtime to work on.
     NoRuntime [],
     /// The process could not be started.
-    SpawnFailed [retryable],
+    SpawnFailed [Retry],
     /// The CLI did not answer the handshake in time.
-    InitializeTimeout [retryable],
+    InitializeTimeout [Retry],
     /// The CLI refused the handshake.
     InitializeRejected [],
     /// The process ended before the handshake did.
@@ -110,20 +118,20 @@ error_kinds! {
     /// The conversation to go on with is not there.
     ConversationNotFound [],
     /// The process ended before its result, or in the middle of a session.
-    ProcessFailed [retryable resumable],
+    ProcessFailed [Retry Resume],
     /// The process ended with a failure although its result was none, and that counts as an error
     /// (`strict_exit_status`).
     NonZeroExit [],
     /// The CLI was silent for longer than `idle_timeout` allows.
-    IdleTimeout [retryable resumable],
+    IdleTimeout [Retry Resume],
     /// The CLI wrote a line longer than `max_line_bytes`.
-    LineTooLong [resumable],
+    LineTooLong [Resume],
     /// The CLI does not read stdin, and too many responses wait to be written to it.
-    StdinNotRead [retryable resumable],
+    StdinNotRead [Retry Resume],
     /// The CLI wrote several lines in a row that are not of the protocol.
-    TooManyDecodeErrors [resumable],
+    TooManyDecodeErrors [Resume],
     /// The runtime that the run lived on is gone.
-    RuntimeGone [resumable],
+    RuntimeGone [Resume],
     /// Messages were not read for so long that they had to be dropped.
     Lagged [],
     /// The CLI refused an operation.
@@ -133,7 +141,7 @@ error_kinds! {
     /// The CLI does not know an operation.
     Unsupported [],
     /// The process or its pipe is gone.
-    TransportClosed [resumable],
+    TransportClosed [Resume],
     /// The session was stopped.
     SessionStopped [],
     /// The input of the session was ended.
@@ -141,9 +149,9 @@ error_kinds! {
     /// The handshake failed before the operation was sent.
     NotInitialized [],
     /// Too many operations wait for the handshake.
-    InitQueueFull [retryable],
+    InitQueueFull [Retry],
     /// Too many operations wait for their answers, or too much waits to be written.
-    TooManyPending [retryable],
+    TooManyPending [Retry],
     /// The answer to an operation was longer than `max_line_bytes`.
     AnswerTooLarge [],
     /// The answer to an operation could not be made out.
@@ -151,39 +159,39 @@ error_kinds! {
     /// Files cannot be put back because they are not checkpointed.
     CheckpointingNotEnabled [],
     /// The CLI dropped a message before it became a turn.
-    TurnCancelled [retryable],
+    TurnCancelled [Retry],
     /// The CLI completed a message without a result.
     NoResult [],
     /// An MCP server that was waited for cannot be connected.
     McpServerFailed [],
     /// An MCP server that was waited for is not connected yet.
-    McpTimeout [retryable],
+    McpTimeout [Retry],
     /// The CLI has no login, or the API does not accept it.
     LoginMissing [],
     /// The API's rate limit, or a usage limit of the account, was reached.
-    RateLimited [retryable resumable],
+    RateLimited [Retry Resume],
     /// The API is overloaded.
-    Overloaded [retryable resumable],
+    Overloaded [Retry Resume],
     /// The API does not offer the model, or not to this account.
     ModelNotFound [],
     /// The API failed or refused the request for another reason.
-    ApiError [retryable resumable],
+    ApiError [Retry Resume],
     /// The turn needed more responses of the model than `max_turns` allows.
-    MaxTurns [resumable],
+    MaxTurns [Resume],
     /// The run cost more than `max_budget_usd` allows.
-    BudgetExceeded [resumable],
+    BudgetExceeded [Resume],
     /// The prompt, or the conversation with it, does not fit into the model's context.
     PromptTooLong [],
     /// The model refused to answer.
     Refused [],
     /// The turn was interrupted.
-    Interrupted [resumable],
+    Interrupted [Resume],
     /// The turn failed for a reason that has no kind of its own.
     TurnFailed [],
     /// An answer was to be of a type, and the result has no value.
-    NoStructuredOutput [retryable],
+    NoStructuredOutput [Retry],
     /// An answer was to be of a type, and its value does not fit.
-    StructuredOutputMismatch [retryable],
+    StructuredOutputMismatch [Retry],
 }
 
 impl Error {
@@ -259,14 +267,14 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         // A request that the API refused for what it holds is refused again.
         let is_refused = self.api_status().is_some_and(|status| status < 500 && status != 408);
-        let can_help = self.kind().help().contains(&"retryable");
+        let can_help = self.kind().help().contains(&Help::Retry);
         can_help && !(self.kind() == ErrorKind::ApiError && is_refused)
     }
 
     /// Returns whether the conversation can be continued by resuming [`session_id`](Self::session_id)
     /// in another run: the run ended or was cut off, and not because of what the conversation holds.
     pub fn is_resumable(&self) -> bool {
-        self.kind().help().contains(&"resumable") && self.session_id().is_some()
+        self.kind().help().contains(&Help::Resume) && self.session_id().is_some()
     }
 
     /// Returns how long to wait before a retry: what the CLI last waited before it asked the API again,
