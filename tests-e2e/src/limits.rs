@@ -25,7 +25,7 @@ claude-agent-kit/src/process/starter.rs
     MAX_THREADS: threads that start CLIs
 claude-agent-kit/src/process/reaper.rs
     POLL_INTERVAL: noticing an exit that the system does not report
-claude-wire/src/session/event.rs
+claude-wire/src/session/limits.rs
     initialize: the handshake
     waiting_operations: operations that wait for the handshake
     pending_operations: operations in flight, the handshake included
@@ -91,8 +91,8 @@ claude-agent-kit/src/hook/mod.rs
     USUAL_LIMIT: a hook
 claude-agent-kit/src/callback/registry.rs
     permission_timeout: a permission callback, a handler of questions or dialogs
-    MARGIN: the timeout of a hook that the CLI is told
-    MOST: the timeout of a hook that the CLI is told
+    MARGIN: hook timeout sent to the CLI
+    MOST: hook timeout sent to the CLI
 claude-agent-kit/src/driver/callback_tasks.rs
     BLOCKED: a callback that holds its thread
 claude-agent-kit/src/driver/stderr.rs

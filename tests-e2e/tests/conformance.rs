@@ -28,6 +28,7 @@ const FAMILIES: &[(&str, u32)] = &[
     ("STP", 5),
     ("TRN", 1),
     ("PLT", 1),
+    ("API", 7),
     ("SAF", 1),
     ("HIS", 2),
     ("DOC", 4),

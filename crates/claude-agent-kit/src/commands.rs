@@ -107,7 +107,7 @@ impl CommandSender {
 pub(crate) struct CommandReceiver(mpsc::UnboundedReceiver<Box<Command>>);
 
 impl CommandReceiver {
-    /// Polls for the next command. There is always somebody who can send one.
+    /// Polls for the next command. The driver's own callbacks hold a sender, so the channel stays open.
     pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Box<Command>> {
         match ready!(self.0.poll_recv(context)) {
             Some(command) => Poll::Ready(command),

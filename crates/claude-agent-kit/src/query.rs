@@ -294,7 +294,7 @@ impl Collected {
             return Err(error);
         }
         if self.result().is_none() {
-            let error = Error::new(ErrorKind::NoResult, "the CLI ended without a result");
+            let error = Error::new(ErrorKind::NoResult, "the CLI exited without a result");
             return Err(error.remedy("see the warnings of the run"));
         }
         Ok(self)

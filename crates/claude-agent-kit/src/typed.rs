@@ -98,7 +98,7 @@ pub async fn query_as<T: DeserializeOwned + JsonSchema>(
         }
     }
     let Some(result) = result else {
-        return Err(Error::new(ErrorKind::NoResult, "the CLI ended without a result"));
+        return Err(Error::new(ErrorKind::NoResult, "the CLI exited without a result"));
     };
     let value = match value_of(&result) {
         Err(error) => {

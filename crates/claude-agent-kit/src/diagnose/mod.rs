@@ -115,7 +115,7 @@ fn happened(failure: &Failure, evidence: &Evidence) -> String {
             format!("{cli} ended with {exit}{said}")
         }
         Failure::NonZeroExitAfterResult(exit) => {
-            format!("{cli} ended with {exit} although its last result was no error")
+            format!("{cli} ended with {exit} although its last result was not an error")
         }
         Failure::ExitedDuringInit(exit) => {
             format!("{cli} ended with {exit} before it answered the handshake")

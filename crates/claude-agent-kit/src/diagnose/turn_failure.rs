@@ -33,7 +33,7 @@ pub(crate) fn turn_failure(
         }
         _ => happened(kind).to_owned(),
     };
-    // What the CLI says of an interrupt is for its developers.
+    // The CLI's errors after an interrupt are diagnostics of its own.
     let message = if said.is_empty() || kind == ErrorKind::Interrupted {
         what
     } else {
@@ -42,7 +42,8 @@ pub(crate) fn turn_failure(
     let error = Error::new(kind, message).with(|facts| {
         facts.session_id.clone_from(&result.session_id);
         facts.output = Some(said).filter(|said| !said.is_empty());
-        facts.code.clone_from(&result.api_error_type);
+        let code = result.api_error_type.as_deref();
+        facts.code = code.map(|code| mask.apply_limited(code, TEXT_BYTES).into_owned());
         facts.api_status = status;
         facts.retry_after = retry_delay.filter(|_| is_temporary(kind));
     });
@@ -58,7 +59,8 @@ pub(crate) fn retry_delay(body: &Body) -> Option<Duration> {
     retry.retry_delay_ms.as_ref().and_then(Number::as_u64).map(Duration::from_millis)
 }
 
-/// What the CLI says of the failure: in the text of the result if the API failed, else in its errors.
+/// Returns the CLI's message about the failure: the text of the result if the API failed, otherwise its
+/// errors.
 fn said(result: &ResultMessage, mask: &Mask) -> String {
     let text = result.result.as_deref().filter(|text| !text.is_empty());
     let said = text.map_or_else(|| result.errors.as_slice().join("; "), str::to_owned);
@@ -70,7 +72,7 @@ fn status(result: &ResultMessage) -> Option<u16> {
     u16::try_from(status).ok()
 }
 
-/// An older CLI names neither the type of the API's error nor what ended the turn.
+/// Classifies the failure. Older CLIs send neither `api_error_type` nor `terminal_reason`.
 fn kind(result: &ResultMessage, said: &str) -> ErrorKind {
     if login_missing(result) {
         return ErrorKind::LoginMissing;
@@ -118,9 +120,9 @@ fn happened(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::LoginMissing => "the CLI has no valid login",
         ErrorKind::ConversationNotFound => "the conversation to resume does not exist",
-        ErrorKind::MaxTurns => "the turn reached its limit of model responses",
-        ErrorKind::BudgetExceeded => "the run reached its budget",
-        ErrorKind::NoStructuredOutput => "the model gave no answer that fits the schema",
+        ErrorKind::MaxTurns => "the turn reached `max_turns`",
+        ErrorKind::BudgetExceeded => "the run reached `max_budget_usd`",
+        ErrorKind::NoStructuredOutput => "the model returned no output that matches the schema",
         ErrorKind::Refused => "the model refused to answer",
         ErrorKind::RateLimited => "the API's rate limit was reached",
         ErrorKind::Overloaded => "the API is overloaded",

@@ -1,4 +1,4 @@
-//! Decides when the machine hears of the exit: after everything that the process wrote.
+//! Decides when the exit is reported to the machine: after everything that the process wrote.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -7,8 +7,8 @@ use claude_wire::session::Exit;
 
 use crate::transport::Running;
 
-/// The most that a pipe holds. What is read beyond that was written after the exit, by somebody who holds
-/// the pipe open and may never stop: the exit must not wait for that.
+/// The capacity of a pipe, in bytes. Anything read beyond that after the exit was written by another
+/// process that holds the pipe open and may never stop; the exit must not wait for that.
 const MAX_PIPE_BYTES: usize = 1024 * 1024;
 
 /// The exit of the process, from when it is noticed to when it is reported.
@@ -20,7 +20,7 @@ pub(super) struct ExitWatch {
 }
 
 impl ExitWatch {
-    /// Looks whether the process has exited.
+    /// Checks whether the process has exited.
     pub(super) fn look(&mut self, child: &mut Running, context: &mut Context<'_>) {
         if !self.is_reported
             && self.noticed.is_none()
@@ -30,14 +30,14 @@ impl ExitWatch {
         }
     }
 
-    /// Counts what was read from stdout.
+    /// Counts bytes that were read from stdout.
     pub(super) fn add_read(&mut self, bytes: usize) {
         if self.noticed.is_some() {
             self.read_since = self.read_since.saturating_add(bytes);
         }
     }
 
-    /// Whether the exit is due although there is more to read.
+    /// Returns whether the exit must be reported although stdout has more to read.
     pub(super) fn is_overdue(&self) -> bool {
         self.noticed.is_some() && self.read_since >= MAX_PIPE_BYTES
     }

@@ -181,7 +181,7 @@ impl Driver {
             && let Some(reply) = self.replies.remove(waiter)
             && let Some(turn) = &reply.turn
         {
-            // A message that nobody waits for any more is not sent and has no turn.
+            // The future of `send` was dropped: the message is not sent and has no turn.
             self.turns.forget(turn);
         }
         if let Event::CallbackDone { key, .. } = &event {

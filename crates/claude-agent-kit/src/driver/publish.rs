@@ -101,7 +101,7 @@ impl Driver {
     /// Publishes the end, then refuses what comes too late, then those that still wait.
     pub(super) async fn shut_down(&mut self, end: End) {
         self.flush_batch();
-        // The reason of a failure, and what is told line by line, may still be on its way.
+        // The last lines of stderr, which may hold the reason of a failure, may not be read yet.
         self.stderr.finish().await;
         let error = match &end {
             End::Failed(failure) => {

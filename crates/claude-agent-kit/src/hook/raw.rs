@@ -192,6 +192,9 @@ fn block(event: &str, reason: &str, all: &mut Extra, specific: &mut Extra) {
 fn deny_if_stopped(event: &str, all: &Extra, specific: &mut Extra) {
     let mut output = WireOutput::default();
     output.go_on = all.get("continue").and_then(|go_on| go_on.parse().ok());
+    if output.go_on != Some(false) {
+        return;
+    }
     output.stop_reason = all.get("stopReason").and_then(|reason| reason.parse().ok());
     if !specific.is_empty() {
         let mut own = specific.clone();

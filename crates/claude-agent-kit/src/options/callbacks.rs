@@ -170,9 +170,9 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.user.set_blocking_elicitation(callback))
     }
 
-    /// Lets `callback` show dialogs of the CLI, of these kinds; at least one has to be named. Sent
-    /// as `supportedDialogKinds` in the handshake. Default: the CLI is told that none can be shown,
-    /// and one that comes all the same is left to whoever else may show it, with a warning.
+    /// Shows the CLI's dialogs of these kinds with `callback`; `kinds` must not be empty. Sent as
+    /// `supportedDialogKinds` in the handshake. Default: no dialogs are supported, and one that
+    /// comes anyway is left unanswered, with a warning.
     ///
     /// If the callback fails, the dialog is cancelled.
     ///
@@ -236,8 +236,8 @@ impl Options {
             .change_callbacks(|callbacks| callbacks.hooks_fail_closed = closed)
     }
 
-    /// Sets how long a callback may continue after it was told that its answer is no longer wanted;
-    /// then it is aborted. Zero aborts at once. Default: 1 s.
+    /// Sets how long a callback may continue after its request was cancelled; then its task is aborted.
+    /// Zero aborts at once. Default: 1 s.
     pub fn cancel_grace(self, grace: Duration) -> Self {
         self.told("cancel_grace").change_callbacks(|callbacks| callbacks.cancel_grace = grace)
     }

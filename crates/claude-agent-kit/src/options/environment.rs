@@ -138,8 +138,8 @@ impl Options {
         self.change_settings("debug_file", |settings| settings.debug_file = Some(file.into()))
     }
 
-    /// Sets which settings files the CLI reads: `user`, `project`, `local`; an empty list is none
-    /// of them. Sent as `--setting-sources`. Default: all.
+    /// Sets which settings files the CLI reads: `user`, `project`, `local`; an empty list
+    /// disables all of them. Sent as `--setting-sources`. Default: all.
     pub fn setting_sources(self, sources: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.change_settings("setting_sources", |settings| {
             settings.setting_sources = Some(strings(sources));

@@ -193,8 +193,8 @@ impl Options {
         self.change_host("exit_grace", |host| host.exit_grace = grace)
     }
 
-    /// Sets how long a query waits for background work after its result; `None` or zero is no
-    /// limit. Default: the variable `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` in milliseconds, or 10
+    /// Sets how long a query waits for background work after its result; `None` or zero disables
+    /// the limit. Default: the variable `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` in milliseconds, or 10
     /// min.
     pub fn background_ceiling(self, ceiling: impl Into<Option<Duration>>) -> Self {
         self.change_host("background_ceiling", |host| {

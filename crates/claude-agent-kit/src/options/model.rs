@@ -66,7 +66,7 @@ impl Options {
     }
 
     /// Tells the model how many tokens it may use for its task, so that it paces itself. Needs the
-    /// API's beta of task budgets. Sent as `--task-budget`. Default: the model is told nothing.
+    /// API's beta of task budgets. Sent as `--task-budget`. Default: no budget.
     pub fn task_budget(self, tokens: u64) -> Self {
         self.change_settings("task_budget", |settings| settings.task_budget = Some(tokens))
     }

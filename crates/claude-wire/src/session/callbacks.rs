@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::event::{CallKey, CallOutcome, Effect, Notice, SessionLimits};
+use super::event::{CallKey, CallOutcome, Effect, Notice};
 use super::fail_rule::FailRule;
+use super::limits::SessionLimits;
 use super::outbox::Outbox;
 use super::shorten::{MAX_REASON_BYTES, shorten};
 use crate::control::CliControlRequest;

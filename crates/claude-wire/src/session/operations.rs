@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::event::{Effect, Refusal, SessionLimits, Settled, Waiter};
+use super::event::{Effect, Refusal, Settled, Waiter};
+use super::limits::SessionLimits;
 use super::outbox::Outbox;
 use super::shorten::{MAX_NAME_BYTES, shorten};
 use crate::control::{ControlOutcome, ControlResponse, HostControlRequest, HostRequest};

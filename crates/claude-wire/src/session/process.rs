@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Exit;
-use super::event::SessionLimits;
+use super::limits::SessionLimits;
 
 #[derive(Debug)]
 pub(super) struct ProcessState {

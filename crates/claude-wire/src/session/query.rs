@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use super::background::Background;
-use super::event::{Outgoing, QueryLimits};
+use super::event::Outgoing;
+use super::limits::QueryLimits;
 use super::machine::Machine;
 use super::turns::Activity;
 use crate::envelope::Envelope;
