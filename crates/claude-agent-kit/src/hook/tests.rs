@@ -179,7 +179,8 @@ fn raw_answers_block_in_the_form_of_their_event() {
         raw("PreToolUse", RawAnswer::new().stop("enough"), &[]),
         r#"{"continue":false,"stopReason":"enough","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"enough"}}"#,
     );
-    let given = r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{"b":1.0,"a":null}}}"#;
+    let given =
+        r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","additionalContext":"\u0041"}}"#;
     assert_eq!(raw("PreToolUse", RawAnswer::json(json(given)), &[]), given, "sent as given");
     let allows = RawAnswer::new().specific("permissionDecision", "allow").stop("enough");
     assert_eq!(
