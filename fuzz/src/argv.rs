@@ -21,8 +21,9 @@ pub(super) fn run(data: &[u8]) {
     let settings = settings(&mut input);
     drop(format!("{settings:?}"));
     drop(secrets(&settings));
-    let handshake = Json::of(&initialize(&settings)).expect("a handshake can be written");
-    assert!(handshake.parse::<Value>().is_ok_and(|value| value.is_object()));
+    let handshake =
+        Json::from_serialize(&initialize(&settings)).expect("a handshake can be written");
+    assert!(handshake.deserialize::<Value>().is_ok_and(|value| value.is_object()));
     match command_line(&settings, &form, &needs) {
         Ok(command) => check(&command, &form),
         Err(problems) => assert!(problems.iter().all(|problem| !problem.options.is_empty())),

@@ -198,7 +198,7 @@ impl Answer for ElicitationAnswer {
         let mut answer = Extra::default();
         answer.set("action", self.action);
         if let Some(content) = self.content {
-            if !content.as_str().starts_with('{') {
+            if !content.text().starts_with('{') {
                 return Err("what was filled in is no object".to_owned());
             }
             answer.set("content", content);
@@ -284,7 +284,7 @@ mod tests {
             ),
             (DialogAnswer::cancelled().encode(), r#"{"behavior":"cancelled"}"#),
         ] {
-            assert_eq!(answer.unwrap().as_str(), expected);
+            assert_eq!(answer.unwrap().text(), expected);
         }
     }
 

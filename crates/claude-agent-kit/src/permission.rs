@@ -139,7 +139,7 @@ impl Permission {
             }
             Decision::Deny(deny) => PermissionAnswer::from(deny),
         };
-        Json::of(&answer).map_err(|error| error.to_string())
+        Json::from_serialize(&answer).map_err(|error| error.to_string())
     }
 }
 
@@ -190,7 +190,7 @@ mod tests {
                 r#"{"behavior":"allow","updatedInput":{"command":"ls"}}"#,
             ),
         ] {
-            assert_eq!(permission.encode(&input).unwrap().as_str(), expected);
+            assert_eq!(permission.encode(&input).unwrap().text(), expected);
         }
     }
 

@@ -55,7 +55,7 @@ impl Questions {
 
     pub(crate) fn read(raw: Json) -> Result<Self, String> {
         let odd = |reason: String| format!("the questions cannot be made out: {reason}");
-        let fields: Extra = raw.parse().map_err(|error| odd(error.to_string()))?;
+        let fields: Extra = raw.deserialize().map_err(|error| odd(error.to_string()))?;
         let questions = list(&fields, "questions", question).map_err(odd)?;
         Ok(Self { questions, raw })
     }
@@ -71,17 +71,17 @@ impl<'a> IntoIterator for &'a Questions {
 }
 
 fn question(json: &Json) -> Result<Question, String> {
-    let fields: Extra = json.parse().map_err(|error| error.to_string())?;
+    let fields: Extra = json.deserialize().map_err(|error| error.to_string())?;
     Ok(Question {
         question: text(&fields, "question").ok_or("one of them has no text")?,
         header: text(&fields, "header"),
         options: list(&fields, "options", choice)?,
-        multi_select: fields.get("multiSelect").is_some_and(|json| json.as_str() == "true"),
+        multi_select: fields.get("multiSelect").is_some_and(|json| json.text() == "true"),
     })
 }
 
 fn choice(json: &Json) -> Result<Choice, String> {
-    let fields: Extra = json.parse().map_err(|error| error.to_string())?;
+    let fields: Extra = json.deserialize().map_err(|error| error.to_string())?;
     Ok(Choice {
         label: text(&fields, "label").ok_or("one of the choices has no label")?,
         description: text(&fields, "description"),
@@ -95,12 +95,12 @@ fn list<T>(
     read: impl Fn(&Json) -> Result<T, String>,
 ) -> Result<Vec<T>, String> {
     let json = fields.get(name).ok_or_else(|| format!("`{name}` is missing"))?;
-    let entries: Vec<Json> = json.parse().map_err(|error| error.to_string())?;
+    let entries: Vec<Json> = json.deserialize().map_err(|error| error.to_string())?;
     entries.iter().map(read).collect()
 }
 
 fn text(fields: &Extra, name: &str) -> Option<String> {
-    fields.get(name)?.parse().ok()
+    fields.get(name)?.deserialize().ok()
 }
 
 /// What the user says to the model's questions. A question that is left out counts as not
@@ -173,7 +173,7 @@ impl Answers {
         if let Some(reason) = self.declined {
             return Ok(Permission::deny(reason));
         }
-        let mut fields: Extra = input.parse().map_err(|error| error.to_string())?;
+        let mut fields: Extra = input.deserialize().map_err(|error| error.to_string())?;
         fields.set("answers", &self.given);
         if !self.annotations.is_empty() {
             fields.set("annotations", &self.annotations);
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(colours.header.as_deref(), Some("Colour"));
         assert_eq!(colours.options[1].preview.as_deref(), Some("*"));
         assert!(colours.multi_select && !size.multi_select);
-        assert_eq!(questions.raw.as_str(), INPUT);
+        assert_eq!(questions.raw.text(), INPUT);
     }
 
     #[test]
@@ -239,14 +239,14 @@ mod tests {
         ] {
             let answer = answered(answers, &questions.raw).unwrap();
             let expected = format!(r#"{{"behavior":"allow","updatedInput":{rest}{expected}}}"#);
-            assert_eq!(answer.as_str(), expected);
+            assert_eq!(answer.text(), expected);
         }
     }
 
     #[test]
     fn declined_questions_are_a_denial() {
         let answer = answered(Answers::decline("nobody is there"), &Json::null()).unwrap();
-        assert_eq!(answer.as_str(), r#"{"behavior":"deny","message":"nobody is there"}"#);
+        assert_eq!(answer.text(), r#"{"behavior":"deny","message":"nobody is there"}"#);
     }
 
     fn read(text: &str) -> Result<Questions, String> {

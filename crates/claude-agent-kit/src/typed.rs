@@ -160,7 +160,7 @@ fn value_of<T: DeserializeOwned + JsonSchema>(result: &ResultMessage) -> Result<
         Some(output.clone())
     } else {
         // A value that may be null may be left out.
-        let fields = output.parse::<Extra>().ok();
+        let fields = output.deserialize::<Extra>().ok();
         fields.map(|fields| fields.get("value").cloned().unwrap_or_default())
     };
     read(inner.as_ref().unwrap_or(output)).map_err(|unfit| {

@@ -47,7 +47,7 @@ impl FromHost {
         const BEFORE: &[u8] =
             br#"{"type":"control_response","response":{"subtype":"success","request_id":"#;
         const BETWEEN: &[u8] = br#","response":"#;
-        let (id, answer) = (request.as_str(), answer.as_str().as_bytes());
+        let (id, answer) = (request.as_str(), answer.text().as_bytes());
         let length = BEFORE.len() + id.len() + BETWEEN.len() + answer.len() + 8;
         let mut line = Vec::with_capacity(length);
         line.extend_from_slice(BEFORE);

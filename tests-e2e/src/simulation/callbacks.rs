@@ -172,7 +172,7 @@ impl Callbacks {
     /// Notes what was decided about a tool call, before anybody hears of it.
     fn decided(&self, id: &str, approved: bool, input: &Json) {
         self.told(id, if approved { Answer::Approved } else { Answer::Other });
-        let call = input.parse::<Work>().map(|work| work.call);
+        let call = input.deserialize::<Work>().map(|work| work.call);
         if let (true, Ok(call)) = (approved, call) {
             self.record.lock().approved.push(call);
         }

@@ -288,7 +288,7 @@ fn an_answer_that_fits_the_schema_is_in_the_result() {
         let collected = ask("which city?", options).await;
         assert_clean(&collected);
         let output = collected.result().unwrap().structured_output.clone().unwrap();
-        assert_eq!(output.parse::<Value>().unwrap(), json!({"city": "Paris"}));
+        assert_eq!(output.deserialize::<Value>().unwrap(), json!({"city": "Paris"}));
     };
     for print_mode in [true, false] {
         on_all(script, async |stage| assert_structured(stage, print_mode).await);

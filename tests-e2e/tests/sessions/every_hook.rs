@@ -244,7 +244,7 @@ fn the_real_cli_obeys_answers_about_models_commands_and_batches() {
             })
             .on(PostToolBatch, |batch, _| async move {
                 let failed = batch.tool_calls.iter().any(|call| {
-                    call.tool_input.as_ref().is_some_and(|input| input.as_str().contains("exit 3"))
+                    call.tool_input.as_ref().is_some_and(|input| input.text().contains("exit 3"))
                 });
                 if failed {
                     PostToolBatchAnswer::block("that will do")

@@ -170,7 +170,7 @@ fn answers_of_the_real_cli_say_what_was_asked() {
         let file = session.read_file("notes.txt").await.unwrap();
         assert_eq!(file.contents.as_deref(), Some("one\n"));
         let five = session.mcp_call(call()).await.unwrap().content.unwrap();
-        assert!(five.as_str().contains("five"), "{five}");
+        assert!(five.text().contains("five"), "{five}");
         let page = session.mcp_read_resource("ext", "ui://page").await.unwrap();
         assert_eq!(page.contents[0].text.as_deref(), Some("<p>"));
         session
@@ -178,7 +178,7 @@ fn answers_of_the_real_cli_say_what_was_asked() {
             .await
             .unwrap();
         let settings = session.get_settings().await.unwrap();
-        assert!(settings.effective.unwrap().as_str().contains("Concise"));
+        assert!(settings.effective.unwrap().text().contains("Concise"));
         assert_eq!(settings.sources[0].source.as_deref(), Some("localSettings"));
         let version = session.get_binary_version().await.unwrap().version;
         assert_eq!(version, session.server_info().unwrap().claude_code_version);

@@ -54,7 +54,7 @@ fn a_blocked_tool_does_not_run_whatever_form_the_blocking_has() {
                     }
                 })
                 .on(AnyEvent::named("PreToolUse"), |input, _| async move {
-                    if input.json.as_str().contains("touch raw") {
+                    if input.json.text().contains("touch raw") {
                         RawAnswer::new().block("nor this one")
                     } else {
                         RawAnswer::new()
@@ -327,7 +327,7 @@ fn a_raw_hook_gets_its_input_as_it_came_and_any_field_goes_out() {
             let batches = batches.all();
             assert_eq!(batches.len(), 1);
             assert_eq!(batches[0].event, "PostToolBatch");
-            assert!(batches[0].json.as_str().contains("\"hook_event_name\":\"PostToolBatch\""));
+            assert!(batches[0].json.text().contains("\"hook_event_name\":\"PostToolBatch\""));
         },
     );
 }

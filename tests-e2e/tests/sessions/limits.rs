@@ -82,7 +82,7 @@ fn the_sixty_fifth_operation_is_refused_and_dropped_ones_free_their_places() {
             puppet.answer(&request, json!({"mcpServers": [], "number": number})).await;
         }
         let answer = in_time(pending.pop().unwrap()).await.unwrap();
-        assert_eq!(answer.extra.get("number").unwrap().as_str(), "193");
+        assert_eq!(answer.extra.get("number").unwrap().text(), "193");
     });
 }
 
@@ -99,7 +99,7 @@ fn answers_find_whoever_waits_for_them_and_nobody_else() {
         puppet.refuse(&first, "no").await;
         puppet.answer(&first, json!({"from": "the first, too late"})).await;
         let answer = in_time(pending.pop().unwrap()).await.unwrap();
-        assert_eq!(answer.extra.get("from").unwrap().as_str(), "\"the second\"");
+        assert_eq!(answer.extra.get("from").unwrap().text(), "\"the second\"");
         let error = in_time(pending.pop().unwrap()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlRejected);
         assert!(error.to_string().contains("no"), "{error}");
@@ -148,7 +148,7 @@ fn a_late_answer_is_dropped() {
         puppet.answer(&late, json!({"late": true})).await;
         puppet.answer(&request, json!({"late": false})).await;
         let answer = in_time(pending.pop().unwrap()).await.unwrap();
-        assert_eq!(answer.extra.get("late").unwrap().as_str(), "false");
+        assert_eq!(answer.extra.get("late").unwrap().text(), "false");
     });
 }
 

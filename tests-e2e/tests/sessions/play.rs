@@ -55,7 +55,8 @@ pub(crate) fn is_made(stage: &Stage, name: &str) -> bool {
 
 /// The command of a call of Bash.
 pub(crate) fn command_of(input: Option<&Json>) -> String {
-    let input: serde_json::Value = input.and_then(|input| input.parse().ok()).unwrap_or_default();
+    let input: serde_json::Value =
+        input.and_then(|input| input.deserialize().ok()).unwrap_or_default();
     input["command"].as_str().unwrap_or_default().to_owned()
 }
 

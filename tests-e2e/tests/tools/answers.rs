@@ -93,7 +93,7 @@ fn an_answer_that_does_not_fit_is_an_error_that_has_it() {
     on_all(answering(json!({"city": "Paris"})), async |stage| {
         let error = in_time(query_as::<Picky>("where?", stage.options())).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StructuredOutputMismatch);
-        let value: Value = error.value().unwrap().parse().unwrap();
+        let value: Value = error.value().unwrap().deserialize().unwrap();
         assert_eq!(value, json!({"city": "Paris"}));
         assert!(error.to_string().contains("`city`"), "{error}");
         assert!(error.hint().unwrap().contains("good enough"));

@@ -257,7 +257,7 @@ fn after_a_stop_nothing_is_answered_and_nothing_runs() {
 #[test]
 fn what_a_raw_server_says_is_passed_on_but_for_the_id() {
     let server = RawServer::new("calc", |message: Json, _| async move {
-        let message: Value = message.parse()?;
+        let message: Value = message.deserialize()?;
         Ok(match message["method"].as_str() {
             Some("own") => {
                 let error = json!({"code": -32050, "message": "no", "data": {"x": 1}});

@@ -243,7 +243,7 @@ fn the_cli_asks_for_progress_and_takes_it() {
         let server = RawServer::new("calc", move |message: Json, ctx| {
             let notes = notes.clone();
             async move {
-                let message: Value = message.parse()?;
+                let message: Value = message.deserialize()?;
                 let result = match message["method"].as_str().unwrap_or_default() {
                     "initialize" => json!({
                         "protocolVersion": message["params"]["protocolVersion"],

@@ -46,7 +46,7 @@ fn the_form_of_a_server_is_filled_in() {
         assert_eq!(question.mcp_server_name, "out");
         assert_eq!(question.message.as_deref(), Some("Who is it?"));
         assert_eq!(question.mode.as_deref(), Some("form"));
-        let schema: Value = question.requested_schema.unwrap().parse().unwrap();
+        let schema: Value = question.requested_schema.unwrap().deserialize().unwrap();
         assert_eq!(schema["properties"]["name"]["type"], "string");
         assert!(session_id.is_some());
     });
@@ -102,7 +102,7 @@ fn dialogs_of_the_named_kinds_are_shown() {
             if dialog.dialog_kind == "panic" {
                 panic_silently();
             }
-            assert_eq!(dialog.payload.unwrap().as_str(), r#"{"model":"m"}"#);
+            assert_eq!(dialog.payload.unwrap().text(), r#"{"model":"m"}"#);
             assert_eq!(dialog.tool_use_id.unwrap().as_str(), "t");
             assert!(dialog.extra.get("brand_new").is_some());
             DialogAnswer::completed(ctx.request_id.as_str())

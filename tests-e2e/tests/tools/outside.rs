@@ -31,7 +31,7 @@ async fn echoed(stage: &Stage, options: Options) -> String {
     let session = start(options.allowed_tools(["mcp__out"])).await;
     let servers = in_time(session.wait_for_mcp_servers(["out"], LIMIT)).await.unwrap();
     let info = servers[0].server_info.as_ref().unwrap();
-    assert!(info.as_str().contains("outside"), "{info}");
+    assert!(info.text().contains("outside"), "{info}");
     turn(&session, "echo").await;
     session.stop().await.unwrap();
     texts(stage).join(" ")
@@ -156,7 +156,7 @@ fn servers_of_the_options_stay_when_others_are_set() {
 /// Sets servers as the CLI is asked, without those that the SDK adds.
 async fn set_exactly(session: &Session, servers: Value) -> McpSetServersAnswer {
     let request = HostRequest::from(McpSetServers::new(servers));
-    in_time(session.request(request)).await.unwrap().unwrap().parse().unwrap()
+    in_time(session.request(request)).await.unwrap().unwrap().deserialize().unwrap()
 }
 
 /// What the SDK protects servers of this process from.

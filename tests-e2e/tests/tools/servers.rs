@@ -74,7 +74,7 @@ fn growing() -> RawServer {
     RawServer::new("calc", move |message: Json, ctx| {
         let grown = grown.clone();
         async move {
-            let message: Value = message.parse()?;
+            let message: Value = message.deserialize()?;
             let tool = |name| json!({"name": name, "inputSchema": {"type": "object"}});
             let result = match message["method"].as_str().unwrap_or_default() {
                 "initialize" => json!({
@@ -152,7 +152,7 @@ fn offering(server: &str, tools: &[String]) -> RawServer {
     RawServer::new(server, move |message: Json, _| {
         let tools = tools.clone();
         async move {
-            let message: Value = message.parse()?;
+            let message: Value = message.deserialize()?;
             let result = match message["method"].as_str().unwrap_or_default() {
                 "initialize" => json!({
                     "protocolVersion": message["params"]["protocolVersion"],

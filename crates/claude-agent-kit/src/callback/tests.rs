@@ -45,7 +45,7 @@ fn hooks_get_their_ids_in_the_order_of_registration() {
         ]
     );
     assert_eq!(
-        Json::of(&plan.matchers.unwrap()).unwrap().as_str(),
+        Json::from_serialize(&plan.matchers.unwrap()).unwrap().text(),
         concat!(
             r#"{"PreToolUse":["#,
             r#"{"matcher":"Bash","hookCallbackIds":["hook_0"],"timeout":65,"onFailure":"block"},"#,
@@ -113,12 +113,12 @@ async fn a_recorded_request_reaches_its_hook_typed_with_its_context() {
     });
     let answer = run(&options, call).await.unwrap();
     assert_eq!(
-        answer.as_str(),
+        answer.text(),
         r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"not here"}}"#
     );
     let (call, ctx) = seen.lock().unwrap().take().unwrap();
     assert_eq!(call.tool_name.as_deref(), Some("Bash"));
-    assert!(call.tool_input.unwrap().as_str().contains("touch made"));
+    assert!(call.tool_input.unwrap().text().contains("touch made"));
     assert_eq!(ctx.callback_id, "hook_0");
     assert_eq!(ctx.tool_use_id.unwrap(), "toolu_1");
     assert!(line.contains(ctx.request_id.as_str()));
@@ -182,7 +182,7 @@ async fn raw_hooks_get_the_input_as_it_came() {
         RawAnswer::new().field("came", input.json).field("event", input.event.as_str())
     });
     let answer = run(&options, call(&hook_line("hook_0", input))).await.unwrap();
-    assert_eq!(answer.as_str(), format!(r#"{{"came":{input},"event":"SomethingNew"}}"#));
+    assert_eq!(answer.text(), format!(r#"{{"came":{input},"event":"SomethingNew"}}"#));
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn misfits_of_raw_answers_are_told() {
         options.host.callbacks.on_misfit(move |misfit| kept.lock().unwrap().push(misfit));
     let line = hook_line("hook_0", r#"{"hook_event_name":"Notification"}"#);
     let running = registry.call(call(&line)).unwrap();
-    assert_eq!(finish(running).await.unwrap().as_str(), "{}");
+    assert_eq!(finish(running).await.unwrap().text(), "{}");
     let fields = vec!["decision".to_owned(), "reason".to_owned()];
     assert_eq!(*told.lock().unwrap(), [Misfit { event: "Notification".to_owned(), fields }]);
 }
@@ -212,7 +212,7 @@ async fn a_recorded_permission_request_reaches_its_callback_whole() {
     let answer = run(&options, call).await.unwrap();
     let (request, ctx) = seen.lock().unwrap().take().unwrap();
     assert_eq!(
-        answer.as_str(),
+        answer.text(),
         format!(r#"{{"behavior":"allow","updatedInput":{}}}"#, request.input),
         "the original arguments"
     );
@@ -234,7 +234,7 @@ async fn a_recorded_question_reaches_its_handler_and_is_answered_as_recorded() {
         Ok(Answers::new().choose(question, &question.options[0].label))
     });
     let answer = run(&options, call).await.unwrap();
-    let answer: serde_json::Value = answer.parse().unwrap();
+    let answer: serde_json::Value = answer.deserialize().unwrap();
     assert_eq!(answer["behavior"], "allow");
     assert_eq!(answer["updatedInput"]["answers"]["Which colour?"], "Red");
     assert_eq!(answer["updatedInput"]["questions"][0]["header"], "Colour");
@@ -247,7 +247,7 @@ async fn questions_go_to_their_handler_and_tools_to_the_permission_callback() {
     let deciding = Options::new().can_use_tool(|_, _| async { Ok(Permission::deny("never")) });
     let message = async |options: &Options, scenario: &str| {
         let answer = run(options, recorded(scenario, "can_use_tool").1).await.unwrap();
-        let answer: serde_json::Value = answer.parse().unwrap();
+        let answer: serde_json::Value = answer.deserialize().unwrap();
         assert_eq!(answer["behavior"], "deny");
         answer["message"].as_str().unwrap().to_owned()
     };
@@ -305,7 +305,7 @@ fn printing_callbacks_counts_them() {
 
 async fn text(options: &Options, hook: usize) -> Result<String, String> {
     let line = hook_line(&format!("hook_{hook}"), r#"{"hook_event_name":"PreToolUse"}"#);
-    run(options, call(&line)).await.map(|json| json.as_str().to_owned())
+    run(options, call(&line)).await.map(|json| json.text().to_owned())
 }
 
 async fn run(options: &Options, call: Call) -> CallResult {

@@ -133,7 +133,7 @@ impl Place<'_> {
         let Some(SettingsSource::Value(settings)) = &self.options.settings.settings else {
             return false;
         };
-        settings.parse::<Value>().is_ok_and(|settings| settings["apiKeyHelper"].is_string())
+        settings.deserialize::<Value>().is_ok_and(|settings| settings["apiKeyHelper"].is_string())
     }
 
     pub(super) fn mcp_config(&self) -> Vec<Finding> {

@@ -25,8 +25,13 @@ fn recorded() -> BTreeMap<String, Json> {
         let text = String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
         for line in text.lines().filter(|line| line.starts_with("<<")) {
             let Some(input) = line.splitn(3, ' ').nth(2).and_then(input_of) else { continue };
-            let event: String =
-                input.parse::<Extra>().unwrap().get("hook_event_name").unwrap().parse().unwrap();
+            let event: String = input
+                .deserialize::<Extra>()
+                .unwrap()
+                .get("hook_event_name")
+                .unwrap()
+                .deserialize()
+                .unwrap();
             inputs.entry(event).or_insert(input);
         }
     }
@@ -36,8 +41,8 @@ fn recorded() -> BTreeMap<String, Json> {
 /// The input of a hook's request.
 fn input_of(line: &str) -> Option<Json> {
     let frame: Extra = serde_json::from_str(line).ok()?;
-    let request: Extra = frame.get("request")?.parse().ok()?;
-    (request.get("subtype")?.as_str() == r#""hook_callback""#)
+    let request: Extra = frame.get("request")?.deserialize().ok()?;
+    (request.get("subtype")?.text() == r#""hook_callback""#)
         .then(|| request.get("input").cloned())?
 }
 
@@ -52,20 +57,20 @@ fn published(event: &str, fields: &str) -> Json {
 }
 
 fn asked(json: &Json) -> Asked {
-    Asked { input: json.parse().unwrap(), line: Bytes::new() }
+    Asked { input: json.deserialize().unwrap(), line: Bytes::new() }
 }
 
 /// The fields of an object that are not null, by name.
 fn entries(object: &Json) -> BTreeMap<String, serde_json::Value> {
-    let fields: Extra = object.parse().unwrap();
-    let fields = fields.iter().map(|(name, value)| (name.to_owned(), value.parse().unwrap()));
+    let fields: Extra = object.deserialize().unwrap();
+    let fields = fields.iter().map(|(name, value)| (name.to_owned(), value.deserialize().unwrap()));
     fields.filter(|(_, value): &(_, serde_json::Value)| !value.is_null()).collect()
 }
 
 /// The names of the fields that an answer has of its event alone.
 fn said(answer: &Json) -> Vec<String> {
-    let answer: Extra = answer.parse().unwrap();
-    let own = answer.get("hookSpecificOutput").map(|own| own.parse::<Extra>().unwrap());
+    let answer: Extra = answer.deserialize().unwrap();
+    let own = answer.get("hookSpecificOutput").map(|own| own.deserialize::<Extra>().unwrap());
     let own = own.unwrap_or_default();
     own.iter().map(|(name, _)| name.to_owned()).filter(|name| name != "hookEventName").collect()
 }
@@ -85,12 +90,12 @@ macro_rules! events {
                 if let Some(json) = recorded.get(name) {
                     let input = $event::read(asked(json)).unwrap();
                     assert!(input.extra.is_empty(), "{name}: {:?}", input.extra);
-                    assert_eq!(entries(&Json::of(&input).unwrap()), entries(json), "{name}");
+                    assert_eq!(entries(&Json::from_serialize(&input).unwrap()), entries(json), "{name}");
                 } else {
                     unseen.push(name);
                 }
                 let answer = $answer.encode(name).unwrap();
-                assert_eq!(answer.json.as_str(), $sent, "{name}");
+                assert_eq!(answer.json.text(), $sent, "{name}");
                 let mut fields = HookSpecificOutput::fields_of(name).to_vec();
                 // They say the same of different tools.
                 fields.retain(|field| *field != "updatedMCPToolOutput");
@@ -211,7 +216,7 @@ fn object() -> Json {
 
 #[test]
 fn what_else_can_be_said_about_a_model_and_a_question() {
-    let own = |answer: Json| answer.as_str().to_owned();
+    let own = |answer: Json| answer.text().to_owned();
     let model = |answer: PreModelSwitchAnswer| own(answer.encode("").unwrap().json);
     assert!(model(PreModelSwitchAnswer::allow()).contains(r#""permissionDecision":"allow""#));
     assert_eq!(PreModelSwitchAnswer::block("no"), PreModelSwitchAnswer::deny("no"));

@@ -58,19 +58,19 @@ impl HookEvent for AnyEvent {
 /// The input as it stands in the line.
 fn text_of_input(line: &[u8]) -> Option<Json> {
     let line = Json::from_text(str::from_utf8(line).ok()?).ok()?;
-    let request = line.parse::<Extra>().ok()?.get("request")?.parse::<Extra>().ok()?;
+    let request = line.deserialize::<Extra>().ok()?.get("request")?.deserialize::<Extra>().ok()?;
     request.get("input").cloned()
 }
 
 /// The session that a line's input names.
 pub(crate) fn session_of(line: &[u8]) -> Option<SessionId> {
-    let input = text_of_input(line)?.parse::<Extra>().ok()?;
-    input.get("session_id")?.parse().ok()
+    let input = text_of_input(line)?.deserialize::<Extra>().ok()?;
+    input.get("session_id")?.deserialize().ok()
 }
 
 /// The input of a line with broken characters, which were mended when it was read.
 fn encoded(input: &HookInput) -> Result<Json, String> {
-    Json::of(input).map_err(|error| error.to_string())
+    Json::from_serialize(input).map_err(|error| error.to_string())
 }
 
 /// What a hook for [`AnyEvent`] is told.
@@ -133,7 +133,7 @@ impl RawAnswer {
     /// Lets everything go on at once, and says that the host is busy with it for so long.
     /// Whatever else the answer says wins over this.
     pub fn run_async(limit: Duration) -> Self {
-        let limit = Json::of(&milliseconds(limit)).unwrap_or_default();
+        let limit = Json::from_serialize(&milliseconds(limit)).unwrap_or_default();
         Self::new().field("async", boolean(true)).field("asyncTimeout", limit)
     }
 }
@@ -175,7 +175,7 @@ const EVENT_NAME: &str = "hookEventName";
 
 fn object(json: Option<&Json>) -> Result<Extra, String> {
     let Some(json) = json else { return Ok(Extra::default()) };
-    json.parse().map_err(|_| "the answer of the hook is no JSON object".to_owned())
+    json.deserialize().map_err(|_| "the answer of the hook is no JSON object".to_owned())
 }
 
 fn block(event: &str, reason: &str, all: &mut Extra, specific: &mut Extra) {
@@ -191,30 +191,30 @@ fn block(event: &str, reason: &str, all: &mut Extra, specific: &mut Extra) {
 /// Ending the turn alone lets the tool run first, or the permission be asked for.
 fn deny_if_stopped(event: &str, all: &Extra, specific: &mut Extra) {
     let mut output = WireOutput::default();
-    output.go_on = all.get("continue").and_then(|go_on| go_on.parse().ok());
+    output.go_on = all.get("continue").and_then(|go_on| go_on.deserialize().ok());
     if output.go_on != Some(false) {
         return;
     }
-    output.stop_reason = all.get("stopReason").and_then(|reason| reason.parse().ok());
+    output.stop_reason = all.get("stopReason").and_then(|reason| reason.deserialize().ok());
     if !specific.is_empty() {
         let mut own = specific.clone();
         own.set(EVENT_NAME, event);
-        output.specific = Json::from(&own).parse().ok();
+        output.specific = Json::from(&own).deserialize().ok();
     }
     output.deny_if_stopped(event);
     put_specific(&output, specific);
 }
 
 fn put_specific(output: &WireOutput, specific: &mut Extra) {
-    let own = output.specific.as_ref().and_then(|own| Json::of(own).ok());
-    let own: Extra = own.and_then(|own| own.parse().ok()).unwrap_or_default();
+    let own = output.specific.as_ref().and_then(|own| Json::from_serialize(own).ok());
+    let own: Extra = own.and_then(|own| own.deserialize().ok()).unwrap_or_default();
     for (name, value) in own.iter().filter(|(name, _)| *name != EVENT_NAME) {
         specific.set(name, value.clone());
     }
 }
 
 fn boolean(value: bool) -> Json {
-    Json::of(&value).unwrap_or_default()
+    Json::from_serialize(&value).unwrap_or_default()
 }
 
 /// The answer without what does not fit the event.

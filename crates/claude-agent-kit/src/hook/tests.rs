@@ -259,14 +259,14 @@ fn the_most_specific_limit_wins() {
 
 fn check(answer: impl HookOutput, expected: &str) {
     let encoded = answer.encode("").unwrap();
-    assert_eq!(encoded.json.as_str(), expected);
+    assert_eq!(encoded.json.text(), expected);
     assert!(encoded.dropped.is_empty());
 }
 
 fn raw(event: &str, answer: RawAnswer, dropped: &[&str]) -> String {
     let encoded = answer.encode(event).unwrap();
     assert_eq!(encoded.dropped, dropped);
-    encoded.json.as_str().to_owned()
+    encoded.json.text().to_owned()
 }
 
 fn own(event: &str, rest: &str) -> String {

@@ -105,7 +105,7 @@ impl McpClient {
 
     /// Whether a response is for a request of [`Self::request`]; then it is handed over.
     pub(crate) fn answered(&self, id: &Json, response: &Json) -> bool {
-        let Ok(id) = id.parse::<String>() else { return false };
+        let Ok(id) = id.deserialize::<String>() else { return false };
         let waiting = self.asked().waiting.remove(&id);
         // Whoever has given up needs no answer.
         waiting.map(|waiting| waiting.send(response.clone())).is_some()

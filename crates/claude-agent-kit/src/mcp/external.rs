@@ -153,14 +153,14 @@ macro_rules! shared_setters {
             pub fn timeout(self, limit: Duration) -> Self {
                 let milliseconds = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
                 let milliseconds = milliseconds.clamp(1_000, LONGEST_TIMEOUT);
-                self.set("timeout", Json::of(&milliseconds).unwrap_or_default())
+                self.set("timeout", Json::from_serialize(&milliseconds).unwrap_or_default())
             }
 
             /// Whether all its tools are loaded from the beginning, where the CLI would let the
             /// model search for them; the first turn then waits for the server, 5 s at most.
             /// Default: no.
             pub fn always_load(self, always: bool) -> Self {
-                self.set("alwaysLoad", Json::of(&always).unwrap_or_default())
+                self.set("alwaysLoad", Json::from_serialize(&always).unwrap_or_default())
             }
 
             /// Sets any other field of its configuration.
@@ -184,7 +184,7 @@ impl From<StdioServer> for Json {
         config.set("type", "stdio");
         config.set("command", server.command.as_str());
         // Always: the CLI cannot start a server without that is set while a session runs.
-        config.set("args", Self::of(&server.args).unwrap_or_default());
+        config.set("args", Self::from_serialize(&server.args).unwrap_or_default());
         if !server.env.is_empty() {
             config.set("env", &server.env);
         }
@@ -202,7 +202,7 @@ impl From<RemoteServer> for Json {
         }
         if !server.policies.is_empty() {
             let policies: Vec<Self> = server.policies.iter().map(policy).collect();
-            config.set("tools", Self::of(&policies).unwrap_or_default());
+            config.set("tools", Self::from_serialize(&policies).unwrap_or_default());
         }
         with(config, &server.more)
     }
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     fn check(config: impl Into<Json>, expected: &str) {
-        assert_eq!(config.into().as_str(), expected);
+        assert_eq!(config.into().text(), expected);
     }
 
     #[test]
@@ -293,8 +293,9 @@ mod tests {
             (Duration::from_secs(60), "60000"),
             (Duration::MAX, "2147483647"),
         ] {
-            let config: Extra = Json::from(StdioServer::new("s").timeout(limit)).parse().unwrap();
-            assert_eq!(config.get("timeout").unwrap().as_str(), expected, "{limit:?}");
+            let config: Extra =
+                Json::from(StdioServer::new("s").timeout(limit)).deserialize().unwrap();
+            assert_eq!(config.get("timeout").unwrap().text(), expected, "{limit:?}");
         }
     }
 

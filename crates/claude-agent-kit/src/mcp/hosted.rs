@@ -151,7 +151,7 @@ impl Drop for Closes {
 
 impl Connection for Hosted {
     fn serve(&self, message: Incoming, _: McpContext) -> Serving {
-        let parsed = match message.whole.parse::<RxJsonRpcMessage<RoleServer>>() {
+        let parsed = match message.whole.deserialize::<RxJsonRpcMessage<RoleServer>>() {
             Ok(parsed) => parsed,
             Err(error) => {
                 return refused(error.to_string());
@@ -225,11 +225,11 @@ impl Drop for GivesUp {
     fn drop(&mut self) {
         // Still there: dropped before the answer came.
         if lock(&self.waiting).answers.remove(&self.id).is_some() {
-            let cancelled = Json::of(&self.id).ok().and_then(|id| {
+            let cancelled = Json::from_serialize(&self.id).ok().and_then(|id| {
                 let text = format!(
                     r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
                 );
-                Json::from_text(text).ok()?.parse().ok()
+                Json::from_text(text).ok()?.deserialize().ok()
             });
             if let Some(cancelled) = cancelled {
                 // A server that has ended has nothing to cancel, and one that does not read its
@@ -256,7 +256,7 @@ impl Transport<RoleServer> for Bridge {
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         // All of it happens now. The SDK makes a task of each of these futures, and tasks have no
         // order; only whether the CLI has acknowledged the message is left to wait for.
-        let message = Json::of(&item).ok();
+        let message = Json::from_serialize(&item).ok();
         let acknowledged = match item {
             JsonRpcMessage::Response(response) => {
                 self.answer(&response.id, message);

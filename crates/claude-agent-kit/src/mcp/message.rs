@@ -48,9 +48,9 @@ pub(crate) const INVALID_PARAMS: i64 = -32602;
 
 impl Incoming {
     pub(crate) fn read(whole: Json) -> Self {
-        let fields: Extra = whole.parse().unwrap_or_default();
+        let fields: Extra = whole.deserialize().unwrap_or_default();
         let id = fields.get("id").cloned();
-        let method = fields.get("method").and_then(|method| method.parse::<String>().ok());
+        let method = fields.get("method").and_then(|method| method.deserialize::<String>().ok());
         let answers = fields.get("result").is_some() || fields.get("error").is_some();
         let kind = match (method, id) {
             (Some(method), Some(id)) => {
@@ -97,7 +97,7 @@ impl Reply {
                 response.set("error", &error);
             }
             (Some(id), Self::Whole(whole)) => {
-                response = whole.parse().map_err(|_| "its answer is no object".to_owned())?;
+                response = whole.deserialize().map_err(|_| "its answer is no object".to_owned())?;
                 if response.get("result").is_none() && response.get("error").is_none() {
                     return Err("its answer has neither a result nor an error".to_owned());
                 }
@@ -111,5 +111,5 @@ impl Reply {
 }
 
 fn encoded(value: &impl serde::Serialize) -> Result<Json, String> {
-    Json::of(value).map_err(|error| error.to_string())
+    Json::from_serialize(value).map_err(|error| error.to_string())
 }

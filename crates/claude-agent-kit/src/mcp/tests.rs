@@ -24,7 +24,7 @@ pub(super) fn call(servers: &Servers, message: Value, cancel: &CancelToken) -> R
 
 pub(super) async fn ended(running: Running) -> Result<Value, String> {
     let Running::Async(future) = running else { return Err("it blocks".to_owned()) };
-    future.await.map(|answer| answer.parse::<Value>().unwrap()["mcp_response"].clone())
+    future.await.map(|answer| answer.deserialize::<Value>().unwrap()["mcp_response"].clone())
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_message_is_what_its_fields_say() {
 fn an_answer_has_the_id_of_its_request_and_a_result_or_an_error() {
     let encode = |reply: Reply, id: Option<Value>| {
         let encoded = reply.encode(id.map(Json::from));
-        encoded.map(|json| json.parse::<Value>().unwrap()["mcp_response"].clone())
+        encoded.map(|json| json.deserialize::<Value>().unwrap()["mcp_response"].clone())
     };
     let whole = |value: Value| Reply::Whole(value.into());
     let good = json!({"jsonrpc": "2.0", "id": 1, "result": 2});

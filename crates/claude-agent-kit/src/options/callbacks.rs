@@ -28,7 +28,7 @@ impl Options {
     /// let options = Options::new()
     ///     .on(PreToolUse::matching("Bash").fail_closed(), |call, _ctx| async move {
     ///         let command = call.tool_input.ok_or("there is no command")?;
-    ///         Ok(if command.as_str().contains("rm ") {
+    ///         Ok(if command.text().contains("rm ") {
     ///             PreToolUseAnswer::deny("nothing is removed here")
     ///         } else {
     ///             PreToolUseAnswer::new()

@@ -34,7 +34,7 @@ pub(super) fn by_value_beside_a_sandbox(settings: &mut Settings, problems: &mut 
 pub(super) fn read(path: &Path) -> io::Result<Json> {
     let text = String::from_utf8(small_file::read(path)?).map_err(io::Error::other)?;
     let json = Json::from_text(text).map_err(io::Error::other)?;
-    if !json.as_str().starts_with('{') {
+    if !json.text().starts_with('{') {
         return Err(io::Error::other("it holds no JSON object"));
     }
     Ok(json)
@@ -64,7 +64,7 @@ mod tests {
         by_value_beside_a_sandbox(&mut settings, &mut problems);
         assert_eq!(problems, []);
         let Some(SettingsSource::Value(value)) = settings.settings else { panic!() };
-        assert_eq!(value.as_str(), text.trim());
+        assert_eq!(value.text(), text.trim());
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl ToolContext {
         message: Option<&str>,
     ) -> Result<()> {
         let Some(token) = &self.progress_token else { return Ok(()) };
-        let number = |value: f64| Json::of(&value).unwrap_or_default();
+        let number = |value: f64| Json::from_serialize(&value).unwrap_or_default();
         let mut params = Extra::default();
         params.set("progressToken", token.clone());
         params.set("progress", number(done));

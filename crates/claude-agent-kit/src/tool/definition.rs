@@ -142,7 +142,7 @@ impl Tool {
 
     /// How long a result may be, in characters, before the CLI keeps it from the model.
     pub fn max_result_size(mut self, characters: u64) -> Self {
-        let characters = Json::of(&characters).unwrap_or_default();
+        let characters = Json::from_serialize(&characters).unwrap_or_default();
         self.meta.set("anthropic/maxResultSizeChars", characters);
         self
     }
@@ -199,7 +199,7 @@ fn invalid(reason: &str) -> ToolError {
 }
 
 fn true_or_false(value: bool) -> Json {
-    Json::of(&value).unwrap_or_default()
+    Json::from_serialize(&value).unwrap_or_default()
 }
 
 impl fmt::Debug for Tool {

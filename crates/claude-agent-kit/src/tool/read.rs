@@ -27,7 +27,7 @@ impl fmt::Display for Unfit {
 
 pub(crate) fn read<T: DeserializeOwned>(json: &Json) -> Result<T, Unfit> {
     let value: serde_json::Value =
-        json.parse().map_err(|error| Unfit { path: None, reason: error.to_string() })?;
+        json.deserialize().map_err(|error| Unfit { path: None, reason: error.to_string() })?;
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
         Unfit { path: (path != ".").then_some(path), reason: error.inner().to_string() }
@@ -41,11 +41,11 @@ pub(crate) fn schema<T: JsonSchema>() -> Json {
     schema.remove("$schema");
     schema.remove("title");
     // A schema is JSON already.
-    Json::of(&schema).unwrap_or_default()
+    Json::from_serialize(&schema).unwrap_or_default()
 }
 
 /// Whether all values of a schema are objects, as those of tools must be.
 pub(crate) fn is_object(schema: &Json) -> bool {
-    let schema: serde_json::Value = schema.parse().unwrap_or_default();
+    let schema: serde_json::Value = schema.deserialize().unwrap_or_default();
     schema["type"] == "object"
 }

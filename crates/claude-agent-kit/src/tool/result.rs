@@ -18,14 +18,14 @@ pub trait ToolOutput: Send + 'static {
 
 impl<T: Serialize + Send + 'static> ToolOutput for T {
     fn into_result(self) -> Result<ToolResult, ToolError> {
-        let json = Json::of(&self).map_err(|error| {
+        let json = Json::from_serialize(&self).map_err(|error| {
             ToolError::new(format!("The result cannot be written as JSON: {error}"))
         })?;
-        Ok(match json.as_str().as_bytes().first() {
-            Some(b'"') => ToolResult::new().text(json.parse::<String>().unwrap_or_default()),
+        Ok(match json.text().as_bytes().first() {
+            Some(b'"') => ToolResult::new().text(json.deserialize::<String>().unwrap_or_default()),
             Some(b'n') => ToolResult::new(),
-            Some(b'{') => ToolResult::new().text(json.as_str()).structured_json(json),
-            _ => ToolResult::new().text(json.as_str()),
+            Some(b'{') => ToolResult::new().text(json.text()).structured_json(json),
+            _ => ToolResult::new().text(json.text()),
         })
     }
 }
@@ -83,8 +83,8 @@ impl ToolResult {
     /// # Errors
     /// When it cannot be written as JSON, or is no object.
     pub fn structured(self, value: &(impl Serialize + ?Sized)) -> Result<Self, ToolError> {
-        let json = Json::of(value)?;
-        if !json.as_str().starts_with('{') {
+        let json = Json::from_serialize(value)?;
+        if !json.text().starts_with('{') {
             return Err(ToolError::new("The structured content is no object."));
         }
         Ok(self.structured_json(json))
@@ -97,11 +97,11 @@ impl ToolResult {
 
     pub(super) fn encode(&self) -> Json {
         let mut result = Extra::default();
-        result.set("content", Json::of(&self.content).unwrap_or_default());
+        result.set("content", Json::from_serialize(&self.content).unwrap_or_default());
         if let Some(structured) = &self.structured {
             result.set("structuredContent", structured.clone());
         }
-        result.set("isError", Json::of(&self.is_error).unwrap_or_default());
+        result.set("isError", Json::from_serialize(&self.is_error).unwrap_or_default());
         Json::from(&result)
     }
 }

@@ -73,7 +73,7 @@ impl Connection for ToolServer {
 
 impl ToolServer {
     fn greeting(&self, params: &Json) -> Json {
-        let params: Extra = params.parse().unwrap_or_default();
+        let params: Extra = params.deserialize().unwrap_or_default();
         let asked = text(&params, "protocolVersion");
         let spoken = asked.filter(|version| VERSIONS.contains(&version.as_str()));
         let mut info = Extra::default();
@@ -82,7 +82,7 @@ impl ToolServer {
         let mut capabilities = Extra::default();
         let mut tools = Extra::default();
         if matches!(self.tools, Tools::Changing(_)) {
-            tools.set("listChanged", Json::of(&true).unwrap_or_default());
+            tools.set("listChanged", Json::from_serialize(&true).unwrap_or_default());
         }
         capabilities.set("tools", &tools);
         let mut greeting = Extra::default();
@@ -98,19 +98,19 @@ impl ToolServer {
     fn list(&self) -> Json {
         let tools: Vec<Json> = self.look(|tools| tools.iter().map(super::Tool::listed).collect());
         let mut list = Extra::default();
-        list.set("tools", Json::of(&tools).unwrap_or_default());
+        list.set("tools", Json::from_serialize(&tools).unwrap_or_default());
         Json::from(&list)
     }
 
     fn call(&self, params: &Json, context: McpContext) -> Serving {
-        let params: Extra = params.parse().unwrap_or_default();
+        let params: Extra = params.deserialize().unwrap_or_default();
         let name = text(&params, "name").unwrap_or_default();
         let found = self.look(|tools| tools.iter().find(|tool| tool.name == name).cloned());
         let Some(tool) = found else {
             return said(Reply::error(INVALID_PARAMS, format!("Unknown tool: {name}")));
         };
         let meta: Extra =
-            params.get("_meta").and_then(|meta| meta.parse().ok()).unwrap_or_default();
+            params.get("_meta").and_then(|meta| meta.deserialize().ok()).unwrap_or_default();
         let McpContext { session_id, cancel, client } = context;
         let context = ToolContext {
             session_id,
@@ -130,5 +130,5 @@ fn said(reply: Reply) -> Serving {
 }
 
 fn text(fields: &Extra, name: &str) -> Option<String> {
-    fields.get(name)?.parse().ok()
+    fields.get(name)?.deserialize().ok()
 }

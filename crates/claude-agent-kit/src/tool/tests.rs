@@ -19,7 +19,7 @@ struct Point {
 
 fn encoded(output: impl ToolOutput) -> Value {
     let result = output.into_result().unwrap_or_else(Into::into);
-    result.encode().parse().unwrap()
+    result.encode().deserialize().unwrap()
 }
 
 fn texts(texts: &[&str]) -> Value {
@@ -86,7 +86,7 @@ fn an_error_is_told_with_its_causes_and_not_in_debug() {
     }
     let error = fails().unwrap_err();
     assert!(!format!("{error:?}").contains("number"), "{error:?}");
-    let result: Value = ToolResult::from(error).encode().parse().unwrap();
+    let result: Value = ToolResult::from(error).encode().deserialize().unwrap();
     let expected = "it is no number: invalid digit found in string";
     assert_eq!(result, json!({"content": texts(&[expected]), "isError": true}));
 }
@@ -121,7 +121,7 @@ fn a_lone_surrogate_in_an_argument_is_no_error() {
 
 #[test]
 fn a_schema_says_what_comments_say() {
-    let point: Value = schema::<Point>().parse().unwrap();
+    let point: Value = schema::<Point>().deserialize().unwrap();
     assert_eq!(point["properties"]["x"]["description"], "To the right.");
     assert_eq!(point["required"], json!(["x"]));
     assert!(point.get("$schema").is_none());

@@ -100,7 +100,7 @@ impl AgentDefinition {
     pub fn mcp_server(mut self, name: impl Into<String>, config: impl Into<Json>) -> Self {
         let server = BTreeMap::from([(name.into(), config.into())]);
         // A name and JSON: writing them cannot fail.
-        self.mcp_servers.push(Json::of(&server).unwrap_or_default());
+        self.mcp_servers.push(Json::from_serialize(&server).unwrap_or_default());
         self
     }
 

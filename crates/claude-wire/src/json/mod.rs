@@ -1,6 +1,7 @@
-//! JSON values as the wire types hold them: opaque text, any number, kept fields, lists that know
-//! whether they came.
+//! JSON values as the wire types hold them: opaque text, any number, unknown fields, lists that
+//! know whether they were present.
 
+mod access;
 mod extra;
 mod list;
 mod nullable;
@@ -23,7 +24,20 @@ pub use number::Number;
 /// A JSON value kept as text and parsed on request: tool inputs and results, structured output,
 /// settings, MCP messages.
 ///
-/// Two are equal when their texts are.
+/// Read one member with [`get`](Self::get) or [`pointer`](Self::pointer), the whole value with
+/// [`deserialize`](Self::deserialize), the text itself with [`text`](Self::text).
+///
+/// Two values are equal when their texts are.
+///
+/// ```
+/// use claude_wire::Json;
+///
+/// let input = Json::from_text(r#"{"command": "cargo test", "timeout": 60000}"#)?;
+/// let command = input.get("command");
+/// assert_eq!(command.as_ref().and_then(Json::as_str).as_deref(), Some("cargo test"));
+/// assert_eq!(input.get("timeout").and_then(|timeout| timeout.as_u64()), Some(60_000));
+/// # Ok::<(), claude_wire::DecodeError>(())
+/// ```
 #[derive(Clone)]
 pub struct Json(Box<RawValue>);
 
@@ -33,38 +47,38 @@ impl Json {
         Self(RawValue::NULL.to_owned())
     }
 
-    /// The JSON text of `value`.
+    /// Serializes `value` as JSON.
     ///
     /// # Errors
-    /// When `value` cannot be written as JSON (a map with keys that are not strings, say).
-    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, DecodeError> {
+    /// When `value` cannot be represented in JSON, as a map whose keys are not strings.
+    pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, DecodeError> {
         serde_json::value::to_raw_value(value).map(Self).map_err(DecodeError::from_json)
     }
 
-    /// Takes a text that is JSON.
+    /// Takes JSON text as it is, without serializing it again.
     ///
     /// # Errors
-    /// When it is not.
+    /// When `text` is not one JSON value.
     pub fn from_text(text: impl Into<String>) -> Result<Self, DecodeError> {
         RawValue::from_string(text.into()).map(Self).map_err(DecodeError::from_json)
     }
 
-    /// The text as it came.
-    pub fn as_str(&self) -> &str {
+    /// Returns the JSON text, exactly as it was received.
+    pub fn text(&self) -> &str {
         self.0.get()
     }
 
-    /// Parses the text. Lone surrogate escapes, which the CLI passes on from the model, are read
-    /// as U+FFFD.
+    /// Deserializes the value into `T`. Lone surrogate escapes, which the CLI passes on from the
+    /// model, are read as U+FFFD.
     ///
     /// # Errors
-    /// When the text does not fit `T`.
-    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
-        let error = match serde_json::from_str(self.as_str()) {
+    /// When the value does not fit `T`.
+    pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
+        let error = match serde_json::from_str(self.text()) {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        match repair::repaired(self.as_str().as_bytes()) {
+        match repair::repaired(self.text().as_bytes()) {
             Some(text) => serde_json::from_slice(&text).map_err(DecodeError::from_json),
             None => Err(DecodeError::from_json(error)),
         }
@@ -86,7 +100,7 @@ impl From<Box<RawValue>> for Json {
 impl From<serde_json::Value> for Json {
     fn from(value: serde_json::Value) -> Self {
         // A `Value` has string keys and finite numbers, so writing it cannot fail.
-        Self::of(&value).unwrap_or_default()
+        Self::from_serialize(&value).unwrap_or_default()
     }
 }
 
@@ -94,7 +108,7 @@ impl From<&str> for Json {
     /// The JSON string of this text.
     fn from(text: &str) -> Self {
         // Every text can be written as a JSON string.
-        Self::of(text).unwrap_or_default()
+        Self::from_serialize(text).unwrap_or_default()
     }
 }
 
@@ -102,13 +116,13 @@ impl From<&Extra> for Json {
     /// The object of these fields.
     fn from(fields: &Extra) -> Self {
         // Keys are strings and values are JSON already, so writing them cannot fail.
-        Self::of(fields).unwrap_or_default()
+        Self::from_serialize(fields).unwrap_or_default()
     }
 }
 
 impl PartialEq for Json {
     fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
+        self.text() == other.text()
     }
 }
 
@@ -116,13 +130,13 @@ impl Eq for Json {}
 
 impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.write_str(self.text())
     }
 }
 
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.write_str(self.text())
     }
 }
 

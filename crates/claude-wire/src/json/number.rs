@@ -42,7 +42,7 @@ impl Number {
             Repr::Signed(value) => *value as f64,
             Repr::Float(value) => *value,
             // Rust's parser takes every JSON number and gives infinity for what is out of range.
-            Repr::Text(text) => text.as_str().parse().unwrap_or(f64::NAN),
+            Repr::Text(text) => text.text().parse().unwrap_or(f64::NAN),
         }
     }
 }

@@ -51,7 +51,7 @@ fn prompts(argv: &mut Argv, settings: &Settings, form: &Form) {
         }
         let append = settings.append_system_prompt.as_ref();
         argv.option("--append-system-prompt", append.map(Secret::expose));
-        argv.option("--json-schema", settings.output_schema.as_ref().map(Json::as_str));
+        argv.option("--json-schema", settings.output_schema.as_ref().map(Json::text));
         printed(argv, settings);
     }
     if let Some(SystemPrompt::File(path)) = &settings.system_prompt {
@@ -68,7 +68,7 @@ fn printed(argv: &mut Argv, settings: &Settings) {
     argv.flag("--exclude-dynamic-system-prompt-sections", excludes);
     let on_or_off = |on| if on { "on" } else { "off" };
     argv.option("--system-prompt-snapshot", settings.system_prompt_snapshot.map(on_or_off));
-    argv.option("--agents", settings.agents.json().as_ref().map(Json::as_str));
+    argv.option("--agents", settings.agents.json().as_ref().map(Json::text));
     argv.flag("--forward-subagent-text", yes(settings.forward_subagent_text));
     let suggestions = settings.prompt_suggestions.map(|suggest| suggest.to_string());
     argv.option("--prompt-suggestions", suggestions.as_deref());
@@ -147,12 +147,12 @@ fn surroundings(argv: &mut Argv, settings: &Settings, needs: &Needs) {
         argv.path("--project-config-root", root);
     }
     match settings_with_sandbox(settings) {
-        Some(SettingsSource::Value(value)) => argv.value("--settings", value.as_str()),
+        Some(SettingsSource::Value(value)) => argv.value("--settings", value.text()),
         Some(SettingsSource::File(path)) => argv.path("--settings", &path),
         None => {}
     }
     let managed = settings.managed_settings.as_ref();
-    argv.option("--managed-settings", managed.map(|settings| settings.as_json().as_str()));
+    argv.option("--managed-settings", managed.map(|settings| settings.as_json().text()));
     if let Some(sources) = &settings.setting_sources {
         argv.value("--setting-sources", &sources.join(","));
     }
@@ -160,7 +160,7 @@ fn surroundings(argv: &mut Argv, settings: &Settings, needs: &Needs) {
         argv.path("--mcp-config", file);
     }
     if let Some(servers) = servers(settings, needs) {
-        argv.value("--mcp-config", servers.as_str());
+        argv.value("--mcp-config", servers.text());
     }
     argv.flag("--strict-mcp-config", settings.strict_mcp_config);
     plugins(argv, settings);

@@ -191,7 +191,7 @@ fn not_a_skill(name: &str) -> Option<&'static str> {
 /// JSON that has to be an object: a text in its place is a mistake easily made.
 fn objects(found: &mut Found, settings: &Settings) {
     const NONE: &str = "is no JSON object; make one with `Json::from_text` or `serde_json::json!`";
-    let object = |json: &Json| json.as_str().starts_with('{');
+    let object = |json: &Json| json.text().starts_with('{');
     for (name, config) in settings.mcp_servers.iter() {
         if !object(config) {
             found.add(&["mcp_servers"], format!("the configuration of {name:?} {NONE}"));

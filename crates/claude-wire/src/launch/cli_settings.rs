@@ -119,6 +119,6 @@ settings_struct! {
 impl From<CliSettings> for Json {
     fn from(settings: CliSettings) -> Self {
         // Keys are strings and values are JSON already, so writing them cannot fail.
-        Self::of(&settings).unwrap_or_default()
+        Self::from_serialize(&settings).unwrap_or_default()
     }
 }

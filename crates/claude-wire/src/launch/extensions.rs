@@ -35,7 +35,7 @@ impl Agents {
     /// As print mode takes them; nothing if there are none.
     pub(super) fn json(&self) -> Option<Json> {
         // Names are strings and definitions are JSON already, so writing them cannot fail.
-        (!self.is_empty()).then(|| Json::of(&self.0).unwrap_or_default())
+        (!self.is_empty()).then(|| Json::from_serialize(&self.0).unwrap_or_default())
     }
 }
 

@@ -178,13 +178,14 @@ settings_struct! {
 pub(super) fn settings_with_sandbox(settings: &Settings) -> Option<SettingsSource> {
     let Some(sandbox) = &settings.sandbox else { return settings.settings.clone() };
     let mut all = match &settings.settings {
-        Some(SettingsSource::Value(value)) => value.parse().unwrap_or_default(),
+        Some(SettingsSource::Value(value)) => value.deserialize().unwrap_or_default(),
         Some(SettingsSource::File(_)) | None => serde_json::Value::default(),
     };
     if !all.is_object() {
         all = serde_json::json!({});
     }
-    let told = Json::of(sandbox).and_then(|sandbox| sandbox.parse()).unwrap_or_default();
+    let told =
+        Json::from_serialize(sandbox).and_then(|sandbox| sandbox.deserialize()).unwrap_or_default();
     let place = &mut all["sandbox"];
     merge_sandbox(place, told);
     // A sandbox that was asked for and is silently not there is worse than none.

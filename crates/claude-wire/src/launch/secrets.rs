@@ -47,7 +47,7 @@ pub fn secrets_in(json: &Json) -> Vec<String> {
 
 fn read(json: &Json, found: &mut Vec<String>) {
     // What is not JSON is refused before anything starts.
-    if let Ok(value) = json.parse::<Value>() {
+    if let Ok(value) = json.deserialize::<Value>() {
         walk(value, false, found);
     }
 }

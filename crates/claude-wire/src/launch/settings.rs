@@ -281,7 +281,7 @@ impl From<McpServers> for Json {
     /// The object of these servers.
     fn from(servers: McpServers) -> Self {
         // Keys are strings and values are JSON already, so writing them cannot fail.
-        Self::of(&servers.0).unwrap_or_default()
+        Self::from_serialize(&servers.0).unwrap_or_default()
     }
 }
 

@@ -105,7 +105,7 @@ impl Accumulator {
         let parent = message.parent_tool_use_id.clone();
         let Some(answer) = self.answers.get(&parent) else { return Vec::new() };
         let marks: Option<Marks> =
-            message.extra.get("abandoned_blocks").and_then(|json| json.parse().ok());
+            message.extra.get("abandoned_blocks").and_then(|json| json.deserialize().ok());
         let Some(from) = marks.and_then(|marks| marks.from_block_index) else { return Vec::new() };
         let index = from.as_u64().unwrap_or(0);
         // Only what was told and did not become whole is taken back.

@@ -53,7 +53,9 @@ pub struct Undecodable {
 impl WriteFields for Undecodable {
     /// Only reached for a union inside another union's object, where nothing is isolated.
     fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        for (name, value) in self.raw.parse::<Extra>().map_err(serde::ser::Error::custom)?.iter() {
+        for (name, value) in
+            self.raw.deserialize::<Extra>().map_err(serde::ser::Error::custom)?.iter()
+        {
             map.serialize_entry(name, value)?;
         }
         Ok(())

@@ -108,18 +108,18 @@ fn cancel_dialog() -> Json {
 /// Whether a message is the answer to a request of the server.
 pub(super) fn is_mcp_answer(message: &Json) -> bool {
     // Most messages are none, and some are large.
-    let text = message.as_str();
+    let text = message.text();
     if !text.contains("\"result\"") && !text.contains("\"error\"") {
         return false;
     }
-    let fields: Extra = message.parse().unwrap_or_default();
+    let fields: Extra = message.deserialize().unwrap_or_default();
     fields.get("method").is_none()
         && (fields.get("result").is_some() || fields.get("error").is_some())
 }
 
 /// The id of a JSON-RPC request, as it stands there; a notification has none.
 pub(super) fn mcp_id(message: &Json) -> Option<Json> {
-    let fields: Extra = message.parse().ok()?;
+    let fields: Extra = message.deserialize().ok()?;
     fields.get("method")?;
     fields.get("id").cloned()
 }
@@ -127,12 +127,12 @@ pub(super) fn mcp_id(message: &Json) -> Option<Json> {
 /// The id of the JSON-RPC request that a message withdraws, if it is one that does.
 pub(super) fn mcp_cancelled(message: &Json) -> Option<Json> {
     // Most messages are none, and some are large.
-    if !message.as_str().contains("notifications/cancelled") {
+    if !message.text().contains("notifications/cancelled") {
         return None;
     }
-    let fields: Extra = message.parse().ok()?;
-    let method: String = fields.get("method")?.parse().ok()?;
-    let params: Extra = fields.get("params")?.parse().ok()?;
+    let fields: Extra = message.deserialize().ok()?;
+    let method: String = fields.get("method")?.deserialize().ok()?;
+    let params: Extra = fields.get("params")?.deserialize().ok()?;
     (method == "notifications/cancelled").then(|| params.get("requestId").cloned())?
 }
 
@@ -154,5 +154,5 @@ fn mcp_answer(text: String) -> Json {
 
 fn encoded(answer: &impl serde::Serialize) -> Json {
     // Answers are made of texts and JSON text, so writing them cannot fail.
-    Json::of(answer).unwrap_or_default()
+    Json::from_serialize(answer).unwrap_or_default()
 }

@@ -86,7 +86,7 @@ impl Machine {
             Ok(ControlOutcome::Success(success)) => success,
             Ok(ControlOutcome::Error(failure)) => return self.reject(failure.error, now),
             Ok(ControlOutcome::Undecodable(odd)) if odd.kind.as_deref() == Some("error") => {
-                return self.reject(odd.raw.as_str().to_owned(), now);
+                return self.reject(odd.raw.text().to_owned(), now);
             }
             // It is an answer all the same, and a session can do without what it says.
             Ok(ControlOutcome::Undecodable(odd)) => with_text(Some(odd.raw)),
@@ -104,13 +104,13 @@ impl Machine {
     }
 
     fn handshake_confirmed(&mut self, success: &ControlSuccess, now: Duration) {
-        let answer = success.response.as_ref().and_then(|answer| answer.parse().ok());
+        let answer = success.response.as_ref().and_then(|answer| answer.deserialize().ok());
         let answer: InitializeAnswer = answer.unwrap_or_default();
         if let Some(reason) = self.misses_something(&answer) {
             return self.reject(reason, now);
         }
         self.check_mode(answer.current_permission_mode);
-        let text = success.response.as_ref().map(Json::as_str).unwrap_or_default();
+        let text = success.response.as_ref().map(Json::text).unwrap_or_default();
         let text = Bytes::copy_from_slice(text.as_bytes());
         self.out.push(Effect::State(State::Running(text)));
         self.evidence.handshake_confirmed();
@@ -157,7 +157,7 @@ impl Machine {
             .chain(success.pending_user_dialog_requests.iter())
             .chain(success.pending_elicitation_requests.iter());
         for frame in pending {
-            let line = Bytes::copy_from_slice(frame.as_str().as_bytes());
+            let line = Bytes::copy_from_slice(frame.text().as_bytes());
             if let Ok(request) = control::<CliControlRequest>(&line)
                 && self.handshake.is_new(&request.request_id)
             {

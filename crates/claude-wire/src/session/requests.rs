@@ -153,7 +153,7 @@ impl Machine {
     /// A request of a known kind that does not have its shape.
     fn undecodable(&mut self, id: &RequestId, undecodable: &Undecodable) {
         let reason = undecodable.reason.clone();
-        let fields: Extra = undecodable.raw.parse().unwrap_or_default();
+        let fields: Extra = undecodable.raw.deserialize().unwrap_or_default();
         match undecodable.kind.as_deref() {
             Some("hook_callback") => {
                 let callback = text(&fields, "callback_id").map(CallbackId::from);
@@ -243,9 +243,9 @@ fn mcp_rule(message: &McpMessage) -> FailRule {
 
 /// The event that the input of a hook request names.
 fn event_in(request: &Extra) -> Option<String> {
-    text(&request.get("input")?.parse().ok()?, "hook_event_name")
+    text(&request.get("input")?.deserialize().ok()?, "hook_event_name")
 }
 
 fn text(fields: &Extra, name: &str) -> Option<String> {
-    fields.get(name)?.parse().ok()
+    fields.get(name)?.deserialize().ok()
 }

@@ -85,10 +85,12 @@ fn answers_of_hooks_permissions_and_servers_use_the_wire_names() {
     output.stop_reason = Some("enough".to_owned());
     output.specific = Some(specific.into());
     let answers = [
-        Json::of(&output).unwrap(),
-        Json::of(&PermissionAnswer::from(PermissionAllow::with_input(json!({"a": 1})))).unwrap(),
-        Json::of(&PermissionAnswer::from(PermissionDeny::because("no"))).unwrap(),
-        Json::of(&McpAnswer::new(json!({"jsonrpc": "2.0", "id": 0, "result": {}}))).unwrap(),
+        Json::from_serialize(&output).unwrap(),
+        Json::from_serialize(&PermissionAnswer::from(PermissionAllow::with_input(json!({"a": 1}))))
+            .unwrap(),
+        Json::from_serialize(&PermissionAnswer::from(PermissionDeny::because("no"))).unwrap(),
+        Json::from_serialize(&McpAnswer::new(json!({"jsonrpc": "2.0", "id": 0, "result": {}})))
+            .unwrap(),
     ];
     let lines: String = answers
         .into_iter()
@@ -131,7 +133,7 @@ fn a_payload_with_line_breaks_stays_one_line() {
         panic!()
     };
     let ControlOutcome::Success(success) = answer.response else { panic!() };
-    let value: serde_json::Value = success.response.unwrap().parse().unwrap();
+    let value: serde_json::Value = success.response.unwrap().deserialize().unwrap();
     assert_eq!(value, json!({"a": "x\ny"}));
 }
 
@@ -190,7 +192,7 @@ fn a_request_of_an_unknown_subtype_keeps_its_fields() {
         panic!()
     };
     assert_eq!(unknown.kind, "make_coffee");
-    assert_eq!(unknown.fields.get("sugar").unwrap().as_str(), "2");
+    assert_eq!(unknown.fields.get("sugar").unwrap().text(), "2");
 }
 
 #[test]

@@ -162,20 +162,20 @@ fn typed_answers_name_every_field_that_came() {
             let kind = frame.request_id().and_then(|id| asked.get(id)).map(String::as_str);
             match kind {
                 Some("initialize") => {
-                    let answer: InitializeAnswer = answer.parse().unwrap();
+                    let answer: InitializeAnswer = answer.deserialize().unwrap();
                     assert!(!answer.commands.is_empty(), "{}", line.place);
                     assert!(!answer.models.is_empty(), "{}", line.place);
                 }
                 Some("interrupt") => {
-                    let answer: InterruptAnswer = answer.parse().unwrap();
+                    let answer: InterruptAnswer = answer.deserialize().unwrap();
                     assert!(!answer.still_queued.is_absent(), "{}", line.place);
                 }
                 Some("mcp_status") => {
-                    let answer: McpStatusAnswer = answer.parse().unwrap();
+                    let answer: McpStatusAnswer = answer.deserialize().unwrap();
                     assert!(!answer.mcp_servers.is_absent(), "{}", line.place);
                 }
                 Some("get_context_usage") => {
-                    let answer: ContextUsage = answer.parse().unwrap();
+                    let answer: ContextUsage = answer.deserialize().unwrap();
                     assert!(answer.total_tokens.is_some(), "{}", line.place);
                 }
                 _ => {}

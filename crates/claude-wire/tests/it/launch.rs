@@ -42,7 +42,7 @@ fn check(change: impl FnOnce(&mut Settings), expected: &Expect) {
 fn check_told(change: impl FnOnce(&mut Settings), handshake: &Expect, printed: &Expect) {
     let settings = settings(change);
     assert_eq!(session(&settings).arguments, session(&Settings::default()).arguments);
-    handshake.assert_eq(Json::of(&initialize(&settings)).unwrap().as_str());
+    handshake.assert_eq(Json::from_serialize(&initialize(&settings)).unwrap().text());
     let arguments = print(&settings).arguments;
     printed.assert_eq(&arguments[4..arguments.len() - 2].join("\n"));
 }

@@ -28,9 +28,9 @@ pub(crate) fn check(change: impl FnOnce(&mut Settings), expected: &Expect) {
     let mut told = command.arguments[plain.arguments.len()..].to_vec();
     let variables = command.set.iter().filter(|variable| !plain.set.contains(variable));
     told.extend(variables.map(|(name, value)| format!("{name}={}", value.expose())));
-    let handshake = Json::of(&initialize(&settings)).unwrap();
-    if handshake.as_str() != r#"{"subtype":"initialize"}"# {
-        told.push(handshake.as_str().replacen(r#""subtype":"initialize","#, "", 1));
+    let handshake = Json::from_serialize(&initialize(&settings)).unwrap();
+    if handshake.text() != r#"{"subtype":"initialize"}"# {
+        told.push(handshake.text().replacen(r#""subtype":"initialize","#, "", 1));
     }
     expected.assert_eq(&told.join("\n"));
 }
@@ -164,8 +164,8 @@ fn agents_stand_in_the_handshake_with_every_field() {
             r#"{"agents":{"reviewer":{"description":"Reviews","prompt":"You review.","tools":["Read"],"disallowedTools":["Bash"],"model":"haiku","mcpServers":["shared",{"own":{"command":"x"}}],"criticalSystemReminder_EXPERIMENTAL":"Be kind.","skills":["style"],"initialPrompt":"Begin.","maxTurns":3,"autoCompactWindow":100000,"background":true,"omitClaudeMd":true,"memory":"project","effort":"high","permissionMode":"plan","observer":"watcher","observerMessage":"Watch.","later":"field"}}}"#
         ]],
     );
-    let text = Json::of(&whole_agent()).unwrap();
-    assert_eq!(text.parse::<AgentDefinition>().unwrap(), whole_agent());
+    let text = Json::from_serialize(&whole_agent()).unwrap();
+    assert_eq!(text.deserialize::<AgentDefinition>().unwrap(), whole_agent());
     let agent = AgentDefinition::new("d", "p").effort_number(7);
     check_printed(
         |s| s.agents.set("a", agent),

@@ -131,7 +131,7 @@ fn a_value_written_into_a_name_is_not_shown_in_the_complaint() {
 #[test]
 fn the_reason_why_a_value_does_not_decode_does_not_repeat_it() {
     fn reason<T: serde::de::DeserializeOwned>(text: &str) -> String {
-        json(text).parse::<T>().err().unwrap().to_string()
+        json(text).deserialize::<T>().err().unwrap().to_string()
     }
     for (reason, expected) in [
         (reason::<String>("4111111111111111"), "invalid type: integer, expected a string"),

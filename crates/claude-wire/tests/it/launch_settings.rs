@@ -52,7 +52,7 @@ fn a_sandbox_that_is_enabled_must_be_there_unless_told_otherwise() {
 
 /// The sandbox of the settings with another on top.
 fn on_top(before: &str, sandbox: &str, expected: &Expect) {
-    let sandbox = json(sandbox).parse::<Sandbox>().unwrap();
+    let sandbox = json(sandbox).deserialize::<Sandbox>().unwrap();
     let given = json(&format!(r#"{{"model":"m","sandbox":{before}}}"#));
     check(
         |s| {
@@ -99,10 +99,10 @@ fn what_would_undo_a_restriction_of_the_new_sandbox_is_dropped() {
 #[test]
 fn a_sandbox_keeps_every_field_that_is_published() {
     let text = r#"{"enabled":true,"failIfUnavailable":true,"autoAllowBashIfSandboxed":true,"allowUnsandboxedCommands":false,"network":{"allowedDomains":["a"],"deniedDomains":["b"],"strictAllowlist":true,"allowManagedDomainsOnly":false,"allowUnixSockets":["/s"],"allowAllUnixSockets":false,"allowLocalBinding":true,"allowMachLookup":["m"],"httpProxyPort":1,"socksProxyPort":2,"tlsTerminate":{"caCertPath":"c","caKeyPath":"k"}},"filesystem":{"allowWrite":["/a"],"denyWrite":["/b"],"denyRead":["/c"],"allowRead":["/d"],"allowManagedReadPathsOnly":false,"disabled":false},"credentials":{"files":[{"path":"p","mode":"mask","extract":"x","onExtractNoMatch":"warn","decode":"jwt","maskClaims":["c"],"maskDuplicates":true,"injectHosts":["h"]}],"envVars":[{"name":"n","mode":"deny"}],"allowPlaintextInject":false,"awsPairs":[{"accessKeyIdVar":"a"}],"sigv4":{"streaming":"deny"}},"ignoreViolations":{"*":["/x"]},"enableWeakerNestedSandbox":false,"allowNestedUserNamespaces":false,"enableWeakerNetworkIsolation":false,"allowAppleEvents":false,"excludedCommands":["git"],"ripgrep":{"command":"rg","args":["-x"]},"bwrapPath":"/b","socatPath":"/s"}"#;
-    let sandbox: Sandbox = json(text).parse().unwrap();
+    let sandbox: Sandbox = json(text).deserialize().unwrap();
     assert!(sandbox.extra.is_empty() && sandbox.network.as_ref().unwrap().extra.is_empty());
-    assert_eq!(Json::of(&sandbox).unwrap().as_str(), text);
+    assert_eq!(Json::from_serialize(&sandbox).unwrap().text(), text);
     assert_eq!(sandbox.network.unwrap().http_proxy_port, Some(1));
     let network = SandboxNetwork::default().set("later", "field");
-    assert_eq!(Json::of(&network).unwrap().as_str(), r#"{"later":"field"}"#);
+    assert_eq!(Json::from_serialize(&network).unwrap().text(), r#"{"later":"field"}"#);
 }

@@ -14,6 +14,7 @@ mod control;
 mod corpus;
 mod envelope;
 mod framing;
+mod json_access;
 mod launch;
 mod launch_options;
 mod launch_secrets;

@@ -159,7 +159,7 @@ fn sixty_four_operations_wait_for_their_answers() {
 fn messages_of_servers_take_no_place_of_the_hosts_operations() {
     let message = || {
         let request = r#"{"subtype":"mcp_message","server_name":"calc","message":{"method":"p"}}"#;
-        Json::from_text(request).unwrap().parse::<HostRequest>().unwrap()
+        Json::from_text(request).unwrap().deserialize::<HostRequest>().unwrap()
     };
     let mut plan = Plan::new(Run::Session);
     plan.limits.running_mcp = 50;
@@ -178,7 +178,7 @@ fn messages_of_servers_take_no_place_of_the_hosts_operations() {
 fn files_are_not_put_back_without_checkpoints() {
     let rewind = || {
         let request = r#"{"subtype":"rewind_files","user_message_id":"m"}"#;
-        let request: HostRequest = Json::from_text(request).unwrap().parse().unwrap();
+        let request: HostRequest = Json::from_text(request).unwrap().deserialize().unwrap();
         assert!(matches!(request, HostRequest::RewindFiles(RewindFiles { .. })));
         request
     };

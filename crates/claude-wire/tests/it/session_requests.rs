@@ -77,7 +77,7 @@ enum Ending {
 }
 
 fn fields(line: &str) -> Extra {
-    Json::from_text(line).unwrap().parse().unwrap()
+    Json::from_text(line).unwrap().deserialize().unwrap()
 }
 
 /// The same line in other forms.
@@ -153,7 +153,7 @@ fn in_state(plan: &Plan, state: fn(&mut Play)) -> Play {
 /// these, beginning with another one for each line.
 fn check(line: &str, place: &str, share: (usize, usize)) {
     assert!(line.starts_with(r#"{"type":"control_request","#), "{place}");
-    let id = fields(line).get("request_id").and_then(|id| id.parse::<String>().ok());
+    let id = fields(line).get("request_id").and_then(|id| id.deserialize::<String>().ok());
     let id = id.as_deref().unwrap_or_default();
     let others = other_forms(line);
     let (first, share) = share;

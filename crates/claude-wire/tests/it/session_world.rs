@@ -477,5 +477,5 @@ pub(crate) fn plan(random: &mut Choices) -> Plan {
 
 fn rewind() -> HostRequest {
     let request = r#"{"subtype":"rewind_files","user_message_id":"m"}"#;
-    Json::from_text(request).unwrap().parse().unwrap()
+    Json::from_text(request).unwrap().deserialize().unwrap()
 }

@@ -166,8 +166,11 @@ impl<S: Specific> Body<S> {
             output.async_timeout = Some(milliseconds(limit));
         }
         // Most hooks have nothing to say, and the CLI waits for that.
-        let json =
-            if output == WireOutput::default() { Json::from_text("{}") } else { Json::of(&output) };
+        let json = if output == WireOutput::default() {
+            Json::from_text("{}")
+        } else {
+            Json::from_serialize(&output)
+        };
         let json = json.map_err(|error| error.to_string())?;
         Ok(Encoded { json, dropped: Vec::new() })
     }

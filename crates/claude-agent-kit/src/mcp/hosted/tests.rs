@@ -215,7 +215,7 @@ async fn messages_of_a_server_go_out_in_the_order_in_which_it_sends_them() {
         let Event::Ask { request: HostRequest::McpMessage(asked), .. } = command.event else {
             panic!("{:?}", command.event);
         };
-        methods.push(asked.message.parse::<Value>().unwrap()["method"].clone());
+        methods.push(asked.message.deserialize::<Value>().unwrap()["method"].clone());
     }
     assert_eq!(methods, expected);
     drop(sent);

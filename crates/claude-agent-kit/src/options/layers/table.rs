@@ -231,7 +231,7 @@ fn settings_value(settings: &SettingsSource, cwd: Option<&Path>) -> Result<JsonV
         }
         _ => return Err("only values and files can be merged".to_owned()),
     };
-    json.parse().map_err(|_| "the value is no JSON".to_owned())
+    json.deserialize().map_err(|_| "the value is no JSON".to_owned())
 }
 
 fn what<T: Take>(_: fn(&Options) -> &T) -> &'static str {

@@ -283,7 +283,7 @@ fn what_is_merged_is_merged_by_the_specification() {
     let settings = &options.settings;
     let Some(SettingsSource::Value(value)) = &settings.settings else { panic!() };
     assert_eq!(
-        value.parse::<serde_json::Value>().unwrap(),
+        value.deserialize::<serde_json::Value>().unwrap(),
         json!({
             "permissions": {"allow": ["variable"], "deny": ["file"]},
             "model": "builder", "language": "variable",
@@ -308,7 +308,7 @@ fn a_file_of_settings_is_merged_by_value_and_stays_a_file_alone() {
     let over = Json::from(json!({"b": 2}));
     let options = layers().under(Options::new().cwd(folder.path()).settings(over.clone())).unwrap();
     let Some(SettingsSource::Value(value)) = options.settings.settings else { panic!() };
-    assert_eq!(value.parse::<serde_json::Value>().unwrap(), json!({"a": 1, "b": 2}));
+    assert_eq!(value.deserialize::<serde_json::Value>().unwrap(), json!({"a": 1, "b": 2}));
     let error = layers().under(Options::new().cwd("/missing").settings(over)).unwrap_err();
     assert!(error.to_string().contains("settings: the file /missing/s.json"), "{error}");
 }

@@ -103,7 +103,7 @@ impl Session {
 /// Adds the servers of this process, which the CLI would else remove.
 fn with_hosted(servers: Json, hosted: &[String]) -> Json {
     // What is not an object is for the CLI to refuse.
-    let Ok(mut all) = servers.parse::<Extra>() else { return servers };
+    let Ok(mut all) = servers.deserialize::<Extra>() else { return servers };
     for name in hosted {
         if all.get(name).is_some() {
             continue;

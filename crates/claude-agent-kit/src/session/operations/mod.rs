@@ -130,7 +130,7 @@ pub(super) fn decoded<A: DeserializeOwned + Default>(
     answer: Option<Json>,
 ) -> Result<A> {
     match answer {
-        Some(answer) => answer.parse().map_err(|error| undecodable(operation, error)),
+        Some(answer) => answer.deserialize().map_err(|error| undecodable(operation, error)),
         None => Ok(A::default()),
     }
 }

@@ -117,7 +117,8 @@ impl McpSetServers {
 impl fmt::Debug for McpSetServers {
     /// Names only: headers and variables hold keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let servers = self.servers.parse::<BTreeMap<String, IgnoredAny>>().unwrap_or_default();
+        let servers =
+            self.servers.deserialize::<BTreeMap<String, IgnoredAny>>().unwrap_or_default();
         let extra: Vec<&str> = self.extra.iter().map(|(name, _)| name).collect();
         f.debug_struct("McpSetServers")
             .field("servers", &servers.into_keys().collect::<Vec<_>>())
