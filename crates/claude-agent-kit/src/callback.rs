@@ -15,6 +15,7 @@ use claude_wire::id::{CallbackId, RequestId, SessionId, ToolUseId};
 use tokio::sync::Notify;
 
 use crate::panics;
+use crate::session::{Session, SessionLink};
 
 pub(crate) use registry::{Call, CallResult, Misfit, Registry, Running, told};
 
@@ -108,32 +109,45 @@ impl fmt::Debug for CancelToken {
     }
 }
 
-/// What a hook knows besides its input.
+/// What every callback is given besides its input: hook callbacks, permission callbacks, and those
+/// for questions, elicitations and dialogs.
+///
+/// ```
+/// use claude_agent_kit::{Options, Permission, PermissionMode};
+///
+/// // The first edit that is allowed allows all later ones.
+/// let options = Options::new().can_use_tool(|request, ctx| async move {
+///     if let Some(session) = ctx.session().filter(|_| request.tool_name == "Edit") {
+///         session.set_permission_mode(PermissionMode::AcceptEdits).await?;
+///     }
+///     Ok(Permission::allow())
+/// });
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct HookContext {
-    /// The session, if it is known by now.
+pub struct CallbackContext {
+    /// The session, if its ID is known.
     pub session_id: Option<SessionId>,
-    /// The CLI's request.
+    /// The CLI's control request.
     pub request_id: RequestId,
-    /// The tool call, or another id that stands for the event.
+    /// The tool call that the request is about. For hooks of other events, an ID that stands for the
+    /// event.
     pub tool_use_id: Option<ToolUseId>,
-    /// This callback, as the CLI knows it.
-    pub callback_id: CallbackId,
-    /// Tells when the answer is no longer wanted.
+    /// The ID under which a hook callback is registered with the CLI.
+    pub callback_id: Option<CallbackId>,
+    /// Signals that the response is no longer wanted.
     pub cancel: CancelToken,
+    session: SessionLink,
 }
 
-/// What a permission callback, or a handler of questions, knows besides its input.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct PermissionContext {
-    /// The session, if it is known by now.
-    pub session_id: Option<SessionId>,
-    /// The CLI's request.
-    pub request_id: RequestId,
-    /// The tool call.
-    pub tool_use_id: Option<ToolUseId>,
-    /// Tells when the answer is no longer wanted.
-    pub cancel: CancelToken,
+impl CallbackContext {
+    /// Returns the session that the request came from. `None` in a query, and once the session has
+    /// ended.
+    ///
+    /// The handle does not keep the session alive. Operations can be awaited inside the callback: the
+    /// CLI responds to them while it waits for the callback. Do not await a turn of the same session
+    /// there: the turn waits for the callback.
+    pub fn session(&self) -> Option<Session> {
+        self.session.get()
+    }
 }

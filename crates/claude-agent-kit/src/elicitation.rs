@@ -6,24 +6,11 @@ use std::future::Future;
 use std::sync::Arc;
 
 use claude_wire::control::CliRequest;
-use claude_wire::id::{RequestId, SessionId};
 use claude_wire::{Extra, Json};
 
 pub use claude_wire::control::{Elicitation, UserDialog};
 
-use crate::callback::{BoxError, CallResult, CancelToken, Fallible, Running, sealed, told};
-
-/// What a callback for questions to the user knows besides the question.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct AskContext {
-    /// The session, if it is known by now.
-    pub session_id: Option<SessionId>,
-    /// The CLI's request.
-    pub request_id: RequestId,
-    /// Tells when the answer is no longer wanted.
-    pub cancel: CancelToken,
-}
+use crate::callback::{BoxError, CallResult, CallbackContext, Fallible, Running, sealed, told};
 
 /// What the user says to an [`Elicitation`].
 ///
@@ -97,7 +84,7 @@ pub(crate) struct UserCallbacks {
     kinds: Vec<String>,
 }
 
-type Run<Q> = Arc<dyn Fn(Q, AskContext) -> Running + Send + Sync>;
+type Run<Q> = Arc<dyn Fn(Q, CallbackContext) -> Running + Send + Sync>;
 
 impl UserCallbacks {
     pub(crate) fn has_elicitation(&self) -> bool {
@@ -115,7 +102,7 @@ impl UserCallbacks {
 
     pub(crate) fn set_elicitation<F, R>(&mut self, callback: F)
     where
-        F: Fn(Elicitation, AskContext) -> R + Send + Sync + 'static,
+        F: Fn(Elicitation, CallbackContext) -> R + Send + Sync + 'static,
         R: Future<Output: Fallible<ElicitationAnswer>> + Send + 'static,
     {
         self.elicitation = Some(waiting(callback));
@@ -123,7 +110,7 @@ impl UserCallbacks {
 
     pub(crate) fn set_blocking_elicitation<F, A>(&mut self, callback: F)
     where
-        F: Fn(Elicitation, AskContext) -> A + Send + Sync + 'static,
+        F: Fn(Elicitation, CallbackContext) -> A + Send + Sync + 'static,
         A: Fallible<ElicitationAnswer>,
     {
         self.elicitation = Some(blocking(callback));
@@ -131,7 +118,7 @@ impl UserCallbacks {
 
     pub(crate) fn set_dialog<F, R>(&mut self, kinds: Vec<String>, callback: F)
     where
-        F: Fn(UserDialog, AskContext) -> R + Send + Sync + 'static,
+        F: Fn(UserDialog, CallbackContext) -> R + Send + Sync + 'static,
         R: Future<Output: Fallible<DialogAnswer>> + Send + 'static,
     {
         (self.kinds, self.dialog) = (kinds, Some(waiting(callback)));
@@ -139,14 +126,14 @@ impl UserCallbacks {
 
     pub(crate) fn set_blocking_dialog<F, A>(&mut self, kinds: Vec<String>, callback: F)
     where
-        F: Fn(UserDialog, AskContext) -> A + Send + Sync + 'static,
+        F: Fn(UserDialog, CallbackContext) -> A + Send + Sync + 'static,
         A: Fallible<DialogAnswer>,
     {
         (self.kinds, self.dialog) = (kinds, Some(blocking(callback)));
     }
 
     /// What answers a request of the CLI; none if nobody is registered for it.
-    pub(crate) fn call(&self, request: CliRequest, context: AskContext) -> Option<Running> {
+    pub(crate) fn call(&self, request: CliRequest, context: CallbackContext) -> Option<Running> {
         match request {
             CliRequest::Elicitation(asked) => Some(self.elicitation.as_ref()?(*asked, context)),
             CliRequest::RequestUserDialog(asked) => Some(self.dialog.as_ref()?(asked, context)),
@@ -159,7 +146,7 @@ fn waiting<Q, A, F, R>(callback: F) -> Run<Q>
 where
     Q: Send + 'static,
     A: Answer,
-    F: Fn(Q, AskContext) -> R + Send + Sync + 'static,
+    F: Fn(Q, CallbackContext) -> R + Send + Sync + 'static,
     R: Future<Output: Fallible<A>> + Send + 'static,
 {
     let callback = Arc::new(callback);
@@ -173,7 +160,7 @@ fn blocking<Q, A, F, O>(callback: F) -> Run<Q>
 where
     Q: Send + 'static,
     A: Answer,
-    F: Fn(Q, AskContext) -> O + Send + Sync + 'static,
+    F: Fn(Q, CallbackContext) -> O + Send + Sync + 'static,
     O: Fallible<A>,
 {
     let callback = Arc::new(callback);

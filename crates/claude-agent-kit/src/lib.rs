@@ -62,7 +62,7 @@ mod turn;
 mod typed;
 mod warning;
 
-pub use callback::{BoxError, CancelToken, Fallible, HookContext, PermissionContext};
+pub use callback::{BoxError, CallbackContext, CancelToken, Fallible};
 pub use claude_wire as wire;
 pub use claude_wire::control::{AgentDefinition, AgentMemory, PermissionMode};
 pub use claude_wire::launch::{
@@ -86,7 +86,7 @@ pub use question::{Answers, Questions};
 #[cfg(feature = "tools")]
 pub use schemars;
 pub use session::{
-    Events, Interruption, Messages, Session, SessionEvent, TurnInterruption, shutdown_all,
+    Events, Interruption, Messages, Session, SessionState, TurnInterruption, shutdown_all,
 };
 #[cfg(feature = "tools")]
 pub use tool::{Tool, ToolContext, ToolError, ToolHandle, ToolResult, ToolServer};

@@ -13,7 +13,7 @@ use futures_core::Stream;
 
 use crate::cost::Uncounted;
 use crate::diagnose::{retry_delay, turn_failure};
-use crate::driver::{self, Handles, RunKind};
+use crate::driver::{self, Handles, RunGuard, RunKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
 #[cfg(feature = "tools")]
@@ -41,10 +41,12 @@ use crate::warning::Warning;
 /// On a Tokio runtime whose I/O or time driver is not enabled.
 pub async fn query(prompt: impl Into<Prompt>, options: impl Into<Options>) -> Result<QueryStream> {
     let (prompt, options) = (prompt.into(), options.into());
-    let handles = Box::pin(driver::start(&options, RunKind::Query(prompt))).await?;
+    let started = Box::pin(driver::start(&options, RunKind::Query(prompt))).await?;
+    let handles = started.handles.clone();
     let reader = handles.reader();
     Ok(QueryStream {
         handles,
+        guard: Some(started.run()),
         reader,
         results: 0,
         uncounted: Uncounted::default(),
@@ -59,6 +61,8 @@ pub async fn query(prompt: impl Into<Prompt>, options: impl Into<Options>) -> Re
 /// gives `None` for ever.
 pub struct QueryStream {
     handles: Handles,
+    /// `None` once the CLI is being ended.
+    guard: Option<RunGuard>,
     reader: Reader,
     /// How many results were read.
     results: u64,
@@ -229,7 +233,7 @@ impl QueryStream {
     fn release(&mut self) {
         self.done = true;
         self.reader.release();
-        self.handles.release();
+        self.guard = None;
     }
 }
 

@@ -64,7 +64,7 @@ impl Gate {
                     Some(limit) => options.hook_timeout(limit),
                     None => options,
                 };
-                let callback = move |_, context: claude_agent_kit::HookContext| {
+                let callback = move |_, context: claude_agent_kit::CallbackContext| {
                     Arc::clone(&gate).pass(context.cancel)
                 };
                 options.allowed_tools(["Bash"]).on(PreToolUse, callback)

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use claude_agent_kit::{
-    Error, ErrorKind, Item, Options, Session, SessionEvent, Turn, TurnOutcome, WarningCode,
+    Error, ErrorKind, Item, Options, Session, SessionState, Turn, TurnOutcome, WarningCode,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::runtime::Runtime;
@@ -193,7 +193,7 @@ impl Scene {
         self.waiter = Some(tokio::spawn(async move { told(&stopping.stop().await) }));
         in_time("the stop", async {
             while let Some(event) = events.next().await {
-                if matches!(event, SessionEvent::Stopping) || event.is_last() {
+                if matches!(event, SessionState::Stopping) || event.is_final() {
                     return;
                 }
             }
@@ -394,9 +394,9 @@ async fn watch_end(mut events: claude_agent_kit::Events) -> (End, String) {
     while let Some(event) = events.next().await {
         text = format!("{event:?}");
         end = match event {
-            SessionEvent::Stopped(_) => End::Stopped,
-            SessionEvent::Completed(_) => End::Completed,
-            SessionEvent::Failed(error) => End::Failed(error.kind()),
+            SessionState::Stopped(_) => End::Stopped,
+            SessionState::Completed(_) => End::Completed,
+            SessionState::Failed(error) => End::Failed(error.kind()),
             _ => continue,
         };
     }

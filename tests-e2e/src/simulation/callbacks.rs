@@ -203,7 +203,7 @@ impl Callbacks {
 
     async fn prompt(
         self,
-        context: claude_agent_kit::HookContext,
+        context: claude_agent_kit::CallbackContext,
     ) -> Result<UserPromptSubmitAnswer, Failure> {
         let blocks = self.with_draw(|draw| draw.chance(20));
         self.plain(context).await?;
@@ -211,7 +211,7 @@ impl Callbacks {
         Ok(if blocks { UserPromptSubmitAnswer::block("drawn to block") } else { answer })
     }
 
-    async fn plain(self, context: claude_agent_kit::HookContext) -> Result<(), Failure> {
+    async fn plain(self, context: claude_agent_kit::CallbackContext) -> Result<(), Failure> {
         let id = context.request_id.as_str().to_owned();
         self.behave("hook", &id).await?;
         self.told(&id, Answer::Other);

@@ -72,7 +72,7 @@ async fn follow(mut events: Events, waiting: Waiting) {
     if events.next().await.is_some() {
         waiting.record.violation("an event came after the end of the events");
     }
-    if !last.is_some_and(|event| event.is_last()) {
+    if !last.is_some_and(|event| event.is_final()) {
         waiting.record.violation("the events ended without a last one");
     }
 }

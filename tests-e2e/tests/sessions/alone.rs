@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use claude_agent_kit::{ErrorKind, Options, Session, SessionEvent, shutdown_all};
+use claude_agent_kit::{ErrorKind, Options, Session, SessionState, shutdown_all};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Faults, Trouble};
 use tests_e2e::stage::Stage;
@@ -53,7 +53,7 @@ fn the_end_of_all_sessions_ends_them_all_at_once() {
             assert!(children_of(std::process::id()).is_empty());
             for session in sessions {
                 let last = steps(&session).await.pop();
-                assert!(matches!(last, Some(SessionEvent::Stopped(_))), "{last:?}");
+                assert!(matches!(last, Some(SessionState::Stopped(_))), "{last:?}");
             }
             // One that does not end is counted, and not waited for.
             let options = Options::new().exit_grace(LIMIT);
@@ -215,7 +215,7 @@ fn a_runtime_that_goes_away_under_a_session_leaves_no_process_and_a_clear_error(
         assert_eq!(error.kind(), ErrorKind::RuntimeGone);
         assert_eq!(in_time(session.stop()).await.unwrap_err().kind(), ErrorKind::RuntimeGone);
         let last = steps(&session).await.pop();
-        assert!(matches!(last, Some(SessionEvent::Failed(_))), "{last:?}");
+        assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
         drop((session, asking, messages));
         until("it ends and is reaped", || !exists(pid)).await;
     });

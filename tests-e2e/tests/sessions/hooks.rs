@@ -138,7 +138,7 @@ fn a_hook_is_asked_about_what_its_pattern_fits() {
         assert_eq!(asked, ["Bash", "Write|Bash", "none"]);
         let [(tool, context)] = contexts.all().try_into().unwrap();
         assert_eq!(tool.as_deref(), Some("Bash"));
-        assert_eq!(context.callback_id.as_str(), "hook_3");
+        assert_eq!(context.callback_id.as_ref().unwrap(), "hook_3");
         assert!(context.session_id.is_some() && context.tool_use_id.is_some());
         assert!(!context.request_id.as_str().is_empty() && !context.cancel.is_cancelled());
         assert!(is_made(&stage, "made"));

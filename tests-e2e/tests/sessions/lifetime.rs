@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::transport::Exit;
-use claude_agent_kit::{ErrorKind, Options, Permission, Session, SessionEvent};
+use claude_agent_kit::{ErrorKind, Options, Permission, Session, SessionState};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Faults, Trouble};
 use tests_e2e::stage::Stage;
@@ -23,7 +23,7 @@ const fn can_go_everywhere<T: Clone + Send + Sync + 'static>() {}
 const _: () = can_go_everywhere::<Session>();
 
 /// All steps from now on.
-pub(crate) async fn steps(session: &Session) -> Vec<SessionEvent> {
+pub(crate) async fn steps(session: &Session) -> Vec<SessionState> {
     let mut events = session.events();
     let mut seen = Vec::new();
     while let Some(event) = in_time(events.next()).await {
@@ -58,7 +58,7 @@ fn when_the_cli_is_killed_everybody_is_told_at_once_and_nothing_is_lost() {
             assert_eq!(error.kind(), ErrorKind::TransportClosed);
             assert_eq!(error.exit(), Some(Exit::Signal(9)));
             let last = steps(&session).await.pop();
-            assert!(matches!(last, Some(SessionEvent::Failed(_))), "{last:?}");
+            assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
             let mut read = Vec::new();
             let error = loop {
                 match in_time(messages.next()).await.unwrap() {
@@ -130,7 +130,7 @@ fn pending_operations_fail_when_the_cli_ends_under_them() {
             assert_eq!(error.operation(), Some("mcp_status"));
         }
         let last = steps(&session).await.pop();
-        assert!(matches!(last, Some(SessionEvent::Failed(_))), "{last:?}");
+        assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
         let late = in_time(session.mcp_status()).await.unwrap_err();
         assert_eq!(late.kind(), ErrorKind::TransportClosed);
     });
@@ -212,7 +212,7 @@ fn a_crash_in_the_handshake_is_told_to_everybody_who_waits() {
         assert_eq!(asked.unwrap_err().kind(), ErrorKind::NotInitialized);
         assert!(sent.is_err());
         let last = steps(&session).await.pop();
-        assert!(matches!(last, Some(SessionEvent::Failed(_))), "{last:?}");
+        assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
     });
 }
 
@@ -245,7 +245,7 @@ fn a_handshake_that_is_refused_is_told_at_once() {
         assert_eq!(error.kind(), ErrorKind::NotInitialized, "{error}");
         puppet.exit(Exit::Code(0));
         let last = steps(&session).await.pop();
-        assert!(matches!(last, Some(SessionEvent::Failed(_))), "{last:?}");
+        assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
     });
 }
 
@@ -291,7 +291,7 @@ fn a_session_is_stopped_once_however_often_it_is_asked() {
         let session = start(stage.options()).await;
         turn(&session, "hello").await;
         let mut events = session.events();
-        assert!(matches!(events.next().await, Some(SessionEvent::Running)));
+        assert!(matches!(events.next().await, Some(SessionState::Running)));
         let stops: Vec<_> = (0..8)
             .map(|_| {
                 let session = session.clone();
@@ -302,8 +302,8 @@ fn a_session_is_stopped_once_however_often_it_is_asked() {
             assert_eq!(in_time(stopped).await.unwrap().unwrap(), Some(Exit::Code(0)));
         }
         assert_eq!(session.stop().await.unwrap(), Some(Exit::Code(0)));
-        assert!(matches!(events.next().await, Some(SessionEvent::Stopping)));
-        assert!(matches!(events.next().await, Some(SessionEvent::Stopped(Some(Exit::Code(0))))));
+        assert!(matches!(events.next().await, Some(SessionState::Stopping)));
+        assert!(matches!(events.next().await, Some(SessionState::Stopped(Some(Exit::Code(0))))));
         assert!(events.next().await.is_none());
         for error in [
             session.send("more").await.unwrap_err(),
@@ -324,7 +324,7 @@ fn dropping_the_future_of_a_stop_does_not_stop_the_end() {
         until("it began", || format!("{session:?}").contains("Stop")).await;
         stop.abort();
         let last = steps(&session).await.pop();
-        assert!(matches!(last, Some(SessionEvent::Stopped(_))), "{last:?}");
+        assert!(matches!(last, Some(SessionState::Stopped(_))), "{last:?}");
     });
 }
 
@@ -346,7 +346,7 @@ fn a_callback_may_stop_its_own_session() {
         // The turn is interrupted, or the session is over before its result.
         drop(in_time(running.finish()).await);
         let last = steps(&session).await.pop();
-        assert!(matches!(last, Some(SessionEvent::Stopped(_))), "{last:?}");
+        assert!(matches!(last, Some(SessionState::Stopped(_))), "{last:?}");
         assert!(!stage.project().join("made").exists());
     });
 }
@@ -364,7 +364,7 @@ fn an_input_that_is_ended_completes_the_session() {
         // What runs is finished.
         assert_eq!(in_time(running.finish()).await.unwrap().text, "Hello.");
         let last = steps(&session).await.pop();
-        assert!(matches!(last, Some(SessionEvent::Completed(Some(Exit::Code(0))))), "{last:?}");
+        assert!(matches!(last, Some(SessionState::Completed(Some(Exit::Code(0))))), "{last:?}");
         let error = session.mcp_status().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InputEnded, "{error}");
         assert_eq!(session.stop().await.unwrap(), Some(Exit::Code(0)));
@@ -380,7 +380,7 @@ fn after_a_failed_result_exit_1_completes_the_session_and_any_other_exit_fails_i
         assert!(turn(&session, "hello").await.result.is_error());
         session.end_input().await.unwrap();
         let last = steps(&session).await.pop();
-        assert!(matches!(last, Some(SessionEvent::Completed(Some(Exit::Code(1))))), "{last:?}");
+        assert!(matches!(last, Some(SessionState::Completed(Some(Exit::Code(1))))), "{last:?}");
         for (exit, ends_input, failed) in [
             (Exit::Code(0), true, false),
             (Exit::Code(1), true, true),
@@ -393,7 +393,7 @@ fn after_a_failed_result_exit_1_completes_the_session_and_any_other_exit_fails_i
             }
             puppet.exit(exit);
             let last = steps(&session).await.pop();
-            let is_failed = matches!(last, Some(SessionEvent::Failed(_)));
+            let is_failed = matches!(last, Some(SessionState::Failed(_)));
             assert_eq!(is_failed, failed, "{exit:?} {last:?}");
         }
     });
@@ -414,7 +414,7 @@ fn operations_that_wait_at_the_stop_are_told_so() {
         puppet.exit(Exit::Code(5));
         assert_eq!(in_time(stop).await.unwrap().unwrap(), Some(Exit::Code(5)));
         let last = steps(&session).await.pop();
-        assert!(matches!(last, Some(SessionEvent::Stopped(Some(Exit::Code(5))))), "{last:?}");
+        assert!(matches!(last, Some(SessionState::Stopped(Some(Exit::Code(5))))), "{last:?}");
     });
 }
 

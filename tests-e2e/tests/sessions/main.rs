@@ -12,6 +12,7 @@
 mod support;
 
 mod alone;
+mod callback_context;
 mod control;
 mod deferred;
 mod drift;

@@ -1,7 +1,7 @@
 //! Messages and their turns.
 
 use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
-use claude_agent_kit::{ErrorKind, Options, Permission, Session, SessionEvent};
+use claude_agent_kit::{ErrorKind, Options, Permission, Session, SessionState};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::Body;
 use claude_wire::content::{ContentBlock, ImageBlock};
@@ -195,7 +195,7 @@ fn a_new_stream_of_events_begins_with_the_current_step() {
         let mut early = session.events();
         session.ready().await.unwrap();
         let mut late = session.events();
-        assert!(matches!(late.next().await, Some(SessionEvent::Running)));
+        assert!(matches!(late.next().await, Some(SessionState::Running)));
         session.end_input().await.unwrap();
         let mut names = Vec::new();
         while let Some(event) = in_time(early.next()).await {
@@ -208,11 +208,11 @@ fn a_new_stream_of_events_begins_with_the_current_step() {
             expected.ends_with(&names.iter().map(String::as_str).collect::<Vec<_>>()),
             "{names:?}"
         );
-        assert!(matches!(late.next().await, Some(SessionEvent::Completed(_))));
+        assert!(matches!(late.next().await, Some(SessionState::Completed(_))));
         assert!(late.next().await.is_none());
         // The last one is never missed.
         let mut after = session.events();
-        assert!(matches!(after.next().await, Some(SessionEvent::Completed(_))));
+        assert!(matches!(after.next().await, Some(SessionState::Completed(_))));
         assert!(after.next().await.is_none());
     });
 }

@@ -12,18 +12,19 @@ use bytes::Bytes;
 use claude_wire::control::{
     CanUseTool, CliControlRequest, CliRequest, HookCallback, HookMatcher, OnFailure,
 };
-use claude_wire::id::{CallbackId, RequestId, SessionId};
+use claude_wire::id::{CallbackId, SessionId};
 use claude_wire::launch::Problem;
 use claude_wire::session::{HookPlan, HookRefusal, SessionLimits};
 use claude_wire::{Json, Number};
 
-use super::{BoxError, CancelToken, Fallible, HookContext, PermissionContext};
+use super::{BoxError, CallbackContext, CancelToken, Fallible};
 use crate::commands::CommandSender;
-use crate::elicitation::{AskContext, UserCallbacks};
+use crate::elicitation::UserCallbacks;
 use crate::hook::{self, Asked, HookAnswer, HookEvent, HookOutput, HookPoint, Place, session_of};
 use crate::mcp::Servers;
 use crate::permission::{self, Permission, ToolRequest};
 use crate::question::{self, Answers, Questions};
+use crate::session::SessionLink;
 
 /// The callbacks of a host.
 #[derive(Clone)]
@@ -49,6 +50,7 @@ pub(crate) struct Call {
     /// The line that it came with.
     pub(crate) line: Bytes,
     pub(crate) session_id: Option<SessionId>,
+    pub(crate) session: SessionLink,
     pub(crate) cancel: CancelToken,
 }
 
@@ -79,8 +81,8 @@ pub(crate) struct Misfit {
 }
 
 type OnMisfit = Arc<dyn Fn(Misfit) + Send + Sync>;
-type RunHook = Arc<dyn Fn(Asked, HookContext, Outcome) -> Running + Send + Sync>;
-type RunPermission = Arc<dyn Fn(ToolRequest, PermissionContext) -> Running + Send + Sync>;
+type RunHook = Arc<dyn Fn(Asked, CallbackContext, Outcome) -> Running + Send + Sync>;
+type RunPermission = Arc<dyn Fn(ToolRequest, CallbackContext) -> Running + Send + Sync>;
 
 #[derive(Clone)]
 struct Hook {
@@ -167,17 +169,18 @@ impl Registry {
     ///
     /// The host's closure is called by what this gives back, not here: it may panic.
     pub(crate) fn call(&self, call: Call) -> Option<Running> {
-        let Call { request, line, session_id, cancel } = call;
+        let Call { request, line, session_id, session, cancel } = call;
         let CliControlRequest { request_id, request, .. } = *request;
+        let (tool_use_id, callback_id) = (None, None);
+        let context =
+            CallbackContext { session_id, request_id, tool_use_id, callback_id, cancel, session };
         match request {
-            CliRequest::HookCallback(asked) => {
-                self.call_hook(*asked, line, request_id, session_id, cancel)
+            CliRequest::HookCallback(asked) => self.call_hook(*asked, line, context),
+            CliRequest::CanUseTool(asked) => self.call_permission(*asked, line, context),
+            CliRequest::McpMessage(asked) => {
+                self.servers.call(asked, context.session_id, context.cancel)
             }
-            CliRequest::CanUseTool(asked) => {
-                self.call_permission(*asked, line, request_id, session_id, cancel)
-            }
-            CliRequest::McpMessage(asked) => self.servers.call(asked, session_id, cancel),
-            request => self.user.call(request, AskContext { session_id, request_id, cancel }),
+            request => self.user.call(request, context),
         }
     }
 
@@ -185,15 +188,14 @@ impl Registry {
         &self,
         asked: HookCallback,
         line: Bytes,
-        request_id: RequestId,
-        session_id: Option<SessionId>,
-        cancel: CancelToken,
+        mut context: CallbackContext,
     ) -> Option<Running> {
         let HookCallback { callback_id, input, tool_use_id, .. } = asked;
         let hook = self.hooks.get(index_of(&callback_id)?)?;
         // The first hooks may be asked before the session is known otherwise.
-        let session_id = session_id.or_else(|| session_of(&line));
-        let context = HookContext { session_id, request_id, tool_use_id, callback_id, cancel };
+        context.session_id = context.session_id.or_else(|| session_of(&line));
+        context.tool_use_id = tool_use_id;
+        context.callback_id = Some(callback_id);
         let event = hook.place.event.clone();
         let outcome = Outcome { event, on_misfit: self.on_misfit.clone() };
         Some((hook.run)(Asked { input, line }, context, outcome))
@@ -203,9 +205,7 @@ impl Registry {
         &self,
         asked: CanUseTool,
         line: Bytes,
-        request_id: RequestId,
-        session_id: Option<SessionId>,
-        cancel: CancelToken,
+        mut context: CallbackContext,
     ) -> Option<Running> {
         let run = match (&self.ask_user, &self.can_use_tool) {
             (Some(ask_user), _) if asked.tool_name == question::TOOL => ask_user,
@@ -213,9 +213,8 @@ impl Registry {
             (Some(_), None) => return Some(nobody_decides(&asked)),
             (None, None) => return None,
         };
-        let tool_use_id = asked.tool_use_id.clone();
-        let request = ToolRequest::new(asked, session_id.clone(), line);
-        let context = PermissionContext { session_id, request_id, tool_use_id, cancel };
+        context.tool_use_id.clone_from(&asked.tool_use_id);
+        let request = ToolRequest::new(asked, context.session_id.clone(), line);
         Some(run(request, context))
     }
 }
@@ -225,7 +224,7 @@ impl Registry {
     pub(crate) fn add_hook<P, F, R>(&mut self, point: P, callback: F)
     where
         P: HookPoint,
-        F: Fn(<P::Event as HookEvent>::Input, HookContext) -> R + Send + Sync + 'static,
+        F: Fn(<P::Event as HookEvent>::Input, CallbackContext) -> R + Send + Sync + 'static,
         R: Future<Output: HookAnswer<P::Event>> + Send + 'static,
     {
         let callback = Arc::new(callback);
@@ -242,7 +241,7 @@ impl Registry {
     pub(crate) fn add_blocking_hook<P, F, A>(&mut self, point: P, callback: F)
     where
         P: HookPoint,
-        F: Fn(<P::Event as HookEvent>::Input, HookContext) -> A + Send + Sync + 'static,
+        F: Fn(<P::Event as HookEvent>::Input, CallbackContext) -> A + Send + Sync + 'static,
         A: HookAnswer<P::Event>,
     {
         let callback = Arc::new(callback);
@@ -258,7 +257,7 @@ impl Registry {
 
     pub(crate) fn set_can_use_tool<F, R>(&mut self, callback: F)
     where
-        F: Fn(ToolRequest, PermissionContext) -> R + Send + Sync + 'static,
+        F: Fn(ToolRequest, CallbackContext) -> R + Send + Sync + 'static,
         R: Future<Output: Fallible<Permission>> + Send + 'static,
     {
         let callback = Arc::new(callback);
@@ -273,7 +272,7 @@ impl Registry {
 
     pub(crate) fn set_blocking_can_use_tool<F, A>(&mut self, callback: F)
     where
-        F: Fn(ToolRequest, PermissionContext) -> A + Send + Sync + 'static,
+        F: Fn(ToolRequest, CallbackContext) -> A + Send + Sync + 'static,
         A: Fallible<Permission>,
     {
         let callback = Arc::new(callback);
@@ -288,7 +287,7 @@ impl Registry {
 
     pub(crate) fn set_ask_user<F, R>(&mut self, handler: F)
     where
-        F: Fn(Questions, PermissionContext) -> R + Send + Sync + 'static,
+        F: Fn(Questions, CallbackContext) -> R + Send + Sync + 'static,
         R: Future<Output: Fallible<Answers>> + Send + 'static,
     {
         let handler = Arc::new(handler);
@@ -303,7 +302,7 @@ impl Registry {
 
     pub(crate) fn set_blocking_ask_user<F, A>(&mut self, handler: F)
     where
-        F: Fn(Questions, PermissionContext) -> A + Send + Sync + 'static,
+        F: Fn(Questions, CallbackContext) -> A + Send + Sync + 'static,
         A: Fallible<Answers>,
     {
         let handler = Arc::new(handler);

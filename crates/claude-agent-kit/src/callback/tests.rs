@@ -14,6 +14,7 @@ use crate::hook::{
 };
 use crate::permission::Permission;
 use crate::question::Answers;
+use crate::session::SessionLink;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -119,7 +120,8 @@ async fn a_recorded_request_reaches_its_hook_typed_with_its_context() {
     let (call, ctx) = seen.lock().unwrap().take().unwrap();
     assert_eq!(call.tool_name.as_deref(), Some("Bash"));
     assert!(call.tool_input.unwrap().text().contains("touch made"));
-    assert_eq!(ctx.callback_id, "hook_0");
+    assert!(ctx.session().is_none());
+    assert_eq!(ctx.callback_id.unwrap(), "hook_0");
     assert_eq!(ctx.tool_use_id.unwrap(), "toolu_1");
     assert!(line.contains(ctx.request_id.as_str()));
     assert_eq!(ctx.session_id, call.session_id, "taken from the input, as nobody else knows it");
@@ -330,7 +332,8 @@ fn call(line: &str) -> Call {
     let FromCli::Request(request) = FromCli::decode(line.clone()).unwrap() else {
         panic!("no request: {line:?}")
     };
-    Call { request, line, session_id: None, cancel: CancelToken::new() }
+    let session = SessionLink::default();
+    Call { request, line, session_id: None, session, cancel: CancelToken::new() }
 }
 
 /// The first request of this kind in a recording of the real CLI.

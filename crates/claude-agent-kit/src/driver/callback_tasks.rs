@@ -15,11 +15,12 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tracing::Instrument as _;
 
-use super::WarningSink;
+use super::{Handles, WarningSink};
 use crate::callback::{Call, CallResult, CancelToken, Misfit, Registry, Running};
 use crate::commands::CommandSender;
 use crate::feed::{Feed, Piece};
 use crate::panics;
+use crate::session::SessionLink;
 use crate::warning::{Warning, WarningCode};
 
 /// A callback that holds its thread for longer than this is reported.
@@ -30,6 +31,7 @@ pub(crate) struct CallbackTasks {
     registry: Registry,
     runtime: Handle,
     commands: CommandSender,
+    session: SessionLink,
     reporter: Reporter,
     /// By key, so that they are dropped in the order of the requests and every run is the same.
     running: BTreeMap<CallKey, RunningCallback>,
@@ -46,10 +48,10 @@ impl CallbackTasks {
     pub(crate) fn new(
         registry: Registry,
         runtime: Handle,
-        commands: CommandSender,
-        feed: Arc<Feed>,
-        warnings: WarningSink,
+        handles: &Handles,
+        session: SessionLink,
     ) -> Self {
+        let (feed, warnings) = (handles.feed.clone(), handles.warnings.clone());
         let reporter = Reporter { feed, warnings };
         let of_misfits = reporter.clone();
         let registry = registry.on_misfit(move |Misfit { event, fields }| {
@@ -59,8 +61,9 @@ impl CallbackTasks {
             );
             of_misfits.warn(Warning::new(WarningCode::HookFieldIgnored, message));
         });
+        let commands = handles.commands.clone();
         let registry = registry.connect_servers(&commands);
-        Self { registry, runtime, commands, reporter, running: BTreeMap::new() }
+        Self { registry, runtime, commands, session, reporter, running: BTreeMap::new() }
     }
 
     /// Runs the callback for a request. Its outcome comes as an event, exactly once.
@@ -74,7 +77,8 @@ impl CallbackTasks {
         let what = kind_of(&request.request);
         let report = CompletionGuard { key, commands: self.commands.clone(), is_done: false };
         let cancel = CancelToken::new();
-        let call = Call { request, line, session_id, cancel: cancel.clone() };
+        let session = self.session.clone();
+        let call = Call { request, line, session_id, session, cancel: cancel.clone() };
         let task = match self.registry.call(call) {
             Some(Running::Async(future)) => {
                 let span = tracing::debug_span!("claude_callback", what);

@@ -29,7 +29,7 @@ use claude_wire::session::{Effect, End, Event, Exit, Machine, RunCost, Waiter};
 use claude_wire::{Frame, Framer};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-pub(crate) use start::{Handles, RunKind, launch, require_runtime, start};
+pub(crate) use start::{Handles, RunGuard, RunKind, launch, require_runtime, start};
 pub(crate) use warning_sink::WarningSink;
 
 use crate::commands::{Command, CommandReceiver, ReplySender};

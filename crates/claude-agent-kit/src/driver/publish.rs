@@ -10,7 +10,7 @@ use crate::drift;
 use crate::error::{Error, ErrorKind};
 use crate::feed::{Over, Piece};
 use crate::lock::lock;
-use crate::session::events::SessionEvent;
+use crate::session::events::SessionState;
 use crate::stderr::TailCopy;
 use crate::warning::Warning;
 
@@ -37,9 +37,9 @@ impl Driver {
 
     pub(super) fn publish_state(&mut self, state: State) {
         match state {
-            State::Initializing => self.events.add(SessionEvent::Initializing),
+            State::Initializing => self.events.add(SessionState::Initializing),
             State::Running(info) => self.events.run(info),
-            State::Stopping => self.events.add(SessionEvent::Stopping),
+            State::Stopping => self.events.add(SessionState::Stopping),
             State::Failed(failure) => self.publish_failure(&failure),
         }
     }
@@ -123,13 +123,11 @@ impl Driver {
     }
 
     fn publish_end(&mut self, error: Option<Error>, completed: bool) {
-        self.feed.end(Over { exit: self.exit, error: error.clone(), completed });
+        let over = Over { exit: self.exit, error, completed };
+        let state = SessionState::at_end(&over);
+        self.feed.end(over);
         self.turns.end_all(&self.feed);
-        self.events.add(match error {
-            Some(error) => SessionEvent::Failed(error),
-            None if completed => SessionEvent::Completed(self.exit),
-            None => SessionEvent::Stopped(self.exit),
-        });
+        self.events.add(state);
     }
 }
 

@@ -29,6 +29,7 @@ use crate::options::{Options, Prepared, prepare};
 use crate::process::Process;
 use crate::prompt::Prompt;
 use crate::reader::Reader;
+use crate::session::SessionLink;
 use crate::session::events::EventLog;
 use crate::transport::{Connection, Launch, Local, Transport};
 
@@ -39,7 +40,7 @@ pub(crate) enum RunKind {
 }
 
 /// What is left in the hands of the host.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Handles {
     pub(crate) feed: Arc<Feed>,
     pub(crate) commands: CommandSender,
@@ -48,9 +49,52 @@ pub(crate) struct Handles {
     cost: Arc<Mutex<RunCost>>,
     /// What must not be shown in errors.
     pub(crate) mask: Mask,
-    /// The process, to end it if the driver does not; none if it is elsewhere.
-    process: Option<Process>,
     pub(crate) pid: Option<u32>,
+}
+
+/// Keeps a run alive. Dropping it stops the run in the background: the driver does it, or the reaper
+/// thread if the driver is not polled any more.
+#[derive(Debug)]
+pub(crate) struct RunGuard {
+    commands: CommandSender,
+    /// The process, to end it if the driver does not; `None` if it is elsewhere.
+    process: Option<Process>,
+}
+
+impl Drop for RunGuard {
+    fn drop(&mut self) {
+        // A driver that is gone has left its process to the reaper thread.
+        let _ = self.commands.send(Event::Stop);
+        if let Some(process) = self.process.take() {
+            process.arm_watchdog();
+        }
+    }
+}
+
+/// A CLI that was started and is not driven yet.
+pub(crate) struct Started {
+    pub(crate) handles: Handles,
+    /// Leads the callbacks to the session, once it is set.
+    pub(crate) link: SessionLink,
+    guard: RunGuard,
+    driver: Box<Driver>,
+    runtime: Handle,
+}
+
+impl Started {
+    /// Spawns the task that drives the CLI.
+    pub(crate) fn run(self) -> RunGuard {
+        let Self { handles, guard, mut driver, runtime, .. } = self;
+        let span = tracing::debug_span!("claude_run", pid = handles.pid);
+        let began = Instant::now();
+        let run = async move {
+            driver.run().await;
+            drop(driver);
+            tracing::debug!(took = ?began.elapsed(), "the run is over");
+        };
+        drop(runtime.spawn(run.instrument(span)));
+        guard
+    }
 }
 
 impl Handles {
@@ -64,20 +108,10 @@ impl Handles {
     pub(crate) fn cost(&self) -> RunCost {
         *lock(&self.cost)
     }
-
-    /// Stops the run in the background: its driver does it, or the reaper thread if the driver is not
-    /// polled any more.
-    pub(crate) fn release(&mut self) {
-        // A driver that is gone has left its process to the reaper thread.
-        let _ = self.commands.send(Event::Stop);
-        if let Some(process) = self.process.take() {
-            process.arm_watchdog();
-        }
-    }
 }
 
-/// Starts a CLI and the task that drives it.
-pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Handles> {
+/// Starts a CLI.
+pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Started> {
     let runtime = require_runtime()?;
     let prompt = match &kind {
         RunKind::Query(prompt) => Some(prompt),
@@ -90,6 +124,7 @@ pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Handles> {
     let connected = connect(options, launch).await?;
     warnings.extend(connected.warnings.iter().cloned());
     let (sender, receiver) = commands::channel();
+    let process = connected.connection.child.process();
     let handles = Handles {
         feed: Arc::new(Feed::new(limits::backlog(options))),
         commands: sender,
@@ -97,25 +132,17 @@ pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Handles> {
         events: Arc::new(EventLog::new()),
         cost: Arc::default(),
         mask: mask(&prepared),
-        process: connected.connection.child.process(),
         pid: connected.connection.child.pid(),
     };
     for warning in &warnings {
         handles.warnings.tell(warning);
     }
     handles.feed.start_with(warnings);
-    let driver = driver(options, plan, connected, receiver, &handles, &runtime);
+    let link = SessionLink::default();
     // In a box: a future holds what it is made of more than once.
-    let mut driver = Box::new(driver);
-    let span = tracing::debug_span!("claude_run", pid = handles.pid);
-    let began = Instant::now();
-    let run = async move {
-        driver.run().await;
-        drop(driver);
-        tracing::debug!(took = ?began.elapsed(), "the run is over");
-    };
-    drop(runtime.spawn(run.instrument(span)));
-    Ok(handles)
+    let driver = Box::new(driver(options, plan, connected, receiver, &handles, &link, &runtime));
+    let guard = RunGuard { commands: handles.commands.clone(), process };
+    Ok(Started { handles, link, guard, driver, runtime })
 }
 
 /// Describes the process of a run with these options: arguments, environment, working directory and
@@ -143,6 +170,7 @@ fn driver(
     connected: Connected,
     commands: CommandReceiver,
     handles: &Handles,
+    link: &SessionLink,
     runtime: &Handle,
 ) -> Driver {
     let mask = handles.mask.clone();
@@ -155,13 +183,8 @@ fn driver(
         ..Evidence::default()
     };
     let Connection { input, output, errors, child } = connected.connection;
-    let callbacks = CallbackTasks::new(
-        options.host.callbacks.clone(),
-        runtime.clone(),
-        handles.commands.clone(),
-        handles.feed.clone(),
-        handles.warnings.clone(),
-    );
+    let callbacks =
+        CallbackTasks::new(options.host.callbacks.clone(), runtime.clone(), handles, link.clone());
     Driver {
         machine: Machine::new(plan),
         commands,

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use super::{Options, strings};
-use crate::callback::{Fallible, HookContext, PermissionContext, Registry};
-use crate::elicitation::{AskContext, DialogAnswer, Elicitation, ElicitationAnswer, UserDialog};
+use crate::callback::{CallbackContext, Fallible, Registry};
+use crate::elicitation::{DialogAnswer, Elicitation, ElicitationAnswer, UserDialog};
 use crate::hook::{HookAnswer, HookEvent, HookPoint};
 use crate::permission::{Permission, ToolRequest};
 use crate::question::{self, Answers, Questions};
@@ -50,7 +50,7 @@ impl Options {
     pub fn on<P, F, R>(self, point: P, callback: F) -> Self
     where
         P: HookPoint,
-        F: Fn(<P::Event as HookEvent>::Input, HookContext) -> R + Send + Sync + 'static,
+        F: Fn(<P::Event as HookEvent>::Input, CallbackContext) -> R + Send + Sync + 'static,
         R: Future<Output: HookAnswer<P::Event>> + Send + 'static,
     {
         self.change_callbacks(|callbacks| callbacks.add_hook(point, callback))
@@ -73,7 +73,7 @@ impl Options {
     pub fn on_blocking<P, F, A>(self, point: P, callback: F) -> Self
     where
         P: HookPoint,
-        F: Fn(<P::Event as HookEvent>::Input, HookContext) -> A + Send + Sync + 'static,
+        F: Fn(<P::Event as HookEvent>::Input, CallbackContext) -> A + Send + Sync + 'static,
         A: HookAnswer<P::Event>,
     {
         self.change_callbacks(|callbacks| callbacks.add_blocking_hook(point, callback))
@@ -107,7 +107,7 @@ impl Options {
     /// ```
     pub fn can_use_tool<F, R>(self, callback: F) -> Self
     where
-        F: Fn(ToolRequest, PermissionContext) -> R + Send + Sync + 'static,
+        F: Fn(ToolRequest, CallbackContext) -> R + Send + Sync + 'static,
         R: Future<Output: Fallible<Permission>> + Send + 'static,
     {
         self.change_callbacks(|callbacks| callbacks.set_can_use_tool(callback))
@@ -117,7 +117,7 @@ impl Options {
     /// thread. The one that is set last counts.
     pub fn can_use_tool_blocking<F, A>(self, callback: F) -> Self
     where
-        F: Fn(ToolRequest, PermissionContext) -> A + Send + Sync + 'static,
+        F: Fn(ToolRequest, CallbackContext) -> A + Send + Sync + 'static,
         A: Fallible<Permission>,
     {
         self.change_callbacks(|callbacks| callbacks.set_blocking_can_use_tool(callback))
@@ -131,7 +131,7 @@ impl Options {
     /// told that the questions were not answered. See [`Answers`] for an example.
     pub fn ask_user<F, R>(self, handler: F) -> Self
     where
-        F: Fn(Questions, PermissionContext) -> R + Send + Sync + 'static,
+        F: Fn(Questions, CallbackContext) -> R + Send + Sync + 'static,
         R: Future<Output: Fallible<Answers>> + Send + 'static,
     {
         self.change_callbacks(|callbacks| callbacks.set_ask_user(handler))
@@ -141,7 +141,7 @@ impl Options {
     /// one that reads from a terminal does. The one that is set last counts.
     pub fn ask_user_blocking<F, A>(self, handler: F) -> Self
     where
-        F: Fn(Questions, PermissionContext) -> A + Send + Sync + 'static,
+        F: Fn(Questions, CallbackContext) -> A + Send + Sync + 'static,
         A: Fallible<Answers>,
     {
         self.change_callbacks(|callbacks| callbacks.set_blocking_ask_user(handler))
@@ -154,7 +154,7 @@ impl Options {
     /// If the callback fails, the question is declined.
     pub fn on_elicitation<F, R>(self, callback: F) -> Self
     where
-        F: Fn(Elicitation, AskContext) -> R + Send + Sync + 'static,
+        F: Fn(Elicitation, CallbackContext) -> R + Send + Sync + 'static,
         R: Future<Output: Fallible<ElicitationAnswer>> + Send + 'static,
     {
         self.change_callbacks(|callbacks| callbacks.user.set_elicitation(callback))
@@ -164,7 +164,7 @@ impl Options {
     /// thread. The one that is set last counts.
     pub fn on_elicitation_blocking<F, A>(self, callback: F) -> Self
     where
-        F: Fn(Elicitation, AskContext) -> A + Send + Sync + 'static,
+        F: Fn(Elicitation, CallbackContext) -> A + Send + Sync + 'static,
         A: Fallible<ElicitationAnswer>,
     {
         self.change_callbacks(|callbacks| callbacks.user.set_blocking_elicitation(callback))
@@ -192,7 +192,7 @@ impl Options {
         callback: F,
     ) -> Self
     where
-        F: Fn(UserDialog, AskContext) -> R + Send + Sync + 'static,
+        F: Fn(UserDialog, CallbackContext) -> R + Send + Sync + 'static,
         R: Future<Output: Fallible<DialogAnswer>> + Send + 'static,
     {
         let kinds = strings(kinds);
@@ -207,7 +207,7 @@ impl Options {
         callback: F,
     ) -> Self
     where
-        F: Fn(UserDialog, AskContext) -> A + Send + Sync + 'static,
+        F: Fn(UserDialog, CallbackContext) -> A + Send + Sync + 'static,
         A: Fallible<DialogAnswer>,
     {
         let kinds = strings(kinds);

@@ -1,4 +1,4 @@
-//! What becomes of a session.
+//! The states of a session.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,45 +12,55 @@ use claude_wire::session::Exit;
 use futures_core::Stream;
 
 use crate::error::Error;
+use crate::feed::Over;
 use crate::lock::lock;
 use crate::panics;
 
-/// A step in the life of a session.
+/// The state of a session.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum SessionEvent {
-    /// The process runs.
+pub enum SessionState {
+    /// The process was started.
     Starting,
-    /// The handshake is under way.
+    /// The handshake is in progress.
     Initializing,
     /// The handshake is done.
     Running,
-    /// It is being stopped.
+    /// The session is being stopped.
     Stopping,
-    /// It was stopped; how the process ended, if that is known.
+    /// The session was stopped. Holds how the process ended, if that is known.
     Stopped(Option<Exit>),
-    /// Its input was ended, and it came to a good end.
+    /// The session completed after its input was ended. Holds how the process ended, if that is known.
     Completed(Option<Exit>),
-    /// It failed.
+    /// The session failed.
     Failed(Error),
 }
 
-impl SessionEvent {
-    /// Whether nothing comes after it.
-    pub fn is_last(&self) -> bool {
+impl SessionState {
+    pub(crate) fn at_end(over: &Over) -> Self {
+        match &over.error {
+            Some(error) => Self::Failed(error.clone()),
+            None if over.completed => Self::Completed(over.exit),
+            None => Self::Stopped(over.exit),
+        }
+    }
+
+    /// Returns whether the session has ended: no other state follows.
+    pub fn is_final(&self) -> bool {
         matches!(self, Self::Stopped(_) | Self::Completed(_) | Self::Failed(_))
     }
 }
 
-/// All steps so far. There are but a few, so that they are kept.
+/// All states so far. There are only a few, so that they are kept.
 #[derive(Debug)]
 pub(crate) struct EventLog {
-    state: Mutex<State>,
+    inner: Mutex<Inner>,
 }
 
 #[derive(Debug)]
-struct State {
-    events: Vec<SessionEvent>,
+struct Inner {
+    /// Never empty.
+    states: Vec<SessionState>,
     /// What the CLI answered to the handshake.
     info: Option<Bytes>,
     /// The session as the CLI names it.
@@ -63,10 +73,9 @@ struct State {
 
 impl EventLog {
     pub(crate) fn new() -> Self {
-        let events = vec![SessionEvent::Starting];
         Self {
-            state: Mutex::new(State {
-                events,
+            inner: Mutex::new(Inner {
+                states: vec![SessionState::Starting],
                 info: None,
                 session_id: None,
                 failure: None,
@@ -76,45 +85,45 @@ impl EventLog {
         }
     }
 
-    pub(crate) fn add(&self, event: SessionEvent) {
-        let mut state = self.lock();
-        if state.events.last().is_some_and(SessionEvent::is_last) {
+    pub(crate) fn add(&self, state: SessionState) {
+        let mut inner = self.lock();
+        if inner.states.last().is_some_and(SessionState::is_final) {
             return;
         }
-        state.events.push(event);
-        let wakers = std::mem::take(&mut state.wakers);
-        drop(state);
+        inner.states.push(state);
+        let wakers = std::mem::take(&mut inner.wakers);
+        drop(inner);
         panics::wake(wakers.into_values());
     }
 
     pub(crate) fn run(&self, info: Bytes) {
         self.lock().info = Some(info);
-        self.add(SessionEvent::Running);
+        self.add(SessionState::Running);
     }
 
     /// Says why it failed before it is over.
     pub(crate) fn fail(&self, error: Error) {
-        let mut state = self.lock();
-        state.failure = Some(error);
-        let wakers = std::mem::take(&mut state.wakers);
-        drop(state);
+        let mut inner = self.lock();
+        inner.failure = Some(error);
+        let wakers = std::mem::take(&mut inner.wakers);
+        drop(inner);
         panics::wake(wakers.into_values());
     }
 
     /// Whether the handshake is done, or why it never will be.
     fn poll_ready(&self, key: u64, context: &mut Context<'_>) -> Poll<Option<Error>> {
-        let mut state = self.lock();
-        if let Some(error) = &state.failure {
+        let mut inner = self.lock();
+        if let Some(error) = &inner.failure {
             return Poll::Ready(Some(error.clone()));
         }
-        match state.events.last() {
-            Some(SessionEvent::Failed(error)) => Poll::Ready(Some(error.clone())),
-            Some(SessionEvent::Stopped(_) | SessionEvent::Completed(_)) => {
+        match inner.states.last() {
+            Some(SessionState::Failed(error)) => Poll::Ready(Some(error.clone())),
+            Some(SessionState::Stopped(_) | SessionState::Completed(_)) => {
                 Poll::Ready(Some(super::stopped("ready")))
             }
-            _ if state.info.is_some() => Poll::Ready(None),
+            _ if inner.info.is_some() => Poll::Ready(None),
             _ => {
-                state.wakers.insert(key, context.waker().clone());
+                inner.wakers.insert(key, context.waker().clone());
                 Poll::Pending
             }
         }
@@ -122,9 +131,9 @@ impl EventLog {
 
     /// Notes how the CLI names the session.
     pub(crate) fn name(&self, id: &SessionId) {
-        let mut state = self.lock();
-        if state.session_id.as_ref() != Some(id) {
-            state.session_id = Some(id.clone());
+        let mut inner = self.lock();
+        if inner.session_id.as_ref() != Some(id) {
+            inner.session_id = Some(id.clone());
         }
     }
 
@@ -136,34 +145,35 @@ impl EventLog {
         self.lock().info.clone()
     }
 
-    pub(crate) fn last(&self) -> Option<SessionEvent> {
-        self.lock().events.last().cloned()
+    /// The current state.
+    pub(crate) fn state(&self) -> SessionState {
+        self.lock().states.last().cloned().unwrap_or(SessionState::Starting)
     }
 
-    /// The event at this place, when there is one; `None` after the last.
+    /// The state at this place, when there is one; `None` after the final one.
     fn poll_at(
         &self,
         place: usize,
         key: u64,
         context: &mut Context<'_>,
-    ) -> Poll<Option<SessionEvent>> {
-        let mut state = self.lock();
-        if let Some(event) = state.events.get(place) {
-            return Poll::Ready(Some(event.clone()));
+    ) -> Poll<Option<SessionState>> {
+        let mut inner = self.lock();
+        if let Some(state) = inner.states.get(place) {
+            return Poll::Ready(Some(state.clone()));
         }
-        if state.events.last().is_some_and(SessionEvent::is_last) {
+        if inner.states.last().is_some_and(SessionState::is_final) {
             return Poll::Ready(None);
         }
-        state.wakers.insert(key, context.waker().clone());
+        inner.wakers.insert(key, context.waker().clone());
         Poll::Pending
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        lock(&self.inner)
     }
 }
 
-/// The steps of a session from the current one on; ends after the last.
+/// The states of a session, starting with the current one. Ends after the final state.
 pub struct Events {
     log: Arc<EventLog>,
     place: usize,
@@ -173,19 +183,19 @@ pub struct Events {
 
 impl Events {
     pub(crate) fn new(log: Arc<EventLog>) -> Self {
-        let mut state = log.lock();
-        let (place, key) = (state.events.len().saturating_sub(1), state.next_key);
-        state.next_key += 1;
-        drop(state);
+        let mut inner = log.lock();
+        let (place, key) = (inner.states.len().saturating_sub(1), inner.next_key);
+        inner.next_key += 1;
+        drop(inner);
         Self { log, place, key }
     }
 
-    /// The next step; `None` after the last.
+    /// Returns the next state; `None` after the final one.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Option<SessionEvent> {
-        std::future::poll_fn(|context| self.poll_event(context)).await
+    pub async fn next(&mut self) -> Option<SessionState> {
+        std::future::poll_fn(|context| self.poll_state(context)).await
     }
 
     /// Whether the handshake is done, or why it never will be.
@@ -193,7 +203,7 @@ impl Events {
         self.log.poll_ready(self.key, context)
     }
 
-    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
+    fn poll_state(&mut self, context: &mut Context<'_>) -> Poll<Option<SessionState>> {
         let polled = self.log.poll_at(self.place, self.key, context);
         if let Poll::Ready(Some(_)) = polled {
             self.place += 1;
@@ -209,10 +219,10 @@ impl Drop for Events {
 }
 
 impl Stream for Events {
-    type Item = SessionEvent;
+    type Item = SessionState;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.poll_event(context)
+        self.poll_state(context)
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 
-use super::Shared;
+use super::Session;
 use crate::error::Result;
 use crate::item::Item;
 use crate::reader::Reader;
@@ -18,13 +17,13 @@ use crate::reader::Reader;
 /// long. It ends when the session does.
 pub struct Messages {
     reader: Reader,
-    shared: Arc<Shared>,
+    session: Session,
     done: bool,
 }
 
 impl Messages {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { reader: shared.handles.reader(), shared, done: false }
+    pub(super) fn new(session: Session) -> Self {
+        Self { reader: session.shared.handles.reader(), session, done: false }
     }
 
     /// The next item; `None` at the end.
@@ -44,7 +43,7 @@ impl Messages {
         }
         let item = ready!(self.reader.poll_item(context));
         self.done = !matches!(item, Some(Ok(_)));
-        Poll::Ready(item.or_else(|| self.shared.handles.feed.error().map(Err)))
+        Poll::Ready(item.or_else(|| self.session.shared.handles.feed.error().map(Err)))
     }
 }
 

@@ -9,20 +9,20 @@ mod shutdown;
 
 use std::fmt;
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use claude_wire::control::InitializeAnswer;
 use claude_wire::id::{MessageId, SessionId};
 use claude_wire::session::{Cost, Event, Exit, Outgoing};
 
-pub use events::{Events, SessionEvent};
+pub use events::{Events, SessionState};
 pub use interrupt::{Interruption, TurnInterruption};
 pub use messages::Messages;
 pub use shutdown::shutdown_all;
 
 use crate::commands::{DriverGone, PendingReply, Reply};
-use crate::driver::{self, Handles, RunKind};
+use crate::driver::{self, Handles, RunGuard, RunKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::prompt::Prompt;
@@ -32,11 +32,16 @@ use crate::turn::{Turn, TurnSlot};
 ///
 /// It is a handle: clones are the same session, and calls work from any task and thread. The
 /// session lives as long as a `Session`, a [`Turn`] or a [`Messages`] of it does; when the last is
-/// dropped, the CLI is ended.
+/// dropped, the CLI is ended. Only a handle from [`CallbackContext::session`] does not keep the
+/// session alive.
+///
+/// [`CallbackContext::session`]: crate::CallbackContext::session
 #[derive(Clone)]
 pub struct Session {
     pub(crate) shared: Arc<Shared>,
     limit: Option<Duration>,
+    /// `None` in handles that do not keep the session alive.
+    keep_alive: Option<Arc<RunGuard>>,
 }
 
 /// What the handles of one session share.
@@ -48,6 +53,36 @@ pub(crate) struct Shared {
     /// Those of them that are in this process.
     hosted: Vec<String>,
     verbatim_prompts: bool,
+    operation_timeout: Option<Duration>,
+}
+
+impl Shared {
+    /// Returns a handle that does not keep the session alive.
+    fn borrowed(self: Arc<Self>) -> Session {
+        Session { limit: self.operation_timeout, shared: self, keep_alive: None }
+    }
+}
+
+/// Leads from the callbacks of a run to its session. Empty in a query.
+#[derive(Clone, Default)]
+pub(crate) struct SessionLink(Arc<OnceLock<Weak<Shared>>>);
+
+impl SessionLink {
+    pub(crate) fn get(&self) -> Option<Session> {
+        let shared = self.0.get()?.upgrade()?;
+        shared.handles.feed.over().is_none().then(|| shared.borrowed())
+    }
+
+    fn set(&self, shared: &Arc<Shared>) {
+        // Each run has a link of its own, which is set once.
+        drop(self.0.set(Arc::downgrade(shared)));
+    }
+}
+
+impl fmt::Debug for SessionLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionLink").finish_non_exhaustive()
+    }
 }
 
 /// What a session was to go on with.
@@ -84,16 +119,20 @@ impl Session {
     /// On a Tokio runtime whose I/O or time driver is not enabled.
     pub async fn open(options: impl Into<Options>) -> Result<Self> {
         let options = options.into();
-        let handles = Box::pin(driver::start(&options, RunKind::Session)).await?;
+        let started = Box::pin(driver::start(&options, RunKind::Session)).await?;
         let shared = Arc::new(Shared {
-            handles,
+            handles: started.handles.clone(),
             resumes: Resumes::of(&options),
             servers: mcp::servers_of(&options),
             hosted: options.host.callbacks.servers.names().collect(),
             verbatim_prompts: options.settings.verbatim_prompts,
+            operation_timeout: options.host.operation_timeout,
         });
+        // Before the driver runs: its first callback may ask for the session.
+        started.link.set(&shared);
         shutdown::register(&shared);
-        Ok(Self { shared, limit: options.host.operation_timeout })
+        let keep_alive = Some(Arc::new(started.run()));
+        Ok(Self { shared, limit: options.host.operation_timeout, keep_alive })
     }
 
     /// Starts the CLI and waits for the handshake.
@@ -162,10 +201,20 @@ impl Session {
     /// All messages and warnings from now on. The first such stream also has the warnings of the
     /// start and, if no message was sent before it, everything that came since.
     pub fn messages(&self) -> Messages {
-        Messages::new(self.shared.clone())
+        Messages::new(self.clone())
     }
 
-    /// The steps of the session's life, from the current one on.
+    /// Returns the current state of the session.
+    pub fn state(&self) -> SessionState {
+        let handles = &self.shared.handles;
+        // The end is published in the feed first, and `stop` returns then.
+        match handles.feed.over() {
+            Some(over) => SessionState::at_end(&over),
+            None => handles.events.state(),
+        }
+    }
+
+    /// Returns the states of the session as they change, starting with the current one.
     pub fn events(&self) -> Events {
         Events::new(self.shared.handles.events.clone())
     }
@@ -215,7 +264,7 @@ impl Session {
     /// (120 s for those that take long).
     #[must_use]
     pub fn with_limit(&self, limit: Duration) -> Self {
-        Self { shared: self.shared.clone(), limit: Some(limit) }
+        Self { limit: Some(limit), ..self.clone() }
     }
 
     /// Ends the input: nothing more can be asked. The CLI finishes what it does and ends. Callbacks
@@ -300,17 +349,12 @@ fn stopped(operation: &str) -> Error {
         .with(|facts| facts.operation = Some(operation.to_owned()))
 }
 
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.handles.release();
-    }
-}
-
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
             .field("pid", &self.pid())
-            .field("state", &self.shared.handles.events.last())
+            .field("state", &self.state())
+            .field("keeps_alive", &self.keep_alive.is_some())
             .finish_non_exhaustive()
     }
 }

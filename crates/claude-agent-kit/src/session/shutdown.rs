@@ -27,7 +27,7 @@ pub async fn shutdown_all(deadline: Duration) -> usize {
     let sessions: Vec<Session> = {
         let sessions = lock(&SESSIONS);
         let alive = sessions.iter().filter_map(Weak::upgrade);
-        alive.map(|shared| Session { shared, limit: None }).collect()
+        alive.map(Shared::borrowed).collect()
     };
     let ends: Vec<_> = sessions
         .iter()

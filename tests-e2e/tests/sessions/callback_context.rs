@@ -1,0 +1,113 @@
+//! The context of callbacks: what it says, and the session that it leads to.
+
+use std::sync::Arc;
+
+use claude_agent_kit::hook::PreToolUse;
+use claude_agent_kit::transport::Exit;
+use claude_agent_kit::{Options, Permission, PermissionMode, Session, SessionState, query};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use serde_json::json;
+use tokio::sync::Notify;
+
+use crate::play::{Notes, bash, is_made, on_both, start, touching, turn};
+use crate::puppet;
+use crate::support::{in_time, run, until};
+
+#[test]
+fn a_permission_callback_changes_the_mode_of_its_own_session() {
+    let script = || {
+        let write = |name| Reply::tool("Write", json!({"file_path": name, "content": "x"}));
+        Script::new().otherwise([write("one"), write("two"), Reply::text("Done.")])
+    };
+    on_both(script, async |stage| {
+        let asked = Notes::new();
+        let notes = asked.clone();
+        let options = stage.options().can_use_tool(move |_, ctx| {
+            let notes = notes.clone();
+            async move {
+                let session = ctx.session().ok_or("no session")?;
+                session.set_permission_mode(PermissionMode::AcceptEdits).await?;
+                notes.add(session.session_id());
+                Ok(Permission::allow())
+            }
+        });
+        let session = start(options).await;
+        turn(&session, "run it").await;
+        assert!(is_made(&stage, "one") && is_made(&stage, "two"));
+        assert_eq!(asked.all(), [session.session_id()], "the new mode allows the second call");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn every_callback_of_a_session_reaches_it_and_none_of_a_query() {
+    on_both(touching, async |stage| {
+        let found = Notes::new();
+        let (of_hook, of_permission) = (found.clone(), found.clone());
+        let options = stage
+            .options()
+            .on(PreToolUse, move |_, ctx| {
+                of_hook.add((ctx.callback_id.is_some(), ctx.session().is_some()));
+                async {}
+            })
+            .can_use_tool(move |_, ctx| {
+                of_permission.add((ctx.callback_id.is_some(), ctx.session().is_some()));
+                async { Permission::allow() }
+            });
+        let session = start(options.clone()).await;
+        turn(&session, "run it").await;
+        session.stop().await.unwrap();
+        assert_eq!(found.all(), [(true, true), (false, true)]);
+        query("run it", options).await.unwrap().collect().await;
+        assert_eq!(found.all()[2..], [(true, false), (false, false)]);
+    });
+}
+
+#[test]
+fn a_handle_of_a_callback_keeps_no_session_alive() {
+    run(async {
+        let held = Notes::<Session>::new();
+        let contexts = Notes::new();
+        let (sessions, notes) = (held.clone(), contexts.clone());
+        let asked = Arc::new(Notify::new());
+        let told = asked.clone();
+        let options = Options::new().can_use_tool(move |_, ctx| {
+            sessions.add(ctx.session().unwrap());
+            notes.add(ctx.clone());
+            told.notify_one();
+            async move {
+                ctx.cancel.cancelled().await;
+                Permission::deny("cancelled")
+            }
+        });
+        let (session, mut puppet) = puppet::running(options).await;
+        let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}});
+        puppet.say(json!({"type": "control_request", "request_id": "1", "request": request})).await;
+        in_time(asked.notified()).await;
+        drop(session);
+        assert!(puppet.next().await.is_none(), "the input is closed, because no owner is left");
+        puppet.exit(Exit::Code(0));
+        let held = held.all().remove(0);
+        until("it has ended", || held.state().is_final()).await;
+        assert!(matches!(held.state(), SessionState::Stopped(_)), "{:?}", held.state());
+        assert!(contexts.all()[0].session().is_none(), "after the end there is none");
+    });
+}
+
+#[test]
+fn the_state_can_be_asked_for_at_any_time_and_is_the_first_that_is_streamed() {
+    on_both(
+        || bash(&[]),
+        async |stage| {
+            let session = start(stage.options()).await;
+            assert!(matches!(session.state(), SessionState::Running), "{:?}", session.state());
+            let first = session.events().next().await;
+            assert!(matches!(first, Some(SessionState::Running)), "{first:?}");
+            session.stop().await.unwrap();
+            assert!(matches!(session.state(), SessionState::Stopped(Some(_))));
+            let mut events = session.events();
+            assert!(events.next().await.is_some_and(|state| state.is_final()));
+            assert!(events.next().await.is_none());
+        },
+    );
+}
