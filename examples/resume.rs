@@ -4,7 +4,7 @@
 
 mod embedded;
 
-use claude_agent_kit::query;
+use claude_agent_kit::{Conversation, query};
 use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
 
 #[tokio::main]
@@ -23,7 +23,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let session = stream.session_id().cloned().ok_or("the CLI named no session")?;
     println!("first run: session {session}");
 
-    let second = query("Which number was it?", options.resume(session)).await?.collect().await;
+    let second = query("Which number was it?", options.conversation(Conversation::resume(session)))
+        .await?
+        .collect()
+        .await;
     if let Some(error) = second.error {
         return Err(error.into());
     }

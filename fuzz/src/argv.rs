@@ -4,8 +4,9 @@
 use claude_wire::Json;
 use claude_wire::control::AgentDefinition;
 use claude_wire::launch::{
-    CommandLine, EnvironmentPolicy, Form, Limits, Needs, Plugin, PluginDelivery, Secret, Settings,
-    SettingsSource, Skills, SystemPrompt, Thinking, ToolSet, command_line, initialize, secrets,
+    CommandLine, EnvironmentPolicy, Form, Limits, Needs, Origin, Plugin, PluginDelivery, Secret,
+    Settings, SettingsSource, Skills, SystemPrompt, Thinking, ToolSet, command_line, initialize,
+    secrets,
 };
 use serde_json::Value;
 
@@ -129,12 +130,17 @@ fn extensions(input: &mut Input<'_>, settings: &mut Settings) {
 }
 
 fn conversation(input: &mut Input<'_>, settings: &mut Settings) {
-    settings.resume = input.option::<String>().map(Into::into);
-    settings.resume_at = input.option::<String>().map(Into::into);
-    settings.resume_drops_turn = input.option::<String>().map(Into::into);
-    settings.session_id = input.option::<String>().map(Into::into);
-    settings.continue_latest = input.one_in(4);
-    settings.fork_session = input.one_in(4);
+    let start = &mut settings.start;
+    start.origin = match input.option::<String>() {
+        Some(id) => Origin::Session(id.into()),
+        None if input.one_in(4) => Origin::Latest,
+        None => Origin::New,
+    };
+    start.at = input.option::<String>().map(Into::into);
+    start.dropping_turn = input.option::<String>().map(Into::into);
+    start.id = input.option::<String>().map(Into::into);
+    start.or_new = input.one_in(4);
+    start.fork = input.one_in(4);
 }
 
 fn surroundings(input: &mut Input<'_>, settings: &mut Settings) {

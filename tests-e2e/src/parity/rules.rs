@@ -17,7 +17,7 @@ const TYPES: &str = "Types";
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Project {
-    /// The setters of `Options`.
+    /// The setters of `Options` and of its groups.
     pub setters: Vec<Setter>,
     /// The hook events that the pinned CLI was not seen to call hooks for.
     pub unseen: BTreeSet<String>,
@@ -153,8 +153,7 @@ fn option(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<It
     };
     let setters: Vec<&Setter> = project.setters.iter().filter(is_it).collect();
     let told = if kind == "flag" { None } else { setters.first()?.sent.clone() };
-    let rust: Vec<String> =
-        setters.iter().map(|setter| format!("Options::{}", setter.name)).collect();
+    let rust: Vec<String> = setters.iter().map(|setter| setter.item()).collect();
     let is_here = !rust.is_empty() && rust.iter().all(|item| facts.api.contains(item));
     let (heading, traces) = match kind {
         "flag" => ("Flags of the CLI", vec![name.to_owned()]),

@@ -75,7 +75,7 @@ pub async fn resume(
     stage.api().set_script(Script::new().otherwise([Reply::text("Done.")]));
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    let options = options.conversation(Conversation::Resume(id)).on(PreToolUse, move |_, _| {
+    let options = options.conversation(Conversation::resume(id)).on(PreToolUse, move |_, _| {
         count.fetch_add(1, Ordering::SeqCst);
         let answer = answer();
         async move { answer }

@@ -1,6 +1,10 @@
-//! The setters of `Options`: what they do, how the CLI is told, and the default.
+//! The setters of `Options` and of the values that group several of them: what they do, how the
+//! CLI is told, and the default.
 
 use super::{docs, markdown, sources};
+
+/// The values that group options, in the order of their tables in the guide.
+const GROUPS: [&str; 1] = ["Conversation"];
 
 /// A setter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,8 +12,12 @@ use super::{docs, markdown, sources};
 pub struct Setter {
     /// The file that it stands in.
     pub file: String,
+    /// The type that it belongs to: `Options`, or a group.
+    pub owner: &'static str,
     /// Its name.
     pub name: String,
+    /// Whether it makes the value, and changes none.
+    pub is_constructor: bool,
     /// The types of its arguments.
     pub types: Vec<String>,
     /// What it does.
@@ -21,6 +29,11 @@ pub struct Setter {
 }
 
 impl Setter {
+    /// The name in the public API.
+    pub fn item(&self) -> String {
+        format!("{}::{}", self.owner, self.name)
+    }
+
     /// Whether the CLI is told by this flag.
     pub fn has_flag(&self, flag: &str) -> bool {
         self.sent.as_deref().is_some_and(|sent| sent.split('`').any(|word| word == flag))
@@ -30,7 +43,7 @@ impl Setter {
     pub fn can_hold_text(&self) -> bool {
         const OTHERS: [&str; 7] =
             ["bool", "u32", "u64", "usize", "f64", "Duration", "impl Into<Option<Duration>>"];
-        self.types.is_empty() || self.types.iter().any(|kind| !OTHERS.contains(&kind.as_str()))
+        self.types.iter().any(|kind| !OTHERS.contains(&kind.as_str()))
     }
 }
 
@@ -41,16 +54,28 @@ impl Setter {
 /// When the sources cannot be read.
 pub fn setters() -> Result<Vec<Setter>, String> {
     let files = sources("options")?;
-    Ok(files.iter().flat_map(|(file, source)| in_source(file, source)).collect())
+    let owners = ["Options"].into_iter().chain(GROUPS);
+    let in_files =
+        |owner| files.iter().flat_map(move |(file, source)| in_source(file, owner, source));
+    Ok(owners.flat_map(in_files).collect())
 }
 
-/// The public functions of `Options` that take it by value.
-fn in_source(file: &str, source: &str) -> Vec<Setter> {
-    let found = docs::functions(source, &["impl Options {"]).into_iter();
+/// The public functions of a type that take it by value; for a group, also those that make one.
+fn in_source(file: &str, owner: &'static str, source: &str) -> Vec<Setter> {
+    let block = format!("impl {owner} {{");
+    let found = docs::functions(source, &[block.as_str()]).into_iter();
     let setter = |found: docs::Documented| {
-        let rest = found.declaration.strip_prefix("pub fn ")?.split_once('(')?.1;
-        let arguments = rest.trim_start().strip_prefix("self")?.split(") -> Self").next()?;
+        let rest = found.declaration.strip_prefix("pub fn ")?.split_once('(')?.1.trim_start();
+        let (arguments, is_constructor) =
+            match rest.strip_prefix("self").or_else(|| rest.strip_prefix("mut self")) {
+                Some(arguments) => (arguments, false),
+                None if owner != "Options" && !rest.starts_with('&') => (rest, true),
+                None => return None,
+            };
+        let arguments = arguments.split(") -> Self").next()?;
         Some(Setter {
+            owner,
+            is_constructor,
             file: file.to_owned(),
             types: types(arguments),
             summary: found.summary(),
@@ -70,14 +95,18 @@ fn types(arguments: &str) -> Vec<String> {
         .collect()
 }
 
-/// A table for each file that has setters.
+/// A table for each file that has setters, and for each group.
 pub(super) fn tables() -> Result<Vec<(String, String)>, String> {
     let setters = setters()?;
-    let groups = setters.chunk_by(|one, other| one.file == other.file);
-    Ok(groups.map(|group| (format!("options {}", group[0].file), table(group))).collect())
+    let parts = setters.chunk_by(|one, other| (one.owner, &one.file) == (other.owner, &other.file));
+    let named = |part: &[Setter]| match part[0].owner {
+        "Options" => (format!("options {}", part[0].file), table("option", part)),
+        group => (format!("members of {group}"), table(&format!("`{group}::`"), part)),
+    };
+    Ok(parts.map(named).collect())
 }
 
-fn table(setters: &[Setter]) -> String {
+fn table(title: &str, setters: &[Setter]) -> String {
     let rows: Vec<[String; 4]> = setters
         .iter()
         .map(|setter| {
@@ -86,7 +115,7 @@ fn table(setters: &[Setter]) -> String {
             [format!("`{name}`"), summary, sent, default]
         })
         .collect();
-    markdown(["option", "what it does", "sent as", "default"], &rows)
+    markdown([title, "what it does", "sent as", "default"], &rows)
 }
 
 #[cfg(test)]
@@ -125,13 +154,35 @@ impl Other {
 
     #[test]
     fn setters_are_found_in_every_form_in_which_they_are_written() {
-        let found = in_source("x.rs", SOURCE);
+        let found = in_source("x.rs", "Options", SOURCE);
         let names: Vec<&str> = found.iter().map(|setter| setter.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "c"]);
         assert!(found[0].has_flag("--a") && !found[0].has_flag("--a-b"));
         let texts: Vec<bool> = found.iter().map(Setter::can_hold_text).collect();
-        assert_eq!(texts, [true, true, false], "{found:?}");
-        let rows = table(&found[..1]);
+        assert_eq!(texts, [false, true, false], "{found:?}");
+        let rows = table("option", &found[..1]);
         assert!(rows.ends_with("| `a` | Sets a | `--a` or `--a-b=x` | none |\n"), "{rows}");
+    }
+
+    #[test]
+    fn members_of_a_group_are_found_with_what_makes_it() {
+        let source = "impl Group {
+    /// Makes one.
+    pub fn one(id: impl Into<String>) -> Self {
+    }
+
+    /// Sets b. Default: 1.
+    pub fn b(mut self, b: u32) -> Self {
+    }
+
+    pub fn look(&self) -> u32 {
+    }
+}
+";
+        let found = in_source("x.rs", "Group", source);
+        let kinds = found.iter().map(|setter| (setter.item(), setter.is_constructor));
+        let expected = [("Group::one".to_owned(), true), ("Group::b".to_owned(), false)];
+        assert_eq!(kinds.collect::<Vec<_>>(), expected);
+        assert_eq!(found[0].types, ["impl Into<String>"]);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use claude_agent_kit::transport::{Connecting, Launch, Transport};
 use claude_agent_kit::{
-    AgentDefinition, Error, ErrorKind, Options, Plugin, SystemPrompt, Thinking, query,
+    AgentDefinition, Conversation, Error, ErrorKind, Options, Plugin, SystemPrompt, Thinking, query,
 };
 use serde_json::Value;
 
@@ -107,15 +107,21 @@ fn rows() -> Vec<Row> {
         row(Text, "--some-flag", |options, value| {
             options.extra_args([("--some-flag", Some(value))])
         }),
-        row(Name, "--resume", |options, value| options.resume(value)),
-        row(Uuid, "--session-id", |options, value| options.session_id(value)),
+        row(Name, "--resume", |options, value| options.conversation(Conversation::resume(value))),
+        row(Uuid, "--session-id", |options, value| {
+            options.conversation(Conversation::with_id(value))
+        }),
         with(
-            |options| options.resume("r"),
-            row(Name, "--resume-session-at", |options, value| options.resume_at(value)),
+            |options| options.conversation(Conversation::resume("r")),
+            row(Name, "--resume-session-at", |options, value| {
+                options.conversation(Conversation::resume("r").at(value))
+            }),
         ),
         with(
-            |options| options.resume("r").resume_at("m"),
-            row(Name, "--resume-drops-turn", |options, value| options.resume_drops_turn(value)),
+            |options| options.conversation(Conversation::resume("r").at("m")),
+            row(Name, "--resume-drops-turn", |options, value| {
+                options.conversation(Conversation::resume("r").at("m").dropping_turn(value))
+            }),
         ),
         row(Path, "--add-dir", |options, value| options.add_dir(value)),
         row(Path, "--add-dir", |options, value| options.add_dirs([value])),
@@ -316,7 +322,7 @@ fn the_handshake_and_the_prompt_carry_any_text() {
                 .system_prompt(&*value)
                 .append_system_prompt(&*value)
                 .plan_mode_instructions(&*value)
-                .title(&*value)
+                .conversation(Conversation::new().title(&*value))
                 .tool_aliases([(text, "Bash")])
                 .define_agent(text, AgentDefinition::new(text, text));
             let collected = ask(text, options).await;

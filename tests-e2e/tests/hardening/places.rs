@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use claude_agent_kit::mcp::{RemoteServer, StdioServer};
 use claude_agent_kit::transport::Wrapped;
-use claude_agent_kit::{AgentDefinition, CliSettings, Json, Options, Sandbox, SystemPrompt};
+use claude_agent_kit::{
+    AgentDefinition, CliSettings, Conversation, Json, Options, Sandbox, SystemPrompt,
+};
 use serde_json::json;
 
 /// What it is.
@@ -126,7 +128,9 @@ fn texts() -> Vec<Place> {
         text("plan_mode_instructions", Hidden, |options, mark| {
             options.plan_mode_instructions(mark)
         }),
-        text("title", Hidden, |options, mark| options.title(mark)),
+        text("title", Hidden, |options, mark| {
+            options.conversation(Conversation::new().title(mark))
+        }),
         text("agents", Hidden, |options, mark| {
             options.agents([("helper", AgentDefinition::new("Helps", mark))])
         }),
@@ -142,11 +146,11 @@ fn texts() -> Vec<Place> {
 /// Setters whose texts may be read by whoever prints the options: names, paths. Switches, numbers
 /// and durations hold no text and are not listed.
 pub(crate) const SHOWN: &str = "
-    add_dir add_dirs agent allowed_tools betas cli_path client_app conversation cwd debug_file
-    disallowed_tools effort environment executable fallback_model mcp_config_file model
+    add_dir add_dirs agent allowed_tools at betas cli_path client_app conversation cwd debug_file
+    disallowed_tools dropping_turn effort environment executable fallback_model fork fork_id mcp_config_file model
     output_schema permission_mode permission_prompt_tool permission_prompts plugin plugin_delivery
-    plugins project_config_root question_preview resume resume_at resume_drops_turn session_id
-    setting_sources skills thinking tool_aliases tools user wait_for_background";
+    plugins project_config_root question_preview resume
+    resume_or_start setting_sources skills thinking tool_aliases tools user wait_for_background with_id";
 
 /// Setters of code: what it is given and gives is tried in `what_is_said_is_shown_nowhere`.
 pub(crate) const CODE: &str = "

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
 use claude_agent_kit::{
-    ErrorKind, Options, Permission, Prompt, Session, ToolError, ToolServer, query,
+    Conversation, ErrorKind, Options, Permission, Prompt, Session, ToolError, ToolServer, query,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde::Deserialize;
@@ -212,7 +212,7 @@ fn an_error_names_the_working_directory_although_variables_hold_it() {
             .cwd(&directory)
             .env("PROJECT", shown)
             .env("HOME", fake.path().parent().unwrap().to_str().unwrap())
-            .resume("00000000-0000-4000-8000-000000000000");
+            .conversation(Conversation::resume("00000000-0000-4000-8000-000000000000"));
         let error = Session::start(options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
         assert!(error.to_string().contains(&format!("in {shown}")), "{error}");

@@ -3,7 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use claude_agent_kit::{Check, Finding, Level, MINIMUM_VERSION, Options, Report, doctor};
+use claude_agent_kit::{
+    Check, Conversation, Finding, Level, MINIMUM_VERSION, Options, Report, Thinking, doctor,
+};
 use tests_e2e::stage::Stage;
 
 use crate::support::{Fake, HANDSHAKE, LIMIT, hello, in_time, on_all, run};
@@ -99,14 +101,19 @@ fn bad_options_configurations_and_places_are_told_each() {
     run(async {
         let fake = Fake::new("exit 1");
         let id = "7d9f3c1e-0000-4000-8000-000000000001";
-        let report = on(&fake, |options| options.max_turns(0).resume("r").session_id(id)).await;
+        let report = on(&fake, |options| {
+            options.max_turns(0).conversation(Conversation::resume("r").fork_id(id))
+        })
+        .await;
         assert_eq!(
             report.problems().filter(|f| f.check() == Check::Options).count(),
             2,
             "{report}"
         );
 
-        let report = on(&fake, |options| options.continue_latest(true).resume("r")).await;
+        let report =
+            on(&fake, |options| options.thinking(Thinking::adaptive()).max_thinking_tokens(9))
+                .await;
         assert_eq!(finding(&report, Check::Options).level(), Level::Warning, "{report}");
         assert!(report.is_healthy());
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use claude_agent_kit::{Error, ErrorKind, Json, Options, Session, query};
+use claude_agent_kit::{Conversation, Error, ErrorKind, Json, Options, Session, query};
 use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
 use claude_wire::message::{Accumulator, ResultSubtype, TerminalReason, Update};
 use serde_json::{Value, json};
@@ -64,7 +64,11 @@ fn a_session_can_be_resumed_by_its_id() {
                 item.unwrap();
             }
             let session = first.session_id().unwrap().clone();
-            let collected = ask("which number?", stage.options().resume(session.clone())).await;
+            let collected = ask(
+                "which number?",
+                stage.options().conversation(Conversation::resume(session.clone())),
+            )
+            .await;
             assert_clean(&collected);
             assert_eq!(collected.result().unwrap().session_id.as_ref(), Some(&session));
             let requests = stage.api().requests();
@@ -81,7 +85,9 @@ fn a_session_that_does_not_exist_is_an_error_that_says_so() {
             Stage::sim_process(hello(), SIM).await.unwrap(),
             Stage::real(hello(), real()).await.unwrap(),
         ] {
-            let options = stage.options().resume("00000000-0000-4000-8000-000000000000");
+            let options = stage
+                .options()
+                .conversation(Conversation::resume("00000000-0000-4000-8000-000000000000"));
             let collected = ask("hello", options).await;
             let error = collected.into_result().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");

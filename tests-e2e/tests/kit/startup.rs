@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use claude_agent_kit::transport::Exit;
-use claude_agent_kit::{Error, ErrorKind, Options, Prompt, WarningCode, query};
+use claude_agent_kit::{
+    Conversation, Error, ErrorKind, Options, Prompt, Thinking, WarningCode, query,
+};
 use claude_agent_testkit::sim::{Faults, Trouble};
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::marked;
@@ -181,25 +183,18 @@ fn a_prompt_that_says_nothing_is_refused() {
 fn everything_that_is_wrong_with_the_options_is_told_at_once() {
     run(async {
         let options = Options::new()
-            .fork_session(true)
+            .conversation(Conversation::latest().at("m"))
             .max_turns(0)
             .max_budget_usd(-1.0)
             .model("same")
-            .fallback_model("same")
-            .resume_at("m");
+            .fallback_model("same");
         let error = refused(" ", options).await;
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
         let named: Vec<&str> =
             error.problems().iter().flat_map(|problem| problem.options.iter().copied()).collect();
-        for option in [
-            "prompt",
-            "fork_session",
-            "max_turns",
-            "max_budget_usd",
-            "model",
-            "fallback_model",
-            "resume_at",
-        ] {
+        for option in
+            ["prompt", "conversation", "max_turns", "max_budget_usd", "model", "fallback_model"]
+        {
             assert!(named.contains(&option), "{option}: {named:?}");
             assert!(error.to_string().contains(option), "{error}");
         }
@@ -221,13 +216,12 @@ fn an_argument_that_the_system_does_not_take_is_refused_before_the_start() {
 fn an_option_that_another_one_beats_is_a_warning_that_comes_first() {
     run(async {
         let stage = Stage::in_memory(hello()).await.unwrap();
-        let session = "00000000-0000-4000-8000-000000000000";
-        let options = stage.options().resume(session).continue_latest(true);
+        let options = stage.options().thinking(Thinking::adaptive()).max_thinking_tokens(9);
         let (options, noted) = noting(options);
         let collected = ask("hello", options).await;
         let warning = collected.items[0].warning().unwrap();
         assert_eq!(warning.code(), WarningCode::OptionIgnored);
-        assert_eq!(warning.options(), ["continue_latest", "resume"]);
+        assert_eq!(warning.options(), ["max_thinking_tokens", "thinking"]);
         assert_eq!(noted.lock().unwrap()[0], WarningCode::OptionIgnored);
     });
 }
@@ -274,7 +268,10 @@ fn values_that_no_cli_could_work_with_are_told_before_the_start() {
     run(async {
         let options = || Options::new().cli_path(SIM);
         for (wrong, part) in [
-            (options().session_id("1234"), "session_id: the id of a new session has to be a UUID"),
+            (
+                options().conversation(Conversation::with_id("1234")),
+                "conversation: the ID of a new session is not a UUID",
+            ),
             (options().model(""), "model: the name"),
             (options().max_line_bytes(64 * 1024 - 1), "max_line_bytes: "),
         ] {

@@ -187,7 +187,7 @@ async fn play_later(stage: &Stage, from: Conversation, books: &mut Books) -> f64
 
 /// A session whose CLI is killed in the middle of its second turn.
 async fn play_killed(stage: &Stage, id: &SessionId, books: &mut Books) {
-    let session = start(killable(stage).conversation(Conversation::Resume(id.clone()))).await;
+    let session = start(killable(stage).conversation(Conversation::resume(id.clone()))).await;
     books.turn(&session, "one", (1_000, 10)).await;
     let before = session.cost();
     let mut story = session.send("long tale").await.unwrap();
@@ -211,12 +211,12 @@ async fn play_killed(stage: &Stage, id: &SessionId, books: &mut Books) {
 async fn play(stage: Stage) -> Books {
     let mut books = Books::default();
     let id = play_first(&stage, &mut books).await;
-    let resume = || Conversation::Resume(id.clone());
+    let resume = || Conversation::resume(id.clone());
     let cleared = play_later(&stage, resume(), &mut books).await;
     assert!(is_near(cleared, 0.0042), "{cleared}");
     let resumed = play_later(&stage, resume(), &mut books).await;
     assert!(is_near(resumed, cleared + 0.0042 + 0.021), "{resumed}");
-    let forked = play_later(&stage, Conversation::Fork(id.clone()), &mut books).await;
+    let forked = play_later(&stage, Conversation::fork(id.clone()), &mut books).await;
     assert!(is_near(forked, resumed + 0.0042 + 0.021), "{forked}");
     play_killed(&stage, &id, &mut books).await;
     // What a killed CLI counted is not restored.
@@ -279,7 +279,7 @@ fn a_budget_does_not_include_the_past_of_a_resumed_conversation() {
         turn(&session, "delegate").await;
         let id = session.session_id().unwrap();
         session.stop().await.unwrap();
-        let resumed = options(&stage).conversation(Conversation::Resume(id));
+        let resumed = options(&stage).conversation(Conversation::resume(id));
         let session = start(resumed.max_budget_usd(0.005)).await;
         assert!(!turn(&session, "one").await.result.is_error());
         assert!(turn(&session, "one").await.result.is_error());
@@ -367,7 +367,7 @@ fn a_query_costs_what_all_of_its_results_report() {
         assert!(is_near(cost.usd, total.unwrap().as_f64()));
         // A later one pays for itself only.
         let id = stream.session_id().unwrap().clone();
-        let later = options(&stage).conversation(Conversation::Resume(id));
+        let later = options(&stage).conversation(Conversation::resume(id));
         let collected = ask("one", later).await;
         let cost = collected.cost;
         assert_eq!((tokens(cost), cost.is_complete), ((1_000, 10), true));

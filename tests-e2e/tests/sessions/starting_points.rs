@@ -26,7 +26,7 @@ fn a_conversation_is_resumed_or_forked_and_says_so() {
         }
         let id = first.session_id().unwrap().clone();
         for (conversation, same) in
-            [(Conversation::Resume(id.clone()), true), (Conversation::Fork(id.clone()), false)]
+            [(Conversation::resume(id.clone()), true), (Conversation::fork(id.clone()), false)]
         {
             let options = options().conversation(conversation);
             let session = Session::start(options).await.unwrap();
@@ -49,7 +49,7 @@ fn a_conversation_is_resumed_or_forked_and_says_so() {
 fn a_conversation_that_is_not_there_is_an_error_before_any_prompt() {
     on_all(script, async |stage| {
         let missing = SessionId::from("00000000-0000-4000-8000-000000000000");
-        let options = stage.options().conversation(Conversation::Resume(missing.clone()));
+        let options = stage.options().conversation(Conversation::resume(missing.clone()));
         let error = Session::start(&options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
         assert!(error.suggestion().is_some());
@@ -64,7 +64,7 @@ fn a_conversation_that_is_not_there_is_an_error_before_any_prompt() {
 fn a_new_conversation_takes_the_id_that_it_is_given() {
     on_all(script, async |stage| {
         let id = SessionId::from("11111111-2222-4333-8444-555555555555");
-        let options = stage.options().conversation(Conversation::NewWithId(id.clone()));
+        let options = stage.options().conversation(Conversation::with_id(id.clone()));
         let session = Session::start(options).await.unwrap();
         session.send("Hi.").await.unwrap().finish().await.unwrap();
         assert_eq!((session.session_id(), session.is_resumed()), (Some(id), Some(false)));

@@ -38,7 +38,7 @@ fn every_turn_costs_its_own() {
         session.stop().await.unwrap();
         // Some versions count from zero then. Others count on; those that do not report what was used
         // since the last result leave the dollars of the first turn unknown.
-        let resumed = start(options().conversation(Conversation::Resume(id))).await;
+        let resumed = start(options().conversation(Conversation::resume(id))).await;
         let first = turn(&resumed, "one").await.cost;
         let second = turn(&resumed, "one").await.cost;
         assert!(second.is_complete && second.usd > 0.0, "{second:?}");

@@ -168,7 +168,7 @@ fn a_message_with_a_used_id_is_refused() {
         let conversation = session.session_id().unwrap();
         session.stop().await.unwrap();
         // The conversation knows the message: the CLI completes it without asking the model.
-        let resumed = Conversation::Resume(conversation);
+        let resumed = Conversation::resume(conversation);
         let session = start(stage.options().conversation(resumed)).await;
         let mut turn = session.send(prompt()).await.unwrap();
         while let Some(Ok(_)) = in_time(turn.next()).await {}

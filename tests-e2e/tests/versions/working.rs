@@ -207,7 +207,7 @@ fn a_conversation_is_resumed() {
             item.unwrap();
         }
         let id = first.session_id().unwrap().clone();
-        let options = stage.options().conversation(Conversation::Resume(id.clone()));
+        let options = stage.options().conversation(Conversation::resume(id.clone()));
         let session = Session::start(options).await.unwrap();
         turn(&session, "Which number?").await;
         assert_eq!(session.session_id(), Some(id));

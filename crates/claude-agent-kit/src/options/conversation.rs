@@ -1,104 +1,140 @@
-//! Options about which conversation it is.
+//! Which conversation a run is.
 
 use claude_wire::id::{MessageId, SessionId};
-use claude_wire::launch::Secret;
+use claude_wire::launch::{Origin, Secret, Start};
 
 use super::Options;
 
-/// Which conversation a run is: one value in place of five options.
+/// Which conversation a run is: a new one, an earlier one, or a copy of that.
+///
+/// ```
+/// use claude_agent_kit::{Conversation, Options};
+///
+/// let new = Options::new().conversation(Conversation::new().title("Release notes"));
+/// let later = Options::new().conversation(Conversation::resume("7d9f3c1e-…"));
+/// let copy = Options::new().conversation(Conversation::fork("7d9f3c1e-…").at("message-3"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Conversation {
-    /// A new one.
-    #[default]
-    New,
-    /// A new one with this id, a UUID.
-    NewWithId(SessionId),
-    /// The latest of the directory; a new one if there is none.
-    Latest,
-    /// This one.
-    Resume(SessionId),
-    /// This one, from this message on; what came after it is left out.
-    ResumeAt(SessionId, MessageId),
-    /// A copy of this one, which stays as it is.
-    Fork(SessionId),
-    /// A copy of this one up to this message.
-    ForkAt(SessionId, MessageId),
+#[must_use = "a conversation does nothing until it is given to `Options::conversation`"]
+pub struct Conversation {
+    start: Start,
+    title: Option<Secret>,
+    persist: Option<bool>,
+}
+
+impl Conversation {
+    /// Starts a new conversation, whose ID the CLI makes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Starts a new conversation with this ID, a UUID. Sent as `--session-id`.
+    pub fn with_id(id: impl Into<SessionId>) -> Self {
+        Self::starting(Start::with_id(id.into()))
+    }
+
+    /// Resumes the latest conversation of the working directory; starts a new one if there is none.
+    /// Sent as `--continue`.
+    pub fn latest() -> Self {
+        Self::starting(Start::from_origin(Origin::Latest))
+    }
+
+    /// Resumes the conversation with this ID. Sent as `--resume`.
+    pub fn resume(id: impl Into<SessionId>) -> Self {
+        Self::starting(Start::from_origin(Origin::Session(id.into())))
+    }
+
+    /// Resumes the conversation with this ID, a UUID, or starts a new one with that ID if the CLI
+    /// says that it does not exist. Sent as `--resume`, then `--session-id`.
+    pub fn resume_or_start(id: impl Into<SessionId>) -> Self {
+        let mut conversation = Self::resume(id);
+        conversation.start.or_new = true;
+        conversation
+    }
+
+    /// Resumes a copy of the conversation with this ID, which stays as it is. Sent as `--resume`
+    /// and `--fork-session`.
+    pub fn fork(id: impl Into<SessionId>) -> Self {
+        let mut conversation = Self::resume(id);
+        conversation.start.fork = true;
+        conversation
+    }
+
+    /// Resumes a copy of the latest conversation of the working directory. Sent as `--continue` and
+    /// `--fork-session`.
+    pub fn fork_latest() -> Self {
+        let mut conversation = Self::latest();
+        conversation.start.fork = true;
+        conversation
+    }
+
+    /// Sets the ID of the copy, a UUID. Sent as `--session-id`. Default: the CLI makes one.
+    pub fn fork_id(mut self, id: impl Into<SessionId>) -> Self {
+        self.start.id = Some(id.into());
+        self
+    }
+
+    /// Sets the message of the earlier conversation to continue from; what came after it is left
+    /// out. Sent as `--resume-session-at`. Default: the last message.
+    pub fn at(mut self, message: impl Into<MessageId>) -> Self {
+        self.start.at = Some(message.into());
+        self
+    }
+
+    /// Names the prompt of the turn that [`at`](Self::at) leaves out. If it would leave out
+    /// something else, the CLI refuses to resume, so that nothing is lost by mistake. Sent as
+    /// `--resume-drops-turn`. Default: whatever comes after that message is left out.
+    pub fn dropping_turn(mut self, prompt: impl Into<MessageId>) -> Self {
+        self.start.dropping_turn = Some(prompt.into());
+        self
+    }
+
+    /// Sets the title of the new conversation. Not in print mode. Sent as `title` in the handshake.
+    /// Default: the CLI makes one.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(Secret::from(title));
+        self
+    }
+
+    /// Keeps the conversation off the disk, so that it cannot be resumed. Sent as
+    /// `--no-session-persistence`. Default: it is stored.
+    pub fn ephemeral(mut self) -> Self {
+        self.persist = Some(false);
+        self
+    }
+
+    /// Stores the conversation, whatever a config file or a variable says. Default: what those say,
+    /// and it is stored if they say nothing.
+    pub fn persistent(mut self) -> Self {
+        self.persist = Some(true);
+        self
+    }
+
+    fn starting(start: Start) -> Self {
+        Self { start, ..Self::default() }
+    }
 }
 
 impl Options {
-    /// Sets which conversation it is, as one value. Replaces whatever [`resume`](Self::resume) and
-    /// the like said. Sent as the flags of `resume` and the like. Default: a new one.
+    /// Sets which conversation it is. Replaces an earlier value, but for a title and a persistence
+    /// that the new value does not set. Sent as the flags below. Default: a new one.
     ///
     /// Where the transcript of the conversation is missing, a session fails to start with
     /// [`ConversationNotFound`](crate::ErrorKind::ConversationNotFound), and a query gives the
     /// CLI's error result; no prompt is sent.
     pub fn conversation(self, conversation: Conversation) -> Self {
-        let told = ["resume", "resume_at", "resume_drops_turn", "continue_latest", "fork_session"];
-        let told = told.into_iter().fold(self, Self::told);
-        told.change_settings("session_id", |settings| {
-            settings.continue_latest = conversation == Conversation::Latest;
-            settings.resume_drops_turn = None;
-            settings.fork_session =
-                matches!(conversation, Conversation::Fork(_) | Conversation::ForkAt(..));
-            (settings.session_id, settings.resume, settings.resume_at) = match conversation {
-                Conversation::New | Conversation::Latest => (None, None, None),
-                Conversation::NewWithId(id) => (Some(id), None, None),
-                Conversation::Resume(id) | Conversation::Fork(id) => (None, Some(id), None),
-                Conversation::ResumeAt(id, message) | Conversation::ForkAt(id, message) => {
-                    (None, Some(id), Some(message))
-                }
-            };
-        })
-    }
-
-    /// Resumes a session. Sent as `--resume`. Default: a new one.
-    pub fn resume(self, session: impl Into<SessionId>) -> Self {
-        self.change_settings("resume", |settings| settings.resume = Some(session.into()))
-    }
-
-    /// Sets the message of the resumed session to continue from; what came after it is left out.
-    /// Sent as `--resume-session-at`. Default: the last one.
-    pub fn resume_at(self, message: impl Into<MessageId>) -> Self {
-        self.change_settings("resume_at", |settings| settings.resume_at = Some(message.into()))
-    }
-
-    /// Names the prompt of the turn that [`resume_at`](Self::resume_at) leaves out. If it would
-    /// leave out something else, the CLI refuses to resume, so that nothing is lost by mistake.
-    /// Sent as `--resume-drops-turn`. Default: whatever comes after that message is left out.
-    pub fn resume_drops_turn(self, prompt: impl Into<MessageId>) -> Self {
-        self.change_settings("resume_drops_turn", |settings| {
-            settings.resume_drops_turn = Some(prompt.into());
-        })
-    }
-
-    /// Resumes the latest session of the directory. [`resume`](Self::resume) takes precedence, with
-    /// a warning. Sent as `--continue`. Default: no.
-    pub fn continue_latest(self, latest: bool) -> Self {
-        self.change_settings("continue_latest", |settings| settings.continue_latest = latest)
-    }
-
-    /// Continues in a copy, so that the resumed session stays as it is. Sent as `--fork-session`.
-    /// Default: no.
-    pub fn fork_session(self, fork: bool) -> Self {
-        self.change_settings("fork_session", |settings| settings.fork_session = fork)
-    }
-
-    /// Sets the ID of the new session, a UUID. Sent as `--session-id`. Default: the CLI makes one.
-    pub fn session_id(self, session: impl Into<SessionId>) -> Self {
-        self.change_settings("session_id", |settings| settings.session_id = Some(session.into()))
-    }
-
-    /// Sets the title of the new session. Not in print mode. Sent as `title` in the handshake.
-    /// Default: the CLI makes one.
-    pub fn title(self, title: impl Into<String>) -> Self {
-        self.change_settings("title", |settings| settings.title = Some(Secret::from(title)))
-    }
-
-    /// Sets whether the session is kept on disk, so that it can be resumed. Sent as
-    /// `--no-session-persistence` if not. Default: yes.
-    pub fn persist_session(self, persist: bool) -> Self {
-        self.change_settings("persist_session", |settings| settings.persist_session = Some(persist))
+        let Conversation { start, title, persist } = conversation;
+        let mut options = self.change_settings("conversation", |settings| settings.start = start);
+        if title.is_some() {
+            options =
+                options.change_settings("conversation.title", |settings| settings.title = title);
+        }
+        if persist.is_some() {
+            options = options.change_settings("conversation.persist", |settings| {
+                settings.persist_session = persist;
+            });
+        }
+        options
     }
 
     /// Uses the one-way form for old CLIs: the prompt on the command line, no handshake, no hooks,
@@ -113,34 +149,73 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::prepare;
+
+    const ID: &str = "7d9f3c1e-0000-4000-8000-000000000001";
+
+    /// The arguments that follow from a conversation, or what is wrong with it.
+    fn sent(conversation: Conversation) -> Result<String, String> {
+        let options = Options::new().conversation(conversation);
+        let plain = prepare(&Options::new(), None).ok().unwrap().command.arguments.len();
+        match prepare(&options, None) {
+            Ok(prepared) => Ok(prepared.command.arguments[plain..].join(" ")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
 
     #[test]
-    fn one_value_replaces_all_that_was_said_of_the_conversation() {
-        let all = || {
-            Options::new()
-                .resume("r")
-                .resume_at("m")
-                .resume_drops_turn("d")
-                .continue_latest(true)
-                .fork_session(true)
-                .session_id("s")
-        };
-        let id = || SessionId::from("i");
-        let message = || MessageId::from("n");
+    fn every_conversation_has_its_flags() {
         for (conversation, expected) in [
-            (Conversation::New, Options::new()),
-            (Conversation::NewWithId(id()), Options::new().session_id("i")),
-            (Conversation::Latest, Options::new().continue_latest(true)),
-            (Conversation::Resume(id()), Options::new().resume("i")),
-            (Conversation::ResumeAt(id(), message()), Options::new().resume("i").resume_at("n")),
-            (Conversation::Fork(id()), Options::new().resume("i").fork_session(true)),
+            (Conversation::new(), String::new()),
+            (Conversation::with_id(ID), format!("--session-id={ID}")),
+            (Conversation::latest(), "--continue".to_owned()),
+            (Conversation::resume("r"), "--resume=r".to_owned()),
+            (Conversation::resume_or_start(ID), format!("--resume={ID}")),
             (
-                Conversation::ForkAt(id(), message()),
-                Options::new().resume("i").resume_at("n").fork_session(true),
+                Conversation::resume("r").at("m").dropping_turn("p"),
+                "--resume=r --resume-session-at=m --resume-drops-turn=p".to_owned(),
             ),
+            (Conversation::fork("r"), "--resume=r --fork-session".to_owned()),
+            (
+                Conversation::fork("r").fork_id(ID),
+                format!("--resume=r --fork-session --session-id={ID}"),
+            ),
+            (Conversation::fork_latest(), "--continue --fork-session".to_owned()),
+            (Conversation::new().ephemeral(), "--no-session-persistence".to_owned()),
+            (Conversation::new().ephemeral().persistent(), String::new()),
         ] {
-            let options = all().conversation(conversation.clone());
-            assert_eq!(options.settings, expected.settings, "{conversation:?}");
+            assert_eq!(sent(conversation.clone()), Ok(expected), "{conversation:?}");
         }
+    }
+
+    #[test]
+    fn modifiers_that_do_not_fit_are_problems() {
+        for (conversation, part) in [
+            (Conversation::with_id("1"), "not a UUID"),
+            (Conversation::resume_or_start("1"), "not a UUID"),
+            (Conversation::resume(""), "an ID is empty"),
+            (Conversation::new().at("m"), "`at` needs a session"),
+            (Conversation::latest().at("m"), "`at` needs a session"),
+            (Conversation::resume_or_start(ID).at("m"), "takes no message"),
+            (Conversation::resume("r").dropping_turn("p"), "`dropping_turn` needs"),
+            (Conversation::resume("r").fork_id(ID), "keeps its ID"),
+        ] {
+            let error = sent(conversation.clone()).unwrap_err();
+            assert!(error.contains("conversation: ") && error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_replaces_the_earlier_one_and_keeps_its_title() {
+        let first = Conversation::resume("r").at("m").title("t").ephemeral();
+        let options = Options::new().conversation(first).conversation(Conversation::latest());
+        assert_eq!(options.settings.start, Start::from_origin(Origin::Latest));
+        assert_eq!(options.settings.title, Some(Secret::from("t")));
+        assert_eq!(options.settings.persist_session, Some(false));
+        assert_eq!(
+            options.explain().to_string(),
+            "conversation = {\"latest\": true} (builder)\n\
+             conversation.persist = false (builder)\nconversation.title = *** (builder)\n"
+        );
     }
 }

@@ -191,11 +191,10 @@ mod tests {
     #[test]
     fn every_setter_about_the_conversation_and_its_surroundings_sets_its_field() {
         let new = Options::new;
-        check(new().resume("r"), |s| s.resume = Some("r".into()));
-        check(new().resume_at("m"), |s| s.resume_at = Some("m".into()));
-        check(new().continue_latest(true), |s| s.continue_latest = true);
-        check(new().fork_session(true), |s| s.fork_session = true);
-        check(new().session_id("id"), |s| s.session_id = Some("id".into()));
+        check(new().conversation(Conversation::with_id("id").title("t")), |s| {
+            s.start.id = Some("id".into());
+            s.title = Some("t".into());
+        });
         check(new().cwd("/w"), |s| s.cwd = Some("/w".into()));
         check(new().add_dir("/x").add_dirs(["/y", "/x"]), |s| {
             s.add_dirs = vec!["/x".into(), "/y".into(), "/x".into()];
@@ -230,9 +229,6 @@ mod tests {
         });
         check(new().verbatim_prompts(true), |s| s.verbatim_prompts = true);
         check(new().prompt_suggestions(true), |s| s.prompt_suggestions = Some(true));
-        check(new().resume_drops_turn("u"), |s| s.resume_drops_turn = Some("u".into()));
-        check(new().title("t"), |s| s.title = Some("t".into()));
-        check(new().persist_session(false), |s| s.persist_session = Some(false));
     }
 
     #[test]

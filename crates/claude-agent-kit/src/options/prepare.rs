@@ -416,8 +416,9 @@ mod tests {
 
     #[test]
     fn an_option_that_another_one_beats_is_told() {
-        let prepared = good(&Options::new().resume("id").continue_latest(true));
-        let expected = vec!["continue_latest", "resume"];
+        let thinking = Options::new().thinking(crate::Thinking::adaptive());
+        let prepared = good(&thinking.max_thinking_tokens(9));
+        let expected = vec!["max_thinking_tokens", "thinking"];
         assert_eq!(told(&prepared), [(WarningCode::OptionIgnored, expected)]);
         let memory =
             crate::transport::InMemory::new(|_| async { Err(std::io::Error::other("none")) });

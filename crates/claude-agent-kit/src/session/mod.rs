@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use claude_wire::control::InitializeAnswer;
 use claude_wire::id::{MessageId, SessionId};
+use claude_wire::launch::Origin;
 use claude_wire::session::{Cost, Event, Exit, Outgoing};
 
 pub use events::{Events, SessionState};
@@ -95,12 +96,12 @@ enum Resumes {
 
 impl Resumes {
     fn of(options: &Options) -> Self {
-        let settings = &options.settings;
-        match &settings.resume {
-            Some(id) if settings.fork_session => Self::ForkOf(id.clone()),
-            Some(id) => Self::This(id.clone()),
-            None if settings.continue_latest => Self::Latest,
-            None => Self::Nothing,
+        let start = &options.settings.start;
+        match &start.origin {
+            Origin::Session(id) if start.fork => Self::ForkOf(id.clone()),
+            Origin::Session(id) => Self::This(id.clone()),
+            Origin::Latest => Self::Latest,
+            _ => Self::Nothing,
         }
     }
 }
@@ -235,7 +236,7 @@ impl Session {
 
     /// Whether the session goes on with an earlier conversation: its id is the one that was to be
     /// resumed, or a fork of that. `None` as long as it is not known; for
-    /// [`Conversation::Latest`](crate::Conversation::Latest) the CLI does not say.
+    /// [`Conversation::latest`](crate::Conversation::latest) the CLI does not say.
     pub fn is_resumed(&self) -> Option<bool> {
         let resumes = &self.shared.resumes;
         match (self.session_id(), resumes) {

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::extensions::{PluginDelivery, Skills};
 use super::sandbox::settings_with_sandbox;
 use super::settings::{Secret, Settings, SettingsSource, SystemPrompt, ToolSet};
+use super::start::Origin;
 use super::thinking::Mode;
 use super::{Form, Needs};
 use crate::json::{Extra, Json};
@@ -127,15 +128,16 @@ fn thinking(argv: &mut Argv, settings: &Settings) {
 }
 
 fn session(argv: &mut Argv, settings: &Settings) {
-    match &settings.resume {
-        Some(id) => argv.value("--resume", id.as_str()),
-        None => argv.flag("--continue", settings.continue_latest),
+    let start = &settings.start;
+    match &start.origin {
+        Origin::New => {}
+        Origin::Latest => argv.words(["--continue"]),
+        Origin::Session(id) => argv.value("--resume", id.as_str()),
     }
-    argv.option("--resume-session-at", settings.resume_at.as_ref().map(AsRef::as_ref));
-    let dropped = settings.resume_drops_turn.as_ref();
-    argv.option("--resume-drops-turn", dropped.map(AsRef::as_ref));
-    argv.flag("--fork-session", settings.fork_session);
-    argv.option("--session-id", settings.session_id.as_ref().map(AsRef::as_ref));
+    argv.option("--resume-session-at", start.at.as_ref().map(AsRef::as_ref));
+    argv.option("--resume-drops-turn", start.dropping_turn.as_ref().map(AsRef::as_ref));
+    argv.flag("--fork-session", start.fork);
+    argv.option("--session-id", start.id.as_ref().map(AsRef::as_ref));
     argv.flag("--no-session-persistence", settings.persist_session == Some(false));
 }
 

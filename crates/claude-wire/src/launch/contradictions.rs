@@ -7,7 +7,6 @@ use super::settings::{PermissionPrompts, Settings, SettingsSource, SystemPrompt,
 
 /// Settings that another one beats; the option and the winner.
 pub(super) fn ignored(settings: &Settings) -> Vec<(&'static str, &'static str)> {
-    let both_resume = settings.resume.is_some() && settings.continue_latest;
     let both_think = settings.thinking.is_some() && settings.max_thinking_tokens.is_some();
     let nobody = settings.permission_prompts == Some(PermissionPrompts::Nobody);
     let wants_skills = match &settings.skills {
@@ -20,7 +19,6 @@ pub(super) fn ignored(settings: &Settings) -> Vec<(&'static str, &'static str)> 
         Some(ToolSet::ClaudeCode) | None => true,
     };
     [
-        (both_resume, "continue_latest", "resume"),
         (both_think, "max_thinking_tokens", "thinking"),
         (
             nobody && settings.permission_prompt_tool.is_some(),
@@ -41,7 +39,7 @@ pub(super) fn check(found: &mut Found, settings: &Settings, needs: &Needs) {
             "only one of them can answer permission requests; leave one out",
         );
     }
-    conversation(found, settings);
+    settings.start.check(found);
     models(found, settings);
     let own_prompt = match &settings.system_prompt {
         Some(SystemPrompt::ClaudeCode) | None => false,
@@ -58,30 +56,6 @@ pub(super) fn check(found: &mut Found, settings: &Settings, needs: &Needs) {
             &["sandbox", "settings"],
             "a sandbox cannot go on top of a file; give the settings as a value, or put the \
              sandbox into the file",
-        );
-    }
-}
-
-fn conversation(found: &mut Found, settings: &Settings) {
-    let resumes = settings.resume.is_some() || settings.continue_latest;
-    if settings.fork_session && !resumes {
-        found
-            .add(&["fork_session"], "there is nothing to fork; give `resume` or `continue_latest`");
-    }
-    if settings.session_id.is_some() && resumes && !settings.fork_session {
-        let other = if settings.resume.is_some() { "resume" } else { "continue_latest" };
-        found.add(
-            &["session_id", other],
-            "a session that goes on keeps its id; fork it, or leave `session_id` out",
-        );
-    }
-    if settings.resume_at.is_some() && settings.resume.is_none() {
-        found.add(&["resume_at"], "a message belongs to a session; give `resume` too");
-    }
-    if settings.resume_drops_turn.is_some() && settings.resume_at.is_none() {
-        found.add(
-            &["resume_drops_turn", "resume_at"],
-            "a turn is dropped by going on from an earlier message; give `resume_at` too",
         );
     }
 }

@@ -17,6 +17,7 @@ mod print_mode;
 mod sandbox;
 mod secrets;
 mod settings;
+mod start;
 mod thinking;
 mod values;
 
@@ -36,6 +37,7 @@ pub use settings::{
     ManagedSettings, McpServers, PermissionPrompts, PreviewFormat, SYSTEM_PROMPT_BOUNDARY, Secret,
     Settings, SettingsSource, SystemPrompt, ToolSet,
 };
+pub use start::{Origin, Start};
 pub use thinking::{Effort, Thinking, ThinkingDisplay};
 
 /// How the CLI is spoken to.

@@ -27,7 +27,7 @@ pub(super) fn check(found: &mut Found, settings: &Settings, needs: &Needs, promp
         ("system_prompt", parts),
         ("plan_mode_instructions", settings.plan_mode_instructions.is_some()),
         ("verbatim_prompts", settings.verbatim_prompts),
-        ("title", settings.title.is_some()),
+        ("conversation.title", settings.title.is_some()),
         ("agent_progress_summaries", settings.agent_progress_summaries == Some(true)),
         ("tool_aliases", !settings.tool_aliases.is_empty()),
         ("skills", matches!(settings.skills, Some(Skills::Only(_)))),

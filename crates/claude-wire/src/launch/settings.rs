@@ -5,10 +5,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::control::PermissionMode;
-use crate::id::{MessageId, SessionId};
 use crate::json::Json;
 use crate::launch::{
-    Agents, CliSettings, Effort, EnvironmentPolicy, Plugin, PluginDelivery, Sandbox, Skills,
+    Agents, CliSettings, Effort, EnvironmentPolicy, Plugin, PluginDelivery, Sandbox, Skills, Start,
     Thinking,
 };
 
@@ -110,18 +109,8 @@ pub struct Settings {
     pub permission_prompt_tool: Option<String>,
     /// Who is asked about tools.
     pub permission_prompts: Option<PermissionPrompts>,
-    /// The session to go on with.
-    pub resume: Option<SessionId>,
-    /// The message of that session to go on from.
-    pub resume_at: Option<MessageId>,
-    /// The prompt of the turn that going on from that message leaves out.
-    pub resume_drops_turn: Option<MessageId>,
-    /// Whether to go on with the latest session of the directory.
-    pub continue_latest: bool,
-    /// Whether to go on in a copy.
-    pub fork_session: bool,
-    /// The id of the new session.
-    pub session_id: Option<SessionId>,
+    /// Which conversation the run starts with.
+    pub start: Start,
     /// The title of the new session. Not printed, like a prompt.
     pub title: Option<Secret>,
     /// Whether the session is kept so that it can be resumed; it is if nothing is said.

@@ -10,14 +10,6 @@ pub(super) fn check(found: &mut Found, settings: &Settings) {
     for (option, text) in texts(settings) {
         found.text(option, text);
     }
-    for (option, id) in ids(settings) {
-        found.text(option, id);
-        if id.trim().is_empty() {
-            found.add(&[option], "an id is empty; leave the option out");
-        } else if option == "session_id" && !id.contains('\0') && !is_uuid(id) {
-            found.add(&[option], "the id of a new session has to be a UUID; give one, or none");
-        }
-    }
     // The CLI would pass it on, and every request would fail.
     let models = [("model", &settings.model), ("fallback_model", &settings.fallback_model)];
     for (option, model) in models {
@@ -35,8 +27,16 @@ pub(super) fn check(found: &mut Found, settings: &Settings) {
     lists(found, settings);
 }
 
+/// Reports an ID that no argument can hold.
+pub(super) fn check_id(found: &mut Found, option: &'static str, id: &str) {
+    found.text(option, id);
+    if id.trim().is_empty() {
+        found.add(&[option], "an ID is empty; help: leave it out");
+    }
+}
+
 /// Whether it is five groups of hexadecimal digits, of whatever version.
-fn is_uuid(id: &str) -> bool {
+pub(super) fn is_uuid(id: &str) -> bool {
     let groups: Vec<&str> = id.split('-').collect();
     groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
         && groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -59,17 +59,6 @@ fn texts(settings: &Settings) -> impl Iterator<Item = (&'static str, &str)> {
     ]
     .into_iter()
     .filter_map(|(option, text)| text.map(|text| (option, text)))
-}
-
-fn ids(settings: &Settings) -> impl Iterator<Item = (&'static str, &str)> {
-    [
-        ("resume", settings.resume.as_ref().map(AsRef::as_ref)),
-        ("resume_at", settings.resume_at.as_ref().map(AsRef::as_ref)),
-        ("resume_drops_turn", settings.resume_drops_turn.as_ref().map(AsRef::as_ref)),
-        ("session_id", settings.session_id.as_ref().map(AsRef::as_ref)),
-    ]
-    .into_iter()
-    .filter_map(|(option, id)| id.map(|id| (option, id)))
 }
 
 /// Paths that stand in arguments or in the handshake.

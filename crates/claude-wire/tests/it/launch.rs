@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use claude_wire::Json;
 use claude_wire::control::PermissionMode;
+use claude_wire::id::SessionId;
 use claude_wire::launch::{
-    CommandLine, EnvironmentPolicy, Form, Limits, Needs, Secret, Settings, SettingsSource,
-    SystemPrompt, ToolSet, command_line, initialize,
+    CommandLine, EnvironmentPolicy, Form, Limits, Needs, Origin, Secret, Settings, SettingsSource,
+    Start, SystemPrompt, ToolSet, command_line, initialize,
 };
 use expect_test::{Expect, expect};
 
@@ -115,11 +116,11 @@ fn every_option_of_permissions_and_surroundings_has_its_flag() {
         |s| s.permission_prompt_tool = Some("mcp__a__b".into()),
         &expect!["--permission-prompt-tool=mcp__a__b"],
     );
-    check(|s| s.resume = Some("id".into()), &expect!["--resume=id"]);
-    check(|s| s.continue_latest = true, &expect!["--continue"]);
+    check(|s| s.start.origin = Origin::Session("id".into()), &expect!["--resume=id"]);
+    check(|s| s.start.origin = Origin::Latest, &expect!["--continue"]);
     let id = "7d9f3c1e-0000-4000-8000-000000000001";
     check(
-        |s| s.session_id = Some(id.into()),
+        |s| s.start = Start::with_id(id.into()),
         &expect!["--session-id=7d9f3c1e-0000-4000-8000-000000000001"],
     );
     check(
@@ -226,10 +227,10 @@ fn every_permission_mode_that_was_set_is_sent() {
 fn resuming_takes_its_flags_together() {
     check(
         |s| {
-            s.resume = Some("old".into());
-            s.resume_at = Some("message".into());
-            s.fork_session = true;
-            s.session_id = Some("7d9f3c1e-0000-4000-8000-000000000001".into());
+            s.start.origin = Origin::Session("old".into());
+            s.start.at = Some("message".into());
+            s.start.fork = true;
+            s.start.id = Some("7d9f3c1e-0000-4000-8000-000000000001".into());
         },
         &expect![[r"
             --resume=old
@@ -240,13 +241,34 @@ fn resuming_takes_its_flags_together() {
 }
 
 #[test]
-fn resume_beats_continue_and_says_so() {
-    let command = session(&settings(|s| {
-        s.resume = Some("id".into());
-        s.continue_latest = true;
-    }));
-    assert!(!command.arguments.contains(&"--continue".to_owned()));
-    assert_eq!(command.ignored, [("continue_latest", "resume")]);
+fn a_session_to_resume_or_start_is_resumed_first() {
+    let id = "7d9f3c1e-0000-4000-8000-000000000001";
+    let mut start = Start::from_origin(Origin::Session(id.into()));
+    start.or_new = true;
+    assert_eq!(start.fallback(), Some(Start::with_id(id.into())));
+    assert_eq!(start.session_id().unwrap().as_str(), id);
+    check(|s| s.start = start.clone(), &expect!["--resume=7d9f3c1e-0000-4000-8000-000000000001"]);
+    check(
+        |s| s.start = start.fallback().unwrap(),
+        &expect!["--session-id=7d9f3c1e-0000-4000-8000-000000000001"],
+    );
+    start.or_new = false;
+    assert_eq!(start.fallback(), None);
+}
+
+#[test]
+fn the_session_id_is_known_unless_the_cli_makes_it() {
+    let id = || SessionId::from("i");
+    let known = |start: &Start| start.session_id().map(SessionId::to_string);
+    assert_eq!(known(&Start::default()), None);
+    assert_eq!(known(&Start::with_id(id())), Some("i".to_owned()));
+    assert_eq!(known(&Start::from_origin(Origin::Latest)), None);
+    let mut start = Start::from_origin(Origin::Session("o".into()));
+    assert_eq!(known(&start), Some("o".to_owned()));
+    start.fork = true;
+    assert_eq!(known(&start), None);
+    start.id = Some(id());
+    assert_eq!(known(&start), Some("i".to_owned()));
 }
 
 #[test]
@@ -354,8 +376,8 @@ fn each_policy_passes_what_it_says() {
 #[test]
 fn contradictions_are_told_all_at_once_each_naming_both_sides() {
     let settings = settings(|s| {
-        s.resume = Some("id".into());
-        s.session_id = Some("7d9f3c1e-0000-4000-8000-000000000001".into());
+        s.start.origin = Origin::Session("id".into());
+        s.start.id = Some("7d9f3c1e-0000-4000-8000-000000000001".into());
         s.model = Some("m".into());
         s.max_turns = Some(0);
         s.max_budget_usd = Some(f64::NAN);
@@ -373,7 +395,7 @@ fn contradictions_are_told_all_at_once_each_naming_both_sides() {
         options,
         [
             "can_use_tool+permission_prompt_tool",
-            "session_id+resume",
+            "conversation",
             "model+fallback_model",
             "max_budget_usd",
             "max_turns",
@@ -399,9 +421,19 @@ fn print_mode_refuses_what_only_the_control_protocol_carries() {
 
 #[test]
 fn forks_and_messages_need_a_session() {
-    for change in [(|s: &mut Settings| s.fork_session = true) as fn(&mut Settings), |s| {
-        s.resume_at = Some("m".into());
-    }] {
+    for change in [
+        (|s: &mut Settings| s.start.fork = true) as fn(&mut Settings),
+        |s| s.start.at = Some("m".into()),
+        |s| {
+            s.start.origin = Origin::Latest;
+            s.start.at = Some("m".into());
+        },
+        |s| {
+            s.start.origin = Origin::Session("7d9f3c1e-0000-4000-8000-000000000001".into());
+            s.start.or_new = true;
+            s.start.at = Some("m".into());
+        },
+    ] {
         assert!(command_line(&settings(change), &Form::Session, &Needs::default()).is_err());
     }
 }

@@ -3,9 +3,9 @@
 use claude_wire::Json;
 use claude_wire::control::{AgentDefinition, AgentMemory, PermissionMode};
 use claude_wire::launch::{
-    Effort, Form, Needs, PermissionPrompts, Plugin, PluginDelivery, PreviewFormat, Problems,
-    SYSTEM_PROMPT_BOUNDARY, Sandbox, Settings, SettingsSource, Skills, SystemPrompt, Thinking,
-    ThinkingDisplay, command_line, initialize, secrets,
+    Effort, Form, Needs, Origin, PermissionPrompts, Plugin, PluginDelivery, PreviewFormat,
+    Problems, SYSTEM_PROMPT_BOUNDARY, Sandbox, Settings, SettingsSource, Skills, SystemPrompt,
+    Thinking, ThinkingDisplay, command_line, initialize, secrets,
 };
 use expect_test::{Expect, expect};
 
@@ -271,9 +271,9 @@ fn permission_prompts_have_their_flag() {
 fn what_is_said_of_the_conversation_has_its_flag_or_field() {
     check(
         |s| {
-            s.resume = Some("id".into());
-            s.resume_at = Some("m".into());
-            s.resume_drops_turn = Some("u".into());
+            s.start.origin = Origin::Session("id".into());
+            s.start.at = Some("m".into());
+            s.start.dropping_turn = Some("u".into());
         },
         &expect![[r"
             --resume=id
@@ -312,8 +312,8 @@ fn new_contradictions_name_both_sides_and_come_together() {
         |s| {
             s.model = Some("m".into());
             s.fallback_model = Some("n, m".into());
-            s.resume = Some("id".into());
-            s.resume_drops_turn = Some("u".into());
+            s.start.origin = Origin::Session("id".into());
+            s.start.dropping_turn = Some("u".into());
             s.system_prompt = Some("mine".into());
             s.exclude_dynamic_sections = Some(true);
             s.sandbox = Some(Sandbox::default().into());
@@ -324,7 +324,7 @@ fn new_contradictions_name_both_sides_and_come_together() {
     assert_eq!(
         named(&problems),
         [
-            "resume_drops_turn+resume_at",
+            "conversation",
             "model+fallback_model",
             "exclude_dynamic_sections+system_prompt",
             "sandbox+settings",

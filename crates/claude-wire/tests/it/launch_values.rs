@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use claude_wire::Json;
 use claude_wire::control::AgentDefinition;
 use claude_wire::launch::{
-    CliSettings, Form, Needs, Plugin, Sandbox, Settings, SettingsSource, SystemPrompt, Thinking,
-    ThinkingDisplay, ToolSet, command_line, secrets,
+    CliSettings, Form, Needs, Origin, Plugin, Sandbox, Settings, SettingsSource, SystemPrompt,
+    Thinking, ThinkingDisplay, ToolSet, command_line, secrets,
 };
 
 /// The options of every problem.
@@ -22,7 +22,7 @@ fn problems(change: impl FnOnce(&mut Settings)) -> Vec<String> {
 /// As the CLI takes them: seen on 2.1.261 and 2.1.325.
 #[test]
 fn the_id_of_a_new_session_is_a_uuid_of_any_version() {
-    let found = |id: &str| problems(|s| s.session_id = Some(id.into()));
+    let found = |id: &str| problems(|s| s.start.id = Some(id.into()));
     for id in [
         "7d9f3c1e-0000-4000-8000-000000000001",
         "7D9F3C1E-0000-7000-8000-00000000000A",
@@ -38,10 +38,18 @@ fn the_id_of_a_new_session_is_a_uuid_of_any_version() {
         "7d9f3c1e-0000-4000-8000-000000000001-",
         " ",
     ] {
-        assert_eq!(found(id), ["session_id"], "{id}");
+        assert_eq!(found(id), ["conversation"], "{id}");
     }
-    // What is resumed may be named in other ways.
-    assert!(problems(|s| s.resume = Some("1234".into())).is_empty());
+    // What is resumed may be named in other ways, unless a new session may get its ID.
+    let resume = |id: &str, or_new: bool| {
+        problems(|s| {
+            s.start.origin = Origin::Session(id.into());
+            s.start.or_new = or_new;
+        })
+    };
+    assert!(resume("1234", false).is_empty());
+    assert_eq!(resume("1234", true), ["conversation"]);
+    assert!(resume("7d9f3c1e-0000-4000-8000-000000000001", true).is_empty());
 }
 
 #[test]
@@ -65,9 +73,9 @@ fn no_text_and_no_path_holds_a_nul() {
         s.effort = Some("a\0b".into());
         s.thinking = Some(Thinking::adaptive().display(ThinkingDisplay::from("a\0b")));
         s.question_preview = Some("a\0b".into());
-        s.resume = Some("a\0b".into());
-        s.resume_at = Some("a\0b".into());
-        s.resume_drops_turn = Some("a\0b".into());
+        s.start.origin = Origin::Session("a\0b".into());
+        s.start.at = Some("a\0b".into());
+        s.start.dropping_turn = Some("a\0b".into());
         s.system_prompt = Some(SystemPrompt::File(path()));
         s.settings = Some(SettingsSource::File(path()));
         s.project_config_root = Some(path());
@@ -82,13 +90,13 @@ fn no_text_and_no_path_holds_a_nul() {
         s.setting_sources = Some(vec![text()]);
         s.betas = vec![text()];
     });
-    let expected = "model fallback_model permission_prompt_tool agent client_app permission_mode \
-                    permission_prompts effort thinking question_preview resume resume_at \
-                    resume_drops_turn system_prompt settings project_config_root debug_file \
+    let expected = "conversation conversation conversation model fallback_model \
+                    permission_prompt_tool agent client_app permission_mode \
+                    permission_prompts effort thinking question_preview system_prompt settings project_config_root debug_file \
                     add_dirs mcp_config_files plugins cwd allowed_tools disallowed_tools tools \
                     setting_sources betas";
     assert_eq!(found.join(" "), expected.split_whitespace().collect::<Vec<_>>().join(" "));
-    assert_eq!(problems(|s| s.session_id = Some("a\0b".into())), ["session_id"]);
+    assert_eq!(problems(|s| s.start.id = Some("a\0b".into())), ["conversation"]);
 }
 
 #[test]
@@ -125,8 +133,8 @@ fn no_entry_of_a_list_becomes_two_and_none_swallows_the_next() {
 
 #[test]
 fn an_id_and_a_path_name_something() {
-    assert_eq!(problems(|s| s.resume = Some("".into())), ["resume"]);
-    assert_eq!(problems(|s| s.session_id = Some(" ".into())), ["session_id"]);
+    assert_eq!(problems(|s| s.start.origin = Origin::Session("".into())), ["conversation"]);
+    assert_eq!(problems(|s| s.start.id = Some(" ".into())), ["conversation"]);
     assert_eq!(problems(|s| s.add_dirs = vec![PathBuf::new()]), ["add_dirs"]);
     assert_eq!(problems(|s| s.debug_file = Some(PathBuf::new())), ["debug_file"]);
     assert_eq!(problems(|s| s.plugins = vec![Plugin::new("")]), ["plugins"]);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use claude_agent_kit::{Collected, Item, Session};
+use claude_agent_kit::{Collected, Conversation, Item, Session};
 use claude_wire::message::Body;
 use tests_e2e::stage::Stage;
 
@@ -32,12 +32,11 @@ fn kept(stage: &Stage) -> String {
 fn a_session_is_kept_with_its_title_unless_told_otherwise() {
     play([
         Row::new(
-            "title, session_id",
+            "conversation: with_id, title",
             |_, options| {
-                options
-                    .title("The marked title")
-                    .session_id("5e550000-0000-4000-8000-000000000001")
-                    .persist_session(true)
+                let id = "5e550000-0000-4000-8000-000000000001";
+                let conversation = Conversation::with_id(id).title("The marked title");
+                options.conversation(conversation.persistent())
             },
             |seen| {
                 seen.went_well();
@@ -46,8 +45,8 @@ fn a_session_is_kept_with_its_title_unless_told_otherwise() {
             },
         ),
         Row::new(
-            "persist_session",
-            |_, options| options.persist_session(false),
+            "conversation: ephemeral",
+            |_, options| options.conversation(Conversation::new().ephemeral()),
             |seen| {
                 seen.went_well();
                 assert_eq!(kept(&seen.stage), "");
@@ -61,7 +60,8 @@ fn the_latest_conversation_of_a_directory_is_gone_on_with() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
         let first = ask("remember the marked word", stage.options()).await;
-        let second = ask("hello again", stage.options().continue_latest(true)).await;
+        let latest = stage.options().conversation(Conversation::latest());
+        let second = ask("hello again", latest).await;
         let session = |collected: &Collected| collected.result().unwrap().session_id.clone();
         assert!(session(&first).is_some());
         assert_eq!(session(&first), session(&second));
@@ -90,15 +90,15 @@ fn a_turn_is_dropped_only_if_it_is_the_one_that_was_named() {
         session.send(second).await.unwrap().finish().await.unwrap();
         let id = session.session_id().unwrap();
         session.stop().await.unwrap();
-        let going_on = || stage.options().resume(id.clone()).resume_at(answer.clone());
+        let resumed = || Conversation::resume(id.clone()).at(answer.clone());
 
-        let wrong = going_on().resume_drops_turn("5e550000-0000-4000-8000-000000000009");
-        let refused = ask("hello", wrong).await;
+        let wrong = resumed().dropping_turn("5e550000-0000-4000-8000-000000000009");
+        let refused = ask("hello", stage.options().conversation(wrong)).await;
         let told = format!("{:?} {:?}", refused.error, refused.result());
         assert!(told.contains("resume-drops-turn"), "{told}");
 
-        let right = going_on().resume_drops_turn("5e550000-0000-4000-8000-000000000002");
-        let collected = ask("the third prompt", right).await;
+        let right = resumed().dropping_turn("5e550000-0000-4000-8000-000000000002");
+        let collected = ask("the third prompt", stage.options().conversation(right)).await;
         assert!(!collected.result().unwrap().is_error(), "{:?}", collected.result());
         let prompts = stage.api().requests().last().unwrap().prompts().join(" ");
         assert!(prompts.contains("the first") && prompts.contains("the third"), "{prompts}");

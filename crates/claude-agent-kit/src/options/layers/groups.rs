@@ -18,12 +18,8 @@ struct Group {
     details: &'static [&'static str],
 }
 
-const GROUPS: [Group; 3] = [
+const GROUPS: [Group; 2] = [
     Group { deciding: &["thinking", "max_thinking_tokens"], details: &[] },
-    Group {
-        deciding: &["resume", "continue_latest", "session_id"],
-        details: &["resume_at", "resume_drops_turn", "fork_session"],
-    },
     Group { deciding: &["permission_prompts", "permission_prompt_tool"], details: &[] },
 ];
 
@@ -62,7 +58,7 @@ mod tests {
     use claude_wire::launch::Thinking;
 
     use super::*;
-    use crate::options::{Layers, prepare};
+    use crate::options::{Conversation, Layers, prepare};
 
     /// The arguments with which the CLI would be started.
     fn arguments(options: &Options) -> Vec<String> {
@@ -98,18 +94,6 @@ mod tests {
                 "adaptive",
                 "9",
             ),
-            (file(r#"{"resume": "r"}"#), new().continue_latest(true), "--continue", "--resume"),
-            (file(r#"{"continue_latest": true}"#), new().resume("r"), "--resume", "--continue"),
-            (
-                file(r#"{"resume": "r"}"#),
-                new().session_id("7d9f3c1e-0000-4000-8000-000000000001"),
-                "--session-id",
-                "--resume",
-            ),
-            (file(r#"{"resume": "r", "resume_at": "m"}"#), new().resume("s"), "--resume=s", "-at"),
-            // What decides nothing by itself goes with what is decided below.
-            (file(r#"{"resume": "r"}"#), new().fork_session(true), "--resume=r", "--continue"),
-            (file(r#"{"resume": "r"}"#), new().continue_latest(false), "--resume=r", "--continue"),
             (
                 file(r#"{"thinking": "adaptive"}"#)
                     .variables([("CLAUDE_MAX_THINKING_TOKENS", "9")]),
@@ -117,20 +101,34 @@ mod tests {
                 "--max-thinking-tokens=9",
                 "adaptive",
             ),
-            (
-                file(r#"{"resume": "r"}"#).file_text("b.json", r#"{"continue_latest": true}"#),
-                new(),
-                "--continue",
-                "--resume",
-            ),
         ] {
             check(layers, builder, there, gone);
         }
-        // What is beaten has no source any more; within one source the option decides, with a warning.
-        let options = file(r#"{"resume": "r"}"#).under(new().continue_latest(true)).unwrap();
-        assert_eq!(options.explain().to_string(), "continue_latest = true (builder)\n");
-        let both = file(r#"{"resume": "r", "continue_latest": true}"#).load().unwrap();
-        assert!(arguments(&both).join(" ").contains("--resume=r"));
+        // What is ignored has no source any more.
+        let options =
+            file(r#"{"max_thinking_tokens": 9}"#).under(new().thinking(Thinking::disabled()));
+        assert_eq!(options.unwrap().sources("max_thinking_tokens"), []);
+    }
+
+    #[test]
+    fn the_highest_source_says_which_conversation_it_is() {
+        let resume = || file(r#"{"conversation": {"resume": "r", "at": "m", "persist": false}}"#);
+        let latest = Options::new().conversation(Conversation::latest());
+        check(resume(), latest.clone(), "--continue --no-session-persistence", "--resume");
+        let new = Options::new().conversation(Conversation::new().persistent());
+        check(resume(), new, "--await-initialize", "--resume");
+        check(
+            resume().file_text("b.json", r#"{"conversation": {"latest": false}}"#),
+            Options::new(),
+            "--no-session-persistence",
+            "--resume",
+        );
+        let options = resume().under(latest).unwrap();
+        assert_eq!(
+            options.explain().to_string(),
+            "conversation = {\"latest\": true} (builder)\n\
+             conversation.persist = false (a.json:1:45)\n"
+        );
     }
 
     #[test]

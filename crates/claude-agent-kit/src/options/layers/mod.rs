@@ -24,6 +24,7 @@ use claude_wire::control::PermissionMode;
 use claude_wire::launch::{Problem, Secret};
 
 use self::node::{Entry, Node, Position, Value, Wrong};
+use self::table::Row;
 pub(crate) use self::table::{Rule, TABLE};
 use super::{Options, Origins, Source, prepare};
 use crate::error::{Error, ErrorKind, Result};
@@ -314,13 +315,9 @@ impl ConfigFile {
             }
         };
         let mut unknown = Vec::new();
-        for Entry { name, at, node } in &entries {
-            let Some(row) = TABLE.iter().find(|row| row.name == name) else {
-                unknown.push(Wrong::new(*at, unknown_option(name)));
-                continue;
-            };
-            match (row.take)(node, &mut layer) {
-                Ok(()) => layer.origins.replace(row.name, place(*at)),
+        for (row, Entry { at, node, .. }) in of_rows(entries, &mut unknown) {
+            match (row.take)(&node, &mut layer) {
+                Ok(()) => layer.origins.replace(row.name, place(at)),
                 Err(wrong) => tell(&[row.name], wrong),
             }
         }
@@ -329,9 +326,52 @@ impl ConfigFile {
     }
 }
 
+/// The entries of a file with their rows. A table that is the group of members is taken apart; what
+/// is no member stays together, for the row that has the name of the group.
+fn of_rows(entries: Vec<Entry>, unknown: &mut Vec<Wrong>) -> Vec<(&'static Row, Entry)> {
+    let mut found = Vec::new();
+    for mut entry in entries {
+        let members: Vec<(&str, &Row)> = TABLE
+            .iter()
+            .filter_map(|row| Some((row.member()?, row)))
+            .filter_map(|((group, name), row)| (group == entry.name).then_some((name, row)))
+            .collect();
+        if let Value::Table(inner) = &mut entry.node.value {
+            for part in std::mem::take(inner) {
+                match members.iter().find(|(name, _)| *name == part.name) {
+                    Some((_, row)) => found.push((*row, part)),
+                    None => inner.push(part),
+                }
+            }
+            if inner.is_empty() && !members.is_empty() {
+                continue;
+            }
+        }
+        match (TABLE.iter().find(|row| row.name == entry.name), entry.node.value) {
+            (Some(row), value) => {
+                entry.node.value = value;
+                found.push((row, entry));
+            }
+            (None, Value::Table(rest)) if !members.is_empty() => {
+                let known: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+                unknown.extend(
+                    rest.iter()
+                        .map(|part| Wrong::new(part.at, structured::unknown(&part.name, &known))),
+                );
+            }
+            (None, _) if !members.is_empty() => {
+                let reason = format!("{:?} takes a table", entry.name);
+                unknown.push(Wrong::new(entry.node.at, reason));
+            }
+            (None, _) => unknown.push(Wrong::new(entry.at, unknown_option(&entry.name))),
+        }
+    }
+    found
+}
+
 fn unknown_option(name: &str) -> String {
-    let known: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
-    structured::unknown(name, &known)
+    let known = TABLE.iter().map(|row| row.member().map_or(row.name, |(group, _)| group));
+    structured::unknown(name, &known.collect::<Vec<_>>())
 }
 
 fn language(path: &Path) -> std::result::Result<Parse, &'static str> {

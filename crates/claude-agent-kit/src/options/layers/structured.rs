@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use claude_wire::Json;
 use claude_wire::control::AgentDefinition;
 use claude_wire::launch::{
-    Agents, EnvironmentPolicy, McpServers, Plugin, PluginDelivery, Sandbox, SandboxCredential,
-    SandboxCredentials, SandboxFilesystem, SandboxNetwork, SandboxRipgrep, SandboxTls, Secret,
-    SettingsSource, Skills, SystemPrompt, Thinking, ThinkingDisplay, ToolSet,
+    Agents, EnvironmentPolicy, McpServers, Origin, Plugin, PluginDelivery, Sandbox,
+    SandboxCredential, SandboxCredentials, SandboxFilesystem, SandboxNetwork, SandboxRipgrep,
+    SandboxTls, Secret, SettingsSource, Skills, Start, SystemPrompt, Thinking, ThinkingDisplay,
+    ToolSet,
 };
 use serde::de::DeserializeOwned;
 
 use super::nearest::nearest;
-use super::node::{Node, Value, Wrong};
+use super::node::{Entry, Node, Value, Wrong};
 use super::take::{Take, Taken, all, misfit};
 use crate::options::{Background, OsUser};
 
@@ -112,6 +113,39 @@ impl Take for Thinking {
             Some(display) => thinking.display(ThinkingDisplay::from(display)),
             None => thinking,
         })
+    }
+}
+
+impl Take for Start {
+    const WHAT: &'static str = "a table with one of `with_id`, `latest`, `resume`, \
+        `resume_or_start`, `fork` and `fork_latest`, and with `fork_id`, `at` and `dropping_turn`";
+
+    fn take(node: &Node) -> Taken<Self> {
+        const KINDS: [&str; 6] =
+            ["with_id", "latest", "resume", "resume_or_start", "fork", "fork_latest"];
+        let Value::Table(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        only(node, &[&KINDS[..], &["fork_id", "at", "dropping_turn"]].concat())?;
+        let is_kind = |entry: &&Entry| KINDS.contains(&entry.name.as_str());
+        let mut kinds = entries.iter().filter(is_kind);
+        let (Some(kind), None) = (kinds.next(), kinds.next()) else {
+            return Err(vec![Wrong::new(node.at, format!("it takes {}", Self::WHAT))]);
+        };
+        let origin = match kind.name.as_str() {
+            "with_id" => Origin::New,
+            "latest" | "fork_latest" if bool::take(&kind.node)? => Origin::Latest,
+            "latest" | "fork_latest" => Origin::New,
+            _ => Origin::Session(Take::take(&kind.node)?),
+        };
+        let mut start = Self::from_origin(origin);
+        start.or_new = kind.name == "resume_or_start";
+        start.fork = kind.name.starts_with("fork") && start.origin != Origin::New;
+        start.id = match kind.name.as_str() {
+            "with_id" => Some(Take::take(&kind.node)?),
+            _ => optional(node, "fork_id")?,
+        };
+        start.at = optional(node, "at")?;
+        start.dropping_turn = optional(node, "dropping_turn")?;
+        Ok(start)
     }
 }
 

@@ -25,7 +25,8 @@ pub(crate) enum Rule {
 
 /// An option.
 pub(crate) struct Row {
-    /// The setter, and the key of a config file.
+    /// The setter, and the key of a config file; `group.member` where the setter takes a group of
+    /// values, which stand in a table of their own.
     pub(crate) name: &'static str,
     /// The environment variable, if there is one.
     pub(crate) variable: Option<&'static str>,
@@ -45,11 +46,18 @@ pub(crate) struct Row {
     pub(crate) show: fn(&Options) -> String,
 }
 
+impl Row {
+    /// The group and the name in it, if this is a member of one.
+    pub(super) fn member(&self) -> Option<(&'static str, &'static str)> {
+        self.name.split_once('.')
+    }
+}
+
 /// Rows: rule, option, field, variable.
 macro_rules! table {
-    ($( $rule:ident $name:ident = $($field:ident).+ $(, $variable:literal)?; )+) => {
+    ($( $rule:ident $name:ident $(.$member:ident)? = $($field:ident).+ $(, $variable:literal)?; )+) => {
         &[$( Row {
-            name: stringify!($name),
+            name: concat!(stringify!($name) $(, ".", stringify!($member))?),
             variable: variable!($($variable)?),
             rule: Rule::$rule,
             what: || what(|options| &options.$($field).+),
@@ -147,14 +155,9 @@ pub(crate) const TABLE: &[Row] = table! {
     Highest strict_mcp_config = settings.strict_mcp_config, "CLAUDE_STRICT_MCP_CONFIG";
     Highest max_running_mcp = host.callbacks.running_mcp;
     Highest file_checkpointing = settings.file_checkpointing, "CLAUDE_FILE_CHECKPOINTING";
-    Highest resume = settings.resume;
-    Highest resume_at = settings.resume_at;
-    Highest resume_drops_turn = settings.resume_drops_turn;
-    Highest continue_latest = settings.continue_latest;
-    Highest fork_session = settings.fork_session;
-    Highest session_id = settings.session_id;
-    Highest title = settings.title;
-    Highest persist_session = settings.persist_session, "CLAUDE_PERSIST_SESSION";
+    Highest conversation = settings.start;
+    Highest conversation.title = settings.title;
+    Highest conversation.persist = settings.persist_session, "CLAUDE_CONVERSATION_PERSIST";
     Highest print_mode = host.print_mode, "CLAUDE_PRINT_MODE";
     // Before `settings`, whose files are looked for there.
     Highest cwd = settings.cwd, "CLAUDE_CWD";

@@ -33,6 +33,7 @@ const VALUES: &[(&str, &str)] = &[
     ("permission_prompts", r#""none""#),
     ("mcp_servers", r#"{"s": {"command": "c"}}"#),
     ("max_running_mcp", "5"),
+    ("conversation", r#"{"fork": "r", "fork_id": "i", "at": "m", "dropping_turn": "p"}"#),
     ("settings", r#"{"model": "m"}"#),
     ("setting_sources", "[]"),
     ("managed_settings", r#"{"model": "m"}"#),
@@ -70,8 +71,24 @@ fn mistakes(path: &str, text: &str) -> Vec<String> {
     }
 }
 
+/// A config file with this value. A member of a group stands in the table of the group.
 fn json_file(name: &str, value: &str) -> String {
-    format!("{{\"{name}\": {value}}}")
+    match name.split_once('.') {
+        Some((group, name)) => format!("{{\"{group}\": {{\"{name}\": {value}}}}}"),
+        None => format!("{{\"{name}\": {value}}}"),
+    }
+}
+
+/// A config file with all of these values.
+fn json_files<'a>(values: impl Iterator<Item = (&'a str, String)>) -> String {
+    let mut all = json!({});
+    for (name, value) in values {
+        claude_wire::launch::merge(
+            &mut all,
+            serde_json::from_str(&json_file(name, &value)).unwrap(),
+        );
+    }
+    all.to_string()
 }
 
 #[test]
@@ -83,7 +100,8 @@ fn every_option_can_stand_in_a_file_and_its_source_is_known() {
     for row @ Row { name, .. } in TABLE {
         let options = layer("x.json", &json_file(name, &value_of(name)));
         assert_ne!((row.show)(&options), (row.show)(&unset), "{name} does not change anything");
-        let place = Source::File { path: Path::new("x.json").into(), line: 1, column: 2 };
+        let column = name.find('.').map_or(2, |at| at + "{'': {".len() + 1);
+        let place = Source::File { path: Path::new("x.json").into(), line: 1, column };
         assert_eq!(options.sources(name), [place]);
         // And nothing else was touched.
         for other in TABLE.iter().filter(|other| other.name != *name) {
@@ -127,11 +145,8 @@ fn both_languages_say_the_same() {
 
 #[test]
 fn values_are_what_they_say() {
-    let all: String = VALUES.iter().fold(String::from("{"), |mut all, (name, value)| {
-        write!(all, "{}\"{name}\": {value}", if all.len() > 1 { ",\n" } else { "" }).unwrap();
-        all
-    });
-    let Options { settings, host, .. } = layer("x.json", &format!("{all}}}"));
+    let all = json_files(VALUES.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    let Options { settings, host, .. } = layer("x.json", &all);
     let mut agent = AgentDefinition::new("d", "p");
     agent.max_turns = Some(3);
     assert_eq!(settings.agents.iter().collect::<Vec<_>>(), [("a", &agent)]);
@@ -156,7 +171,7 @@ const SPELLED: &[(&str, &str, &str)] = &[
     ("tools", "all", r#""all""#),
     ("tools", "Read", r#"["Read"]"#),
     ("strict_mcp_config", "yes", "true"),
-    ("persist_session", "0", "false"),
+    ("conversation.persist", "0", "false"),
     ("settings", "s.json", r#""s.json""#),
     ("settings", r#" {"a": 1}"#, r#"{"a": 1}"#),
     ("idle_timeout", "30s", r#""30s""#),
@@ -185,7 +200,7 @@ fn every_variable_is_named_after_its_option_and_an_empty_one_is_not_set() {
     let mut names = BTreeSet::new();
     for row in TABLE {
         let Some(variable) = row.variable else { continue };
-        assert_eq!(variable, format!("CLAUDE_{}", row.name.to_uppercase()));
+        assert_eq!(variable, format!("CLAUDE_{}", row.name.to_uppercase().replace('.', "_")));
         assert!(names.insert(variable));
         assert!(!claude_wire::launch::NEVER_INHERITED.contains(&variable));
         let empty = Options::layered().variables([(variable, "x"), (variable, "")]);
@@ -317,13 +332,13 @@ fn a_file_of_settings_is_merged_by_value_and_stays_a_file_alone() {
 fn the_environment_beats_files_and_later_files_beat_earlier_ones() {
     let options = Options::layered()
         .variables([("CLAUDE_MODEL", "v")])
-        .file_text("a.json", r#"{"model": "a", "max_turns": 1, "title": "a"}"#)
+        .file_text("a.json", r#"{"model": "a", "max_turns": 1, "client_app": "a"}"#)
         .file_text("b.json", r#"{"model": "b", "max_turns": 2}"#)
         .load()
         .unwrap();
     assert_eq!(
         options.explain().to_string(),
-        "max_turns = 2 (b.json:1:16)\nmodel = \"v\" (variable CLAUDE_MODEL)\ntitle = *** (a.json:1:32)\n"
+        "client_app = \"a\" (a.json:1:32)\nmax_turns = 2 (b.json:1:16)\nmodel = \"v\" (variable CLAUDE_MODEL)\n"
     );
     // A setter afterwards is the builder again.
     let changed = options.max_turns(3).add_dir("/x");
@@ -412,14 +427,11 @@ fn the_guide_has_the_table() {
 fn whole_file(toml: bool) -> String {
     let values = TABLE.iter().map(|row| (row.name, value_of(row.name)));
     let values = values.filter(|(_, value)| !toml || !value.starts_with('{'));
-    let pairs: Vec<String> = values
-        .map(
-            |(name, value)| {
-                if toml { format!("{name} = {value}\n") } else { format!("\"{name}\": {value}") }
-            },
-        )
-        .collect();
-    if toml { pairs.concat() } else { format!("{{{}}}", pairs.join(",\n")) }
+    if toml {
+        values.map(|(name, value)| format!("{name} = {value}\n")).collect()
+    } else {
+        json_files(values)
+    }
 }
 
 proptest! {

@@ -53,34 +53,46 @@ fn mistakes_are_told_together_each_with_its_place_and_the_nearest_key() {
 
 #[test]
 fn contradictions_name_the_places_of_both_sides() {
-    let id = "7d9f3c1e-0000-4000-8000-000000000001";
-    let text = format!("resume = \"r\"\nsession_id = \"{id}\"\nmax_turns = 0\n");
-    let told = mistakes("a.toml", &text);
+    let text = "model = \"m\"\nfallback_model = \"m\"\nmax_turns = 0\n";
+    let told = mistakes("a.toml", text);
     assert_eq!(told.len(), 2, "{told:?}");
-    let both = told.iter().find(|told| told.contains("resume")).unwrap();
+    let both = told.iter().find(|told| told.starts_with("model and fallback_model: ")).unwrap();
     assert!(both.contains("a.toml:1:1") && both.contains("a.toml:2:1"), "{both}");
     // What the builder alone says is looked at when it is used.
     let wrong = Options::new().max_turns(0);
     assert!(Options::layered().file_text("a.json", "{}").under(wrong.clone()).is_ok());
-    let text = format!("continue_latest = true\nsession_id = \"{id}\"\n");
-    let told = mistakes("a.toml", &text);
-    assert!(told[0].starts_with("session_id and continue_latest: "), "{told:?}");
-    assert!(told[0].contains("a.toml:1:1") && told[0].contains("a.toml:2:1"), "{told:?}");
     let mixed = Options::layered().file_text("a.json", r#"{"model": "m"}"#);
     let error = mixed.under(Options::new().fallback_model("m")).unwrap_err();
     assert!(error.to_string().contains("`model` comes from a.json:1:2"), "{error}");
 }
 
 #[test]
+fn a_conversation_in_a_file_is_one_and_its_parts_fit() {
+    for (text, part) in [
+        ("[conversation]\nresume = \"r\"\nlatest = true\n", "a.toml:1:1: it takes a table with"),
+        ("[conversation]\nat = \"m\"\n", "it takes a table with one of `with_id`"),
+        ("[conversation]\nresum = \"r\"\n", "a.toml:2:1: unknown key \"resum\""),
+        ("[conversation]\nlatest = true\nat = \"m\"\n", "`at` needs a session"),
+        ("conversation = \"latest\"\n", "it takes a table with one of `with_id`"),
+        ("[conversation]\ntitle = 1\n", "a.toml:2:9: it takes a text"),
+    ] {
+        let told = mistakes("a.toml", text);
+        assert!(told.len() == 1 && told[0].contains(part), "{text}: {told:?}");
+    }
+    let dotted =
+        layer("a.toml", "conversation.resume_or_start = \"r\"\nconversation.title = \"t\"\n");
+    assert!(dotted.settings.start.or_new && dotted.settings.title.is_some());
+}
+
+#[test]
 fn what_is_wrong_only_together_with_a_layer_is_told_whatever_it_names() {
-    // The problem names `resume_at` alone, which is the builder's.
-    let builder = Options::new().resume("r").resume_at("m");
+    // The problem names options that only the builder gives.
+    let builder = Options::new().model("a").fallback_model("b");
     assert!(Options::layered().under(builder.clone()).is_ok());
     let mut merged = builder.clone();
-    merged.settings.resume = None;
+    merged.settings.model = Some("b".into());
     let found = contradictions(&merged, &builder);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].options, ["resume_at"]);
     assert_eq!(contradictions(&merged, &merged), []);
 }
 
