@@ -10,7 +10,7 @@ mod embedded;
 
 use std::io::{IsTerminal as _, Write as _};
 
-use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::{Permission, Session};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
@@ -20,13 +20,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let options = embedded::options(script)
         .cwd(folder.path())
-        .on(PreToolUse::matching("Bash").fail_closed(), |call, _| async move {
+        .on(PreToolUse.matching("Bash").fail_closed(), |call, _| async move {
             let command = call.tool_input.map(|input| input.to_string()).unwrap_or_default();
             if command.contains("rm ") {
                 println!("guard: blocked {command}");
-                PreToolUseAnswer::deny("Removing files is not allowed here.")
+                HookResponse::deny("Removing files is not allowed here.")
             } else {
-                PreToolUseAnswer::new()
+                HookResponse::new()
             }
         })
         // Waiting for a person blocks a thread.

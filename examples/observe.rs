@@ -5,7 +5,7 @@
 mod embedded;
 
 use claude_agent_kit::hook::{
-    AnyEvent, PostToolUse, PostToolUseFailure, PreToolUse, Stop, UserPromptSubmit,
+    HookRegistration, PostToolUse, PostToolUseFailure, PreToolUse, Stop, UserPromptSubmit,
 };
 use claude_agent_kit::wire::control::HookInput;
 use claude_agent_kit::{Options, Session};
@@ -30,7 +30,9 @@ fn with_words(options: Options) -> Options {
 fn with_names(options: Options) -> Options {
     let events = HookInput::KNOWN.iter().filter(|event| **event != "WorktreeCreate");
     events.fold(options, |options, event| {
-        options.on(AnyEvent::named(*event), |input, _| async move { println!("{}", input.event) })
+        options.on(HookRegistration::named(*event), |input, _| async move {
+            println!("{}", input.event)
+        })
     })
 }
 

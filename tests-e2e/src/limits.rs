@@ -87,8 +87,8 @@ claude-agent-kit/src/session/mcp.rs
     LAST_LOOK: `wait_for_mcp`, `wait_for_mcp_servers`
     SOON: pauses between these status requests
     SELDOM: pauses between these status requests
-claude-agent-kit/src/hook/mod.rs
-    USUAL_LIMIT: a hook
+claude-agent-kit/src/hook/event.rs
+    DEFAULT_TIMEOUT: a hook
 claude-agent-kit/src/callback/registry.rs
     permission_timeout: a permission callback, a handler of questions or dialogs
     MARGIN: hook timeout sent to the CLI

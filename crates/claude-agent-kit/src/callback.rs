@@ -27,12 +27,12 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
     message = "the callback must return `{T}`, and this is `{Self}`",
     note = "return `{T}`, or a `Result` of it with `BoxError`"
 )]
-pub trait Fallible<T>: sealed::Sealed + Send + 'static {
+pub trait IntoCallbackResult<T>: sealed::Sealed + Send + 'static {
     #[doc(hidden)]
     fn into_result(self) -> Result<T, BoxError>;
 }
 
-impl<T: sealed::Sealed + Send + 'static> Fallible<T> for Result<T, BoxError> {
+impl<T: sealed::Sealed + Send + 'static> IntoCallbackResult<T> for Result<T, BoxError> {
     fn into_result(self) -> Result<T, BoxError> {
         self
     }

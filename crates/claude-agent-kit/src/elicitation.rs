@@ -10,7 +10,9 @@ use claude_wire::{Extra, Json};
 
 pub use claude_wire::control::{Elicitation, UserDialog};
 
-use crate::callback::{BoxError, CallResult, CallbackContext, Fallible, Running, sealed, told};
+use crate::callback::{
+    BoxError, CallResult, CallbackContext, IntoCallbackResult, Running, sealed, told,
+};
 
 /// What the user says to an [`Elicitation`].
 ///
@@ -103,7 +105,7 @@ impl UserCallbacks {
     pub(crate) fn set_elicitation<F, R>(&mut self, callback: F)
     where
         F: Fn(Elicitation, CallbackContext) -> R + Send + Sync + 'static,
-        R: Future<Output: Fallible<ElicitationAnswer>> + Send + 'static,
+        R: Future<Output: IntoCallbackResult<ElicitationAnswer>> + Send + 'static,
     {
         self.elicitation = Some(waiting(callback));
     }
@@ -111,7 +113,7 @@ impl UserCallbacks {
     pub(crate) fn set_blocking_elicitation<F, A>(&mut self, callback: F)
     where
         F: Fn(Elicitation, CallbackContext) -> A + Send + Sync + 'static,
-        A: Fallible<ElicitationAnswer>,
+        A: IntoCallbackResult<ElicitationAnswer>,
     {
         self.elicitation = Some(blocking(callback));
     }
@@ -119,7 +121,7 @@ impl UserCallbacks {
     pub(crate) fn set_dialog<F, R>(&mut self, kinds: Vec<String>, callback: F)
     where
         F: Fn(UserDialog, CallbackContext) -> R + Send + Sync + 'static,
-        R: Future<Output: Fallible<DialogAnswer>> + Send + 'static,
+        R: Future<Output: IntoCallbackResult<DialogAnswer>> + Send + 'static,
     {
         (self.kinds, self.dialog) = (kinds, Some(waiting(callback)));
     }
@@ -127,7 +129,7 @@ impl UserCallbacks {
     pub(crate) fn set_blocking_dialog<F, A>(&mut self, kinds: Vec<String>, callback: F)
     where
         F: Fn(UserDialog, CallbackContext) -> A + Send + Sync + 'static,
-        A: Fallible<DialogAnswer>,
+        A: IntoCallbackResult<DialogAnswer>,
     {
         (self.kinds, self.dialog) = (kinds, Some(blocking(callback)));
     }
@@ -147,7 +149,7 @@ where
     Q: Send + 'static,
     A: Answer,
     F: Fn(Q, CallbackContext) -> R + Send + Sync + 'static,
-    R: Future<Output: Fallible<A>> + Send + 'static,
+    R: Future<Output: IntoCallbackResult<A>> + Send + 'static,
 {
     let callback = Arc::new(callback);
     Arc::new(move |question, context| {
@@ -161,7 +163,7 @@ where
     Q: Send + 'static,
     A: Answer,
     F: Fn(Q, CallbackContext) -> O + Send + Sync + 'static,
-    O: Fallible<A>,
+    O: IntoCallbackResult<A>,
 {
     let callback = Arc::new(callback);
     Arc::new(move |question, context| {
@@ -171,7 +173,7 @@ where
 }
 
 /// The answer that a callback's return value becomes.
-fn answered<A: Answer>(returned: impl Fallible<A>) -> CallResult {
+fn answered<A: Answer>(returned: impl IntoCallbackResult<A>) -> CallResult {
     returned.into_result().map_err(|error| told(&error))?.encode()
 }
 
@@ -210,7 +212,7 @@ impl Answer for DialogAnswer {
 
 impl sealed::Sealed for ElicitationAnswer {}
 
-impl Fallible<ElicitationAnswer> for ElicitationAnswer {
+impl IntoCallbackResult<ElicitationAnswer> for ElicitationAnswer {
     fn into_result(self) -> Result<ElicitationAnswer, BoxError> {
         Ok(self)
     }
@@ -218,7 +220,7 @@ impl Fallible<ElicitationAnswer> for ElicitationAnswer {
 
 impl sealed::Sealed for DialogAnswer {}
 
-impl Fallible<DialogAnswer> for DialogAnswer {
+impl IntoCallbackResult<DialogAnswer> for DialogAnswer {
     fn into_result(self) -> Result<DialogAnswer, BoxError> {
         Ok(self)
     }

@@ -62,7 +62,7 @@ mod turn;
 mod typed;
 mod warning;
 
-pub use callback::{BoxError, CallbackContext, CancelToken, Fallible};
+pub use callback::{BoxError, CallbackContext, CancelToken, IntoCallbackResult};
 pub use claude_wire as wire;
 pub use claude_wire::control::{AgentDefinition, AgentMemory, PermissionMode};
 pub use claude_wire::launch::{

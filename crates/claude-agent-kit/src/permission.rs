@@ -10,7 +10,7 @@ pub use claude_wire::control::{
     PermissionRule, PermissionUpdate, RulesUpdate,
 };
 
-use crate::callback::{BoxError, CallResult, Fallible, sealed, told};
+use crate::callback::{BoxError, CallResult, IntoCallbackResult, sealed, told};
 
 /// A tool that wants to run and that no rule decides about.
 #[derive(Clone, Debug)]
@@ -145,14 +145,14 @@ impl Permission {
 
 impl sealed::Sealed for Permission {}
 
-impl Fallible<Permission> for Permission {
+impl IntoCallbackResult<Permission> for Permission {
     fn into_result(self) -> Result<Permission, BoxError> {
         Ok(self)
     }
 }
 
 /// The answer that a callback's return value becomes.
-pub(crate) fn answered(returned: impl Fallible<Permission>, input: &Json) -> CallResult {
+pub(crate) fn answered(returned: impl IntoCallbackResult<Permission>, input: &Json) -> CallResult {
     returned.into_result().map_err(|error| told(&error))?.encode(input)
 }
 

@@ -5,7 +5,7 @@
 
 use claude_wire::{Extra, Json};
 
-use crate::callback::{BoxError, CallResult, Fallible, sealed, told};
+use crate::callback::{BoxError, CallResult, IntoCallbackResult, sealed, told};
 use crate::permission::{self, Permission};
 
 /// The tool with which the model asks.
@@ -184,14 +184,14 @@ impl Answers {
 
 impl sealed::Sealed for Answers {}
 
-impl Fallible<Answers> for Answers {
+impl IntoCallbackResult<Answers> for Answers {
     fn into_result(self) -> Result<Answers, BoxError> {
         Ok(self)
     }
 }
 
 /// The answer that a handler's return value becomes.
-pub(crate) fn answered(returned: impl Fallible<Answers>, input: &Json) -> CallResult {
+pub(crate) fn answered(returned: impl IntoCallbackResult<Answers>, input: &Json) -> CallResult {
     let answers = returned.into_result().map_err(|error| told(&error))?;
     permission::answered(answers.permission(input)?, input)
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::hook::{HookResponse, PreToolUse, PreToolUseInput};
 use claude_agent_kit::{Body, Conversation, Item, Options, Session, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::id::SessionId;
@@ -52,7 +52,7 @@ pub fn options(stage: &Stage) -> Options {
 pub async fn defer(stage: &Stage) -> Result<SessionId, Box<dyn Error>> {
     let call = Reply::tool("Bash", json!({"command": COMMAND, "description": "Run it"}));
     stage.api().set_script(Script::new().otherwise([call]));
-    let options = options(stage).on(PreToolUse, |_, _| async { PreToolUseAnswer::defer() });
+    let options = options(stage).on(PreToolUse, |_, _| async { HookResponse::defer() });
     let collected = query("run it", options).await?.collect().await;
     let result = collected.result().ok_or("the query has no result")?;
     if result.deferred_tool_use.is_none() {
@@ -70,7 +70,7 @@ pub async fn resume(
     stage: &Stage,
     options: Options,
     id: SessionId,
-    answer: impl Fn() -> PreToolUseAnswer + Send + Sync + 'static,
+    answer: impl Fn() -> HookResponse<PreToolUseInput> + Send + Sync + 'static,
 ) -> Result<usize, Box<dyn Error>> {
     stage.api().set_script(Script::new().otherwise([Reply::text("Done.")]));
     let asked = Arc::new(AtomicUsize::new(0));
@@ -93,8 +93,8 @@ pub async fn resume(
     Ok(asked.load(Ordering::SeqCst))
 }
 
-fn deny() -> PreToolUseAnswer {
-    PreToolUseAnswer::deny("not approved")
+fn deny() -> HookResponse<PreToolUseInput> {
+    HookResponse::deny("not approved")
 }
 
 /// Defers and denies so many times, each in a session of its own.

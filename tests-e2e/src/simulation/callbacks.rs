@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use claude_agent_kit::hook::{
-    PostToolUse, PreToolUse, PreToolUseAnswer, Stop, UserPromptSubmit, UserPromptSubmitAnswer,
+    HookResponse, PostToolUse, PreToolUse, Stop, UserPromptSubmit, UserPromptSubmitInput,
 };
 use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::{Answers, Json, Options, Permission, ToolError, ToolServer};
@@ -187,10 +187,10 @@ impl Callbacks {
                     let id = context.request_id.as_str().to_owned();
                     callbacks.behave("hook", &id).await?;
                     let (approved, answer) = callbacks.with_draw(|draw| match draw.between(0, 4) {
-                        0 => (true, PreToolUseAnswer::allow()),
-                        1 => (false, PreToolUseAnswer::deny("no")),
-                        2 => (false, PreToolUseAnswer::ask("why not")),
-                        _ => (false, PreToolUseAnswer::new()),
+                        0 => (true, HookResponse::allow()),
+                        1 => (false, HookResponse::deny("no")),
+                        2 => (false, HookResponse::ask("why not")),
+                        _ => (false, HookResponse::new()),
                     });
                     callbacks.decided(&id, approved, &input.tool_input.unwrap_or_default());
                     Ok::<_, Failure>(answer)
@@ -204,11 +204,11 @@ impl Callbacks {
     async fn prompt(
         self,
         context: claude_agent_kit::CallbackContext,
-    ) -> Result<UserPromptSubmitAnswer, Failure> {
+    ) -> Result<HookResponse<UserPromptSubmitInput>, Failure> {
         let blocks = self.with_draw(|draw| draw.chance(20));
         self.plain(context).await?;
-        let answer = UserPromptSubmitAnswer::new();
-        Ok(if blocks { UserPromptSubmitAnswer::block("drawn to block") } else { answer })
+        let answer = HookResponse::new();
+        Ok(if blocks { HookResponse::block("drawn to block") } else { answer })
     }
 
     async fn plain(self, context: claude_agent_kit::CallbackContext) -> Result<(), Failure> {

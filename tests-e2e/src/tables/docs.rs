@@ -55,11 +55,14 @@ fn name(line: &str) -> Option<String> {
 }
 
 /// The declaration that these lines begin with, as one line. Its body opens at the end of a line, or
-/// before one that says something else.
+/// on a line of its own.
 fn declaration(lines: &[&str]) -> String {
     let mut declaration = String::new();
     for line in lines {
         let line = line.trim();
+        if line == "{" {
+            break;
+        }
         declaration += line.split_once(" {").map_or(line, |(before, _)| before);
         if line.contains(" {") {
             break;

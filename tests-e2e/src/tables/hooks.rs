@@ -1,4 +1,4 @@
-//! The hook events: when they happen, what a hook can answer, and what a refusal does.
+//! The hook events: when they happen, what a response can say, and what a refusal does.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use claude_wire::control::HookInput;
 use claude_wire::session::HookRefusal;
 
 use super::{docs, markdown, read};
-use crate::{places, public_api};
+use crate::places;
 
 /// Where the doc comments of the events stand: each above a line that begins with the name.
 const EVENTS: &str = "crates/claude-wire/src/control/hook/list.rs";
@@ -20,6 +20,10 @@ fn events() -> Result<Vec<(&'static str, String)>, String> {
     };
     HookInput::KNOWN.iter().copied().map(with_doc).collect()
 }
+
+/// Where the methods of responses are declared, and which events have those with a bound.
+const RESPONSES: &str = "crates/claude-agent-kit/src/hook/response.rs";
+const CAPABILITIES: &str = "crates/claude-agent-kit/src/hook/capability.rs";
 
 fn is_unseen(doc: &str) -> bool {
     doc.contains("not seen")
@@ -36,20 +40,20 @@ pub fn unseen() -> Result<BTreeSet<String>, String> {
 }
 
 pub(super) fn table() -> Result<(String, String), String> {
-    let api = read(&public_api::path("claude-agent-kit"))?;
-    let common = common(&api);
+    let source = |path| read(&places::root().join(path));
+    let (responses, capabilities) = (source(RESPONSES)?, source(CAPABILITIES)?);
     let mut rows = Vec::new();
     for (event, doc) in events()? {
         let mut when = docs::without_links(docs::sentences(&doc).next().unwrap_or_default());
         if is_unseen(&doc) {
             when += " (*not seen*)";
         }
-        let own = answers(&api, event).into_iter().filter(|(_, name)| !common.contains(name));
+        let own = methods(&responses, &capabilities, event).into_iter();
         let can: Vec<String> = own.map(|(_, name)| format!("`{name}`")).collect();
         let refusal = refusal(HookRefusal::of(event)).to_owned();
         rows.push([format!("`{event}`"), when, can.join(", "), refusal]);
     }
-    let titles = ["event", "when", "the answer can", "a refusal"];
+    let titles = ["event", "when", "the response can", "a refusal"];
     Ok(("hook events".to_owned(), markdown(titles, &rows)))
 }
 
@@ -85,25 +89,54 @@ fn doc(source: &str, event: &str) -> Option<String> {
     None
 }
 
-/// The functions of the answer of an event, from the listing of the public API: those that make an
-/// answer first, then those that change one.
-fn answers(api: &str, event: &str) -> BTreeSet<(bool, String)> {
-    let start = format!("claude_agent_kit::hook::{event}Answer::");
-    let functions =
-        api.lines().filter_map(|line| line.strip_prefix(&start)?.split_once(": pub fn("));
-    functions.map(|(name, rest)| (rest.starts_with("self"), name.to_owned())).collect()
+/// The methods of `HookResponse` that not all events have and this one has: those that create a
+/// response first, then those that change one.
+fn methods(responses: &str, capabilities: &str, event: &str) -> BTreeSet<(bool, String)> {
+    let own = docs::functions(responses, &[&format!("impl HookResponse<{event}Input> {{")]);
+    let shared = docs::functions(responses, &["impl<E: HookEvent> HookResponse<E> {"]);
+    let shared = shared.into_iter().filter(|method| {
+        let (_, bound) = method.declaration.split_once("where E: ").unwrap_or_default();
+        events_with(capabilities, bound.trim_matches([' ', ','])).contains(&format!("{event}Input"))
+    });
+    own.into_iter()
+        .chain(shared)
+        .filter(|method| method.declaration.starts_with("pub fn "))
+        .map(|method| (method.declaration.contains("self"), method.name))
+        .collect()
 }
 
-/// The functions that the answers of all events have.
-fn common(api: &str) -> BTreeSet<String> {
-    let each = HookInput::KNOWN.iter().map(|event| answers(api, event));
-    let each = each.map(|own| own.into_iter().map(|(_, name)| name).collect::<BTreeSet<_>>());
-    each.reduce(|one, other| &one & &other).unwrap_or_default()
+/// The inputs of the events that have a capability: what `capability!` lists after its last colon.
+fn events_with(capabilities: &str, capability: &str) -> BTreeSet<String> {
+    let lists = capabilities.split("\ncapability!(").skip(1).filter_map(|rest| {
+        let (list, _) = rest.split_once(");")?;
+        let name = list.trim_start().split([':', ' ']).next()?;
+        (name == capability).then(|| list.rsplit_once(':'))?
+    });
+    let events = lists.flat_map(|(_, events)| events.split(','));
+    events.map(|event| event.trim().to_owned()).filter(|event| !event.is_empty()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_methods_of_a_response_are_those_of_its_event_and_of_its_capabilities() {
+        let responses = "impl<E: HookEvent> HookResponse<E> {\n    pub fn new() -> Self {\n    }\n    \
+                         pub fn block(x: X) -> Self\n    where\n        E: CanBlock,\n    {\n    }\n    \
+                         pub fn ask(self) -> Self\n    where\n        E: CanAsk,\n    {\n    }\n    \
+                         fn inner(self) -> Self\n    where\n        E: CanBlock,\n    {\n    }\n}\n\
+                         impl HookResponse<StopInput> {\n    pub fn own(mut self) -> Self {\n    }\n}\n";
+        let capabilities = "\ncapability!(\n    CanBlock { fn x() -> Y }: StopInput,\n    \
+                            SetupInput,\n);\n\ncapability!(CanAsk: SetupInput);\n";
+        let methods = |event| {
+            let methods = methods(responses, capabilities, event).into_iter();
+            methods.map(|(_, name)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(methods("Stop"), ["block", "own"]);
+        assert_eq!(methods("Setup"), ["block", "ask"]);
+        assert!(methods("SessionEnd").is_empty());
+    }
 
     #[test]
     fn the_docs_of_an_event_stand_above_its_name() {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::sync::{Arc, Mutex};
 
-use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::hook::{HookResponse, PreToolUse, PreToolUseInput};
 use claude_agent_kit::{
     Conversation, ErrorKind, Options, Permission, Prompt, Session, ToolError, ToolServer, query,
 };
@@ -151,7 +151,7 @@ fn what_is_said_is_shown_nowhere() {
             .listening(stage.options())
             .tool_server(server)
             .on(PreToolUse, |_, _| async {
-                PreToolUseAnswer::new().system_message(format!("{MARK}-hook"))
+                HookResponse::new().system_message(format!("{MARK}-hook"))
             })
             .can_use_tool(
                 |request, _| async move { Permission::allow().with_input(request.input) },
@@ -256,6 +256,6 @@ fn a_callback_that_panics_with_a_secret_shows_it_to_the_panic_hook_alone() {
 }
 
 /// What a callback calls that never gives an answer.
-fn broken(text: &str) -> PreToolUseAnswer {
+fn broken(text: &str) -> HookResponse<PreToolUseInput> {
     panic!("with {text}")
 }

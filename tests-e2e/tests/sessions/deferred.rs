@@ -1,6 +1,6 @@
 //! Tool calls that an earlier run deferred.
 
-use claude_agent_kit::hook::PreToolUseAnswer;
+use claude_agent_kit::hook::HookResponse;
 use tests_e2e::prove::deferred;
 use tests_e2e::stage::Stage;
 
@@ -23,10 +23,10 @@ fn a_deferred_call_runs_once_when_it_is_allowed() {
         let stage = Stage::real(hello(), real()).await.unwrap();
         let options = || deferred::options(&stage);
         let id = deferred::defer(&stage).await.unwrap();
-        let again = deferred::resume(&stage, options(), id.clone(), PreToolUseAnswer::defer);
+        let again = deferred::resume(&stage, options(), id.clone(), HookResponse::defer);
         assert_eq!(in_time(again).await.unwrap(), 1);
         assert!(!is_made(&stage, deferred::MARK));
-        let allowed = deferred::resume(&stage, options(), id, PreToolUseAnswer::allow);
+        let allowed = deferred::resume(&stage, options(), id, HookResponse::allow);
         assert_eq!(in_time(allowed).await.unwrap(), 1);
         let lines = std::fs::read_to_string(stage.project().join(deferred::MARK)).unwrap();
         assert_eq!(lines, "once\n");
@@ -43,7 +43,7 @@ fn a_deferred_call_waits_for_a_late_handshake() {
         let cli = real().path.display();
         write_executable(&late, &format!("#!/bin/sh\n(sleep 4; exec cat) | '{cli}' \"$@\"\n"));
         let options = deferred::options(&stage).cli_path(&late).skip_version_check(true);
-        let deny = || PreToolUseAnswer::deny("not approved");
+        let deny = || HookResponse::deny("not approved");
         assert_eq!(in_time(deferred::resume(&stage, options, id, deny)).await.unwrap(), 1);
         assert!(!is_made(&stage, deferred::MARK));
     });

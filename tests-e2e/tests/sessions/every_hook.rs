@@ -3,14 +3,12 @@
 use std::collections::BTreeSet;
 
 use claude_agent_kit::hook::{
-    ConfigChange, CwdChanged, DirectoryAdded, Elicitation, ElicitationAnswer, ElicitationResult,
-    FileChanged, HookEvent as _, InstructionsLoaded, MessageDisplay, Notification,
-    PermissionDenied, PermissionRequest, PostCompact, PostModelSwitch, PostToolBatch,
-    PostToolBatchAnswer, PostToolUse, PostToolUseFailure, PreCompact, PreModelSwitch,
-    PreModelSwitchAnswer, PreToolUse, SessionEnd, SessionStart, SessionStartAnswer, Setup, Stop,
-    StopFailure, SubagentStart, SubagentStop, TaskCompleted, TaskCreated, TeammateIdle,
-    UserPromptExpansion, UserPromptExpansionAnswer, UserPromptSubmit, WorktreeCreate,
-    WorktreeCreateAnswer, WorktreeRemove,
+    ConfigChange, CwdChanged, DirectoryAdded, Elicitation, ElicitationResult, FileChanged,
+    HookResponse, InstructionsLoaded, MessageDisplay, Notification, PermissionDenied,
+    PermissionRequest, PostCompact, PostModelSwitch, PostToolBatch, PostToolUse,
+    PostToolUseFailure, PreCompact, PreModelSwitch, PreToolUse, SessionEnd, SessionStart, Setup,
+    Stop, StopFailure, SubagentStart, SubagentStop, TaskCompleted, TaskCreated, TeammateIdle,
+    UserPromptExpansion, UserPromptSubmit, WorktreeCreate, WorktreeRemove,
 };
 use claude_agent_kit::{Options, PermissionMode};
 use claude_agent_testkit::mock_api::{Reply, Script};
@@ -30,7 +28,7 @@ macro_rules! listening {
         options$( .on($event, {
             let notes = notes.clone();
             move |_, _| {
-                notes.add($event::NAME);
+                notes.add(stringify!($event));
                 async {}
             }
         }) )+
@@ -49,18 +47,18 @@ fn all(options: Options, notes: &Notes<&'static str>, stage: &Stage) -> Options 
     let (starts, creates, asks) = (notes.clone(), notes.clone(), notes.clone());
     options
         .on(SessionStart, move |_, _| {
-            starts.add(SessionStart::NAME);
-            let answer = SessionStartAnswer::new().watch_paths([watched.clone()]);
+            starts.add("SessionStart");
+            let answer = HookResponse::new().watch_paths([watched.clone()]);
             async { answer }
         })
         .on(WorktreeCreate, move |_, _| {
-            creates.add(WorktreeCreate::NAME);
-            let answer = WorktreeCreateAnswer::new().worktree_path(path.clone());
+            creates.add("WorktreeCreate");
+            let answer = HookResponse::new().worktree_path(path.clone());
             async { answer }
         })
         .on(Elicitation, move |_, _| {
-            asks.add(Elicitation::NAME);
-            async { ElicitationAnswer::accept(json!({"name": "Ada"})) }
+            asks.add("Elicitation");
+            async { HookResponse::accept(json!({"name": "Ada"})) }
         })
 }
 
@@ -161,10 +159,10 @@ async fn long_session() -> Notes<&'static str> {
     }
     let is_told = |name| notes.all().contains(&name);
     let changes = |round: usize| write(&stage, "watched.txt", &"two\n".repeat(round + 1));
-    again_until("a watched file", changes, || is_told(FileChanged::NAME)).await;
+    again_until("a watched file", changes, || is_told("FileChanged")).await;
     let settings = |round: usize| json!({"env": {"GREETING": format!("hello {round}")}});
     let changes = |round| write(&stage, ".claude/settings.json", &settings(round).to_string());
-    again_until("settings", changes, || is_told(ConfigChange::NAME)).await;
+    again_until("settings", changes, || is_told("ConfigChange")).await;
     session.stop().await.unwrap();
     notes.clone()
 }
@@ -177,7 +175,7 @@ async fn waiting_session() -> Notes<&'static str> {
         .can_use_tool(|_, _| std::future::pending::<claude_agent_kit::Permission>());
     let session = start(options).await;
     let waiting = session.send("run it").await.unwrap();
-    until("a notification is told", || notes.all().contains(&Notification::NAME)).await;
+    until("a notification is told", || notes.all().contains(&"Notification")).await;
     session.interrupt().await.unwrap();
     in_time(waiting.finish()).await.unwrap();
     session.stop().await.unwrap();
@@ -238,18 +236,16 @@ fn the_real_cli_obeys_answers_about_models_commands_and_batches() {
         let options = stage
             .options()
             .allowed_tools(["Bash"])
-            .on(PreModelSwitch, |_, _| async { PreModelSwitchAnswer::deny("it stays") })
-            .on(UserPromptExpansion, |_, _| async {
-                UserPromptExpansionAnswer::block("no greetings")
-            })
+            .on(PreModelSwitch, |_, _| async { HookResponse::deny("it stays") })
+            .on(UserPromptExpansion, |_, _| async { HookResponse::block("no greetings") })
             .on(PostToolBatch, |batch, _| async move {
                 let failed = batch.tool_calls.iter().any(|call| {
                     call.tool_input.as_ref().is_some_and(|input| input.text().contains("exit 3"))
                 });
                 if failed {
-                    PostToolBatchAnswer::block("that will do")
+                    HookResponse::block("that will do")
                 } else {
-                    PostToolBatchAnswer::new().additional_context("the batch was fine")
+                    HookResponse::new().additional_context("the batch was fine")
                 }
             });
         let session = start(options).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claude_agent_kit::hook::{
-    AnyEvent, HookPoint, PreToolUse, PreToolUseAnswer, RawAnswer, UserPromptSubmit,
+    HookRegistration, HookResponse, PreToolUse, PreToolUseInput, RawHookResponse, UserPromptSubmit,
 };
 use claude_agent_kit::{BoxError, Options, Warning, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
@@ -25,8 +25,8 @@ const SOON: Duration = Duration::from_secs(2);
 const FAILING: [&str; 4] = ["touch error", "touch panic", "touch never", "touch fine"];
 
 /// Options with a hook that fails in each of these ways.
-fn failing(options: Options, point: impl HookPoint<Event = PreToolUse>) -> Options {
-    options.allowed_tools(["Bash"]).on(point, |call, _| async move {
+fn failing(options: Options, registration: HookRegistration<PreToolUseInput>) -> Options {
+    options.allowed_tools(["Bash"]).on(registration, |call, _| async move {
         match command_of(call.tool_input.as_ref()).as_str() {
             "touch error" => Err::<(), BoxError>("the database is gone".into()),
             "touch panic" => panic_silently(),
@@ -135,7 +135,7 @@ fn a_callback_that_blocks_its_thread_is_told_of() {
     in_memory(touching(), async |stage| {
         let options = stage.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
             std::thread::sleep(Duration::from_millis(1_200));
-            PreToolUseAnswer::deny("after a while")
+            HookResponse::deny("after a while")
         });
         let session = start(options).await;
         let mut messages = session.messages();
@@ -157,10 +157,10 @@ fn a_hook_for_a_blocking_thread_may_block_it() {
                 |call, _| match command_of(call.tool_input.as_ref()).as_str() {
                     "touch slow" => {
                         std::thread::sleep(Duration::from_millis(1_200));
-                        PreToolUseAnswer::deny("after a while")
+                        HookResponse::deny("after a while")
                     }
                     "touch panic" => panic_silently(),
-                    _ => PreToolUseAnswer::new(),
+                    _ => HookResponse::new(),
                 },
             );
             let (options, warnings) = noting(options);
@@ -181,7 +181,7 @@ fn a_blocking_hook_that_never_returns_holds_up_nobody() {
             PreToolUse.timeout(SOON).fail_closed(),
             move |_, _| {
                 let _ = stays.lock().unwrap().recv();
-                PreToolUseAnswer::allow()
+                HookResponse::allow()
             },
         );
         let (options, warnings) = noting(options);
@@ -205,15 +205,15 @@ fn an_interrupt_cancels_an_open_hook_and_is_answered_at_once() {
         let (entered, fired) = (asked.clone(), cancelled.clone());
         let options = stage.options().allowed_tools(["Bash"]).cancel_grace(LIMIT);
         // Nothing else would end it in time.
-        let point = PreToolUse.timeout(Duration::from_secs(3600));
-        let options = options.on(point, move |_, context| {
+        let registration = PreToolUse.timeout(Duration::from_secs(3600));
+        let options = options.on(registration, move |_, context| {
             entered.add(());
             let fired = fired.clone();
             async move {
                 context.cancel.cancelled().await;
                 fired.add(());
                 // Too late: nobody wants to know any more.
-                PreToolUseAnswer::allow()
+                HookResponse::allow()
             }
         });
         let session = start(options).await;
@@ -260,9 +260,9 @@ fn a_hook_that_goes_on_after_its_cancel_is_aborted() {
 #[test]
 fn a_raw_answer_with_a_field_of_another_event_loses_it_with_a_warning() {
     on_both(touching, async |stage| {
-        let point = AnyEvent::named("PostToolUse");
-        let options = stage.options().allowed_tools(["Bash"]).on(point, |_, _| async {
-            RawAnswer::new()
+        let registration = HookRegistration::named("PostToolUse");
+        let options = stage.options().allowed_tools(["Bash"]).on(registration, |_, _| async {
+            RawHookResponse::new()
                 .specific("permissionDecision", "deny")
                 .specific("additionalContext", "It is noon.")
         });

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claude_agent_kit::hook::{
-    AnyEvent, PostToolUse, PostToolUseAnswer, PostToolUseFailure, PreToolUse, PreToolUseAnswer,
-    RawAnswer, Stop, StopAnswer, SubagentStart, SubagentStop, UserPromptSubmit,
-    UserPromptSubmitAnswer,
+    HookRegistration, HookResponse, PostToolUse, PostToolUseFailure, PreToolUse, RawHookResponse,
+    Stop, SubagentStart, SubagentStop, UserPromptSubmit,
 };
 use claude_agent_kit::{Json, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
@@ -26,9 +25,9 @@ fn a_hook_allows_what_nobody_else_would_allow() {
         async |stage| {
             let options = stage.options().on(PreToolUse, |call, _| async move {
                 if command_of(call.tool_input.as_ref()).contains("allowed") {
-                    PreToolUseAnswer::allow().because("it is fine")
+                    HookResponse::allow().reason("it is fine")
                 } else {
-                    PreToolUseAnswer::new()
+                    HookResponse::new()
                 }
             });
             one_turn(options).await;
@@ -48,16 +47,16 @@ fn a_blocked_tool_does_not_run_whatever_form_the_blocking_has() {
                 .allowed_tools(["Bash"])
                 .on(PreToolUse, |call, _| async move {
                     match command_of(call.tool_input.as_ref()).as_str() {
-                        "touch deny" => PreToolUseAnswer::deny("not here"),
-                        "touch block" => PreToolUseAnswer::block("nor this"),
-                        _ => PreToolUseAnswer::new(),
+                        "touch deny" => HookResponse::deny("not here"),
+                        "touch block" => HookResponse::deny("nor this"),
+                        _ => HookResponse::new(),
                     }
                 })
-                .on(AnyEvent::named("PreToolUse"), |input, _| async move {
+                .on(HookRegistration::named("PreToolUse"), |input, _| async move {
                     if input.json.text().contains("touch raw") {
-                        RawAnswer::new().block("nor this one")
+                        RawHookResponse::new().block("nor this one")
                     } else {
-                        RawAnswer::new()
+                        RawHookResponse::new()
                     }
                 });
             let outcome = one_turn(options).await;
@@ -79,7 +78,7 @@ fn a_hook_that_stops_the_turn_keeps_the_tool_from_running() {
         let options = stage
             .options()
             .allowed_tools(["Bash"])
-            .on(PreToolUse, |_, _| async { PreToolUseAnswer::new().stop("enough") });
+            .on(PreToolUse, |_, _| async { HookResponse::new().stop("enough") });
         let outcome = one_turn(options).await;
         let reason = outcome.result.terminal_reason.unwrap();
         assert_eq!(reason.as_str(), "hook_stopped");
@@ -91,7 +90,7 @@ fn a_hook_that_stops_the_turn_keeps_the_tool_from_running() {
 fn a_hook_changes_the_input_of_a_tool() {
     on_both(touching, async |stage| {
         let options = stage.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
-            PreToolUseAnswer::new().updated_input(json!({"command": "touch other"}))
+            HookResponse::new().updated_input(json!({"command": "touch other"}))
         });
         one_turn(options).await;
         assert!(is_made(&stage, "other"));
@@ -106,8 +105,8 @@ fn an_asynchronous_answer_lets_everything_go_on() {
         let options = stage
             .options()
             .allowed_tools(["Bash"])
-            .on(PreToolUse, move |_, _| async move { PreToolUseAnswer::run_async(limit) })
-            .on(PostToolUse, move |_, _| async move { PostToolUseAnswer::run_async(limit) });
+            .on(PreToolUse, move |_, _| async move { HookResponse::run_async(limit) })
+            .on(PostToolUse, move |_, _| async move { HookResponse::run_async(limit) });
         assert_eq!(one_turn(options).await.text, "Done.");
         assert!(is_made(&stage, "made"));
     });
@@ -120,7 +119,7 @@ fn a_hook_is_asked_about_what_its_pattern_fits() {
         let mut options = stage.options().allowed_tools(["Bash"]);
         for pattern in ["Bash", "Write|Edit", "Write|Bash"] {
             let asked = asked.clone();
-            options = options.on(PreToolUse::matching(pattern), move |_, _| {
+            options = options.on(PreToolUse.matching(pattern), move |_, _| {
                 asked.add(pattern);
                 async {}
             });
@@ -155,10 +154,10 @@ fn what_a_hook_says_after_a_tool_reaches_the_model() {
             let options = stage
                 .options()
                 .allowed_tools(["Bash"])
-                .on(PostToolUse::matching("Bash"), |call, _| async move {
+                .on(PostToolUse.matching("Bash"), |call, _| async move {
                     let gave = call.tool_response.map(|json| json.to_string()).unwrap_or_default();
                     assert!(gave.contains("out"), "{gave}");
-                    PostToolUseAnswer::block("That was wrong.").additional_context("It is noon.")
+                    HookResponse::block("That was wrong.").additional_context("It is noon.")
                 })
                 .on(PostToolUseFailure, move |call, _| {
                     notes.add(call.error.unwrap_or_default());
@@ -178,8 +177,8 @@ fn a_prompt_can_be_added_to_and_blocked() {
     on_both(script, async |stage| {
         let options = stage.options().on(UserPromptSubmit, |prompt, _| async move {
             match prompt.prompt.as_deref() {
-                Some("secret") => UserPromptSubmitAnswer::block("not today"),
-                _ => UserPromptSubmitAnswer::new().additional_context("It is noon."),
+                Some("secret") => HookResponse::block("not today"),
+                _ => HookResponse::new().additional_context("It is noon."),
             }
         });
         let session = start(options).await;
@@ -197,9 +196,9 @@ fn a_stop_hook_makes_the_model_go_on() {
     on_both(script, async |stage| {
         let options = stage.options().on(Stop, |stop, _| async move {
             if stop.stop_hook_active == Some(true) {
-                StopAnswer::new()
+                HookResponse::new()
             } else {
-                StopAnswer::block("say it again")
+                HookResponse::block("say it again")
             }
         });
         let outcome = one_turn(options).await;
@@ -274,9 +273,9 @@ fn forty_calls_in_one_answer_are_forty_hooks() {
     on_both(script, async |stage| {
         let asked = Notes::new();
         let notes = asked.clone();
-        let options = stage.options().on(PreToolUse::matching("Read"), move |call, _| {
+        let options = stage.options().on(PreToolUse.matching("Read"), move |call, _| {
             notes.add(call.tool_use_id.map(|id| id.to_string()));
-            async { PreToolUseAnswer::deny("no") }
+            async { HookResponse::deny("no") }
         });
         assert_eq!(one_turn(options).await.text, "Done.");
         let mut asked = asked.all();
@@ -296,9 +295,9 @@ fn a_query_has_hooks_too() {
             let options =
                 stage.options().allowed_tools(["Bash"]).on(PreToolUse, |call, _| async move {
                     if command_of(call.tool_input.as_ref()).contains("denied") {
-                        PreToolUseAnswer::deny("no")
+                        HookResponse::deny("no")
                     } else {
-                        PreToolUseAnswer::new()
+                        HookResponse::new()
                     }
                 });
             let collected = query("run it", options).await.unwrap().collect().await;
@@ -317,10 +316,10 @@ fn a_raw_hook_gets_its_input_as_it_came_and_any_field_goes_out() {
             let batches = Notes::new();
             let notes = batches.clone();
             let options = stage.options().allowed_tools(["Bash"]).on(
-                AnyEvent::named("PostToolBatch"),
+                HookRegistration::named("PostToolBatch"),
                 move |input, _| {
                     notes.add(input);
-                    async { RawAnswer::json(Json::from(json!({"suppressOutput": true}))) }
+                    async { RawHookResponse::json(Json::from(json!({"suppressOutput": true}))) }
                 },
             );
             assert_eq!(one_turn(options).await.text, "Done.");

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Wake, Waker};
 
-use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::hook::{HookResponse, PreToolUse, PreToolUseInput};
 use claude_agent_kit::{Options, Session, WarningCode};
 use serde_json::json;
 
@@ -52,9 +52,10 @@ fn a_panic_payload_of_on_warning_that_panics_when_dropped_ends_nothing() {
 #[test]
 fn a_panic_payload_of_a_callback_that_panics_when_dropped_ends_that_call_only() {
     on_one_thread(async {
-        let options = Options::new().on(PreToolUse, async |_, _| -> PreToolUseAnswer {
-            panic_any(Explosive(3));
-        });
+        let options =
+            Options::new().on(PreToolUse, async |_, _| -> HookResponse<PreToolUseInput> {
+                panic_any(Explosive(3));
+            });
         let (session, mut puppet) = running(options).await;
         for id in ["a", "b"] {
             puppet.ask_hook(id).await;
@@ -131,7 +132,7 @@ fn a_blocking_callback_whose_request_was_closed_while_it_waited_for_a_thread_is_
             noted.lock().unwrap().push(context.request_id.as_str().to_owned());
             drop(call);
             held.lock().unwrap().recv().unwrap();
-            PreToolUseAnswer::allow()
+            HookResponse::allow()
         });
         let (session, mut puppet) = running(options).await;
         for id in ["first", "cancelled", "last"] {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::{ErrorKind, Options, Permission, WarningCode};
 use claude_wire::control::McpStatusAnswer;
 use serde_json::json;
@@ -162,7 +162,7 @@ fn three_hundred_callbacks_at_once_are_all_answered() {
             let gate = waiting.clone();
             async move {
                 gate.acquire().await.unwrap().forget();
-                PreToolUseAnswer::deny("no")
+                HookResponse::deny("no")
             }
         });
         let (session, mut puppet) = running(options).await;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use claude_agent_kit::hook::{UserPromptSubmit, UserPromptSubmitAnswer};
+use claude_agent_kit::hook::{HookResponse, UserPromptSubmit};
 use claude_agent_kit::{
     Conversation, Cost, ErrorKind, Item, Options, QueryStream, Session, Tokens, Turn, query,
 };
@@ -240,7 +240,7 @@ fn every_turn_costs_its_own_and_all_of_them_what_the_cli_counts() {
 #[test]
 fn a_prompt_that_is_blocked_costs_nothing() {
     on_both(hello, async |stage| {
-        let block = |_, _| async { UserPromptSubmitAnswer::block("not today") };
+        let block = |_, _| async { HookResponse::block("not today") };
         let session = start(stage.options().on(UserPromptSubmit, block)).await;
         let outcome = turn(&session, "hello").await;
         assert_eq!((outcome.cost, outcome.cost.to_string()), (Cost::default(), "$0.0000".into()));

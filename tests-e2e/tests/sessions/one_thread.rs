@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::Poll;
 use std::time::Duration;
 
-use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{Options, Session, query};
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn one_that_waits_holds_up_nothing_and_is_answered_in_the_end() {
                 if command_of(call.tool_input.as_ref()) == "slow" {
                     gate.notified().await;
                 }
-                PreToolUseAnswer::deny("no")
+                HookResponse::deny("no")
             }
         });
         let (session, mut puppet) = puppet::running(options).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claude_agent_kit::hook::{ConfigChange, ConfigChangeAnswer, PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::hook::{ConfigChange, HookResponse, PreToolUse};
 use claude_agent_kit::{Body, Item, Messages};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::message::ResultSubtype;
@@ -131,16 +131,13 @@ fn a_change_of_settings_that_a_hook_blocks_does_not_count() {
             let notes = Notes::new();
             let asked = notes.clone();
             let options = stage.options().allowed_tools(["Bash"]);
-            let options = options.on(ConfigChange, move |_, _| {
-                asked.add(());
-                async move {
-                    if blocks {
-                        ConfigChangeAnswer::block("not now")
-                    } else {
-                        ConfigChangeAnswer::new()
+            let options =
+                options.on(ConfigChange, move |_, _| {
+                    asked.add(());
+                    async move {
+                        if blocks { HookResponse::block("not now") } else { HookResponse::new() }
                     }
-                }
-            });
+                });
             let session = start(options).await;
             turn(&session, "hello").await;
             let change = |round: usize| {
@@ -173,7 +170,7 @@ fn a_guard_still_denies_after_another_handshake() {
         let options = stage.options().allowed_tools(["Bash"]);
         let options = options.on(PreToolUse.fail_closed(), move |_, _| {
             asked.add(());
-            async { PreToolUseAnswer::deny("never") }
+            async { HookResponse::deny("never") }
         });
         let session = start(options).await;
         turn(&session, "run it").await;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use claude_agent_kit::hook::{AnyEvent, PreToolUse, RawAnswer, SessionStart};
+use claude_agent_kit::hook::{HookRegistration, PreToolUse, RawHookResponse, SessionStart};
 use claude_agent_kit::{BoxError, ErrorKind, Json, Options, Session, TurnOutcome};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
@@ -14,8 +14,8 @@ use crate::support::{hello, in_time, real, run};
 
 /// A hook that fails, as a guard.
 fn failing(options: Options, event: &str) -> Options {
-    options.on(AnyEvent::named(event).fail_closed(), |_, _| async {
-        Err::<RawAnswer, BoxError>("the policy server is gone".into())
+    options.on(HookRegistration::named(event).fail_closed(), |_, _| async {
+        Err::<RawHookResponse, BoxError>("the policy server is gone".into())
     })
 }
 
@@ -139,9 +139,9 @@ fn a_failing_guard_declines_questions_and_hides_text() {
         let (stage, options) = prepared().await;
         let accept = json!({"hookSpecificOutput": {"hookEventName": "Elicitation",
             "action": "accept", "content": {"name": "Ada"}}});
-        let options = options.on(AnyEvent::named("Elicitation"), move |_, _| {
+        let options = options.on(HookRegistration::named("Elicitation"), move |_, _| {
             let accept = Json::from(accept.clone());
-            async { RawAnswer::json(accept) }
+            async { RawHookResponse::json(accept) }
         });
         one(failing(options, "ElicitationResult"), "now ask me").await;
         assert!(!model_was_told(&stage, "Ada") && model_was_told(&stage, "decline"));
@@ -154,8 +154,8 @@ fn a_failing_guard_declines_questions_and_hides_text() {
 fn a_failing_stop_guard_never_prolongs_a_turn() {
     on_both(hello, async |stage| {
         let options = stage.options().hooks_fail_closed(true);
-        let options = options.on(AnyEvent::named("Stop"), |_, _| async {
-            Err::<RawAnswer, BoxError>("the policy server is gone".into())
+        let options = options.on(HookRegistration::named("Stop"), |_, _| async {
+            Err::<RawHookResponse, BoxError>("the policy server is gone".into())
         });
         assert_eq!(one_turn(options).await.text, "Hello.");
         assert_eq!(model_calls(&stage), 1);
@@ -168,7 +168,7 @@ fn a_guard_that_would_not_be_in_force_fails_the_start() {
         let stage = Stage::real(bash(&["touch made"]), real()).await.unwrap();
         let options = stage.options();
         let invalid =
-            options.clone().on(PreToolUse::matching("Bash(").fail_closed(), |_, _| async {});
+            options.clone().on(PreToolUse.matching("Bash(").fail_closed(), |_, _| async {});
         let impossible = options.on(SessionStart.fail_closed(), |_, _| async {});
         for (options, named) in [(invalid, "Bash("), (impossible, "SessionStart")] {
             let error = in_time(Session::start(options)).await.unwrap_err();
@@ -207,7 +207,7 @@ fn matchers_mean_the_same_to_the_cli_as_the_guide_says() {
             let mut options = stage.options().allowed_tools(["Bash"]);
             for pattern in MATCHING.into_iter().chain(OTHERS) {
                 let called = called.clone();
-                options = options.on(PreToolUse::matching(pattern), move |_, _| {
+                options = options.on(PreToolUse.matching(pattern), move |_, _| {
                     called.add(pattern);
                     async {}
                 });

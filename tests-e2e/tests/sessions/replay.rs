@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
-use claude_agent_kit::hook::{PostToolUse, PostToolUseAnswer, PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::hook::{HookResponse, PostToolUse, PreToolUse};
 use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::transport::{ChildFuture, Connection, Exit, InMemory, Launch};
 use claude_agent_kit::{Options, Permission, Session, Tool, ToolServer};
@@ -226,14 +226,14 @@ async fn host(options: Options, dice: Dice) -> Vec<String> {
             let dawdle = before();
             async move {
                 dawdle.await;
-                PreToolUseAnswer::new()
+                HookResponse::new()
             }
         })
         .on(PostToolUse, move |_, _| {
             let dawdle = after();
             async move {
                 dawdle.await;
-                PostToolUseAnswer::new()
+                HookResponse::new()
             }
         })
         .can_use_tool(move |_, _| {

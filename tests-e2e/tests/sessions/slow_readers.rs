@@ -3,7 +3,7 @@
 use std::future::Future as _;
 use std::task::{Context, Waker};
 
-use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::{ErrorKind, Options, Permission};
 use claude_agent_testkit::sim::{Faults, Trouble};
 use tests_e2e::stage::Stage;
@@ -199,7 +199,7 @@ fn a_hook_is_asked_in_a_turn_that_the_cli_began_although_nobody_reads_messages()
     run(async {
         let options = Options::new()
             .backlog_limits(16 * KIB, 1 << 30)
-            .on(PreToolUse, async |_, _| PreToolUseAnswer::deny("no"));
+            .on(PreToolUse, async |_, _| HookResponse::deny("no"));
         let (session, mut puppet) = puppet::running(options).await;
         let unread = session.messages();
         let long = "x".repeat(KIB);

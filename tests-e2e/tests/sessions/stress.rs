@@ -172,7 +172,7 @@ fn forty_tools_in_one_answer_are_asked_about_and_answered() {
         let counter = asked.clone();
         let options = stage.options().on(PreToolUse, move |_, _| {
             counter.fetch_add(1, Ordering::Relaxed);
-            async { claude_agent_kit::hook::PreToolUseAnswer::deny("no") }
+            async { claude_agent_kit::hook::HookResponse::deny("no") }
         });
         let session = Session::start(options).await.unwrap();
         let outcome = session.send("forty").await.unwrap().finish().await.unwrap();

@@ -1,6 +1,6 @@
 //! Messages and their turns.
 
-use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::{ErrorKind, Options, Permission, Session, SessionState};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::Body;
@@ -51,12 +51,12 @@ fn a_hook_denies_and_a_permission_allows() {
     on_all(script, async |stage| {
         let options = stage
             .options()
-            .on(PreToolUse::matching("Bash"), |call, _| async move {
+            .on(PreToolUse.matching("Bash"), |call, _| async move {
                 let command = call.tool_input.map(|input| input.to_string()).unwrap_or_default();
                 if command.contains("denied") {
-                    PreToolUseAnswer::deny("no")
+                    HookResponse::deny("no")
                 } else {
-                    PreToolUseAnswer::new()
+                    HookResponse::new()
                 }
             })
             .can_use_tool(|_, _| async move { Permission::allow() });

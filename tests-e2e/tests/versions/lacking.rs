@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::OnceLock;
 
-use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::{ErrorKind, Session};
 use claude_agent_testkit::mock_api::Script;
 use claude_wire::control::HostRequest;
@@ -77,7 +77,7 @@ fn a_denied_deferred_call_is_not_executed_on_resume() {
     on_minimum(hello(), async |stage| {
         let id = in_time(deferred::defer(&stage)).await.unwrap();
         let options = deferred::options(&stage);
-        let deny = || PreToolUseAnswer::deny("not approved");
+        let deny = || HookResponse::deny("not approved");
         let denied = deferred::resume(&stage, options, id, deny);
         assert_eq!(in_time(denied).await.unwrap(), 1);
         assert!(!stage.project().join(deferred::MARK).exists());

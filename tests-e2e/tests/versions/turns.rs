@@ -1,8 +1,6 @@
 //! Every turn ends, however the CLI reports its end.
 
-use claude_agent_kit::hook::{
-    PreToolUse, PreToolUseAnswer, UserPromptSubmit, UserPromptSubmitAnswer,
-};
+use claude_agent_kit::hook::{HookResponse, PreToolUse, UserPromptSubmit};
 use claude_agent_kit::{
     Conversation, ErrorKind, Prompt, Session, Turn, TurnInterruption, TurnOutcome,
 };
@@ -94,11 +92,7 @@ fn a_prompt_that_a_hook_blocks_ends_its_turn() {
     on_each(hello, async |stage| {
         let options = stage.options().on(UserPromptSubmit, |call, _| async move {
             let blocked = call.prompt.as_ref().is_some_and(|prompt| prompt.contains("secret"));
-            if blocked {
-                UserPromptSubmitAnswer::block("not here")
-            } else {
-                UserPromptSubmitAnswer::new()
-            }
+            if blocked { HookResponse::block("not here") } else { HookResponse::new() }
         });
         let session = start(options).await;
         let outcome = turn(&session, "the secret").await;
@@ -112,7 +106,7 @@ fn a_prompt_that_a_hook_blocks_ends_its_turn() {
 #[test]
 fn a_deferred_call_ends_its_turn() {
     on_each(touching, async |stage| {
-        let options = stage.options().on(PreToolUse, |_, _| async { PreToolUseAnswer::defer() });
+        let options = stage.options().on(PreToolUse, |_, _| async { HookResponse::defer() });
         let session = start(options).await;
         let outcome = turn(&session, "run it").await;
         assert!(outcome.result.deferred_tool_use.as_ref().is_some());

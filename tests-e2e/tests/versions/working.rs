@@ -1,6 +1,6 @@
 //! What works on each of them.
 
-use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::{
     Conversation, MINIMUM_VERSION, Permission, PermissionMode, Session, WarningCode, query,
 };
@@ -80,11 +80,11 @@ fn a_hook_denies_and_allows() {
         async |stage| {
             // Some versions let a classifier decide unless a mode is chosen.
             let options = stage.options().permission_mode(PermissionMode::Default);
-            let options = options.on(PreToolUse::matching("Bash"), |call, _| async move {
+            let options = options.on(PreToolUse.matching("Bash"), |call, _| async move {
                 match command_of(call.tool_input.as_ref()).as_str() {
-                    "touch denied" => PreToolUseAnswer::deny("not today"),
-                    "touch allowed" => PreToolUseAnswer::allow(),
-                    _ => PreToolUseAnswer::new(),
+                    "touch denied" => HookResponse::deny("not today"),
+                    "touch allowed" => HookResponse::allow(),
+                    _ => HookResponse::new(),
                 }
             });
             assert_eq!(one_turn(options).await.text, "Done.");

@@ -17,10 +17,12 @@ use claude_wire::launch::Problem;
 use claude_wire::session::{HookPlan, HookRefusal, SessionLimits};
 use claude_wire::{Json, Number};
 
-use super::{BoxError, CallbackContext, CancelToken, Fallible};
+use super::{BoxError, CallbackContext, CancelToken, IntoCallbackResult};
 use crate::commands::CommandSender;
 use crate::elicitation::UserCallbacks;
-use crate::hook::{self, Asked, HookAnswer, HookEvent, HookOutput, HookPoint, Place, session_of};
+use crate::hook::{
+    self, HookEvent, HookRegistration, HookRequest, HookTarget, IntoHookResponse, session_of,
+};
 use crate::mcp::Servers;
 use crate::permission::{self, Permission, ToolRequest};
 use crate::question::{self, Answers, Questions};
@@ -81,12 +83,12 @@ pub(crate) struct Misfit {
 }
 
 type OnMisfit = Arc<dyn Fn(Misfit) + Send + Sync>;
-type RunHook = Arc<dyn Fn(Asked, CallbackContext, Outcome) -> Running + Send + Sync>;
+type RunHook = Arc<dyn Fn(HookRequest, CallbackContext, Outcome) -> Running + Send + Sync>;
 type RunPermission = Arc<dyn Fn(ToolRequest, CallbackContext) -> Running + Send + Sync>;
 
 #[derive(Clone)]
 struct Hook {
-    place: Place,
+    target: HookTarget,
     run: RunHook,
 }
 
@@ -140,23 +142,23 @@ impl Registry {
 
     /// Returns the registrations that would never be in force.
     pub(crate) fn problems(&self) -> impl Iterator<Item = Problem> {
-        self.hooks.iter().filter_map(|hook| hook::problem(&hook.place))
+        self.hooks.iter().filter_map(|hook| hook::problem(&hook.target))
     }
 
     pub(crate) fn plan(&self) -> HookPlans {
         let mut plans = BTreeMap::new();
         let mut matchers: BTreeMap<String, Vec<HookMatcher>> = BTreeMap::new();
         for (index, hook) in self.hooks.iter().enumerate() {
-            let (id, place) = (hook_id(index), &hook.place);
-            let limit = place.limit(self.hook_timeout);
-            let fail_closed = place.fail_closed || self.hooks_fail_closed;
-            let mut matcher = HookMatcher::new(place.pattern.clone(), [id.clone()]);
-            matcher.timeout = Some(Number::from(limit_of_cli(limit)));
+            let (id, target) = (hook_id(index), &hook.target);
+            let timeout = target.timeout(self.hook_timeout);
+            let fail_closed = target.fail_closed || self.hooks_fail_closed;
+            let mut matcher = HookMatcher::new(target.pattern.clone(), [id.clone()]);
+            matcher.timeout = Some(Number::from(timeout_of_cli(timeout)));
             // Where blocking would make the model continue, the CLI must not do it by itself.
-            let blocks = fail_closed && HookRefusal::of(&place.event).is_blocking();
+            let blocks = fail_closed && HookRefusal::of(&target.event).is_blocking();
             matcher.on_failure = blocks.then_some(OnFailure::Block);
-            matchers.entry(place.event.to_string()).or_default().push(matcher);
-            plans.insert(id, HookPlan::new(place.event.clone(), limit, fail_closed));
+            matchers.entry(target.event.to_string()).or_default().push(matcher);
+            plans.insert(id, HookPlan::new(target.event.clone(), timeout, fail_closed));
         }
         HookPlans {
             plans,
@@ -196,9 +198,9 @@ impl Registry {
         context.session_id = context.session_id.or_else(|| session_of(&line));
         context.tool_use_id = tool_use_id;
         context.callback_id = Some(callback_id);
-        let event = hook.place.event.clone();
+        let event = hook.target.event.clone();
         let outcome = Outcome { event, on_misfit: self.on_misfit.clone() };
-        Some((hook.run)(Asked { input, line }, context, outcome))
+        Some((hook.run)(HookRequest { input, line }, context, outcome))
     }
 
     fn call_permission(
@@ -221,44 +223,47 @@ impl Registry {
 
 /// Registering.
 impl Registry {
-    pub(crate) fn add_hook<P, F, R>(&mut self, point: P, callback: F)
+    pub(crate) fn add_hook<E, F, R>(&mut self, registration: HookRegistration<E>, callback: F)
     where
-        P: HookPoint,
-        F: Fn(<P::Event as HookEvent>::Input, CallbackContext) -> R + Send + Sync + 'static,
-        R: Future<Output: HookAnswer<P::Event>> + Send + 'static,
+        E: HookEvent,
+        F: Fn(E, CallbackContext) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoHookResponse<E>> + Send + 'static,
     {
         let callback = Arc::new(callback);
-        let run: RunHook = Arc::new(move |asked, context, outcome| {
+        let run: RunHook = Arc::new(move |request, context, outcome| {
             let callback = callback.clone();
             Running::Async(Box::pin(async move {
-                let input = P::Event::read(asked)?;
-                outcome.of::<P::Event>(callback(input, context).await)
+                let input = E::read(request)?;
+                outcome.of(callback(input, context).await)
             }))
         });
-        self.hooks.push(Hook { place: point.place(), run });
+        self.hooks.push(Hook { target: registration.into_target(), run });
     }
 
-    pub(crate) fn add_blocking_hook<P, F, A>(&mut self, point: P, callback: F)
-    where
-        P: HookPoint,
-        F: Fn(<P::Event as HookEvent>::Input, CallbackContext) -> A + Send + Sync + 'static,
-        A: HookAnswer<P::Event>,
+    pub(crate) fn add_blocking_hook<E, F, T>(
+        &mut self,
+        registration: HookRegistration<E>,
+        callback: F,
+    ) where
+        E: HookEvent,
+        F: Fn(E, CallbackContext) -> T + Send + Sync + 'static,
+        T: IntoHookResponse<E>,
     {
         let callback = Arc::new(callback);
-        let run: RunHook = Arc::new(move |asked, context, outcome| {
+        let run: RunHook = Arc::new(move |request, context, outcome| {
             let callback = callback.clone();
             Running::Blocking(Box::new(move || {
-                let input = P::Event::read(asked)?;
-                outcome.of::<P::Event>(callback(input, context))
+                let input = E::read(request)?;
+                outcome.of(callback(input, context))
             }))
         });
-        self.hooks.push(Hook { place: point.place(), run });
+        self.hooks.push(Hook { target: registration.into_target(), run });
     }
 
     pub(crate) fn set_can_use_tool<F, R>(&mut self, callback: F)
     where
         F: Fn(ToolRequest, CallbackContext) -> R + Send + Sync + 'static,
-        R: Future<Output: Fallible<Permission>> + Send + 'static,
+        R: Future<Output: IntoCallbackResult<Permission>> + Send + 'static,
     {
         let callback = Arc::new(callback);
         self.can_use_tool = Some(Arc::new(move |request, context| {
@@ -273,7 +278,7 @@ impl Registry {
     pub(crate) fn set_blocking_can_use_tool<F, A>(&mut self, callback: F)
     where
         F: Fn(ToolRequest, CallbackContext) -> A + Send + Sync + 'static,
-        A: Fallible<Permission>,
+        A: IntoCallbackResult<Permission>,
     {
         let callback = Arc::new(callback);
         self.can_use_tool = Some(Arc::new(move |request, context| {
@@ -288,7 +293,7 @@ impl Registry {
     pub(crate) fn set_ask_user<F, R>(&mut self, handler: F)
     where
         F: Fn(Questions, CallbackContext) -> R + Send + Sync + 'static,
-        R: Future<Output: Fallible<Answers>> + Send + 'static,
+        R: Future<Output: IntoCallbackResult<Answers>> + Send + 'static,
     {
         let handler = Arc::new(handler);
         self.ask_user = Some(Arc::new(move |request, context| {
@@ -303,7 +308,7 @@ impl Registry {
     pub(crate) fn set_blocking_ask_user<F, A>(&mut self, handler: F)
     where
         F: Fn(Questions, CallbackContext) -> A + Send + Sync + 'static,
-        A: Fallible<Answers>,
+        A: IntoCallbackResult<Answers>,
     {
         let handler = Arc::new(handler);
         self.ask_user = Some(Arc::new(move |request, context| {
@@ -348,9 +353,8 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn of<E: HookEvent>(self, answer: impl HookAnswer<E>) -> CallResult {
-        let output = answer.into_output().map_err(|error| told(&error))?;
-        let encoded = output.encode(&self.event)?;
+    fn of<E: HookEvent>(self, returned: impl IntoHookResponse<E>) -> CallResult {
+        let encoded = returned.encode(&self.event)?;
         if !encoded.dropped.is_empty() {
             let misfit = Misfit { event: self.event.into_owned(), fields: encoded.dropped };
             tracing::warn!(event = misfit.event, fields = ?misfit.fields, "do not fit the event");
@@ -388,12 +392,12 @@ fn index_of(id: &CallbackId) -> Option<usize> {
     if plain { digits.parse().ok() } else { None }
 }
 
-/// The limit that is sent to the CLI, in seconds: always longer than ours, because the CLI refuses
-/// the tool when its own limit has passed.
-fn limit_of_cli(limit: Duration) -> u64 {
+/// The timeout that is sent to the CLI, in seconds: always longer than ours, because the CLI refuses
+/// the tool when its own timeout has passed.
+fn timeout_of_cli(timeout: Duration) -> u64 {
     /// Timers of JavaScript that are set for longer than 2^31 ms fire at once.
     const MOST: u64 = 2_147_483;
     const MARGIN: u64 = 5;
-    let whole = limit.as_secs().saturating_add(u64::from(limit.subsec_nanos() > 0));
+    let whole = timeout.as_secs().saturating_add(u64::from(timeout.subsec_nanos() > 0));
     whole.saturating_add(MARGIN).min(MOST)
 }

@@ -9,8 +9,8 @@ use claude_wire::{FromCli, Json};
 use super::{BoxError, Call, CallResult, CancelToken, Misfit, Registry, Running};
 use crate::Options;
 use crate::hook::{
-    AnyEvent, HookAnswer, PostToolUse, PreToolUse, PreToolUseAnswer, RawAnswer, Stop,
-    UserPromptSubmit,
+    HookRegistration, HookResponse, IntoHookResponse, PostToolUse, PreToolUse, PreToolUseInput,
+    RawHookResponse, Stop, UserPromptSubmit,
 };
 use crate::permission::Permission;
 use crate::question::Answers;
@@ -21,10 +21,10 @@ const SECOND: Duration = Duration::from_secs(1);
 #[test]
 fn hooks_get_their_ids_in_the_order_of_registration() {
     let plan = Options::new()
-        .on(PreToolUse::matching("Bash").fail_closed(), |_, _| async {})
+        .on(PreToolUse.matching("Bash").fail_closed(), |_, _| async {})
         .on(Stop, |_, _| async {})
         .on_blocking(PreToolUse.timeout(Duration::from_millis(1500)), |_, _| {})
-        .on(AnyEvent::named("SomethingNew").matching("x"), |_, _| async {})
+        .on(HookRegistration::named("SomethingNew").matching("x"), |_, _| async {})
         .on(UserPromptSubmit, |_, _| async {})
         .host
         .callbacks
@@ -108,9 +108,9 @@ async fn a_recorded_request_reaches_its_hook_typed_with_its_context() {
     let (line, call) = recorded("hook_denies", "hook_callback");
     let seen = Arc::new(Mutex::new(None));
     let kept = seen.clone();
-    let options = Options::new().on(PreToolUse::matching("Bash"), move |call, ctx| {
+    let options = Options::new().on(PreToolUse.matching("Bash"), move |call, ctx| {
         *kept.lock().unwrap() = Some((call, ctx));
-        async { PreToolUseAnswer::deny("not here") }
+        async { HookResponse::deny("not here") }
     });
     let answer = run(&options, call).await.unwrap();
     assert_eq!(
@@ -130,10 +130,10 @@ async fn a_recorded_request_reaches_its_hook_typed_with_its_context() {
 
 #[tokio::test]
 async fn a_hook_may_return_nothing_an_answer_or_a_result() {
-    fn with<A: HookAnswer<PreToolUse> + Clone + Sync>(answer: A) -> Options {
-        Options::new().on_blocking(PreToolUse, move |_, _| answer.clone())
+    fn with<T: IntoHookResponse<PreToolUseInput> + Clone + Sync>(response: T) -> Options {
+        Options::new().on_blocking(PreToolUse, move |_, _| response.clone())
     }
-    let denied = PreToolUseAnswer::deny("no");
+    let denied = HookResponse::deny("no");
     let said = r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}"#;
     assert_eq!(text(&with(()), 0).await, Ok("{}".to_owned()));
     assert_eq!(text(&with(denied.clone()), 0).await, Ok(said.to_owned()));
@@ -149,7 +149,7 @@ async fn a_hook_may_return_nothing_an_answer_or_a_result() {
         })
         .on(PreToolUse, |_, _| async {
             "one".parse::<u32>()?;
-            Ok(PreToolUseAnswer::new())
+            Ok(HookResponse::new())
         })
         .on_blocking(PreToolUse, |_, _| -> Result<(), BoxError> { Err("no rules".into()) });
     assert_eq!(text(&options, 0).await, Ok("{}".to_owned()));
@@ -180,17 +180,19 @@ fn a_request_that_nobody_is_registered_for_is_not_run() {
 #[tokio::test]
 async fn raw_hooks_get_the_input_as_it_came() {
     let input = r#"{"b":1,  "hook_event_name":"SomethingNew","a":"\ud83d"}"#;
-    let options = Options::new().on(AnyEvent::named("SomethingNew"), |input, _| async move {
-        RawAnswer::new().field("came", input.json).field("event", input.event.as_str())
-    });
+    let options =
+        Options::new().on(HookRegistration::named("SomethingNew"), |input, _| async move {
+            RawHookResponse::new().field("came", input.json).field("event", input.event.as_str())
+        });
     let answer = run(&options, call(&hook_line("hook_0", input))).await.unwrap();
     assert_eq!(answer.text(), format!(r#"{{"came":{input},"event":"SomethingNew"}}"#));
 }
 
 #[tokio::test]
 async fn misfits_of_raw_answers_are_told() {
-    let options = Options::new()
-        .on(AnyEvent::named("Notification"), |_, _| async { RawAnswer::new().block("no") });
+    let options = Options::new().on(HookRegistration::named("Notification"), |_, _| async {
+        RawHookResponse::new().block("no")
+    });
     let told = Arc::new(Mutex::new(Vec::new()));
     let kept = told.clone();
     let registry =

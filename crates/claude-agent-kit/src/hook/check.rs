@@ -3,20 +3,20 @@
 use claude_wire::launch::Problem;
 use claude_wire::session::HookRefusal;
 
-use super::Place;
+use super::HookTarget;
 
 /// Returns why a hook would silently not do what it is registered for.
-pub(crate) fn problem(place: &Place) -> Option<Problem> {
-    let reason = place.pattern.as_deref().and_then(matcher_problem).or_else(|| {
+pub(crate) fn problem(target: &HookTarget) -> Option<Problem> {
+    let reason = target.pattern.as_deref().and_then(matcher_problem).or_else(|| {
         let is_guard =
-            place.fail_closed && HookRefusal::of(&place.event) == HookRefusal::Impossible;
+            target.fail_closed && HookRefusal::of(&target.event) == HookRefusal::Impossible;
         is_guard.then(|| {
             "`fail_closed` has no effect because the CLI does not stop at this event; \
              help: remove it, or guard `PreToolUse`, `PostToolUse` or `PostToolBatch`"
                 .to_owned()
         })
     })?;
-    Some(Problem::new(&["on"], format!("hook for `{}`: {reason}", place.event)))
+    Some(Problem::new(&["on"], format!("hook for `{}`: {reason}", target.event)))
 }
 
 /// Returns why the CLI would never ask a hook with this matcher. Its own answer to an invalid one
@@ -46,8 +46,8 @@ mod tests {
     use super::super::*;
     use super::problem;
 
-    fn reason(point: impl HookPoint) -> String {
-        problem(&point.place()).map(|problem| problem.to_string()).unwrap_or_default()
+    fn reason<E: HookEvent>(registration: HookRegistration<E>) -> String {
+        problem(&registration.into_target()).map(|problem| problem.to_string()).unwrap_or_default()
     }
 
     #[test]
@@ -69,7 +69,7 @@ mod tests {
             "Bash|Edit(",
             "Bash(git:*)",
         ] {
-            let reason = reason(PreToolUse::matching(pattern));
+            let reason = reason(PreToolUse.matching(pattern));
             let expected = format!("on: hook for `PreToolUse`: matcher {pattern:?} ");
             assert!(reason.starts_with(&expected), "{pattern}: {reason}");
             assert!(reason.contains("; help: "), "{reason}");
@@ -96,7 +96,7 @@ mod tests {
             "Web(Fetch|Search)",
             "Bash{",
         ] {
-            assert_eq!(reason(PreToolUse::matching(pattern)), "", "{pattern}");
+            assert_eq!(reason(PreToolUse.matching(pattern)), "", "{pattern}");
         }
     }
 
@@ -106,6 +106,6 @@ mod tests {
         assert!(text.contains("`SessionStart`") && text.contains("`fail_closed`"), "{text}");
         assert_eq!(reason(SessionStart), "");
         assert_eq!(reason(Stop.fail_closed()), "");
-        assert_eq!(reason(AnyEvent::named("SomethingNew").fail_closed()), "");
+        assert_eq!(reason(HookRegistration::named("SomethingNew").fail_closed()), "");
     }
 }

@@ -2,11 +2,63 @@
 
 use std::time::Duration;
 
-use claude_wire::control::HookInput;
+use claude_wire::control::{HookInput, HookSpecificOutput};
 
-use super::{HookPoint, Matching, Place, sealed};
+use super::HookRegistration;
 
-/// Declares the events of the list. What a hook is told and answers is declared with its answer.
+/// The timeout of a hook for which none is set, in events that do not have their own.
+pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// An event that hooks can be registered for, represented by the type of its input:
+/// [`PreToolUseInput`] for [`PreToolUse`] and so on, and [`RawHookInput`](super::RawHookInput) for
+/// events by name.
+///
+/// This trait is sealed.
+pub trait HookEvent: sealed::Event {}
+
+/// What the kit needs to know about an event by its type. Public for the bounds of public items, and
+/// not reachable from outside.
+pub(super) mod sealed {
+    use std::fmt::Debug;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use claude_wire::control::{HookInput, HookSpecificOutput};
+
+    pub trait Event: Sized + Send + 'static {
+        /// The name on the wire; empty for events by name.
+        const NAME: &'static str;
+        /// The default timeout.
+        const TIMEOUT: Duration;
+        /// The part of a response that only this event has.
+        type Specific: Specific;
+
+        /// Reads the input from a request.
+        fn read(request: HookRequest) -> Result<Self, String>;
+    }
+
+    /// A request of the CLI to a hook.
+    #[derive(Debug)]
+    pub struct HookRequest {
+        pub input: HookInput,
+        /// The line that it came with.
+        pub line: Bytes,
+    }
+
+    pub trait Specific: Clone + Debug + Default + PartialEq + Send + 'static {
+        fn into_wire(self) -> Option<HookSpecificOutput>;
+    }
+
+    /// For events without a specific part.
+    impl Specific for () {
+        fn into_wire(self) -> Option<HookSpecificOutput> {
+            None
+        }
+    }
+}
+
+/// Declares the events of the list: the constant with which a hook is registered, and what is known
+/// about the event by the type of its input and by its name.
 macro_rules! declare_events {
     ($(
         $(#[$meta:meta])*
@@ -17,73 +69,65 @@ macro_rules! declare_events {
 
         $(
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default)]
-        #[expect(clippy::exhaustive_structs, reason = "a name that people write as a value")]
-        pub struct $event;
+        pub const $event: HookRegistration<$input> = HookRegistration::typed();
 
-        impl $event {
-            pub(super) const LIMIT: Duration = Duration::from_secs($seconds);
+        impl HookEvent for $input {}
 
-            /// Asks the hook only about what fits this pattern.
-            pub fn matching(pattern: impl Into<String>) -> Matching<Self> {
-                Self.point().matching(pattern)
-            }
+        impl sealed::Event for $input {
+            const NAME: &'static str = $name;
+            const TIMEOUT: Duration = Duration::from_secs($seconds);
+            type Specific = declare_events!(@specific $($output)?);
 
-            /// How long the hook may take.
-            pub fn timeout(self, limit: Duration) -> Matching<Self> {
-                self.point().timeout(limit)
-            }
-
-            /// Blocks when the hook fails.
-            pub fn fail_closed(self) -> Matching<Self> {
-                self.point().fail_closed()
-            }
-
-            fn point(self) -> Matching<Self> {
-                Matching::new($name, Self::LIMIT)
+            fn read(request: sealed::HookRequest) -> Result<Self, String> {
+                match request.input {
+                    HookInput::$event(input) => Ok(*input),
+                    other => Err(mismatch($name, &other)),
+                }
             }
         }
 
-        impl sealed::Point for $event {}
-
-        impl HookPoint for $event {
-            type Event = Self;
-
-            fn place(self) -> Place {
-                self.point().place()
+        $(
+        impl sealed::Specific for claude_wire::control::$output {
+            fn into_wire(self) -> Option<HookSpecificOutput> {
+                Some(self.into())
             }
         }
+        )?
         )+
 
-        /// What is known of an event by its name.
-        pub(super) fn known(event: &str) -> Option<Known> {
+        /// Returns what is known about the event of this name.
+        pub(super) fn known(event: &str) -> Option<KnownEvent> {
             match event {
-                $( $name => Some(Known {
-                    limit: $event::LIMIT,
+                $( $name => Some(KnownEvent {
+                    timeout: Duration::from_secs($seconds),
                     takes_decision: $decision,
                 }), )+
                 _ => None,
             }
         }
     };
+    (@specific) => { () };
+    (@specific $output:ident) => { claude_wire::control::$output };
 }
 
-/// What is known of an event that has a type.
-pub(super) struct Known {
-    pub(super) limit: Duration,
-    /// Whether the CLI obeys `decision` in an answer to it.
+/// What is known about an event that has a type.
+pub(super) struct KnownEvent {
+    pub(super) timeout: Duration,
+    /// Whether the CLI follows `decision` in a response to it.
     pub(super) takes_decision: bool,
 }
 
 claude_wire::for_each_hook_event!(declare_events);
 
-/// Why an event's hook cannot be told this input.
-pub(super) fn mismatch(expected: &str, input: &HookInput) -> String {
+/// Returns why an input does not fit the event that a hook is registered for.
+fn mismatch(expected: &str, input: &HookInput) -> String {
     match input {
-        HookInput::Undecodable(odd) => format!("the input cannot be made out: {}", odd.reason),
+        HookInput::Undecodable(input) => {
+            format!("the input of the hook cannot be decoded: {}", input.reason)
+        }
         other => {
-            let came = other.kind().unwrap_or_default();
-            format!("the hook is for {expected}, and the CLI asked it about {came:?}")
+            let event = other.kind().unwrap_or_default();
+            format!("the hook is registered for {expected}, and the CLI called it for {event:?}")
         }
     }
 }

@@ -1,13 +1,17 @@
-//! Every published event: its fields are named, what was recorded of it is read whole, and all
-//! that can be answered can be said.
+//! Every published event: its fields are named, recorded inputs are read whole, and a response can
+//! have every published field.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-use claude_wire::Extra;
+use bytes::Bytes;
 use claude_wire::control::{HookInput, HookSpecificOutput};
+use claude_wire::{Extra, Json};
 
+use super::event::sealed::{Event as _, HookRequest};
+use super::response::sealed::Encode as _;
 use super::*;
 
 /// What every input has.
@@ -56,8 +60,8 @@ fn published(event: &str, fields: &str) -> Json {
     Json::from(&input)
 }
 
-fn asked(json: &Json) -> Asked {
-    Asked { input: json.deserialize().unwrap(), line: Bytes::new() }
+fn request(json: &Json) -> HookRequest {
+    HookRequest { input: json.deserialize().unwrap(), line: Bytes::new() }
 }
 
 /// The fields of an object that are not null, by name.
@@ -67,7 +71,7 @@ fn entries(object: &Json) -> BTreeMap<String, serde_json::Value> {
     fields.filter(|(_, value): &(_, serde_json::Value)| !value.is_null()).collect()
 }
 
-/// The names of the fields that an answer has of its event alone.
+/// The names of the fields that a response has of its event alone.
 fn said(answer: &Json) -> Vec<String> {
     let answer: Extra = answer.deserialize().unwrap();
     let own = answer.get("hookSpecificOutput").map(|own| own.deserialize::<Extra>().unwrap());
@@ -75,33 +79,35 @@ fn said(answer: &Json) -> Vec<String> {
     own.iter().map(|(name, _)| name.to_owned()).filter(|name| name != "hookEventName").collect()
 }
 
-/// One line per event: what is published of its input, the answer that says most, and how that
-/// is sent.
+/// One line per event: what is published of its input, a response with all that it can have, and how
+/// that is sent.
 macro_rules! events {
-    ($( $event:ident [$fields:literal] $answer:expr => $sent:literal )+) => {
+    ($( $event:ident($input:ident) [$fields:literal] $response:expr => $sent:literal )+) => {
         #[test]
         fn every_event_is_read_whole_and_answered_in_its_form() {
             let recorded = recorded();
             let mut unseen = Vec::new();
             $(
-                let name = $event::NAME;
-                let input = $event::read(asked(&published(name, $fields))).unwrap();
+                let name = $input::NAME;
+                assert_eq!($event.event(), name);
+                let input = $input::read(request(&published(name, $fields))).unwrap();
                 assert!(input.extra.is_empty(), "{name}: {:?}", input.extra);
                 if let Some(json) = recorded.get(name) {
-                    let input = $event::read(asked(json)).unwrap();
+                    let input = $input::read(request(json)).unwrap();
                     assert!(input.extra.is_empty(), "{name}: {:?}", input.extra);
                     assert_eq!(entries(&Json::from_serialize(&input).unwrap()), entries(json), "{name}");
                 } else {
                     unseen.push(name);
                 }
-                let answer = $answer.encode(name).unwrap();
-                assert_eq!(answer.json.text(), $sent, "{name}");
+                let response: HookResponse<$input> = $response;
+                let encoded = response.encode(name).unwrap();
+                assert_eq!(encoded.json.text(), $sent, "{name}");
                 let mut fields = HookSpecificOutput::fields_of(name).to_vec();
                 // They say the same of different tools.
                 fields.retain(|field| *field != "updatedMCPToolOutput");
-                assert_eq!(said(&answer.json), fields, "{name}");
+                assert_eq!(said(&encoded.json), fields, "{name}");
             )+
-            let names = [$( $event::NAME ),+];
+            let names = [$( stringify!($event) ),+];
             assert_eq!(names, HookInput::KNOWN, "the published events");
             assert_eq!(unseen, ["Setup", "TeammateIdle", "CwdChanged"], "no recording");
         }
@@ -109,104 +115,104 @@ macro_rules! events {
 }
 
 events! {
-    PreToolUse ["tool_name tool_input tool_use_id mcp_server"]
-        PreToolUseAnswer::ask("odd").updated_input(object()).additional_context("noon")
+    PreToolUse(PreToolUseInput) ["tool_name tool_input tool_use_id mcp_server"]
+        HookResponse::ask("odd").updated_input(object()).additional_context("noon")
         => r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"odd","updatedInput":{},"additionalContext":"noon"}}"#
-    PostToolUse ["tool_name tool_input tool_response tool_use_id duration_ms mcp_server"]
-        PostToolUseAnswer::block("no").additional_context("noon").classifier_context("calm").updated_tool_output(object())
+    PostToolUse(PostToolUseInput) ["tool_name tool_input tool_response tool_use_id duration_ms mcp_server"]
+        HookResponse::block("no").additional_context("noon").classifier_context("calm").updated_tool_output(object())
         => r#"{"decision":"block","reason":"no","hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"noon","classifierContext":"calm","updatedToolOutput":{}}}"#
-    PostToolUseFailure ["tool_name tool_input tool_use_id error is_interrupt duration_ms mcp_server"]
-        PostToolUseFailureAnswer::block("no").additional_context("noon")
+    PostToolUseFailure(PostToolUseFailureInput) ["tool_name tool_input tool_use_id error is_interrupt duration_ms mcp_server"]
+        HookResponse::block("no").additional_context("noon")
         => r#"{"decision":"block","reason":"no","hookSpecificOutput":{"hookEventName":"PostToolUseFailure","additionalContext":"noon"}}"#
-    PostToolBatch ["tool_calls"]
-        PostToolBatchAnswer::block("no").additional_context("noon")
+    PostToolBatch(PostToolBatchInput) ["tool_calls"]
+        HookResponse::block("no").additional_context("noon")
         => r#"{"decision":"block","reason":"no","hookSpecificOutput":{"hookEventName":"PostToolBatch","additionalContext":"noon"}}"#
-    PermissionRequest ["tool_name tool_input permission_suggestions mcp_server"]
-        PermissionRequestAnswer::allow().with_input(object())
+    PermissionRequest(PermissionRequestInput) ["tool_name tool_input permission_suggestions mcp_server"]
+        HookResponse::allow().updated_input(object())
         => r#"{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow","updatedInput":{}}}}"#
-    PermissionDenied ["tool_name tool_input tool_use_id reason mcp_server"]
-        PermissionDeniedAnswer::new().retry(true)
+    PermissionDenied(PermissionDeniedInput) ["tool_name tool_input tool_use_id reason mcp_server"]
+        HookResponse::new().retry()
         => r#"{"hookSpecificOutput":{"hookEventName":"PermissionDenied","retry":true}}"#
-    UserPromptSubmit ["prompt source session_title"]
-        UserPromptSubmitAnswer::block("no").additional_context("noon").session_title("Tidy").suppress_original_prompt(true)
+    UserPromptSubmit(UserPromptSubmitInput) ["prompt source session_title"]
+        HookResponse::block("no").additional_context("noon").session_title("Tidy").suppress_original_prompt()
         => r#"{"decision":"block","reason":"no","hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"noon","sessionTitle":"Tidy","suppressOriginalPrompt":true}}"#
-    UserPromptExpansion ["expansion_type command_name command_args command_source prompt"]
-        UserPromptExpansionAnswer::block("no").additional_context("noon").suppress_original_prompt(true)
+    UserPromptExpansion(UserPromptExpansionInput) ["expansion_type command_name command_args command_source prompt"]
+        HookResponse::block("no").additional_context("noon").suppress_original_prompt()
         => r#"{"decision":"block","reason":"no","hookSpecificOutput":{"hookEventName":"UserPromptExpansion","additionalContext":"noon","suppressOriginalPrompt":true}}"#
-    Stop ["stop_hook_active last_assistant_message background_tasks session_crons"]
-        StopAnswer::block("no").additional_context("noon")
+    Stop(StopInput) ["stop_hook_active last_assistant_message background_tasks session_crons"]
+        HookResponse::block("no").additional_context("noon")
         => r#"{"decision":"block","reason":"no","hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"noon"}}"#
-    StopFailure ["error error_details last_assistant_message"]
-        StopFailureAnswer::new().system_message("look")
+    StopFailure(StopFailureInput) ["error error_details last_assistant_message"]
+        HookResponse::new().system_message("look")
         => r#"{"systemMessage":"look"}"#
-    Notification ["message title notification_type"]
-        NotificationAnswer::new().additional_context("noon").terminal_sequence("\u{7}")
+    Notification(NotificationInput) ["message title notification_type"]
+        HookResponse::new().additional_context("noon").terminal_sequence("\u{7}")
         => r#"{"terminalSequence":"\u0007","hookSpecificOutput":{"hookEventName":"Notification","additionalContext":"noon"}}"#
-    MessageDisplay ["turn_id message_id index final delta"]
-        MessageDisplayAnswer::new().display_content("…")
+    MessageDisplay(MessageDisplayInput) ["turn_id message_id index final delta"]
+        HookResponse::new().display_content("…")
         => r#"{"hookSpecificOutput":{"hookEventName":"MessageDisplay","displayContent":"…"}}"#
-    Elicitation ["mcp_server_name message mode url elicitation_id requested_schema"]
-        ElicitationAnswer::accept(object())
+    Elicitation(ElicitationInput) ["mcp_server_name message mode url elicitation_id requested_schema"]
+        HookResponse::accept(object())
         => r#"{"hookSpecificOutput":{"hookEventName":"Elicitation","action":"accept","content":{}}}"#
-    ElicitationResult ["mcp_server_name elicitation_id mode action content"]
-        ElicitationResultAnswer::accept(object())
+    ElicitationResult(ElicitationResultInput) ["mcp_server_name elicitation_id mode action content"]
+        HookResponse::accept(object())
         => r#"{"hookSpecificOutput":{"hookEventName":"ElicitationResult","action":"accept","content":{}}}"#
-    SessionStart ["source model session_title seconds_since_last_response context_tokens prompt_cache_likely_expired estimated_cache_write_usd"]
-        SessionStartAnswer::new().additional_context("noon").initial_user_message("hello").session_title("Tidy").watch_paths(["a"]).reload_skills(true)
+    SessionStart(SessionStartInput) ["source model session_title seconds_since_last_response context_tokens prompt_cache_likely_expired estimated_cache_write_usd"]
+        HookResponse::new().additional_context("noon").initial_user_message("hello").session_title("Tidy").watch_paths(["a"]).reload_skills()
         => r#"{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"noon","initialUserMessage":"hello","sessionTitle":"Tidy","watchPaths":["a"],"reloadSkills":true}}"#
-    SessionEnd ["reason"]
-        SessionEndAnswer::new().suppress_output()
+    SessionEnd(SessionEndInput) ["reason"]
+        HookResponse::new().suppress_output()
         => r#"{"suppressOutput":true}"#
-    Setup ["trigger"]
-        SetupAnswer::new().additional_context("noon")
+    Setup(SetupInput) ["trigger"]
+        HookResponse::new().additional_context("noon")
         => r#"{"hookSpecificOutput":{"hookEventName":"Setup","additionalContext":"noon"}}"#
-    PreCompact ["trigger custom_instructions"]
-        PreCompactAnswer::block("no")
+    PreCompact(PreCompactInput) ["trigger custom_instructions"]
+        HookResponse::block("no")
         => r#"{"decision":"block","reason":"no"}"#
-    PostCompact ["trigger compact_summary"]
-        PostCompactAnswer::new()
+    PostCompact(PostCompactInput) ["trigger compact_summary"]
+        HookResponse::new()
         => "{}"
-    PreModelSwitch ["from_model to_model requested_model source context_tokens prompt_cache_warm cache_ttl estimated_cache_write_usd pricing"]
-        PreModelSwitchAnswer::ask("odd").stop("enough")
+    PreModelSwitch(PreModelSwitchInput) ["from_model to_model requested_model source context_tokens prompt_cache_warm cache_ttl estimated_cache_write_usd pricing"]
+        HookResponse::ask("odd").stop("enough")
         => r#"{"continue":false,"stopReason":"enough","hookSpecificOutput":{"hookEventName":"PreModelSwitch","permissionDecision":"deny","permissionDecisionReason":"enough"}}"#
-    PostModelSwitch ["from_model to_model requested_model source context_tokens prompt_cache_warm cache_ttl estimated_cache_write_usd pricing"]
-        PostModelSwitchAnswer::new().additional_context("noon")
+    PostModelSwitch(PostModelSwitchInput) ["from_model to_model requested_model source context_tokens prompt_cache_warm cache_ttl estimated_cache_write_usd pricing"]
+        HookResponse::new().additional_context("noon")
         => r#"{"hookSpecificOutput":{"hookEventName":"PostModelSwitch","additionalContext":"noon"}}"#
-    SubagentStart [""]
-        SubagentStartAnswer::new().additional_context("noon")
+    SubagentStart(SubagentStartInput) [""]
+        HookResponse::new().additional_context("noon")
         => r#"{"hookSpecificOutput":{"hookEventName":"SubagentStart","additionalContext":"noon"}}"#
-    SubagentStop ["stop_hook_active agent_transcript_path last_assistant_message background_tasks session_crons"]
-        SubagentStopAnswer::block("no").additional_context("noon")
+    SubagentStop(SubagentStopInput) ["stop_hook_active agent_transcript_path last_assistant_message background_tasks session_crons"]
+        HookResponse::block("no").additional_context("noon")
         => r#"{"decision":"block","reason":"no","hookSpecificOutput":{"hookEventName":"SubagentStop","additionalContext":"noon"}}"#
-    TaskCreated ["task_id task_subject task_description teammate_name team_name"]
-        TaskCreatedAnswer::new().stop("enough")
+    TaskCreated(TaskCreatedInput) ["task_id task_subject task_description teammate_name team_name"]
+        HookResponse::new().stop("enough")
         => r#"{"continue":false,"stopReason":"enough"}"#
-    TaskCompleted ["task_id task_subject task_description teammate_name team_name"]
-        TaskCompletedAnswer::run_async(Duration::from_secs(1))
+    TaskCompleted(TaskCompletedInput) ["task_id task_subject task_description teammate_name team_name"]
+        HookResponse::run_async(Duration::from_secs(1))
         => r#"{"async":true,"asyncTimeout":1000}"#
-    TeammateIdle ["teammate_name team_name"]
-        TeammateIdleAnswer::new()
+    TeammateIdle(TeammateIdleInput) ["teammate_name team_name"]
+        HookResponse::new()
         => "{}"
-    ConfigChange ["source file_path"]
-        ConfigChangeAnswer::block("no")
+    ConfigChange(ConfigChangeInput) ["source file_path"]
+        HookResponse::block("no")
         => r#"{"decision":"block","reason":"no"}"#
-    InstructionsLoaded ["file_path memory_type load_reason globs trigger_file_path parent_file_path"]
-        InstructionsLoadedAnswer::new()
+    InstructionsLoaded(InstructionsLoadedInput) ["file_path memory_type load_reason globs trigger_file_path parent_file_path"]
+        HookResponse::new()
         => "{}"
-    CwdChanged ["old_cwd new_cwd"]
-        CwdChangedAnswer::new().watch_paths(["a", "b"])
+    CwdChanged(CwdChangedInput) ["old_cwd new_cwd"]
+        HookResponse::new().watch_paths(["a", "b"])
         => r#"{"hookSpecificOutput":{"hookEventName":"CwdChanged","watchPaths":["a","b"]}}"#
-    FileChanged ["file_path event"]
-        FileChangedAnswer::new().watch_paths(Vec::<String>::new())
+    FileChanged(FileChangedInput) ["file_path event"]
+        HookResponse::new().watch_paths(Vec::<String>::new())
         => r#"{"hookSpecificOutput":{"hookEventName":"FileChanged","watchPaths":[]}}"#
-    DirectoryAdded ["directory source"]
-        DirectoryAddedAnswer::new()
+    DirectoryAdded(DirectoryAddedInput) ["directory source"]
+        HookResponse::new()
         => "{}"
-    WorktreeCreate ["name"]
-        WorktreeCreateAnswer::new().worktree_path("side")
+    WorktreeCreate(WorktreeCreateInput) ["name"]
+        HookResponse::new().worktree_path("side")
         => r#"{"hookSpecificOutput":{"hookEventName":"WorktreeCreate","worktreePath":"side"}}"#
-    WorktreeRemove ["worktree_path"]
-        WorktreeRemoveAnswer::new()
+    WorktreeRemove(WorktreeRemoveInput) ["worktree_path"]
+        HookResponse::new()
         => "{}"
 }
 
@@ -216,11 +222,13 @@ fn object() -> Json {
 
 #[test]
 fn what_else_can_be_said_about_a_model_and_a_question() {
-    let own = |answer: Json| answer.text().to_owned();
-    let model = |answer: PreModelSwitchAnswer| own(answer.encode("").unwrap().json);
-    assert!(model(PreModelSwitchAnswer::allow()).contains(r#""permissionDecision":"allow""#));
-    assert_eq!(PreModelSwitchAnswer::block("no"), PreModelSwitchAnswer::deny("no"));
-    let asked = |answer: ElicitationAnswer| own(answer.encode("").unwrap().json);
-    assert!(asked(ElicitationAnswer::decline()).contains(r#""action":"decline""#));
-    assert!(asked(ElicitationAnswer::cancel()).contains(r#""action":"cancel""#));
+    let model = |response: HookResponse<PreModelSwitchInput>| text(response);
+    assert!(model(HookResponse::allow()).contains(r#""permissionDecision":"allow""#));
+    let question = |response: HookResponse<ElicitationInput>| text(response);
+    assert!(question(HookResponse::decline()).contains(r#""action":"decline""#));
+    assert!(question(HookResponse::cancel()).contains(r#""action":"cancel""#));
+}
+
+fn text<E: HookEvent>(response: HookResponse<E>) -> String {
+    response.encode(E::NAME).unwrap().json.text().to_owned()
 }

@@ -1,113 +1,87 @@
-//! Hooks for events that have no types here: any name, the input as it came, an answer in any
-//! shape.
+//! Hooks for events by name: the input as it came, a response in any shape.
 
 use std::time::Duration;
 
-use claude_wire::control::{HookInput, HookOutput as WireOutput, HookSpecificOutput};
+use claude_wire::control::{HookInput, HookOutput, HookSpecificOutput};
 use claude_wire::id::SessionId;
 use claude_wire::{Extra, Json};
 
-use super::answer::milliseconds;
-use super::event::known;
-use super::{Asked, Encoded, HookAnswer, HookEvent, HookOutput, Matching, USUAL_LIMIT, sealed};
-use crate::callback::BoxError;
+use super::event::{self, DEFAULT_TIMEOUT, known};
+use super::response::sealed::EncodedResponse;
+use super::response::{self, milliseconds};
+use super::{HookEvent, HookRequest, IntoHookResponse};
 
-/// An event by its name, for those that have no type here: new ones, and old ones in their raw
-/// form.
-///
-/// ```
-/// use claude_agent_kit::Options;
-/// use claude_agent_kit::hook::{AnyEvent, RawAnswer};
-///
-/// let options = Options::new().on(AnyEvent::named("SessionTidied"), |input, _ctx| async move {
-///     println!("{}: {}", input.event, input.json);
-///     RawAnswer::new().specific("additionalContext", "It is tidy now.")
-/// });
-/// ```
-#[derive(Clone, Copy, Debug)]
+/// The input of a hook that is registered [by name](super::HookRegistration::named).
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct AnyEvent;
-
-impl AnyEvent {
-    /// The event of this name.
-    pub fn named(name: impl Into<String>) -> Matching<Self> {
-        let name = name.into();
-        let limit = known(&name).map_or(USUAL_LIMIT, |known| known.limit);
-        Matching::new(name, limit)
-    }
+pub struct RawHookInput {
+    /// The event.
+    pub event: String,
+    /// What the CLI sent: an object with `hook_event_name` and the event's own fields.
+    pub json: Json,
 }
 
-impl sealed::Event for AnyEvent {}
+impl HookEvent for RawHookInput {}
 
-impl HookEvent for AnyEvent {
+impl event::sealed::Event for RawHookInput {
     const NAME: &'static str = "";
-    const DEFAULT_LIMIT: Duration = USUAL_LIMIT;
-    type Input = RawHookInput;
-    type Output = RawAnswer;
+    const TIMEOUT: Duration = DEFAULT_TIMEOUT;
+    type Specific = ();
 
-    fn read(asked: Asked) -> Result<RawHookInput, String> {
-        let event = asked.input.kind().unwrap_or_default().to_owned();
-        let json = match text_of_input(&asked.line) {
+    fn read(request: HookRequest) -> Result<Self, String> {
+        let event = request.input.kind().unwrap_or_default().to_owned();
+        let json = match text_of_input(&request.line) {
             Some(json) => json,
-            None => encoded(&asked.input)?,
+            None => encoded(&request.input)?,
         };
-        Ok(RawHookInput { event, json })
+        Ok(Self { event, json })
     }
 }
 
-/// The input as it stands in the line.
+/// Returns the input as it is in the line.
 fn text_of_input(line: &[u8]) -> Option<Json> {
     let line = Json::from_text(str::from_utf8(line).ok()?).ok()?;
     let request = line.deserialize::<Extra>().ok()?.get("request")?.deserialize::<Extra>().ok()?;
     request.get("input").cloned()
 }
 
-/// The session that a line's input names.
+/// Returns the session that the input of a line names.
 pub(crate) fn session_of(line: &[u8]) -> Option<SessionId> {
     let input = text_of_input(line)?.deserialize::<Extra>().ok()?;
     input.get("session_id")?.deserialize().ok()
 }
 
-/// The input of a line with broken characters, which were mended when it was read.
+/// Encodes the input of a line with broken characters, which were replaced when it was read.
 fn encoded(input: &HookInput) -> Result<Json, String> {
     Json::from_serialize(input).map_err(|error| error.to_string())
 }
 
-/// What a hook for [`AnyEvent`] is told.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct RawHookInput {
-    /// The event.
-    pub event: String,
-    /// What the CLI told, as it came: an object with `hook_event_name` and the event's own fields.
-    pub json: Json,
-}
-
-/// What a hook for [`AnyEvent`] answers. Empty, it lets everything go on.
+/// What a hook that is registered [by name](super::HookRegistration::named) responds with. An empty
+/// response lets the CLI continue.
 ///
 /// A field that is known to belong to other events only is left out with a warning, because the
-/// CLI refuses the whole answer for some of them. Fields that nobody knows are passed on.
+/// CLI refuses the whole response for some of them. Unknown fields are passed on.
 #[derive(Clone, Debug, Default)]
 #[must_use]
-pub struct RawAnswer {
+pub struct RawHookResponse {
     whole: Option<Json>,
     fields: Extra,
     specific: Extra,
     block: Option<String>,
 }
 
-impl RawAnswer {
-    /// An answer that lets everything go on.
+impl RawHookResponse {
+    /// Creates an empty response, which lets the CLI continue.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An answer given as the object that is sent. `hookEventName` need not stand in it.
-    pub fn json(answer: impl Into<Json>) -> Self {
-        Self { whole: Some(answer.into()), ..Self::default() }
+    /// Creates a response from the object that is sent. `hookEventName` may be missing in it.
+    pub fn json(response: impl Into<Json>) -> Self {
+        Self { whole: Some(response.into()), ..Self::default() }
     }
 
-    /// Sets a field of the answer: `systemMessage`, `suppressOutput` and so on.
+    /// Sets a field of the response: `systemMessage`, `suppressOutput` and so on.
     pub fn field(mut self, name: impl Into<String>, value: impl Into<Json>) -> Self {
         self.fields.set(name, value);
         self
@@ -119,41 +93,37 @@ impl RawAnswer {
         self
     }
 
-    /// Blocks what happened, for this reason, in the form that the event has for that.
+    /// Blocks or denies what the event is about, for this reason, in the form that the event has for
+    /// it.
     pub fn block(mut self, reason: impl Into<String>) -> Self {
         self.block = Some(reason.into());
         self
     }
 
-    /// Ends the turn, for this reason. What could still run because of that is denied besides.
+    /// Ends the turn, for this reason. A tool call, permission request or model switch is denied as
+    /// well.
     pub fn stop(self, reason: impl AsRef<str>) -> Self {
         self.field("continue", boolean(false)).field("stopReason", reason.as_ref())
     }
 
-    /// Lets everything go on at once, and says that the host is busy with it for so long.
-    /// Whatever else the answer says wins over this.
-    pub fn run_async(limit: Duration) -> Self {
-        let limit = Json::from_serialize(&milliseconds(limit)).unwrap_or_default();
-        Self::new().field("async", boolean(true)).field("asyncTimeout", limit)
+    /// Creates a response that lets the CLI continue at once, and tells it that the host works on
+    /// the event for up to `timeout`. Ignored if the response says anything else.
+    pub fn run_async(timeout: Duration) -> Self {
+        let timeout = Json::from_serialize(&milliseconds(timeout)).unwrap_or_default();
+        Self::new().field("async", boolean(true)).field("asyncTimeout", timeout)
     }
 }
 
-impl From<Json> for RawAnswer {
-    fn from(answer: Json) -> Self {
-        Self::json(answer)
+impl From<Json> for RawHookResponse {
+    fn from(response: Json) -> Self {
+        Self::json(response)
     }
 }
 
-impl sealed::Answer for RawAnswer {}
+impl IntoHookResponse<RawHookInput> for RawHookResponse {}
 
-impl HookAnswer<AnyEvent> for RawAnswer {
-    fn into_output(self) -> Result<RawAnswer, BoxError> {
-        Ok(self)
-    }
-}
-
-impl HookOutput for RawAnswer {
-    fn encode(self, event: &str) -> Result<Encoded, String> {
+impl response::sealed::Encode<RawHookInput> for RawHookResponse {
+    fn encode(self, event: &str) -> Result<EncodedResponse, String> {
         let mut all = object(self.whole.as_ref())?;
         for (name, value) in self.fields.iter() {
             all.set(name, value.clone());
@@ -175,11 +145,11 @@ const EVENT_NAME: &str = "hookEventName";
 
 fn object(json: Option<&Json>) -> Result<Extra, String> {
     let Some(json) = json else { return Ok(Extra::default()) };
-    json.deserialize().map_err(|_| "the answer of the hook is no JSON object".to_owned())
+    json.deserialize().map_err(|_| "the response of the hook is not a JSON object".to_owned())
 }
 
 fn block(event: &str, reason: &str, all: &mut Extra, specific: &mut Extra) {
-    let mut output = WireOutput::default();
+    let mut output = HookOutput::default();
     if output.deny(event, reason) {
         put_specific(&output, specific);
     } else {
@@ -190,7 +160,7 @@ fn block(event: &str, reason: &str, all: &mut Extra, specific: &mut Extra) {
 
 /// Ending the turn alone lets the tool run first, or the permission be asked for.
 fn deny_if_stopped(event: &str, all: &Extra, specific: &mut Extra) {
-    let mut output = WireOutput::default();
+    let mut output = HookOutput::default();
     output.go_on = all.get("continue").and_then(|go_on| go_on.deserialize().ok());
     if output.go_on != Some(false) {
         return;
@@ -205,7 +175,7 @@ fn deny_if_stopped(event: &str, all: &Extra, specific: &mut Extra) {
     put_specific(&output, specific);
 }
 
-fn put_specific(output: &WireOutput, specific: &mut Extra) {
+fn put_specific(output: &HookOutput, specific: &mut Extra) {
     let own = output.specific.as_ref().and_then(|own| Json::from_serialize(own).ok());
     let own: Extra = own.and_then(|own| own.deserialize().ok()).unwrap_or_default();
     for (name, value) in own.iter().filter(|(name, _)| *name != EVENT_NAME) {
@@ -217,14 +187,14 @@ fn boolean(value: bool) -> Json {
     Json::from_serialize(&value).unwrap_or_default()
 }
 
-/// The answer without what does not fit the event.
-fn fitted(event: &str, all: &Extra, specific: &Extra) -> Encoded {
+/// Returns the response without what does not fit the event.
+fn fitted(event: &str, all: &Extra, specific: &Extra) -> EncodedResponse {
     let known = known(event);
     let fields = HookSpecificOutput::fields_of(event);
-    // The CLI looks at nothing else of an asynchronous answer: a denial beside it would be lost.
+    // The CLI reads nothing else of an asynchronous response: a denial beside it would be lost.
     let says_more = !specific.is_empty() || all.iter().any(|(name, _)| !is_async(name));
     let mut dropped = Vec::new();
-    let mut answer = Extra::default();
+    let mut response = Extra::default();
     for (name, value) in all.iter() {
         let misfit = match name {
             "decision" | "reason" => known.as_ref().is_some_and(|known| !known.takes_decision),
@@ -233,7 +203,7 @@ fn fitted(event: &str, all: &Extra, specific: &Extra) -> Encoded {
         if misfit {
             dropped.push(name.to_owned());
         } else if name != SPECIFIC {
-            answer.set(name, value.clone());
+            response.set(name, value.clone());
         }
     }
     let mut own = Extra::default();
@@ -246,9 +216,9 @@ fn fitted(event: &str, all: &Extra, specific: &Extra) -> Encoded {
         }
     }
     if own.len() > 1 {
-        answer.set(SPECIFIC, &own);
+        response.set(SPECIFIC, &own);
     }
-    Encoded { json: Json::from(&answer), dropped }
+    EncodedResponse { json: Json::from(&response), dropped }
 }
 
 fn is_async(field: &str) -> bool {

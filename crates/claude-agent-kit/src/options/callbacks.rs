@@ -4,34 +4,38 @@ use std::future::Future;
 use std::time::Duration;
 
 use super::{Options, strings};
-use crate::callback::{CallbackContext, Fallible, Registry};
+use crate::callback::{CallbackContext, IntoCallbackResult, Registry};
 use crate::elicitation::{DialogAnswer, Elicitation, ElicitationAnswer, UserDialog};
-use crate::hook::{HookAnswer, HookEvent, HookPoint};
+use crate::hook::{HookEvent, HookRegistration, IntoHookResponse};
 use crate::permission::{Permission, ToolRequest};
 use crate::question::{self, Answers, Questions};
 
 impl Options {
-    /// Adds a hook: `callback` is called whenever the event happens, and the CLI obeys its answer.
-    /// Several hooks can be added for one event; they run concurrently. Sent as `hooks` in the
-    /// handshake. Default: none.
+    /// Adds a hook: `callback` is called whenever the event happens, and the CLI follows its
+    /// response. Several hooks can be added for one event; they run concurrently. Sent as `hooks` in
+    /// the handshake. Default: none.
     ///
-    /// The callback runs in a task of its own, so it may wait as long as its limit allows
-    /// ([`hook_timeout`](Self::hook_timeout)), and delays nobody but the CLI at this point. One
-    /// that blocks its thread belongs on [`on_blocking`](Self::on_blocking). If it returns an
-    /// error, panics or takes too long, the CLI goes on as if there were no hook, with a warning,
-    /// unless it was registered to [fail closed](crate::hook::Matching::fail_closed).
+    /// The event is a constant such as [`PreToolUse`](crate::hook::PreToolUse), optionally with a
+    /// [matcher](HookRegistration::matching). The callback receives the event's input and returns
+    /// nothing, a [`HookResponse`](crate::hook::HookResponse), or a `Result` of one of them.
+    ///
+    /// The callback runs in a task of its own, so it may take as long as its timeout allows
+    /// ([`hook_timeout`](Self::hook_timeout)), and delays only the CLI at this point. A callback
+    /// that blocks its thread belongs on [`on_blocking`](Self::on_blocking). If the callback returns
+    /// an error, panics or takes too long, the CLI continues as if there were no hook, with a
+    /// warning, unless the hook was registered to [fail closed](HookRegistration::fail_closed).
     ///
     /// ```
     /// use claude_agent_kit::Options;
-    /// use claude_agent_kit::hook::{PostToolUse, PreToolUse, PreToolUseAnswer};
+    /// use claude_agent_kit::hook::{HookResponse, PostToolUse, PreToolUse};
     ///
     /// let options = Options::new()
-    ///     .on(PreToolUse::matching("Bash").fail_closed(), |call, _ctx| async move {
+    ///     .on(PreToolUse.matching("Bash").fail_closed(), |call, _ctx| async move {
     ///         let command = call.tool_input.ok_or("there is no command")?;
     ///         Ok(if command.text().contains("rm ") {
-    ///             PreToolUseAnswer::deny("nothing is removed here")
+    ///             HookResponse::deny("nothing is removed here")
     ///         } else {
-    ///             PreToolUseAnswer::new()
+    ///             HookResponse::new()
     ///         })
     ///     })
     ///     .on(PostToolUse, |call, _ctx| async move {
@@ -39,44 +43,44 @@ impl Options {
     ///     });
     /// ```
     ///
-    /// The answer has to be one of this event:
+    /// The response has to fit the event:
     ///
     /// ```compile_fail,E0277
     /// use claude_agent_kit::Options;
-    /// use claude_agent_kit::hook::{PreToolUse, StopAnswer};
+    /// use claude_agent_kit::hook::{HookResponse, PreToolUse};
     ///
-    /// Options::new().on(PreToolUse, |_, _| async { StopAnswer::block("go on") });
+    /// Options::new().on(PreToolUse, |_, _| async { HookResponse::block("denied with `deny`") });
     /// ```
-    pub fn on<P, F, R>(self, point: P, callback: F) -> Self
+    pub fn on<E, F, R>(self, registration: HookRegistration<E>, callback: F) -> Self
     where
-        P: HookPoint,
-        F: Fn(<P::Event as HookEvent>::Input, CallbackContext) -> R + Send + Sync + 'static,
-        R: Future<Output: HookAnswer<P::Event>> + Send + 'static,
+        E: HookEvent,
+        F: Fn(E, CallbackContext) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoHookResponse<E>> + Send + 'static,
     {
-        self.change_callbacks(|callbacks| callbacks.add_hook(point, callback))
+        self.change_callbacks(|callbacks| callbacks.add_hook(registration, callback))
     }
 
-    /// Adds a hook, as [`on`](Self::on) does, that may block its thread: it runs on a thread for
-    /// blocking work.
+    /// Adds a hook, as [`on`](Self::on) does, with a callback that may block its thread: it runs on a
+    /// thread for blocking work.
     ///
-    /// It cannot be aborted; one that takes long should look at the token of its context.
+    /// Such a callback cannot be aborted; one that takes long should check the token of its context.
     ///
     /// ```
     /// use claude_agent_kit::Options;
-    /// use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+    /// use claude_agent_kit::hook::{HookResponse, PreToolUse};
     ///
     /// let options = Options::new().on_blocking(PreToolUse, |_call, _ctx| {
     ///     let rules = std::fs::read_to_string("rules.txt")?;
-    ///     Ok(PreToolUseAnswer::new().additional_context(rules))
+    ///     Ok(HookResponse::new().additional_context(rules))
     /// });
     /// ```
-    pub fn on_blocking<P, F, A>(self, point: P, callback: F) -> Self
+    pub fn on_blocking<E, F, T>(self, registration: HookRegistration<E>, callback: F) -> Self
     where
-        P: HookPoint,
-        F: Fn(<P::Event as HookEvent>::Input, CallbackContext) -> A + Send + Sync + 'static,
-        A: HookAnswer<P::Event>,
+        E: HookEvent,
+        F: Fn(E, CallbackContext) -> T + Send + Sync + 'static,
+        T: IntoHookResponse<E>,
     {
-        self.change_callbacks(|callbacks| callbacks.add_blocking_hook(point, callback))
+        self.change_callbacks(|callbacks| callbacks.add_blocking_hook(registration, callback))
     }
 
     /// Calls `callback` to decide whether a tool may run, where no rule decides that. Sent as
@@ -101,14 +105,15 @@ impl Options {
     ///
     /// ```compile_fail,E0277
     /// use claude_agent_kit::Options;
-    /// use claude_agent_kit::hook::PreToolUseAnswer;
+    /// use claude_agent_kit::hook::{HookResponse, PreToolUseInput};
     ///
-    /// Options::new().can_use_tool(|_, _| async { PreToolUseAnswer::ask("whom?") });
+    /// Options::new()
+    ///     .can_use_tool(|_, _| async { HookResponse::<PreToolUseInput>::ask("a user?") });
     /// ```
     pub fn can_use_tool<F, R>(self, callback: F) -> Self
     where
         F: Fn(ToolRequest, CallbackContext) -> R + Send + Sync + 'static,
-        R: Future<Output: Fallible<Permission>> + Send + 'static,
+        R: Future<Output: IntoCallbackResult<Permission>> + Send + 'static,
     {
         self.change_callbacks(|callbacks| callbacks.set_can_use_tool(callback))
     }
@@ -118,7 +123,7 @@ impl Options {
     pub fn can_use_tool_blocking<F, A>(self, callback: F) -> Self
     where
         F: Fn(ToolRequest, CallbackContext) -> A + Send + Sync + 'static,
-        A: Fallible<Permission>,
+        A: IntoCallbackResult<Permission>,
     {
         self.change_callbacks(|callbacks| callbacks.set_blocking_can_use_tool(callback))
     }
@@ -132,7 +137,7 @@ impl Options {
     pub fn ask_user<F, R>(self, handler: F) -> Self
     where
         F: Fn(Questions, CallbackContext) -> R + Send + Sync + 'static,
-        R: Future<Output: Fallible<Answers>> + Send + 'static,
+        R: Future<Output: IntoCallbackResult<Answers>> + Send + 'static,
     {
         self.change_callbacks(|callbacks| callbacks.set_ask_user(handler))
     }
@@ -142,7 +147,7 @@ impl Options {
     pub fn ask_user_blocking<F, A>(self, handler: F) -> Self
     where
         F: Fn(Questions, CallbackContext) -> A + Send + Sync + 'static,
-        A: Fallible<Answers>,
+        A: IntoCallbackResult<Answers>,
     {
         self.change_callbacks(|callbacks| callbacks.set_blocking_ask_user(handler))
     }
@@ -155,7 +160,7 @@ impl Options {
     pub fn on_elicitation<F, R>(self, callback: F) -> Self
     where
         F: Fn(Elicitation, CallbackContext) -> R + Send + Sync + 'static,
-        R: Future<Output: Fallible<ElicitationAnswer>> + Send + 'static,
+        R: Future<Output: IntoCallbackResult<ElicitationAnswer>> + Send + 'static,
     {
         self.change_callbacks(|callbacks| callbacks.user.set_elicitation(callback))
     }
@@ -165,7 +170,7 @@ impl Options {
     pub fn on_elicitation_blocking<F, A>(self, callback: F) -> Self
     where
         F: Fn(Elicitation, CallbackContext) -> A + Send + Sync + 'static,
-        A: Fallible<ElicitationAnswer>,
+        A: IntoCallbackResult<ElicitationAnswer>,
     {
         self.change_callbacks(|callbacks| callbacks.user.set_blocking_elicitation(callback))
     }
@@ -193,7 +198,7 @@ impl Options {
     ) -> Self
     where
         F: Fn(UserDialog, CallbackContext) -> R + Send + Sync + 'static,
-        R: Future<Output: Fallible<DialogAnswer>> + Send + 'static,
+        R: Future<Output: IntoCallbackResult<DialogAnswer>> + Send + 'static,
     {
         let kinds = strings(kinds);
         self.change_callbacks(|callbacks| callbacks.user.set_dialog(kinds, callback))
@@ -208,7 +213,7 @@ impl Options {
     ) -> Self
     where
         F: Fn(UserDialog, CallbackContext) -> A + Send + Sync + 'static,
-        A: Fallible<DialogAnswer>,
+        A: IntoCallbackResult<DialogAnswer>,
     {
         let kinds = strings(kinds);
         self.change_callbacks(|callbacks| callbacks.user.set_blocking_dialog(kinds, callback))
@@ -229,7 +234,7 @@ impl Options {
             .change_callbacks(|callbacks| callbacks.permission_timeout = limit.into())
     }
 
-    /// Sets whether all hooks [fail closed](crate::hook::Matching::fail_closed). Sent as `hooks` in
+    /// Sets whether all hooks [fail closed](HookRegistration::fail_closed). Sent as `hooks` in
     /// the handshake. Default: only those that say so.
     pub fn hooks_fail_closed(self, closed: bool) -> Self {
         self.told("hooks_fail_closed")

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claude_agent_kit::hook::{PreToolUse, PreToolUseAnswer};
+use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::transport::{ChildFuture, Connection, Exit, InMemory};
 use claude_agent_kit::{Item, Options, Session, query};
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ async fn responses() -> Found {
     let reason = "no".repeat(32 * 1024);
     let options = Options::new().on(PreToolUse, move |_, _| {
         let reason = reason.clone();
-        async move { PreToolUseAnswer::deny(reason) }
+        async move { HookResponse::deny(reason) }
     });
     let (session, mut cli) = start(options).await?;
     let input = json!({"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {}});
