@@ -37,16 +37,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let additions = Arc::new(AtomicU64::new(0));
     let counter = additions.clone();
-    let server = ToolServer::new("calc")
+    let server = ToolServer::new()
         .tool("add", "Adds two numbers", move |pair: Pair| {
             counter.fetch_add(1, Ordering::Relaxed);
             async move { Ok(pair.a + pair.b) }
         })
         // The CLI makes several calls at a time of a tool that changes nothing.
-        .with(Tool::new("divide", "Divides two numbers", divide).read_only());
+        .add(Tool::new("divide", "Divides two numbers", divide).read_only());
     let options = embedded::options(script)
         .cwd(folder.path())
-        .tool_server(server)
+        .mcp("calc", server)
         .allowed_tools(["mcp__calc"]);
     let session = Session::start(options).await?;
     let outcome = session.send("What is 2 + 3, and what is 1 / 0?").await?.finish().await?;

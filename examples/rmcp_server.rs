@@ -88,10 +88,10 @@ impl ServerHandler for Station {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     // A function, because each session gets a server of its own.
-    let server = RmcpServer::new("weather", Station::new);
+    let server = RmcpServer::new(Station::new);
     let options = embedded::options(script)
         .cwd(folder.path())
-        .rmcp_server(server)
+        .mcp("weather", server)
         .allowed_tools(["mcp__weather", "ReadMcpResourceTool"]);
     let session = Session::start(options).await?;
     let outcome = session.send("What is the weather in Oslo?").await?.finish().await?;

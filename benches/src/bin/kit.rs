@@ -76,7 +76,7 @@ async fn answer_questions(task: &Task) -> Outcome<f64> {
         Work::Permission => options(task).can_use_tool(|_, _| async { Permission::allow() }),
         _ => {
             let add = |pair: Pair| async move { Ok((pair.a + pair.b).to_string()) };
-            options(task).tool_server(ToolServer::new("calc").tool("add", "Adds two numbers", add))
+            options(task).mcp("calc", ToolServer::new().tool("add", "Adds two numbers", add))
         }
     };
     let result = query("go", options).await?.final_result().await?.ok_or("no result")?;

@@ -83,9 +83,9 @@ impl Gate {
                         Ok("passed")
                     }
                 };
-                let server = ToolServer::new("gate").tool_with_context("pass", "Passes", pass);
+                let server = ToolServer::new().tool("pass", "Passes", pass);
                 let server = server.timeout(limit);
-                options.allowed_tools(["mcp__gate"]).tool_server(server)
+                options.allowed_tools(["mcp__gate"]).mcp("gate", server)
             }
             _ => options,
         }

@@ -220,11 +220,11 @@ impl Callbacks {
 
     fn tools(self, options: Options, limit: Duration) -> Options {
         let (work, look) = (self.clone(), self);
-        let server = ToolServer::new("sim")
+        let server = ToolServer::new()
             .timeout(limit)
             .tool("work", "Works", move |input: Work| work.clone().work(input))
             .tool("look", "Looks", move |input: Work| look.clone().work(input));
-        options.tool_server(server)
+        options.mcp("sim", server)
     }
 
     async fn work(self, input: Work) -> Result<String, ToolError> {

@@ -33,7 +33,7 @@ fn options() -> Options {
         .extra_arg("any", Some(MARK))
         .system_prompt(MARK)
         .settings(CliSettings::default().api_key_helper(MARK))
-        .mcp_server("mine", StdioServer::new("false").env("X", MARK))
+        .mcp("mine", StdioServer::new("false").env("X", MARK))
 }
 
 fn settings() -> Settings {

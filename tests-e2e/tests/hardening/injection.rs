@@ -127,7 +127,7 @@ fn rows() -> Vec<Row> {
         row(Path, "--add-dir", |options, value| options.add_dirs([value])),
         row(Path, "--project-config-root", |options, value| options.project_config_root(value)),
         row(Path, "--debug-file", |options, value| options.debug_file(value)),
-        row(Path, "--mcp-config", |options, value| options.mcp_config_file(value)),
+        row(Path, "--mcp-config", |options, value| options.mcp_config_files([value])),
         row(Path, "--plugin-dir", |options, value| options.plugin(value)),
         row(Path, "--plugin-dir-no-mcp", |options, value| {
             options.plugins([Plugin::new(value).without_mcp()])

@@ -88,25 +88,25 @@ fn servers() -> Vec<Place> {
     use Way::{Arguments, Hidden};
     const ADDRESS: &str = "http://127.0.0.1:1/";
     vec![
-        key("mcp_server", Arguments, |options, mark| {
+        key("mcp", Arguments, |options, mark| {
             let server =
                 RemoteServer::http(ADDRESS).header("Authorization", format!("Bearer {mark}"));
-            options.mcp_server("mine", server)
+            options.mcp("mine", server)
         }),
-        key("mcp_server", Arguments, |options, mark| {
-            options.mcp_server("mine", RemoteServer::http(format!("http://me:{mark}@127.0.0.1:1/")))
+        key("mcp", Arguments, |options, mark| {
+            options.mcp("mine", RemoteServer::http(format!("http://me:{mark}@127.0.0.1:1/")))
         }),
-        key("mcp_server", Arguments, |options, mark| {
-            options.mcp_server("mine", RemoteServer::sse(format!("{ADDRESS}?access={mark}")))
+        key("mcp", Arguments, |options, mark| {
+            options.mcp("mine", RemoteServer::sse(format!("{ADDRESS}?access={mark}")))
         }),
-        key("mcp_server", Arguments, |options, mark| {
-            options.mcp_server("mine", StdioServer::new("false").env("X", mark))
+        key("mcp", Arguments, |options, mark| {
+            options.mcp("mine", StdioServer::new("false").env("X", mark))
         }),
-        key("mcp_server", Arguments, |options, mark| {
-            options.mcp_server("mine", StdioServer::new("false").args(["--token", mark]))
+        key("mcp", Arguments, |options, mark| {
+            options.mcp("mine", StdioServer::new("false").args(["--token", mark]))
         }),
-        key("mcp_servers", Arguments, |options, mark| {
-            options.mcp_servers([("mine", json!({"command": "false", "env": {"X": mark}}))])
+        key("mcp", Arguments, |options, mark| {
+            options.mcp("mine", json!({"command": "false", "env": {"X": mark}}))
         }),
         key("agents", Hidden, |options, mark| {
             let server = json!({"mine": {"type": "http", "url": ADDRESS, "headers": {"X": mark}}});
@@ -147,7 +147,7 @@ fn texts() -> Vec<Place> {
 /// and durations hold no text and are not listed.
 pub(crate) const SHOWN: &str = "
     add_dir add_dirs agent allowed_tools at betas cli_path client_app conversation cwd debug_file
-    disallowed_tools dropping_turn effort environment executable fallback_model fork fork_id mcp_config_file model
+    disallowed_tools dropping_turn effort environment executable fallback_model fork fork_id mcp_config_files model
     output_schema permission_mode permission_prompt_tool permission_prompts plugin plugin_delivery
     plugins project_config_root question_preview resume
     resume_or_start setting_sources skills thinking tool_aliases tools user wait_for_background with_id";
@@ -156,4 +156,4 @@ pub(crate) const SHOWN: &str = "
 pub(crate) const CODE: &str = "
     answer_as ask_user ask_user_blocking can_use_tool can_use_tool_blocking on on_blocking
     on_elicitation on_elicitation_blocking on_stderr on_user_dialog on_user_dialog_blocking
-    on_warning raw_mcp_server rmcp_server tool_server";
+    on_warning";

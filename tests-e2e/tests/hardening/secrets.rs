@@ -143,13 +143,13 @@ fn what_is_said_is_shown_nowhere() {
     run(async {
         let shown = Shown::default();
         let stage = Stage::in_memory(looks(MARK)).await.unwrap();
-        let server = ToolServer::new("mine").tool("look", "Looks", |look: Look| async move {
+        let server = ToolServer::new().tool("look", "Looks", |look: Look| async move {
             assert!(look.at.contains(MARK));
             Err::<String, _>(ToolError::new(format!("{MARK}-result")))
         });
         let options = shown
             .listening(stage.options())
-            .tool_server(server)
+            .mcp("mine", server)
             .on(PreToolUse, |_, _| async {
                 HookResponse::new().system_message(format!("{MARK}-hook"))
             })

@@ -59,7 +59,7 @@ const FILE: &str = r#"
 model = "file"
 fallback_model = "file"
 permission_mode = "plan"
-strict_mcp_config = true
+mcp_strict = true
 max_turns = 1
 betas = ["file-1", "file-2"]
 add_dirs = ["/file", "/both"]
@@ -95,7 +95,7 @@ const VARIABLES: [(&str, &str); 7] = [
 fn the_builder_beats_the_environment_and_that_beats_the_file() {
     run(async {
         let fake = Fake::new(WITNESS);
-        let builder = fake.options().model("builder").strict_mcp_config(false);
+        let builder = fake.options().model("builder").mcp_strict(false);
         let layers = Options::layered().file_text("agent.toml", FILE).variables(VARIABLES);
         let seen = start(&fake, layers.under(builder).unwrap()).await;
         assert_eq!(seen.flag("model"), ["builder"]);

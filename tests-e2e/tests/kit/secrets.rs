@@ -24,7 +24,7 @@ fn secretive(options: Options) -> Options {
         .extra_arg("some-flag", Some(SECRETS[1]))
         .system_prompt(SECRETS[2])
         .append_system_prompt(SECRETS[5])
-        .mcp_server("mine", Json::from_text(server).unwrap())
+        .mcp("mine", Json::from_text(server).unwrap())
 }
 
 fn assert_hidden(what: &str, text: &str) {

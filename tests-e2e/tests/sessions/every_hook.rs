@@ -136,8 +136,7 @@ async fn long_session() -> Notes<&'static str> {
     let server = json!({"command": "sh", "args": [path(&stage, "server.sh")]});
     let allowed =
         ["Bash", "EnterWorktree", "ExitWorktree", "mcp__asker__greet", "TaskCreate", "TaskUpdate"];
-    let options =
-        all(stage.options(), notes, &stage).allowed_tools(allowed).mcp_server("asker", server);
+    let options = all(stage.options(), notes, &stage).allowed_tools(allowed).mcp("asker", server);
     let session = start(options).await;
     for prompt in [
         "now succeed",

@@ -108,7 +108,7 @@ async fn staged() -> (Stage, Session) {
     std::fs::write(stage.project().join("notes.txt"), "one\n").unwrap();
     std::fs::create_dir(stage.project().join("library")).unwrap();
     let server = json!({"command": "sh", "args": [script]});
-    let session = start(stage.options().mcp_server("ext", server).file_checkpointing(true)).await;
+    let session = start(stage.options().mcp("ext", server).file_checkpointing(true)).await;
     (stage, session)
 }
 

@@ -51,7 +51,7 @@ async fn prepared() -> (Stage, Options) {
     let options = stage
         .options()
         .allowed_tools(["Bash", "EnterWorktree", "mcp__asker__greet", "Agent"])
-        .mcp_server("asker", server);
+        .mcp("asker", server);
     (stage, options)
 }
 

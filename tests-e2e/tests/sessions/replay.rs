@@ -220,7 +220,7 @@ async fn host(options: Options, dice: Dice) -> Vec<String> {
         }
     });
     let options = options
-        .tool_server(ToolServer::new("eyes").with(look.read_only()))
+        .mcp("eyes", ToolServer::new().add(look.read_only()))
         .allowed_tools(["mcp__eyes"])
         .on(PreToolUse, move |_, _| {
             let dawdle = before();

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use claude_agent_kit::mcp::RawServer;
 use claude_agent_kit::tool::NoArguments;
-use claude_agent_kit::{ErrorKind, Json, Options, Session, Tool, ToolServer, WarningCode};
+use claude_agent_kit::{
+    ErrorKind, Json, Options, Session, Tool, ToolContext, ToolServer, WarningCode,
+};
 use serde_json::{Value, json};
 
 use crate::calc::{Pair, calc};
@@ -42,14 +44,14 @@ async fn ask(puppet: &mut Puppet, message: Value) -> Value {
 }
 
 async fn with(server: ToolServer) -> (Session, Puppet) {
-    running(Options::new().tool_server(server)).await
+    running(Options::new().mcp("calc", server)).await
 }
 
 #[test]
 fn messages_before_the_handshake_are_served() {
     run(async {
         let server = calc().version("2.0").instructions("Add with it.");
-        let (session, mut puppet) = open(Options::new().tool_server(server)).await;
+        let (session, mut puppet) = open(Options::new().mcp("calc", server)).await;
         let handshake = puppet.asked("initialize").await;
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
@@ -95,7 +97,7 @@ fn hints_stand_in_the_list_of_tools() {
             .search_hint("see")
             .always_load()
             .max_result_size(5);
-        let (_session, mut puppet) = with(ToolServer::new("calc").with(tool)).await;
+        let (_session, mut puppet) = with(ToolServer::new().add(tool)).await;
         let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
         let list = ask(&mut puppet, list).await;
         let tool = &list["result"]["tools"][0];
@@ -112,7 +114,7 @@ fn hints_stand_in_the_list_of_tools() {
 #[test]
 fn bad_messages_are_answered_with_errors_and_ids_come_back_unchanged() {
     run(async {
-        let (options, noted) = noting(Options::new().tool_server(calc()));
+        let (options, noted) = noting(Options::new().mcp("calc", calc()));
         let (_session, mut puppet) = running(options).await;
         for (message, id, code) in [
             (call("x", "nothing", json!({})), json!("x"), json!(-32602)),
@@ -207,7 +209,7 @@ fn endless() -> (ToolServer, Notes<&'static str>) {
 fn a_cancelled_call_is_dropped_at_once_and_never_answered() {
     run(async {
         let (server, notes) = endless();
-        let (options, noted) = noting(Options::new().tool_server(server));
+        let (options, noted) = noting(Options::new().mcp("calc", server));
         // No grace ends it: it is dropped as soon as it is cancelled.
         let (_session, mut puppet) = running(options.cancel_grace(Duration::from_secs(3600))).await;
         post(&mut puppet, "first", "calc", call("a", "wait", json!({}))).await;
@@ -239,7 +241,7 @@ fn a_cancelled_call_is_dropped_at_once_and_never_answered() {
 fn after_a_stop_nothing_is_answered_and_nothing_runs() {
     run(async {
         let (server, notes) = endless();
-        let options = Options::new().tool_server(server).exit_grace(LIMIT);
+        let options = Options::new().mcp("calc", server).exit_grace(LIMIT);
         let (session, mut puppet) = running(options).await;
         post(&mut puppet, "wait", "calc", call(1, "wait", json!({}))).await;
         until("it is called", || notes.len() == 1).await;
@@ -256,7 +258,7 @@ fn after_a_stop_nothing_is_answered_and_nothing_runs() {
 
 #[test]
 fn what_a_raw_server_says_is_passed_on_but_for_the_id() {
-    let server = RawServer::new("calc", |message: Json, _| async move {
+    let server = RawServer::new(|message: Json, _| async move {
         let message: Value = message.deserialize()?;
         Ok(match message["method"].as_str() {
             Some("own") => {
@@ -271,7 +273,7 @@ fn what_a_raw_server_says_is_passed_on_but_for_the_id() {
         })
     });
     run(async {
-        let (_session, mut puppet) = running(Options::new().raw_mcp_server(server)).await;
+        let (_session, mut puppet) = running(Options::new().mcp("calc", server)).await;
         let own = ask(&mut puppet, json!({"id": 4, "method": "own"})).await;
         let error = json!({"code": -32050, "message": "no", "data": {"x": 1}});
         assert_eq!(own, json!({"id": 4, "jsonrpc": "2.0", "error": error}));
@@ -292,7 +294,7 @@ fn what_a_raw_server_says_is_passed_on_but_for_the_id() {
 fn more_messages_than_may_wait_are_answered_with_an_error_and_a_warning() {
     run(async {
         let (server, notes) = endless();
-        let (options, noted) = noting(Options::new().tool_server(server).max_running_mcp(1));
+        let (options, noted) = noting(Options::new().mcp("calc", server).max_running_mcp(1));
         let (_session, mut puppet) = running(options).await;
         post(&mut puppet, "0", "calc", call(0, "wait", json!({}))).await;
         until("the first runs", || notes.len() == 1).await;
@@ -310,7 +312,7 @@ fn more_messages_than_may_wait_are_answered_with_an_error_and_a_warning() {
 #[test]
 fn notifications_of_a_server_go_out_in_order() {
     run(async {
-        let server = calc().tool_with_context("tell", "Tells", |_: NoArguments, ctx| async move {
+        let server = calc().tool("tell", "Tells", |_: NoArguments, ctx: ToolContext| async move {
             ctx.progress(0.5, None, None).await?;
             ctx.client.tools_changed().await?;
             Ok(())
@@ -340,21 +342,17 @@ fn notifications_of_a_server_go_out_in_order() {
 fn servers_that_cannot_be_served_are_refused_all_at_once() {
     run(async {
         let nothing = |_: NoArguments| async { Ok(()) };
-        let twice = ToolServer::new("twice").tool("a", "", nothing).tool("a", "", nothing);
+        let twice = ToolServer::new().tool("a", "", nothing).tool("a", "", nothing);
         let options = Options::new()
-            .tool_server(ToolServer::new("has space"))
-            .tool_server(twice)
-            .tool_server(ToolServer::new("same"))
-            .raw_mcp_server(RawServer::new("same", |message, _| async { Ok(message) }))
-            .mcp_server("outside", Json::from_text("{}").unwrap())
-            .tool_server(ToolServer::new("outside"))
-            .tool_server(ToolServer::new("list").tool("l", "", |_: Vec<i64>| async { Ok(()) }))
-            .tool_server(ToolServer::new("long").tool("x".repeat(65), "", nothing))
-            .tool_server(ToolServer::new("y".repeat(64)).tool("z".repeat(58), "", nothing))
-            .tool_server(ToolServer::new("__proto__"))
-            .tool_server(ToolServer::new("ide").tool("lint", "", nothing))
-            .tool_server(ToolServer::new("a").tool("b__c", "", nothing))
-            .tool_server(ToolServer::new("a__b").tool("c", "", nothing))
+            .mcp("has space", ToolServer::new())
+            .mcp("twice", twice)
+            .mcp("list", ToolServer::new().tool("l", "", |_: Vec<i64>| async { Ok(()) }))
+            .mcp("long", ToolServer::new().tool("x".repeat(65), "", nothing))
+            .mcp("y".repeat(64), ToolServer::new().tool("z".repeat(58), "", nothing))
+            .mcp("__proto__", ToolServer::new())
+            .mcp("ide", ToolServer::new().tool("lint", "", nothing))
+            .mcp("a", ToolServer::new().tool("b__c", "", nothing))
+            .mcp("a__b", ToolServer::new().tool("c", "", nothing))
             .max_running_mcp(0);
         let error = Session::open(options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
@@ -362,8 +360,6 @@ fn servers_that_cannot_be_served_are_refused_all_at_once() {
         for expected in [
             "\"has space\" is no name of a server",
             "two tools named \"a\"",
-            "two servers named \"same\"",
-            "two servers named \"outside\"",
             "the argument of \"l\" is no object",
             "is no name of a tool",
             "which has 129 characters",
@@ -374,7 +370,11 @@ fn servers_that_cannot_be_served_are_refused_all_at_once() {
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
+        // A config file may name a server that the host has.
+        let layers = Options::layered().file_text("a.json", r#"{"mcp": {"same": {}}}"#);
+        let twice = layers.under(Options::new().mcp("same", ToolServer::new())).unwrap_err();
+        assert!(twice.to_string().contains("two servers named \"same\""), "{twice}");
         // The name of 65 letters is too long for a tool, not for the CLI.
-        assert_eq!(error.problems().len(), 11, "{text}");
+        assert_eq!(error.problems().len(), 9, "{text}");
     });
 }

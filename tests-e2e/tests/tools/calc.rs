@@ -22,13 +22,16 @@ pub(crate) struct Sum {
 
 /// A server with one tool that adds.
 pub(crate) fn calc() -> ToolServer {
-    ToolServer::new("calc")
-        .tool("add", "Adds two numbers", |pair: Pair| async move { Ok(pair.a + pair.b) })
+    ToolServer::new().tool(
+        "add",
+        "Adds two numbers",
+        |pair: Pair| async move { Ok(pair.a + pair.b) },
+    )
 }
 
 /// Options with this server, whose tools need no permission.
 pub(crate) fn with(stage: &Stage, server: ToolServer) -> Options {
-    stage.options().tool_server(server).allowed_tools(["mcp__calc"])
+    stage.options().mcp("calc", server).allowed_tools(["mcp__calc"])
 }
 
 /// A model that makes these calls in one answer, and then is done.

@@ -31,8 +31,8 @@ fn two_servers_serve_the_same_turn() {
         async fn hail(args: Hail) -> Result<String, ToolError> {
             Ok(format!("Hail {}!", args.whom))
         }
-        let words = ToolServer::new("words").tool("hail", "Hails somebody", hail);
-        let options = with(&stage, calc()).tool_server(words);
+        let words = ToolServer::new().tool("hail", "Hails somebody", hail);
+        let options = with(&stage, calc()).mcp("words", words);
         one_turn(options.allowed_tools(["mcp__calc", "mcp__words"])).await;
         assert_eq!(texts(&stage), ["5", "Hail Ada!"]);
     });
@@ -52,7 +52,7 @@ fn read_only_calls_run_at_the_same_time() {
                 Ok("seen")
             }
         });
-        one_turn(with(&stage, calc().with(look.read_only()))).await;
+        one_turn(with(&stage, calc().add(look.read_only()))).await;
         assert_eq!(texts(&stage), ["seen"; 4]);
     });
 }
@@ -86,7 +86,7 @@ fn a_slow_call_holds_up_no_other() {
                 Ok("quick")
             }
         });
-        let server = calc().with(slow.read_only()).with(quick.read_only());
+        let server = calc().add(slow.read_only()).add(quick.read_only());
         let one = tokio::time::timeout(LIMIT, one_turn(with(&stage, server)));
         one.await.expect("the quick ones were held up");
         assert_eq!(order.all().last(), Some(&"slow"));
@@ -114,8 +114,8 @@ fn a_call_that_takes_five_seconds_is_waited_for_while_others_are_answered() {
             });
             tool.read_only()
         };
-        let server = calc().with(tool("slow", Duration::from_secs(5)));
-        let server = server.with(tool("quick", Duration::ZERO));
+        let server = calc().add(tool("slow", Duration::from_secs(5)));
+        let server = server.add(tool("quick", Duration::ZERO));
         assert_eq!(one_turn(with(&stage, server)).await.text, "Done.");
         assert_eq!(order.all(), ["quick", "slow"]);
         let mut texts = texts(&stage);
@@ -179,7 +179,7 @@ fn images_and_structured_content_reach_the_model() {
         let sum =
             Tool::new("sum", "Adds", |pair: Pair| async move { Ok(Sum { sum: pair.a + pair.b }) });
         let server =
-            calc().with(sum.returns::<Sum>()).tool("draw", "Draws", |_: NoArguments| async {
+            calc().add(sum.returns::<Sum>()).tool("draw", "Draws", |_: NoArguments| async {
                 Ok(ToolResult::new().text("A pixel:").image("image/png", PIXEL))
             });
         one_turn(with(&stage, server)).await;
@@ -205,7 +205,7 @@ fn an_interrupt_drops_the_call_and_fires_its_token() {
     on_all(script, async |stage| {
         let notes = Notes::new();
         let noted = notes.clone();
-        let server = calc().tool_with_context("wait", "Waits", move |_: NoArguments, ctx| {
+        let server = calc().tool("wait", "Waits", move |_: NoArguments, ctx: ToolContext| {
             let notes = noted.clone();
             async move {
                 let dropped = Dropped(notes.clone());
@@ -240,7 +240,7 @@ fn the_cli_asks_for_progress_and_takes_it() {
     on_all(script, async |stage| {
         let taken = Notes::new();
         let notes = taken.clone();
-        let server = RawServer::new("calc", move |message: Json, ctx| {
+        let server = RawServer::new(move |message: Json, ctx| {
             let notes = notes.clone();
             async move {
                 let message: Value = message.deserialize()?;
@@ -266,7 +266,7 @@ fn the_cli_asks_for_progress_and_takes_it() {
                 Ok(json!({"result": result}).into())
             }
         });
-        one_turn(stage.options().raw_mcp_server(server).allowed_tools(["mcp__calc"])).await;
+        one_turn(stage.options().mcp("calc", server).allowed_tools(["mcp__calc"])).await;
         assert_eq!(texts(&stage), ["counted"]);
         let tokens = taken.all();
         assert!(matches!(&*tokens, [Value::Number(_) | Value::String(_)]), "{tokens:?}");
@@ -293,7 +293,7 @@ fn progress_arrives_and_the_context_names_the_call() {
                 Ok(3)
             }
         };
-        let server = calc().tool_with_context("count", "Counts", count);
+        let server = calc().tool("count", "Counts", count);
         one_turn(with(&stage, server)).await;
         assert_eq!(texts(&stage), ["3"]);
         let (tool_use_id, session_id, pong, asked) = called.all().remove(0);

@@ -1,7 +1,7 @@
 //! Tools that come and go while sessions run.
 
 use claude_agent_kit::tool::NoArguments;
-use claude_agent_kit::{ErrorKind, Session, Tool, ToolServer};
+use claude_agent_kit::{ErrorKind, Options, Session, Tool, ToolServer};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tests_e2e::stage::Stage;
@@ -48,7 +48,7 @@ fn offered(stage: &Stage) -> Vec<String> {
 #[test]
 fn new_tools_are_offered_and_called_and_old_ones_no_more() {
     on_both(script, async |stage| {
-        let (server, tools) = ToolServer::new("calc").with(named("pear")).changeable();
+        let (server, tools) = ToolServer::new().add(named("pear")).changeable();
         let session = start(with(&stage, server)).await;
         turn(&session, "hello").await;
         assert_eq!(offered(&stage), ["pear"]);
@@ -79,8 +79,7 @@ fn new_tools_are_offered_and_called_and_old_ones_no_more() {
 fn tools_that_cannot_be_are_refused_and_change_nothing() {
     run(async {
         let (server, tools) = calc().changeable();
-        let (_session, _puppet) =
-            running(claude_agent_kit::Options::new().tool_server(server)).await;
+        let (_session, _puppet) = running(Options::new().mcp("calc", server)).await;
         let list = Tool::new("list", "", |_: Vec<i64>| async { Ok(()) });
         for (tool, reason) in [
             (named("add"), "two tools named \"add\""),
@@ -94,11 +93,19 @@ fn tools_that_cannot_be_are_refused_and_change_nothing() {
         let twice = [named("x"), named("x")];
         assert!(in_time(tools.replace(twice)).await.is_err());
         assert_eq!(tools.names(), ["add"]);
-        let (_, tools) = ToolServer::new("s".repeat(64)).changeable();
-        let long = |length| Tool::new("t".repeat(length), "", |_: NoArguments| async { Ok(()) });
-        let error = in_time(tools.add(long(58))).await.unwrap_err();
+        // Whether a name is too long, the name decides that a session has for the server.
+        let (server, tools) = ToolServer::new().changeable();
+        let (_session, _puppet) = running(Options::new().mcp("s".repeat(64), server)).await;
+        let long = || Tool::new("t".repeat(58), "", |_: NoArguments| async { Ok(()) });
+        let error = in_time(tools.add(long())).await.unwrap_err();
         assert!(error.to_string().contains("129 characters"), "{error}");
-        in_time(tools.add(long(57))).await.unwrap();
+        assert_eq!(tools.names(), Vec::<String>::new());
+        // No session has this one yet.
+        let (server, tools) = ToolServer::new().changeable();
+        in_time(tools.add(long())).await.unwrap();
+        let options = Options::new().mcp("s".repeat(64), server);
+        let error = Session::open(options).await.unwrap_err();
+        assert!(error.to_string().contains("129 characters"), "{error}");
     });
 }
 
@@ -106,7 +113,7 @@ fn tools_that_cannot_be_are_refused_and_change_nothing() {
 fn every_session_is_told_and_one_that_is_over_no_more() {
     run(async {
         let (server, tools) = calc().changeable();
-        let options = claude_agent_kit::Options::new().tool_server(server);
+        let options = Options::new().mcp("calc", server);
         let (first, mut one) = running(options.clone()).await;
         let (_second, mut two) = running(options).await;
         let adding = tokio::spawn({

@@ -22,7 +22,7 @@ fn asking() -> Script {
 /// Lets the server ask its question, and gives what it was told.
 async fn asked(stage: &Stage, options: impl FnOnce(Options) -> Options) -> Value {
     let server = StdioServer::new(OUTSIDE).always_load(true);
-    let with_server = stage.options().mcp_server("out", server).allowed_tools(["mcp__out"]);
+    let with_server = stage.options().mcp("out", server).allowed_tools(["mcp__out"]);
     let session = start(options(with_server)).await;
     in_time(session.wait_for_mcp_servers(["out"], LIMIT)).await.unwrap();
     turn(&session, "go").await;

@@ -16,7 +16,7 @@ use crate::support::run;
 #[test]
 fn ten_thousand_calls_in_a_row_are_answered() {
     run(async {
-        let (session, mut puppet) = running(Options::new().tool_server(calc())).await;
+        let (session, mut puppet) = running(Options::new().mcp("calc", calc())).await;
         for id in 0..10_000 {
             post(&mut puppet, "m", "calc", call(id, "add", json!({"a": id, "b": 1}))).await;
             let (_, answer) = answer(&mut puppet).await;
@@ -43,7 +43,7 @@ fn sixty_four_calls_of_the_simulated_cli_run_at_the_same_time() {
     let call = |reply: Reply, n: i64| reply.and_tool("mcp__calc__meet", json!({"a": n, "b": 0}));
     let answer = (0..64).fold(Reply::new(), call);
     in_memory(Script::new().otherwise([answer, Reply::text("Done.")]), async |stage| {
-        assert_eq!(one_turn(with(&stage, calc().with(meet().read_only()))).await.text, "Done.");
+        assert_eq!(one_turn(with(&stage, calc().add(meet().read_only()))).await.text, "Done.");
         let mut met: Vec<i64> = texts(&stage).iter().map(|text| text.parse().unwrap()).collect();
         met.sort_unstable();
         assert!(met.into_iter().eq(0..64));
@@ -65,7 +65,7 @@ fn meet() -> Tool {
 #[test]
 fn sixty_four_calls_run_at_the_same_time() {
     run(async {
-        let (session, mut puppet) = running(Options::new().tool_server(calc().with(meet()))).await;
+        let (session, mut puppet) = running(Options::new().mcp("calc", calc().add(meet()))).await;
         for id in 0..64 {
             let message = call(id, "meet", json!({"a": id, "b": 0}));
             post(&mut puppet, &id.to_string(), "calc", message).await;

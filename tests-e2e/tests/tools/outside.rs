@@ -41,7 +41,7 @@ async fn echoed(stage: &Stage, options: Options) -> String {
 fn a_server_as_a_process_is_started_with_its_variables_and_called() {
     on_both(echoing, async |stage| {
         let server = StdioServer::new(OUTSIDE).arg("--ignored").env(MARK, "stdio");
-        let options = stage.options().mcp_server("out", server);
+        let options = stage.options().mcp("out", server);
         assert_eq!(echoed(&stage, options).await, "stdio: hello");
     });
 }
@@ -51,10 +51,10 @@ fn servers_over_http_are_reached_with_their_headers_and_called() {
     on_real(echoing(), async |stage| {
         let server = HttpServer::start().await.unwrap();
         let http = RemoteServer::http(server.http()).header(MARK, "http");
-        assert_eq!(echoed(&stage, stage.options().mcp_server("out", http)).await, "http: hello");
+        assert_eq!(echoed(&stage, stage.options().mcp("out", http)).await, "http: hello");
         // The value of a variable never stands on the command line.
         let sse = RemoteServer::sse(server.sse()).header(MARK, "${SECRET}");
-        let options = stage.options().env("SECRET", "sse").mcp_server("out", sse);
+        let options = stage.options().env("SECRET", "sse").mcp("out", sse);
         assert!(echoed(&stage, options).await.ends_with("sse: hello"));
     });
 }
@@ -64,7 +64,7 @@ fn a_call_of_a_server_outside_is_ended_by_its_limit() {
     on_real(calling(&[("mcp__out__wait", json!({}))]), async |stage| {
         // Without the limit the turn would never end.
         let server = StdioServer::new(OUTSIDE).timeout(Duration::from_millis(1_200));
-        let said = echoed(&stage, stage.options().mcp_server("out", server)).await;
+        let said = echoed(&stage, stage.options().mcp("out", server)).await;
         assert_eq!(results(&stage)[0]["is_error"], true);
         assert!(said.contains("timed out"), "{said}");
     });
@@ -74,7 +74,7 @@ fn a_call_of_a_server_outside_is_ended_by_its_limit() {
 async fn offered(always_load: bool) -> Value {
     let stage = Stage::real(hello(), real()).await.unwrap();
     let server = StdioServer::new(OUTSIDE).always_load(always_load);
-    let options = stage.options().env("ENABLE_TOOL_SEARCH", "true").mcp_server("out", server);
+    let options = stage.options().env("ENABLE_TOOL_SEARCH", "true").mcp("out", server);
     echoed(&stage, options).await;
     let requests = stage.api().requests();
     let tools = requests[0].body["tools"].as_array().unwrap();
@@ -131,7 +131,7 @@ fn servers_are_set_while_the_session_runs() {
 fn servers_of_the_options_stay_when_others_are_set() {
     let adding = || calling(&[("mcp__calc__add", json!({"a": 2, "b": 3}))]);
     on_both(adding, async |stage| {
-        let options = with(&stage, calc()).mcp_server("out", StdioServer::new(OUTSIDE));
+        let options = with(&stage, calc()).mcp("out", StdioServer::new(OUTSIDE));
         let session = start(options).await;
         in_time(session.wait_for_mcp(LIMIT)).await.unwrap();
         let more = || McpServers::new().with("more", StdioServer::new(OUTSIDE));
@@ -164,7 +164,7 @@ async fn set_exactly(session: &Session, servers: Value) -> McpSetServersAnswer {
 fn servers_that_are_set_replace_all_but_external_ones_of_the_options() {
     on_both(hello, async |stage| {
         let outside = || json!({"type": "stdio", "command": OUTSIDE, "args": []});
-        let options = with(&stage, calc()).mcp_server("out", StdioServer::new(OUTSIDE));
+        let options = with(&stage, calc()).mcp("out", StdioServer::new(OUTSIDE));
         let session = start(options).await;
         in_time(session.wait_for_mcp(LIMIT)).await.unwrap();
         for (servers, added, removed) in [
@@ -196,11 +196,11 @@ fn strict_options_leave_only_their_own_servers() {
         std::fs::write(stage.project().join(".mcp.json"), theirs.to_string()).unwrap();
         let settings = json!({"enableAllProjectMcpServers": true});
         let options = stage.options().settings(settings);
-        let options = options.mcp_server("ours", StdioServer::new(OUTSIDE));
+        let options = options.mcp("ours", StdioServer::new(OUTSIDE));
         let session = start(options.clone()).await;
         in_time(session.wait_for_mcp_servers(["ours", "theirs"], LIMIT)).await.unwrap();
         session.stop().await.unwrap();
-        let session = start(options.strict_mcp_config(true)).await;
+        let session = start(options.mcp_strict(true)).await;
         in_time(session.wait_for_mcp_servers(["ours"], LIMIT)).await.unwrap();
         assert_eq!(names(&session).await, ["ours"]);
         session.stop().await.unwrap();

@@ -94,8 +94,8 @@ fn tools_made_by_macros_are_called_with_structured_content_failures_and_panics()
         ])
     };
     on_all(script, async |stage| {
-        let server = RmcpServer::new("calc", Handler::new);
-        let (options, _noted) = noting(stage.options().rmcp_server(server));
+        let server = RmcpServer::new(Handler::new);
+        let (options, _noted) = noting(stage.options().mcp("calc", server));
         one_turn(options.allowed_tools(["mcp__calc"])).await;
         let texts = texts(&stage);
         for (text, expected) in
@@ -119,9 +119,9 @@ fn resources_are_listed_and_read_by_the_model() {
         ])
     };
     on_both(script, async |stage| {
-        let server = RmcpServer::new("calc", Handler::new);
+        let server = RmcpServer::new(Handler::new);
         let tools = ["ListMcpResourcesTool", "ReadMcpResourceTool"];
-        one_turn(stage.options().rmcp_server(server).allowed_tools(tools)).await;
+        one_turn(stage.options().mcp("calc", server).allowed_tools(tools)).await;
         // The real CLI reads them at the same time, so they come in any order.
         let texts = texts(&stage);
         for expected in ["A note", "Buy milk.", "not found"] {
@@ -170,7 +170,7 @@ impl ServerHandler for Talker {
 
 /// A CLI that a server has been introduced to.
 async fn greeted(server: RmcpServer) -> (claude_agent_kit::Session, Puppet) {
-    let (session, mut puppet) = running(Options::new().rmcp_server(server)).await;
+    let (session, mut puppet) = running(Options::new().mcp("calc", server)).await;
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": {"name": "c", "version": "1"}});
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
@@ -196,7 +196,7 @@ fn a_handler_notifies_the_cli_asks_it_and_lists_a_prompt() {
     run(async {
         let notes = Notes::new();
         let noted = notes.clone();
-        let server = RmcpServer::new("calc", move || Talker(noted.clone()));
+        let server = RmcpServer::new(move || Talker(noted.clone()));
         let (_session, mut puppet) = greeted(server).await;
         let list = json!({"jsonrpc": "2.0", "id": "p", "method": "prompts/list"});
         post(&mut puppet, "list", "calc", list).await;
@@ -224,7 +224,7 @@ fn a_handler_that_takes_too_long_is_dropped_and_answered_for() {
     run(async {
         let notes = Notes::new();
         let noted = notes.clone();
-        let server = RmcpServer::new("calc", move || Talker(noted.clone()));
+        let server = RmcpServer::new(move || Talker(noted.clone()));
         let server = server.timeout(Duration::from_secs(5));
         let (_session, mut puppet) = greeted(server).await;
         post(&mut puppet, "call", "calc", call(1, "wait", json!({}))).await;

@@ -22,7 +22,7 @@ use crate::support::{LIMIT, SHORT, hello, in_time, on_all, real, run, until};
 fn servers_are_waited_for_and_one_that_is_not_there_is_told() {
     on_all(hello, async |stage| {
         let broken = Json::from_text(r#"{"command":"/does/not/exist"}"#).unwrap();
-        let session = start(with(&stage, calc()).mcp_server("broken", broken)).await;
+        let session = start(with(&stage, calc()).mcp("broken", broken)).await;
         let servers = in_time(session.wait_for_mcp_servers(["calc"], LIMIT)).await.unwrap();
         assert_eq!(servers.len(), 1);
         assert_eq!(servers[0].name.as_deref(), Some("calc"));
@@ -71,7 +71,7 @@ fn every_server_is_waited_for() {
 /// A server of its own hand whose second tool is there after the first was called.
 fn growing() -> RawServer {
     let grown = Arc::new(AtomicBool::new(false));
-    RawServer::new("calc", move |message: Json, ctx| {
+    RawServer::new(move |message: Json, ctx| {
         let grown = grown.clone();
         async move {
             let message: Value = message.deserialize()?;
@@ -105,7 +105,7 @@ fn a_raw_server_that_takes_too_long_is_dropped_and_answered_for() {
     run(async {
         let notes = Notes::new();
         let noted = notes.clone();
-        let server = RawServer::new("calc", move |_, ctx| {
+        let server = RawServer::new(move |_, ctx| {
             let notes = noted.clone();
             async move {
                 let _dropped = Dropped(notes.clone());
@@ -117,7 +117,7 @@ fn a_raw_server_that_takes_too_long_is_dropped_and_answered_for() {
             }
         });
         let server = server.timeout(Duration::from_millis(50));
-        let (_session, mut puppet) = running(Options::new().raw_mcp_server(server)).await;
+        let (_session, mut puppet) = running(Options::new().mcp("calc", server)).await;
         post(&mut puppet, "m", "calc", call(1, "wait", json!({}))).await;
         let (_, late) = answer(&mut puppet).await;
         assert_eq!((&late["id"], &late["error"]["code"]), (&json!(1), &json!(-32603)), "{late}");
@@ -134,7 +134,7 @@ fn a_raw_server_changes_its_tools_and_the_cli_sees_it() {
             .when("pick", [Reply::tool("mcp__calc__fruit", json!({})), Reply::text("Picked.")])
     };
     on_all(script, async |stage| {
-        let options = stage.options().raw_mcp_server(growing()).allowed_tools(["mcp__calc"]);
+        let options = stage.options().mcp("calc", growing()).allowed_tools(["mcp__calc"]);
         let session = start(options).await;
         assert_eq!(turn(&session, "grow").await.text, "Grown.");
         assert_eq!(texts(&stage), ["grown"]);
@@ -146,10 +146,10 @@ fn a_raw_server_changes_its_tools_and_the_cli_sees_it() {
 }
 
 /// A server of its own hand, which nothing looks at before the CLI does.
-fn offering(server: &str, tools: &[String]) -> RawServer {
+fn offering(tools: &[String]) -> RawServer {
     let tool = |name: &String| json!({"name": name, "inputSchema": {"type": "object"}});
     let tools: Vec<Value> = tools.iter().map(tool).collect();
-    RawServer::new(server, move |message: Json, _| {
+    RawServer::new(move |message: Json, _| {
         let tools = tools.clone();
         async move {
             let message: Value = message.deserialize()?;
@@ -174,8 +174,8 @@ fn the_real_cli_leaves_out_the_tools_that_are_refused_here() {
         let tools = ["t".repeat(115), "t".repeat(116)];
         let editor = ["executeCode".to_owned(), "lint".to_owned()];
         let options = stage.options().env("ENABLE_TOOL_SEARCH", "false");
-        let options = options.raw_mcp_server(offering("long-1", &tools[..]));
-        let session = start(options.raw_mcp_server(offering("ide", &editor))).await;
+        let options = options.mcp("long-1", offering(&tools[..]));
+        let session = start(options.mcp("ide", offering(&editor))).await;
         in_time(session.wait_for_mcp(LIMIT)).await.unwrap();
         turn(&session, "hello").await;
         let mut offered = stage.api().requests()[0].tool_names();
@@ -200,9 +200,9 @@ fn a_name_with_two_underscores_works_and_a_rule_for_the_whole_server_needs_a_sta
             let stage = Stage::real(script(), real()).await.unwrap();
             let told = Notes::new();
             let noted = told.clone();
-            let server = ToolServer::new("a__b")
+            let server = ToolServer::new()
                 .tool("add", "Adds", |pair: Pair| async move { Ok(pair.a + pair.b) });
-            let options = stage.options().tool_server(server).allowed_tools([rule]);
+            let options = stage.options().mcp("a__b", server).allowed_tools([rule]);
             let options = options.on_warning(move |warning| {
                 if warning.code() == WarningCode::OptionIgnored {
                     noted.add("told");

@@ -119,7 +119,7 @@ const WORDS: [(&[&str], &str, &str); 18] = [
     (&["Invalid session ID"], "the id for the session is no UUID", "give a UUID, or none"),
     (
         &["Invalid MCP configuration"],
-        "it cannot use what `mcp_servers` says",
+        "the CLI cannot use the servers of `mcp`",
         "correct the server that it names",
     ),
     (
@@ -313,7 +313,7 @@ mod tests {
             ("Error: Invalid session ID. Must be a valid UUID.", "no UUID", "UUID"),
             (
                 "Error: Invalid MCP configuration:\nMCP config file not found: /x.json",
-                "mcp_servers",
+                "servers of `mcp`",
                 "correct",
             ),
             ("Error: Settings file not found: /x.json", "settings file", "path"),

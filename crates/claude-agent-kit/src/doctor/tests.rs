@@ -109,13 +109,13 @@ fn files_with_mcp_servers_have_to_be_that() {
         ("broken.json", r#"{"s3cr3t""#, Level::Problem, "line 1 column"),
     ] {
         fs::write(folder.path().join(name), content).unwrap();
-        let options = Options::new().cwd(folder.path()).mcp_config_file(name);
+        let options = Options::new().cwd(folder.path()).mcp_config_files([name]);
         let findings = place(&options, &[]).mcp_config();
         assert_eq!(findings.len(), 1);
         assert_eq!(level(&findings[0], &[name, part]), expected);
         assert!(!findings[0].to_string().contains("s3cr3t"));
     }
-    let missing = Options::new().mcp_config_file("/missing.json").mcp_config_file("/");
+    let missing = Options::new().mcp_config_files(["/missing.json", "/"]);
     let findings = place(&missing, &[]).mcp_config();
     assert!(findings.iter().all(|finding| finding.level() == Level::Problem), "{findings:?}");
     assert_eq!(findings.len(), 2);

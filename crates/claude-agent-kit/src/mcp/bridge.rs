@@ -23,7 +23,6 @@ use crate::commands::CommandSender;
 
 /// A server as options hold it: it serves many sessions.
 pub(crate) trait Server: fmt::Debug + Send + Sync {
-    fn name(&self) -> &str;
     /// How long a request may take.
     fn limit(&self) -> Option<Duration>;
     /// The names of its tools, as far as they are known before somebody asks for them.
@@ -34,7 +33,7 @@ pub(crate) trait Server: fmt::Debug + Send + Sync {
     fn problems(&self) -> Vec<String> {
         Vec::new()
     }
-    /// The server of one session.
+    /// The server of one session. The client knows its name.
     fn connect(&self, client: &McpClient) -> Arc<dyn Connection>;
 }
 
@@ -51,7 +50,8 @@ pub(crate) type Serving = Pin<Box<dyn Future<Output = Result<Reply, String>> + S
 /// The servers of this process.
 #[derive(Clone, Default)]
 pub(crate) struct Servers {
-    offered: Vec<Arc<dyn Server>>,
+    /// By name, each once.
+    offered: Vec<(String, Arc<dyn Server>)>,
     /// Those of this session.
     connected: BTreeMap<String, Connected>,
 }
@@ -64,42 +64,43 @@ struct Connected {
 }
 
 impl Servers {
-    pub(crate) fn add(&mut self, server: Arc<dyn Server>) {
-        self.offered.push(server);
+    pub(crate) fn add(&mut self, name: String, server: Arc<dyn Server>) {
+        self.offered.push((name, server));
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.offered.retain(|(other, _)| other != name);
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
-        self.offered.iter().map(|server| server.name().to_owned())
+        self.offered.iter().map(|(name, _)| name.clone())
     }
 
     /// Everything that is wrong with them.
     pub(crate) fn problems(&self, settings: &Settings) -> Vec<Problem> {
         let mut reasons = Vec::new();
-        for (index, server) in self.offered.iter().enumerate() {
-            let name = server.name();
+        for (name, server) in &self.offered {
             if !names::is_name(name) {
                 reasons.push(format!("{name:?} is no name of a server; {NAME}"));
             } else if name == "__proto__" {
                 reasons.push(format!("the CLI does not see a server of the name `{name}`"));
             }
-            let before = self.offered.iter().take(index);
-            let external = settings.mcp_servers.iter().any(|(other, _)| other == name);
-            if external || before.into_iter().any(|other| other.name() == name) {
+            // A config file can name one outside.
+            if settings.mcp_servers.iter().any(|(other, _)| other == name) {
                 reasons.push(format!("there are two servers named {name:?}"));
             }
             let own = server.problems().into_iter();
             reasons.extend(own.map(|reason| format!("the server {name:?}: {reason}")));
         }
         reasons.extend(self.tools_that_cannot_be_reached());
-        reasons.into_iter().map(|reason| Problem::new(&["tool_server"], reason)).collect()
+        reasons.into_iter().map(|reason| Problem::new(&["mcp"], reason)).collect()
     }
 
     /// Tools that the model would not be offered, or of which a call would reach another one.
     fn tools_that_cannot_be_reached(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         let mut taken: BTreeMap<String, &str> = BTreeMap::new();
-        for server in &self.offered {
-            let name = server.name();
+        for (name, server) in &self.offered {
             for tool in server.tools() {
                 if let Some(reason) = names::never_offered(name, &tool) {
                     reasons.push(format!("the tool {tool:?} of the server {name:?}: {reason}"));
@@ -118,11 +119,11 @@ impl Servers {
 
     /// The same servers for one session, whose driver takes these commands.
     pub(crate) fn connect(mut self, commands: &CommandSender) -> Self {
-        for server in &self.offered {
-            let client = McpClient::new(server.name(), commands.clone());
+        for (name, server) in &self.offered {
+            let client = McpClient::new(name, commands.clone());
             let connection = server.connect(&client);
             let connected = Connected { connection, client, limit: server.limit() };
-            self.connected.insert(server.name().to_owned(), connected);
+            self.connected.insert(name.clone(), connected);
         }
         self
     }

@@ -52,6 +52,11 @@ impl McpClient {
         self.send(message(method, params.into())).await
     }
 
+    /// The name that the session has for the server.
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
     /// Tells the CLI that the tools of this server have changed. It asks for them again.
     ///
     /// # Errors

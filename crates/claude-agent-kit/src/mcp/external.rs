@@ -12,7 +12,7 @@ use claude_wire::{Extra, Json};
 /// use claude_agent_kit::mcp::StdioServer;
 ///
 /// let files = StdioServer::new("files-server").args(["--root", "/srv"]).env("FILES_KEY", "…");
-/// let options = Options::new().mcp_server("files", files).allowed_tools(["mcp__files"]);
+/// let options = Options::new().mcp("files", files).allowed_tools(["mcp__files"]);
 /// ```
 #[derive(Clone, PartialEq)]
 #[must_use = "a server does nothing until options have it"]
@@ -69,7 +69,7 @@ impl StdioServer {
 ///
 /// let tracker = RemoteServer::http("https://tracker.example/mcp")
 ///     .header("Authorization", "Bearer ${TRACKER_TOKEN}");
-/// let options = Options::new().env("TRACKER_TOKEN", "…").mcp_server("tracker", tracker);
+/// let options = Options::new().env("TRACKER_TOKEN", "…").mcp("tracker", tracker);
 /// ```
 #[derive(Clone, PartialEq)]
 #[must_use = "a server does nothing until options have it"]
@@ -114,7 +114,7 @@ impl RemoteServer {
 
     /// Says how calls of one tool are decided, whatever the rules say about the server. The CLI
     /// obeys it for servers of [`Session::mcp_set_servers`](crate::Session::mcp_set_servers), and
-    /// not (2.1.325) for those of [`Options::mcp_server`](crate::Options::mcp_server).
+    /// not (2.1.325) for those of [`Options::mcp`](crate::Options::mcp).
     pub fn tool_policy(mut self, tool: impl Into<String>, policy: ToolPolicy) -> Self {
         self.policies.push((tool.into(), policy));
         self

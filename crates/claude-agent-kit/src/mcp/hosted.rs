@@ -47,14 +47,13 @@ type Start = Arc<dyn Fn(Bridge, CancellationToken) + Send + Sync>;
 #[derive(Clone)]
 #[must_use = "a server does nothing until options have it"]
 pub struct RmcpServer {
-    name: String,
     limit: Option<Duration>,
     start: Start,
 }
 
 impl RmcpServer {
-    /// A server of this name; `make` makes the handler of a session.
-    pub fn new<H, F>(name: impl Into<String>, make: F) -> Self
+    /// Makes a server; `make` makes the handler of a session.
+    pub fn new<H, F>(make: F) -> Self
     where
         H: ServerHandler,
         F: Fn() -> H + Send + Sync + 'static,
@@ -78,7 +77,7 @@ impl RmcpServer {
                 }
             }));
         });
-        Self { name: name.into(), limit: None, start }
+        Self { limit: None, start }
     }
 
     /// How long a request may take; then it is answered with an error. Default: as long as it likes.
@@ -89,10 +88,6 @@ impl RmcpServer {
 }
 
 impl Server for RmcpServer {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
     fn limit(&self) -> Option<Duration> {
         self.limit
     }
@@ -108,10 +103,7 @@ impl Server for RmcpServer {
 
 impl fmt::Debug for RmcpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RmcpServer")
-            .field("name", &self.name)
-            .field("limit", &self.limit)
-            .finish_non_exhaustive()
+        f.debug_struct("RmcpServer").field("limit", &self.limit).finish_non_exhaustive()
     }
 }
 

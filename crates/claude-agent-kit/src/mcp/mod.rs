@@ -17,6 +17,7 @@ mod hosted;
 mod message;
 pub(crate) mod names;
 mod raw;
+mod server;
 #[cfg(test)]
 mod tests;
 
@@ -30,11 +31,13 @@ pub use external::{RemoteServer, StdioServer, ToolPolicy};
 #[cfg(feature = "rmcp")]
 pub use hosted::RmcpServer;
 pub use raw::RawServer;
+pub use server::McpServer;
 
 pub(crate) use bridge::{Connection, Server, Servers, Serving};
 #[cfg(feature = "tools")]
 pub(crate) use message::{INVALID_PARAMS, Kind, METHOD_NOT_FOUND};
 pub(crate) use message::{Incoming, Reply};
+pub(crate) use server::Place;
 
 /// What a server knows of a message besides the message.
 #[derive(Clone, Debug)]

@@ -27,28 +27,27 @@ type Handle = Arc<
 /// use claude_agent_kit::mcp::RawServer;
 /// use claude_agent_kit::{Json, Options};
 ///
-/// let server = RawServer::new("echo", |message: Json, _ctx| async move {
+/// let server = RawServer::new(|message: Json, _ctx| async move {
 ///     Ok(Json::from_text(format!(r#"{{"result": {{"got": {message}}}}}"#))?)
 /// });
-/// let options = Options::new().raw_mcp_server(server);
+/// let options = Options::new().mcp("echo", server);
 /// ```
 #[derive(Clone)]
 #[must_use = "a server does nothing until options have it"]
 pub struct RawServer {
-    name: String,
     limit: Option<Duration>,
     handle: Handle,
 }
 
 impl RawServer {
-    /// A server of this name that `handler` answers for.
-    pub fn new<F, R>(name: impl Into<String>, handler: F) -> Self
+    /// Makes a server for which `handler` answers.
+    pub fn new<F, R>(handler: F) -> Self
     where
         F: Fn(Json, McpContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Json, BoxError>> + Send + 'static,
     {
         let handle: Handle = Arc::new(move |message, context| Box::pin(handler(message, context)));
-        Self { name: name.into(), limit: None, handle }
+        Self { limit: None, handle }
     }
 
     /// How long a request may take; then it is answered with an error. Default: as long as it likes.
@@ -59,10 +58,6 @@ impl RawServer {
 }
 
 impl Server for RawServer {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
     fn limit(&self) -> Option<Duration> {
         self.limit
     }
@@ -83,9 +78,6 @@ impl Connection for RawServer {
 
 impl fmt::Debug for RawServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RawServer")
-            .field("name", &self.name)
-            .field("limit", &self.limit)
-            .finish_non_exhaustive()
+        f.debug_struct("RawServer").field("limit", &self.limit).finish_non_exhaustive()
     }
 }

@@ -13,7 +13,7 @@ use crate::commands;
 
 pub(super) fn connected(server: impl Server + 'static) -> Servers {
     let mut servers = Servers::default();
-    servers.add(Arc::new(server));
+    servers.add("s".to_owned(), Arc::new(server));
     servers.connect(&commands::channel().0)
 }
 
@@ -70,7 +70,7 @@ fn an_answer_has_the_id_of_its_request_and_a_result_or_an_error() {
 
 #[tokio::test]
 async fn a_server_that_is_not_connected_serves_nothing() {
-    let server = RawServer::new("s", |_, _| async { Ok(json!({"result": 1}).into()) });
+    let server = RawServer::new(|_, _| async { Ok(json!({"result": 1}).into()) });
     let servers = connected(server);
     let cancel = CancelToken::new();
     let message = McpMessage::new("t", Json::from(json!({"id": 1, "method": "m"})));

@@ -38,7 +38,7 @@ impl Options {
     pub fn isolated(directory: impl Into<PathBuf>) -> Self {
         let options = Self::new()
             .setting_sources([""; 0])
-            .strict_mcp_config(true)
+            .mcp_strict(true)
             .env("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "1")
             .env("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1");
         match home(&directory.into()) {

@@ -172,14 +172,14 @@ mod tests {
         check(new().tools(["Read"]), |s| s.tools = Some(ToolSet::Only(vec!["Read".into()])));
         check(new().allowed_tools(["A"]), |s| s.allowed_tools = vec!["A".into()]);
         check(new().disallowed_tools(vec!["C"]), |s| s.disallowed_tools = vec!["C".into()]);
-        check(new().mcp_server("a", object()).mcp_servers([("b", object())]), |s| {
+        check(new().mcp("a", object()).mcp("b", object()), |s| {
             s.mcp_servers.set("a", object());
             s.mcp_servers.set("b", object());
         });
-        check(new().mcp_config_file("a").mcp_config_file("b"), |s| {
-            s.mcp_config_files = vec!["a".into(), "b".into()];
+        check(new().mcp_config_files(["a"]).mcp_config_files(["b"]), |s| {
+            s.mcp_config_files = vec!["b".into()];
         });
-        check(new().strict_mcp_config(true), |s| s.strict_mcp_config = true);
+        check(new().mcp_strict(true), |s| s.strict_mcp_config = true);
         check(new().permission_mode("plan"), |s| s.permission_mode = Some(PermissionMode::Plan));
         check(new().allow_dangerously_skip_permissions(true), |s| {
             s.allow_dangerously_skip_permissions = true;
@@ -369,7 +369,7 @@ mod tests {
             .append_system_prompt(MARK)
             .env("NAME", MARK)
             .extra_arg("flag", Some(MARK))
-            .mcp_server("server", json())
+            .mcp("server", json())
             .settings(json());
         let text = format!("{options:?} {options:#?}");
         assert!(!text.contains(MARK), "{text}");

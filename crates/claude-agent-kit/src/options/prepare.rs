@@ -373,14 +373,14 @@ mod tests {
             .file_checkpointing(true)
             .max_line_bytes(0)
             .backlog_limits(2, 1)
-            .mcp_server("x", "not an object");
+            .mcp("x", Json::from("not an object"));
         let error = with_prompt(&options, " ").err().unwrap();
         for name in [
             "max_line_bytes",
             "backlog_limits",
             "prompt",
             "max_turns",
-            "mcp_servers",
+            "mcp",
             "print_mode and file_checkpointing",
         ] {
             assert!(error.to_string().contains(&format!("{name}: ")), "{name}: {error}");
@@ -401,8 +401,8 @@ mod tests {
         let except = EnvironmentPolicy::InheritExcept(vec!["B".to_owned()]);
         assert!(fits(&options.clone().environment(except), &[("A", &half), ("B", &half)]));
         assert!(fits(&options.clone().env("B", "short"), &[("A", &half), ("B", &half)]));
-        let servers = Options::new()
-            .mcp_server("x", Json::from_text(format!(r#"{{"a":"{half}"}}"#)).unwrap());
+        let servers =
+            Options::new().mcp("x", Json::from_text(format!(r#"{{"a":"{half}"}}"#)).unwrap());
         assert_eq!(problems(prepare_in(&servers, None, &surroundings(&[]))), ["arguments"]);
     }
 
@@ -470,7 +470,7 @@ mod tests {
         let options = Options::new()
             .env("ANY", "s3cr3t-a")
             .extra_arg("key", Some("s3cr3t-b"))
-            .mcp_server("x", Json::from_text(r#"{"headers":{"a":"s3cr3t-c"}}"#).unwrap());
+            .mcp("x", Json::from_text(r#"{"headers":{"a":"s3cr3t-c"}}"#).unwrap());
         let mut secrets = good(&options).secrets;
         secrets.sort_unstable();
         assert_eq!(secrets, ["s3cr3t-a", "s3cr3t-b", "s3cr3t-c"]);

@@ -1,33 +1,63 @@
-//! Options about servers inside this process.
+//! Options about MCP servers.
 
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use super::Options;
-use crate::mcp::{RawServer, Server};
+use crate::mcp::{McpServer, Place};
 
 impl Options {
-    /// Adds tools of this process. Several servers can be added; their names must differ. See
-    /// [`tool`](crate::tool) for an example. Sent as `--mcp-config`. Default: none.
+    /// Adds an MCP server: a [`StdioServer`](crate::mcp::StdioServer) or a
+    /// [`RemoteServer`](crate::mcp::RemoteServer) that the CLI connects to, JSON in the CLI's own
+    /// shape, or a server of this process ([`ToolServer`](crate::tool), `RmcpServer`,
+    /// [`RawServer`](crate::mcp::RawServer)). Replaces a server of the same name. Sent as
+    /// `--mcp-config`. Default: those of the user's settings.
     ///
     /// The CLI knows the tool `add` of the server `calc` as `mcp__calc__add`. That is what
-    /// [`allowed_tools`](Self::allowed_tools) must name for it to run without asking;
-    /// `mcp__calc` names all of them.
-    #[cfg(feature = "tools")]
-    pub fn tool_server(self, server: crate::tool::ToolServer) -> Self {
-        self.server(Arc::new(server))
+    /// [`allowed_tools`](Self::allowed_tools) must name for the tool to run without asking;
+    /// `mcp__calc` names all tools of the server.
+    ///
+    /// Names of servers of this process have 1 to 64 letters, digits, `_` and `-`; another name is
+    /// refused when a session starts ([`InvalidOptions`](crate::ErrorKind::InvalidOptions)), and so
+    /// is a tool whose name with the server's (`mcp__server__tool`) is longer than 128 characters.
+    /// A name with `__`, or with `_` at its end, works; but a rule that allows the whole server has
+    /// to be written `mcp__server__*` then.
+    ///
+    /// ```
+    /// use claude_agent_kit::mcp::{RemoteServer, StdioServer};
+    /// use claude_agent_kit::{Json, Options};
+    ///
+    /// let config = Json::from_text(r#"{"command": "my-server", "args": ["--stdio"]}"#)?;
+    /// let options = Options::new()
+    ///     .mcp("mine", config)
+    ///     .mcp("yours", StdioServer::new("your-server").arg("--stdio"))
+    ///     .mcp("tracker", RemoteServer::http("https://tracker.example/mcp"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn mcp(mut self, name: impl Into<String>, server: impl Into<McpServer>) -> Self {
+        let name = name.into();
+        self.host.callbacks.servers.remove(&name);
+        self.settings.mcp_servers.remove(&name);
+        match server.into().0 {
+            Place::Outside(config) => {
+                self = self.add_settings("mcp", |settings| settings.mcp_servers.set(name, config));
+            }
+            Place::Inside(server) => self.host.callbacks.servers.add(name, server),
+        }
+        self.change(|host| host.needs.servers = host.callbacks.servers.names().collect())
     }
 
-    /// Adds an MCP server of this process that is one function. Sent as `--mcp-config`. Default:
-    /// none.
-    pub fn raw_mcp_server(self, server: RawServer) -> Self {
-        self.server(Arc::new(server))
+    /// Sets the files that configure MCP servers, in the CLI's own shape, beside those of
+    /// [`mcp`](Self::mcp). Replaces earlier files. Sent as `--mcp-config`. Default: none.
+    pub fn mcp_config_files(self, files: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.change_settings("mcp_config_files", |settings| {
+            settings.mcp_config_files = files.into_iter().map(Into::into).collect();
+        })
     }
 
-    /// Adds an MCP server of this process that was written with the official Rust MCP SDK. Sent as
-    /// `--mcp-config`. Default: none.
-    #[cfg(feature = "rmcp")]
-    pub fn rmcp_server(self, server: crate::mcp::RmcpServer) -> Self {
-        self.server(Arc::new(server))
+    /// Uses only the MCP servers of these options, and none of the user's settings. Sent as
+    /// `--strict-mcp-config`. Default: no.
+    pub fn mcp_strict(self, strict: bool) -> Self {
+        self.change_settings("mcp_strict", |settings| settings.strict_mcp_config = strict)
     }
 
     /// Limits how many messages for servers of this process are served at a time. Beyond it 100
@@ -35,11 +65,38 @@ impl Options {
     pub fn max_running_mcp(self, most: usize) -> Self {
         self.change_host("max_running_mcp", |host| host.callbacks.running_mcp = Some(most))
     }
+}
 
-    fn server(self, server: Arc<dyn Server>) -> Self {
-        self.change(|host| {
-            host.callbacks.servers.add(server);
-            host.needs.servers = host.callbacks.servers.names().collect();
-        })
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::mcp::{RawServer, StdioServer};
+
+    #[test]
+    fn a_name_is_one_server_and_the_last_one_counts() {
+        let inside = || RawServer::new(|message, _| async { Ok(message) });
+        let names = |options: &Options| {
+            let outside = options.settings.mcp_servers.iter().map(|(name, _)| name.to_owned());
+            (outside.collect::<Vec<_>>(), options.host.needs.servers.clone())
+        };
+        let options = Options::new().mcp("a", json!({})).mcp("b", inside());
+        assert_eq!(names(&options), (vec!["a".to_owned()], vec!["b".to_owned()]));
+        let options = options.mcp("a", inside()).mcp("b", StdioServer::new("s"));
+        assert_eq!(names(&options), (vec!["b".to_owned()], vec!["a".to_owned()]));
+        let again = options.mcp("a", inside()).mcp("b", json!({"command": "other"}));
+        assert_eq!(names(&again), (vec!["b".to_owned()], vec!["a".to_owned()]));
+        let config = again.settings.mcp_servers.iter().next().unwrap().1;
+        assert_eq!(config.text(), r#"{"command":"other"}"#);
+    }
+
+    #[test]
+    fn printing_a_server_shows_no_configuration() {
+        let servers: [McpServer; 2] = [
+            json!({"headers": {"a": "s3cr3t"}}).into(),
+            StdioServer::new("x").env("K", "s3cr3t").into(),
+        ];
+        assert!(!format!("{servers:?}").contains("s3cr3t"), "{servers:?}");
     }
 }

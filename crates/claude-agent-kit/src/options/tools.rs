@@ -1,8 +1,5 @@
-//! Options about tools, MCP servers and permissions.
+//! Options about tools and permissions.
 
-use std::path::PathBuf;
-
-use claude_wire::Json;
 use claude_wire::control::PermissionMode;
 use claude_wire::launch::{PermissionPrompts, PreviewFormat, ToolSet};
 
@@ -50,46 +47,6 @@ impl Options {
         self.change_settings("question_preview", |settings| {
             settings.question_preview = Some(format.into());
         })
-    }
-
-    /// Adds an external MCP server: a [`StdioServer`](crate::mcp::StdioServer), a
-    /// [`RemoteServer`](crate::mcp::RemoteServer), or JSON in the CLI's own shape. Replaces one of
-    /// the same name. Sent as `--mcp-config`. Default: those of the user's settings.
-    ///
-    /// ```
-    /// use claude_agent_kit::mcp::StdioServer;
-    /// use claude_agent_kit::{Json, Options};
-    ///
-    /// let config = Json::from_text(r#"{"command": "my-server", "args": ["--stdio"]}"#)?;
-    /// let options = Options::new()
-    ///     .mcp_server("mine", config)
-    ///     .mcp_server("yours", StdioServer::new("your-server").arg("--stdio"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn mcp_server(self, name: impl Into<String>, config: impl Into<Json>) -> Self {
-        self.add_settings("mcp_servers", |settings| settings.mcp_servers.set(name, config))
-    }
-
-    /// Adds external MCP servers, as [`mcp_server`](Self::mcp_server) does.
-    pub fn mcp_servers(
-        self,
-        servers: impl IntoIterator<Item = (impl Into<String>, impl Into<Json>)>,
-    ) -> Self {
-        servers.into_iter().fold(self, |options, (name, config)| options.mcp_server(name, config))
-    }
-
-    /// Adds a file that configures external MCP servers, in the CLI's own shape. Files and
-    /// [`mcp_server`](Self::mcp_server) go together. Sent as `--mcp-config`. Default: none.
-    pub fn mcp_config_file(self, path: impl Into<PathBuf>) -> Self {
-        self.add_settings("mcp_config_files", |settings| {
-            settings.mcp_config_files.push(path.into());
-        })
-    }
-
-    /// Uses only the MCP servers of these options, and none of the user's settings. Sent as
-    /// `--strict-mcp-config`. Default: no.
-    pub fn strict_mcp_config(self, strict: bool) -> Self {
-        self.change_settings("strict_mcp_config", |settings| settings.strict_mcp_config = strict)
     }
 
     /// Sets how permissions are decided. [`PermissionMode::Default`] is a mode too, and takes

@@ -137,10 +137,10 @@ mod tests {
     #[test]
     fn a_rule_that_the_cli_reads_as_one_of_another_server_is_told() {
         let inside = |name: &str| {
-            let server = RawServer::new(name, |message: Json, _| async { Ok(message) });
-            Options::new().raw_mcp_server(server)
+            let server = RawServer::new(|message: Json, _| async { Ok(message) });
+            Options::new().mcp(name, server)
         };
-        let outside = |name: &str| Options::new().mcp_server(name, Json::from_text("{}").unwrap());
+        let outside = |name: &str| Options::new().mcp(name, Json::from_text("{}").unwrap());
         for (options, rule, missed) in [
             (inside("a__b"), "mcp__a__b", true),
             (inside("a_"), "mcp__a_", true),

@@ -1,5 +1,6 @@
 //! Tools that come and go while sessions run.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
@@ -23,8 +24,8 @@ use crate::mcp::{McpClient, names};
 /// use claude_agent_kit::{Options, Session, Tool, ToolServer};
 ///
 /// # async fn example() -> claude_agent_kit::Result<()> {
-/// let (server, tools) = ToolServer::new("lab").changeable();
-/// let session = Session::start(Options::new().tool_server(server)).await?;
+/// let (server, tools) = ToolServer::new().changeable();
+/// let session = Session::start(Options::new().mcp("lab", server)).await?;
 /// let measure = Tool::new("measure", "Measures", |_: NoArguments| async { Ok(7) });
 /// tools.add(measure).await?;
 /// assert!(tools.remove("measure").await?);
@@ -36,8 +37,6 @@ pub struct ToolHandle(pub(super) Arc<Changing>);
 
 /// The tools of a server that change.
 pub(super) struct Changing {
-    /// The server that has them.
-    server: String,
     tools: Mutex<Vec<Tool>>,
     /// Each until its session is over.
     clients: Mutex<Vec<Weak<McpClient>>>,
@@ -47,8 +46,9 @@ impl ToolHandle {
     /// Adds a tool.
     ///
     /// # Errors
-    /// - [`InvalidOptions`](ErrorKind::InvalidOptions) when it has no proper name, or one that is
-    ///   taken or too long for the CLI, or arguments that are no object. Then nothing has changed.
+    /// - [`InvalidOptions`](ErrorKind::InvalidOptions) when the tool has no proper name, or one that
+    ///   is taken or, with the name that a session has for the server, too long for the CLI, or
+    ///   arguments that are no object. Then nothing has changed.
     /// - Those of [`McpClient::notify`] when a session could not be told. The tool is added then.
     ///
     /// # Cancel safety
@@ -93,9 +93,8 @@ impl ToolHandle {
 }
 
 impl Changing {
-    pub(super) fn new(server: &str, tools: Vec<Tool>) -> Self {
-        let server = server.to_owned();
-        Self { server, tools: Mutex::new(tools), clients: Mutex::default() }
+    pub(super) fn new(tools: Vec<Tool>) -> Self {
+        Self { tools: Mutex::new(tools), clients: Mutex::default() }
     }
 
     pub(super) fn tools(&self) -> MutexGuard<'_, Vec<Tool>> {
@@ -115,15 +114,23 @@ impl Changing {
         let mut changed = tools.clone();
         change(&mut changed);
         let mut problems = problems(&changed);
-        problems.extend(changed.iter().filter_map(|tool| {
-            let reason = names::never_offered(&self.server, &tool.name)?;
-            Some(format!("the tool {:?}: {reason}", tool.name))
-        }));
+        for server in self.servers() {
+            problems.extend(changed.iter().filter_map(|tool| {
+                let reason = names::never_offered(&server, &tool.name)?;
+                Some(format!("the tool {:?}: {reason}", tool.name))
+            }));
+        }
         if !problems.is_empty() {
             return Err(invalid(problems));
         }
         *tools = changed;
         Ok(())
+    }
+
+    /// The names that sessions know the server by.
+    fn servers(&self) -> BTreeSet<String> {
+        let clients = lock(&self.clients);
+        clients.iter().filter_map(Weak::upgrade).map(|client| client.server().to_owned()).collect()
     }
 
     /// Whether there was a tool of this name.
@@ -168,7 +175,7 @@ pub(super) fn problems(tools: &[Tool]) -> Vec<String> {
 
 fn invalid(problems: Vec<String>) -> Error {
     let message = format!("the tools cannot be used: {}", problems.join("; "));
-    let problems = problems.into_iter().map(|reason| Problem::new(&["tool_server"], reason));
+    let problems = problems.into_iter().map(|reason| Problem::new(&["mcp"], reason));
     Error::new(ErrorKind::InvalidOptions, message).with(|facts| facts.problems = problems.collect())
 }
 

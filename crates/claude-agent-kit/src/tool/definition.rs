@@ -9,7 +9,7 @@ use claude_wire::{Extra, Json};
 use schemars::JsonSchema;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
 
-use super::{ToolContext, ToolError, ToolOutput, ToolResult, is_object, read, schema};
+use super::{ToolContext, ToolError, ToolFunction, ToolResult, is_object, read, schema};
 use crate::mcp::names::{self, NAME};
 
 type Run = Arc<
@@ -44,44 +44,22 @@ impl<'de> Deserialize<'de> for NoArguments {
 }
 
 impl Tool {
-    /// A tool with this name, this description for the model, and this function.
-    pub fn new<A, F, R, O>(
+    /// Makes a tool with this name, this description for the model, and this function.
+    pub fn new<A, M>(
         name: impl Into<String>,
         description: impl Into<String>,
-        function: F,
+        function: impl ToolFunction<A, M>,
     ) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
-        F: Fn(A) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<O, ToolError>> + Send + 'static,
-        O: ToolOutput,
-    {
-        Self::with_context(name, description, move |arguments, _| function(arguments))
-    }
-
-    /// The same for a function that is also given the context of the call.
-    pub fn with_context<A, F, R, O>(
-        name: impl Into<String>,
-        description: impl Into<String>,
-        function: F,
-    ) -> Self
-    where
-        A: DeserializeOwned + JsonSchema + Send + 'static,
-        F: Fn(A, ToolContext) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<O, ToolError>> + Send + 'static,
-        O: ToolOutput,
     {
         let function = Arc::new(function);
         let run: Run = Arc::new(move |arguments, context| {
             let function = function.clone();
             Box::pin(async move {
-                let arguments = match read::<A>(&arguments) {
-                    Ok(arguments) => arguments,
-                    Err(unfit) => return invalid(&unfit.to_string()).into(),
-                };
-                match function(arguments, context).await {
-                    Ok(output) => output.into_result().unwrap_or_else(Into::into),
-                    Err(error) => error.into(),
+                match read::<A>(&arguments) {
+                    Ok(arguments) => function.call(arguments, context).await,
+                    Err(unfit) => invalid(&unfit.to_string()).into(),
                 }
             })
         });

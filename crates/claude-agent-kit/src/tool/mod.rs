@@ -1,8 +1,8 @@
 //! Tools of this process: Rust functions that the model calls.
 //!
-//! A tool is a function or closure with one argument, whose type says what the model must give: it
-//! is read with `serde`, and described to the model by its
-//! [`JsonSchema`], comments included. What it returns can be anything that
+//! A tool is an async function or closure. The type of its argument says what the model must give: it
+//! is read with `serde`, and described to the model by its [`JsonSchema`], comments included. A
+//! second argument gets the [`ToolContext`] of the call. What it returns can be anything that
 //! `serde` can write: text and numbers become text, an object is structured content too. Content of
 //! other kinds is a [`ToolResult`]. An error tells the model what went wrong; `?` makes one of
 //! every error.
@@ -24,15 +24,15 @@
 //!     text: String,
 //! }
 //!
-//! let server = ToolServer::new("calc")
+//! let server = ToolServer::new()
 //!     .tool("add", "Adds two numbers", |args: Add| async move { Ok(args.a + args.b) })
-//!     .with(
+//!     .add(
 //!         Tool::new("parse", "Reads a number", |args: Parse| async move {
 //!             Ok(args.text.trim().parse::<f64>()?)
 //!         })
 //!         .read_only(),
 //!     );
-//! let options = Options::new().tool_server(server).allowed_tools(["mcp__calc"]);
+//! let options = Options::new().mcp("calc", server).allowed_tools(["mcp__calc"]);
 //! ```
 //!
 //! Calls run at the same time, each in a task of its own. The CLI makes several at once only of
@@ -44,6 +44,7 @@
 mod changing;
 mod context;
 mod definition;
+mod function;
 mod read;
 mod result;
 mod serve;
@@ -51,7 +52,6 @@ mod serve;
 mod tests;
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,6 +62,7 @@ use serde::de::DeserializeOwned;
 pub use changing::ToolHandle;
 pub use context::ToolContext;
 pub use definition::{NoArguments, Tool};
+pub use function::ToolFunction;
 pub use result::{ToolError, ToolOutput, ToolResult};
 
 pub(crate) use read::{is_object, read, schema};
@@ -73,7 +74,6 @@ pub(crate) use read::{is_object, read, schema};
 #[derive(Clone)]
 #[must_use = "a server does nothing until options have it"]
 pub struct ToolServer {
-    name: String,
     version: String,
     instructions: Option<String>,
     limit: Option<Duration>,
@@ -87,15 +87,9 @@ enum Tools {
 }
 
 impl ToolServer {
-    /// A server of this name, with no tools yet. Names have 1 to 64 letters, digits, `_` and `-`;
-    /// another name, or one that is taken, is refused when a session starts
-    /// ([`InvalidOptions`](crate::ErrorKind::InvalidOptions)), and so is a tool whose name with the
-    /// server's (`mcp__server__tool`) is longer than 128 characters. A name with `__`, or with `_`
-    /// at its end, works; but a rule that allows the whole server has to be written
-    /// `mcp__server__*` then.
-    pub fn new(name: impl Into<String>) -> Self {
+    /// Makes a server without tools. Its name is given to [`Options::mcp`](crate::Options::mcp).
+    pub fn new() -> Self {
         Self {
-            name: name.into(),
             version: "1.0.0".to_owned(),
             instructions: None,
             limit: None,
@@ -122,57 +116,22 @@ impl ToolServer {
         self
     }
 
-    /// Adds a tool. [`Tool::new`] and [`with`](Self::with) also take hints about it.
-    pub fn tool<A, F, R, O>(
+    /// Adds a tool, as [`Tool::new`] makes it. [`add`](Self::add) takes a [`Tool`] with hints.
+    pub fn tool<A, M>(
         self,
         name: impl Into<String>,
         description: impl Into<String>,
-        function: F,
+        function: impl ToolFunction<A, M>,
     ) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
-        F: Fn(A) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<O, ToolError>> + Send + 'static,
-        O: ToolOutput,
     {
-        self.with(Tool::new(name, description, function))
-    }
-
-    /// Adds a tool whose function is also given the context of the call: the token that tells when
-    /// it is withdrawn, and progress.
-    ///
-    /// ```
-    /// use claude_agent_kit::ToolServer;
-    /// use claude_agent_kit::tool::NoArguments;
-    ///
-    /// let server = ToolServer::new("files").tool_with_context(
-    ///     "index",
-    ///     "Indexes all files",
-    ///     |_: NoArguments, ctx| async move {
-    ///         for step in 1..=3 {
-    ///             ctx.progress(f64::from(step), Some(3.0), None).await?;
-    ///         }
-    ///         Ok("done")
-    ///     },
-    /// );
-    /// ```
-    pub fn tool_with_context<A, F, R, O>(
-        self,
-        name: impl Into<String>,
-        description: impl Into<String>,
-        function: F,
-    ) -> Self
-    where
-        A: DeserializeOwned + JsonSchema + Send + 'static,
-        F: Fn(A, ToolContext) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<O, ToolError>> + Send + 'static,
-        O: ToolOutput,
-    {
-        self.with(Tool::with_context(name, description, function))
+        self.add(Tool::new(name, description, function))
     }
 
     /// Adds a tool.
-    pub fn with(mut self, tool: Tool) -> Self {
+    #[expect(clippy::should_implement_trait, reason = "it adds a tool to a server")]
+    pub fn add(mut self, tool: Tool) -> Self {
         match &mut self.tools {
             Tools::Fixed(tools) => tools.push(tool),
             Tools::Changing(changing) => changing.tools().push(tool),
@@ -184,7 +143,7 @@ impl ToolServer {
     /// so. The tools that it has so far are the first; copies of it have the same tools from now on.
     pub fn changeable(mut self) -> (Self, ToolHandle) {
         let changing = match &mut self.tools {
-            Tools::Fixed(tools) => Arc::new(Changing::new(&self.name, std::mem::take(tools))),
+            Tools::Fixed(tools) => Arc::new(Changing::new(std::mem::take(tools))),
             Tools::Changing(changing) => changing.clone(),
         };
         self.tools = Tools::Changing(changing.clone());
@@ -200,10 +159,15 @@ impl ToolServer {
     }
 }
 
+impl Default for ToolServer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl fmt::Debug for ToolServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolServer")
-            .field("name", &self.name)
             .field("version", &self.version)
             .field("limit", &self.limit)
             .field("tools", &self.tools)

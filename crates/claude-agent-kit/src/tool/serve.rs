@@ -16,10 +16,6 @@ use crate::mcp::{
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 impl Server for ToolServer {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
     fn limit(&self) -> Option<Duration> {
         self.limit
     }
@@ -33,51 +29,44 @@ impl Server for ToolServer {
     }
 
     fn connect(&self, client: &McpClient) -> Arc<dyn Connection> {
-        match &self.tools {
-            Tools::Fixed(_) => Arc::new(self.clone()),
-            Tools::Changing(changing) => {
-                let client = Arc::new(client.clone());
-                changing.listen(&client);
-                Arc::new(Told { server: self.clone(), _client: client })
-            }
+        let client = Arc::new(client.clone());
+        if let Tools::Changing(changing) = &self.tools {
+            changing.listen(&client);
         }
+        Arc::new(Connected { server: self.clone(), client })
     }
 }
 
-/// A server of one session that is told of changes, for as long as the session lasts.
-struct Told {
+/// A server of one session. Its client is told of changes for as long as the session lasts.
+struct Connected {
     server: ToolServer,
-    _client: Arc<McpClient>,
+    client: Arc<McpClient>,
 }
 
-impl Connection for Told {
-    fn serve(&self, message: Incoming, context: McpContext) -> Serving {
-        self.server.serve(message, context)
-    }
-}
-
-impl Connection for ToolServer {
+impl Connection for Connected {
     fn serve(&self, message: Incoming, context: McpContext) -> Serving {
         let Kind::Request { method, params, .. } = message.kind else {
             return said(Reply::Nothing);
         };
         match method.as_str() {
-            "initialize" => said(Reply::Result(self.greeting(&params))),
+            "initialize" => {
+                said(Reply::Result(self.server.greeting(self.client.server(), &params)))
+            }
             "ping" => said(Reply::Result(Json::from(&Extra::default()))),
-            "tools/list" => said(Reply::Result(self.list())),
-            "tools/call" => self.call(&params, context),
+            "tools/list" => said(Reply::Result(self.server.list())),
+            "tools/call" => self.server.call(&params, context),
             _ => said(Reply::error(METHOD_NOT_FOUND, format!("there is no method {method}"))),
         }
     }
 }
 
 impl ToolServer {
-    fn greeting(&self, params: &Json) -> Json {
+    fn greeting(&self, name: &str, params: &Json) -> Json {
         let params: Extra = params.deserialize().unwrap_or_default();
         let asked = text(&params, "protocolVersion");
         let spoken = asked.filter(|version| VERSIONS.contains(&version.as_str()));
         let mut info = Extra::default();
-        info.set("name", self.name.as_str());
+        info.set("name", name);
         info.set("version", self.version.as_str());
         let mut capabilities = Extra::default();
         let mut tools = Extra::default();

@@ -133,7 +133,7 @@ fn a_schema_says_what_comments_say() {
 #[test]
 fn a_tool_and_its_server_show_no_more_than_names() {
     let tool = Tool::new("t", "secret", |_: NoArguments| async { Ok(()) });
-    let server = super::ToolServer::new("the-server").instructions("secret").with(tool);
+    let server = super::ToolServer::new().instructions("secret").add(tool);
     let shown = format!("{server:?}");
-    assert!(shown.contains("the-server") && !shown.contains("secret"), "{shown}");
+    assert!(shown.contains("\"t\"") && !shown.contains("secret"), "{shown}");
 }

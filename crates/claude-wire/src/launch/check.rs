@@ -194,7 +194,7 @@ fn objects(found: &mut Found, settings: &Settings) {
     let object = |json: &Json| json.text().starts_with('{');
     for (name, config) in settings.mcp_servers.iter() {
         if !object(config) {
-            found.add(&["mcp_servers"], format!("the configuration of {name:?} {NONE}"));
+            found.add(&["mcp"], format!("the configuration of {name:?} {NONE}"));
         }
     }
     if settings.output_schema.as_ref().is_some_and(|schema| !object(schema)) {
@@ -222,9 +222,9 @@ fn servers(found: &mut Found, settings: &Settings) {
                 "the name of a server has {length} characters; with more than {LONGEST} no tool \
                  of it would be offered"
             );
-            found.add(&["mcp_servers"], reason);
+            found.add(&["mcp"], reason);
         } else if name == "__proto__" {
-            found.add(&["mcp_servers"], "the CLI does not see a server of the name `__proto__`");
+            found.add(&["mcp"], "the CLI does not see a server of the name `__proto__`");
         }
     }
 }

@@ -72,7 +72,7 @@ impl Limits {
 
 fn too_long(name: &str, size: usize, limit: usize) -> String {
     let instead = match name {
-        "--mcp-config" => "; put the servers into a file (`mcp_config_file`)",
+        "--mcp-config" => "; put the servers into a file (`mcp_config_files`)",
         "--settings" => "; put the settings into a file",
         "--system-prompt" | "--append-system-prompt" | "--json-schema" | "the prompt" => {
             "; without `print_mode` it is not an argument"

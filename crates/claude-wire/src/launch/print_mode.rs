@@ -13,7 +13,7 @@ pub(super) fn check(found: &mut Found, settings: &Settings, needs: &Needs, promp
         ("can_use_tool", needs.permission_callback),
         ("hooks", needs.hooks),
         ("on_elicitation or on_user_dialog", needs.user_callback),
-        ("in-process servers", !needs.servers.is_empty()),
+        ("mcp", !needs.servers.is_empty()),
         ("file_checkpointing", settings.file_checkpointing),
         ("per_task_stop_affordance", settings.per_task_stop_affordance == Some(true)),
     ] {

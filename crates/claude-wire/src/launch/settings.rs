@@ -254,6 +254,11 @@ impl McpServers {
         self.0.insert(name.into(), config.into());
     }
 
+    /// Removes the server of this name.
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
     /// The servers, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().map(|(name, config)| (name.as_str(), config))

@@ -456,7 +456,7 @@ fn what_is_too_long_says_where_else_it_can_go_and_not_what_it_is() {
     let told = |command: &CommandLine| Limits::LINUX.check(command, 0).unwrap_err().to_string();
     let object = json(&format!(r#"{{"a":"{long}"}}"#));
     let command = session(&settings(|s| s.mcp_servers.set("ext", object.clone())));
-    assert!(told(&command).contains("`mcp_config_file`"));
+    assert!(told(&command).contains("`mcp_config_files`"));
     let command = session(&settings(|s| s.settings = Some(object.into())));
     assert!(told(&command).contains("a file"));
     let form = Form::Print { prompt: format!("--key {long}") };
@@ -475,5 +475,5 @@ fn what_has_to_be_an_object_is_refused_when_it_is_a_text() {
     });
     let problems = command_line(&settings, &Form::Session, &Needs::default()).unwrap_err();
     let options: Vec<&str> = problems.iter().map(|problem| problem.options[0]).collect();
-    assert_eq!(options, ["mcp_servers", "output_schema", "settings"]);
+    assert_eq!(options, ["mcp", "output_schema", "settings"]);
 }

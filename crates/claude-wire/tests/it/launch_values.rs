@@ -202,7 +202,7 @@ fn a_server_of_which_the_cli_would_offer_nothing_is_refused() {
     }
     // The CLI counts as JavaScript does.
     for name in ["__proto__", &"x".repeat(121), &"😀".repeat(61)] {
-        assert_eq!(found(name), ["mcp_servers"], "{name:?}");
+        assert_eq!(found(name), ["mcp"], "{name:?}");
     }
     assert_eq!(found(&"é".repeat(120)), Vec::<String>::new());
 }

@@ -58,10 +58,10 @@ pub(crate) fn sessions_as_processes(count: &str, sim: &str) -> Outcome {
 
 /// Everything that a session could hold on to.
 fn equipped(options: Options) -> Options {
-    let server = ToolServer::new("mine")
-        .tool("look", "Looks", |_: NoArguments| async { Ok("nothing there") });
+    let server =
+        ToolServer::new().tool("look", "Looks", |_: NoArguments| async { Ok("nothing there") });
     options
-        .tool_server(server)
+        .mcp("mine", server)
         .on(PreToolUse, |_, _| async {})
         .can_use_tool(|_, _| async { Permission::allow() })
         .on_warning(|_| {})

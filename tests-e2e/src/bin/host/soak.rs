@@ -106,12 +106,12 @@ pub(crate) fn run(seconds: &str, sim: &str) -> Outcome {
 
 fn equipped(options: Options, counts: &Arc<Counts>) -> Options {
     let (hooks, permissions, tools) = (counts.clone(), counts.clone(), counts.clone());
-    let server = ToolServer::new("mine").tool("look", "Looks", move |_: NoArguments| {
+    let server = ToolServer::new().tool("look", "Looks", move |_: NoArguments| {
         add(&tools.tools);
         async { Ok("nothing there") }
     });
     options
-        .tool_server(server)
+        .mcp("mine", server)
         .on(PreToolUse, move |_, _| {
             add(&hooks.hooks);
             async {}

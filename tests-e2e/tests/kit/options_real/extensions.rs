@@ -191,7 +191,7 @@ async fn servers_with(without_mcp: bool) -> Vec<String> {
     let plugin = if without_mcp { plugin.without_mcp() } else { plugin };
     // One that is always there, and by which the CLI has looked at its servers.
     let other = json!({"command": "/does/not/exist/either"});
-    let options = stage.options().plugin(plugin).mcp_server("other", other);
+    let options = stage.options().plugin(plugin).mcp("other", other);
     let session = in_time(Session::start(options)).await.unwrap();
     let sent = session.send("hello").await.unwrap();
     in_time(sent.finish()).await.unwrap();
@@ -273,13 +273,13 @@ fn tools_have_other_names_and_questions_previews() {
             },
         ),
         Row::new(
-            "tools, allowed_tools, disallowed_tools, strict_mcp_config",
+            "tools, allowed_tools, disallowed_tools, mcp_strict",
             |_, options| {
                 options
                     .tools(["Read", "Bash"])
                     .allowed_tools(["Read"])
                     .disallowed_tools(["Bash"])
-                    .strict_mcp_config(true)
+                    .mcp_strict(true)
             },
             |seen| {
                 seen.went_well();

@@ -101,7 +101,7 @@ fn who_decides_about_tools_can_be_chosen() {
                     Ok(json!({"behavior": "allow", "updatedInput": input}).to_string())
                 };
                 options
-                    .tool_server(ToolServer::new("guard").tool("decide", "Decides", decide))
+                    .mcp("guard", ToolServer::new().tool("decide", "Decides", decide))
                     .permission_prompt_tool("mcp__guard__decide")
             },
             |seen| {
@@ -111,11 +111,11 @@ fn who_decides_about_tools_can_be_chosen() {
         )
         .script(bash),
         Row::new(
-            "mcp_config_file",
+            "mcp_config_files",
             |stage, options| {
                 let servers = r#"{"mcpServers":{"filed":{"command":"/nowhere/server"}}}"#;
                 write(stage.root(), "servers.json", servers);
-                options.mcp_config_file(stage.root().join("servers.json"))
+                options.mcp_config_files([stage.root().join("servers.json")])
             },
             |seen| {
                 seen.went_well();

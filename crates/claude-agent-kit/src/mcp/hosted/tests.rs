@@ -75,7 +75,7 @@ fn hello() -> Value {
 
 async fn greeted() -> (Servers, mpsc::UnboundedReceiver<&'static str>) {
     let (sender, notes) = mpsc::unbounded_channel();
-    let servers = connected(RmcpServer::new("s", move || Handler(sender.clone())));
+    let servers = connected(RmcpServer::new(move || Handler(sender.clone())));
     let greeting = ended(call(&servers, hello(), &CancelToken::new())).await.unwrap();
     assert_eq!(greeting["id"], 0);
     assert_eq!(greeting["result"]["protocolVersion"], "2025-11-25");
@@ -184,7 +184,7 @@ impl ServerHandler for Unready {
 
 #[tokio::test]
 async fn a_server_that_panics_outside_of_its_handlers_leaves_nobody_waiting() {
-    let servers = connected(RmcpServer::new("s", Unready::default));
+    let servers = connected(RmcpServer::new(Unready::default));
     for _ in 0..2 {
         let answer = ended(call(&servers, hello(), &CancelToken::new()));
         let answer = tokio::time::timeout(LIMIT, answer).await.expect("it is not answered");
@@ -258,7 +258,7 @@ async fn a_message_that_a_server_cannot_begin_with_is_not_traced() {
     let traced = Traced::default();
     let _listens = tracing::subscriber::set_default(traced.clone());
     let (sender, _notes) = mpsc::unbounded_channel();
-    let servers = connected(RmcpServer::new("s", move || Handler(sender.clone())));
+    let servers = connected(RmcpServer::new(move || Handler(sender.clone())));
     let note = json!({"jsonrpc": "2.0", "method": "notifications/x", "params": {"a": "secret"}});
     ended(call(&servers, note, &CancelToken::new())).await.unwrap();
     let failed = || lock(&traced.0).contains("did not start");

@@ -31,7 +31,7 @@ const VALUES: &[(&str, &str)] = &[
     ("question_preview", r#""html""#),
     ("permission_mode", r#""plan""#),
     ("permission_prompts", r#""none""#),
-    ("mcp_servers", r#"{"s": {"command": "c"}}"#),
+    ("mcp", r#"{"s": {"command": "c"}}"#),
     ("max_running_mcp", "5"),
     ("conversation", r#"{"fork": "r", "fork_id": "i", "at": "m", "dropping_turn": "p"}"#),
     ("settings", r#"{"model": "m"}"#),
@@ -170,7 +170,7 @@ const SPELLED: &[(&str, &str, &str)] = &[
     ("allowed_tools", "Read,Bash(a, b)", r#"["Read", "Bash(a, b)"]"#),
     ("tools", "all", r#""all""#),
     ("tools", "Read", r#"["Read"]"#),
-    ("strict_mcp_config", "yes", "true"),
+    ("mcp_strict", "yes", "true"),
     ("conversation.persist", "0", "false"),
     ("settings", "s.json", r#""s.json""#),
     ("settings", r#" {"a": 1}"#, r#"{"a": 1}"#),
@@ -348,9 +348,9 @@ fn the_environment_beats_files_and_later_files_beat_earlier_ones() {
 
 #[test]
 fn a_server_of_this_process_says_nothing_of_how_many_messages_are_served() {
-    let server = crate::mcp::RawServer::new("s", |message, _| async { Ok(message) });
+    let server = crate::mcp::RawServer::new(|message, _| async { Ok(message) });
     let layers = Options::layered().file_text("a.json", r#"{"max_running_mcp": 5}"#);
-    let options = layers.under(Options::new().raw_mcp_server(server)).unwrap();
+    let options = layers.under(Options::new().mcp("s", server)).unwrap();
     assert_eq!(options.host.callbacks.running_mcp, Some(5));
     assert_eq!(options.host.needs.servers, ["s"]);
     assert_eq!(options.explain().to_string(), "max_running_mcp = 5 (a.json:1:2)\n");
@@ -366,7 +366,7 @@ fn printing_shows_no_secrets() {
         .variables([("CLAUDE_SYSTEM_PROMPT", "s3cr3t-value")])
         .variables([("CLAUDE_SETTINGS", r#"{"apiKey": "s3cr3t-value"}"#)]);
     assert!(!format!("{layers:?}").contains("s3cr3t"), "{layers:?}");
-    let servers = r#"{"mcp_servers": {"s": {"args": ["--token", "s3cr3t-other"]}}}"#;
+    let servers = r#"{"mcp": {"s": {"args": ["--token", "s3cr3t-other"]}}}"#;
     let layers = layers.file_text("y.json", servers);
     let builder = Options::new()
         .debug_file("/s3cr3t-value/log")
