@@ -3,18 +3,13 @@
 //! Their arguments are types; what the model gives is checked before a function sees it. State is
 //! shared by capture.
 
-#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
-
-mod embedded;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use claude_agent_kit::schemars::{self, JsonSchema};
+use claude_agent_kit::testing::{Reply, Script, demo_options, json};
 use claude_agent_kit::{Session, Tool, ToolError, ToolServer};
-use claude_agent_testkit::mock_api::{Reply, Script};
 use serde::Deserialize;
-use serde_json::json;
 
 /// Two numbers. The model reads these comments.
 #[derive(Deserialize, JsonSchema)]
@@ -34,7 +29,7 @@ async fn divide(pair: Pair) -> Result<f64, ToolError> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
+    let folder = std::env::temp_dir();
     let additions = Arc::new(AtomicU64::new(0));
     let counter = additions.clone();
     let server = ToolServer::new()
@@ -44,8 +39,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
         // The CLI makes several calls at a time of a tool that changes nothing.
         .add(Tool::new("divide", "Divides two numbers", divide).read_only());
-    let options = embedded::options(script)
-        .cwd(folder.path())
+    let options = demo_options(script())
+        .cwd(folder)
         .mcp("calc", server)
         .allowed_tools(["mcp__calc"]);
     let session = Session::start(options).await?;

@@ -1,21 +1,17 @@
 //! A chat on the terminal. Ctrl-C interrupts the answer; a second one ends the program.
 
-#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
-
-mod embedded;
-
 use std::io::Write as _;
 
+use claude_agent_kit::testing::{ApiRequest, Reply, Script, demo_options};
 use claude_agent_kit::wire::message::{Accumulator, Update};
 use claude_agent_kit::{Item, Session, Turn, TurnInterruption};
-use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 #[tokio::main]
 async fn main() -> Outcome<()> {
-    let options = embedded::options(script).include_partial_messages(true);
+    let options = demo_options(script()).include_partial_messages(true);
     let session = Session::start(options).await?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     loop {

@@ -4,20 +4,16 @@
 //! and the environment too, and prints where each value comes from. The exit code says whether
 //! anything is wrong.
 
-#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
-
-mod embedded;
-
 use std::process::ExitCode;
 use std::time::Duration;
 
+use claude_agent_kit::testing::{Script, demo_options};
 use claude_agent_kit::{Options, doctor};
-use claude_agent_testkit::mock_api::Script;
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let folder = std::env::temp_dir();
-    let options = embedded::options(Script::new).cwd(folder);
+    let options = demo_options(Script::new()).cwd(folder);
     let mut examination = doctor(options.clone()).handshake(Duration::from_secs(30));
     if let Some(file) = std::env::args().skip_while(|argument| argument != "--config").nth(1) {
         let layers = Options::layered().environment().file(file);

@@ -4,22 +4,17 @@
 //! hook breaks, the tool does not run. What is left is asked about. Without a terminal everything
 //! is denied; `--yes` answers yes.
 
-#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
-
-mod embedded;
-
 use std::io::{IsTerminal as _, Write as _};
 
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
+use claude_agent_kit::testing::{Reply, Script, demo_options, json};
 use claude_agent_kit::{Permission, Session};
-use claude_agent_testkit::mock_api::{Reply, Script};
-use serde_json::json;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
-    let options = embedded::options(script)
-        .cwd(folder.path())
+    let folder = std::env::temp_dir();
+    let options = demo_options(script())
+        .cwd(folder)
         .on(PreToolUse.matching("Bash").fail_closed(), |call, _| async move {
             let command = call.tool_input.map(|input| input.to_string()).unwrap_or_default();
             if command.contains("rm ") {

@@ -1,16 +1,11 @@
 //! See every hook event as it comes, but one: a hook for `WorktreeCreate` must make the worktree.
 
-#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
-
-mod embedded;
-
 use claude_agent_kit::hook::{
     HookRegistration, PostToolUse, PostToolUseFailure, PreToolUse, Stop, UserPromptSubmit,
 };
+use claude_agent_kit::testing::{Reply, Script, demo_options, json};
 use claude_agent_kit::wire::control::HookInput;
 use claude_agent_kit::{Options, Session};
-use claude_agent_testkit::mock_api::{Reply, Script};
-use serde_json::json;
 
 /// Registers typed hooks, which can read the fields of their events.
 fn with_words(options: Options) -> Options {
@@ -38,7 +33,7 @@ fn with_names(options: Options) -> Options {
 
 #[tokio::main]
 async fn main() -> claude_agent_kit::Result<()> {
-    let options = with_names(with_words(embedded::options(script).allowed_tools(["Bash"])));
+    let options = with_names(with_words(demo_options(script()).allowed_tools(["Bash"])));
     let session = Session::start(options).await?;
     let outcome = session.send("Run two commands, one of which fails.").await?.finish().await?;
     println!("answer: {}", outcome.text);

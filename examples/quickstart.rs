@@ -3,21 +3,16 @@
 //! `cargo run --example quickstart` needs nothing but Rust: a simulated CLI runs inside the
 //! example. `cargo run --example quickstart -- --cli claude` asks the real one.
 
-#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
-
-mod embedded;
-
+use claude_agent_kit::testing::{Reply, Script, demo_options, json};
 use claude_agent_kit::wire::Number;
 use claude_agent_kit::wire::content::ContentBlock;
 use claude_agent_kit::wire::message::SystemMessage;
 use claude_agent_kit::{Body, Item, query};
-use claude_agent_testkit::mock_api::{Reply, Script};
-use serde_json::json;
 
 #[tokio::main]
 async fn main() -> claude_agent_kit::Result<()> {
     let folder = std::env::temp_dir();
-    let options = embedded::options(script)
+    let options = demo_options(script())
         .cwd(folder)
         .allowed_tools(["Bash(echo:*)"])
         .append_system_prompt("Answer in one sentence.");

@@ -1,20 +1,13 @@
 //! Go on with a session later: its id is all that is needed.
 
-#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
-
-mod embedded;
-
+use claude_agent_kit::testing::{ApiRequest, Reply, Script, Sim, demo_options};
 use claude_agent_kit::{Conversation, query};
-use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Transcripts are kept below the configuration directory, by working directory.
-    let home = tempfile::tempdir()?;
-    let mut options = embedded::options(script).cwd(home.path());
-    if !embedded::is_real() {
-        options = options.env("CLAUDE_CONFIG_DIR", home.path().to_string_lossy());
-    }
+    let folder = std::env::temp_dir();
+    let sim = Sim::new().script(script()).keep_sessions_in(folder.join("simulated-sessions"));
+    let options = demo_options(sim).cwd(folder);
 
     let mut stream = query("Remember the number 42.", &options).await?;
     while let Some(item) = stream.next().await {

@@ -1,14 +1,10 @@
 //! An MCP server that was written with the official Rust MCP SDK, inside this process: its macros
 //! make the tools, and it has a resource.
 
-#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
-
-mod embedded;
-
 use claude_agent_kit::Session;
 use claude_agent_kit::mcp::RmcpServer;
 use claude_agent_kit::schemars::{self, JsonSchema};
-use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_kit::testing::{Reply, Script, demo_options, json};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
@@ -19,7 +15,6 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{Json, RoleServer, ServerHandler, tool, tool_handler, tool_router};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 const LOG: &str = "weather://log";
 
@@ -86,11 +81,11 @@ impl ServerHandler for Station {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
+    let folder = std::env::temp_dir();
     // A function, because each session gets a server of its own.
     let server = RmcpServer::new(Station::new);
-    let options = embedded::options(script)
-        .cwd(folder.path())
+    let options = demo_options(script())
+        .cwd(folder)
         .mcp("weather", server)
         .allowed_tools(["mcp__weather", "ReadMcpResourceTool"]);
     let session = Session::start(options).await?;

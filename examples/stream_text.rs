@@ -3,19 +3,15 @@
 //! The accumulator turns pieces of messages and whole messages into text that appears once, also
 //! when a connection breaks and the answer is asked for again.
 
-#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
-
-mod embedded;
-
 use std::io::Write as _;
 
+use claude_agent_kit::testing::{Reply, Script, demo_options};
 use claude_agent_kit::wire::message::{Accumulator, Update};
 use claude_agent_kit::{Item, query};
-use claude_agent_testkit::mock_api::{Reply, Script};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let options = embedded::options(script).include_partial_messages(true);
+    let options = demo_options(script()).include_partial_messages(true);
     let mut stream = query("Tell me a very short story.", options).await?;
     let mut answer = Accumulator::new();
     let mut out = std::io::stdout();

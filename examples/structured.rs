@@ -1,14 +1,9 @@
 //! An answer as a Rust type: the schema comes from the type, and the CLI holds the model to it.
 
-#![expect(clippy::print_stdout, reason = "an example talks to the person who runs it")]
-
-mod embedded;
-
 use claude_agent_kit::schemars::{self, JsonSchema};
+use claude_agent_kit::testing::{Reply, Script, demo_options, json};
 use claude_agent_kit::{ErrorKind, query_as};
-use claude_agent_testkit::mock_api::{Reply, Script};
 use serde::Deserialize;
-use serde_json::json;
 
 /// A plan. The model reads these comments.
 #[derive(Deserialize, JsonSchema)]
@@ -27,8 +22,8 @@ struct Step {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
-    let options = embedded::options(script).cwd(folder.path());
+    let folder = std::env::temp_dir();
+    let options = demo_options(script()).cwd(folder);
     match query_as::<Plan>("Plan the release.", options).await {
         Ok(plan) => {
             println!("goal: {} ({})", plan.value.goal, plan.cost);

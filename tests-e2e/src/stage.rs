@@ -3,8 +3,6 @@
 //! The same script is the model of all three, and none of them sees anything of this machine.
 
 pub mod processes;
-#[path = "../../crates/claude-agent-kit/src/guide/simulated.rs"]
-mod simulated;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -120,9 +118,7 @@ impl Stage {
         let options = Options::new().cwd(self.world.project()).exit_grace(PATIENCE);
         match &self.cli {
             Cli::InMemory(faults) => {
-                let faults = faults.clone();
-                let sim = move || Sim::new().api(address.clone()).faults(faults.clone());
-                in_memory(options, sim)
+                options.simulated(Sim::new().api(address).faults(faults.clone()))
             }
             Cli::Program(program) | Cli::Scripted { program, .. } => options
                 .cli_path(program)
@@ -167,9 +163,4 @@ impl Stage {
     pub fn root(&self) -> &Path {
         self.world.root()
     }
-}
-
-/// Options that run each CLI as a simulation made by `sim`.
-pub fn in_memory(options: Options, sim: impl Fn() -> Sim + Send + Sync + 'static) -> Options {
-    simulated::reaching(options, sim)
 }

@@ -54,6 +54,8 @@ mod reader;
 mod session;
 mod small_file;
 mod stderr;
+#[cfg(feature = "testing")]
+pub mod testing;
 #[cfg(feature = "tools")]
 pub mod tool;
 pub mod transport;

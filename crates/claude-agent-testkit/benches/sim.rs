@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_agent_testkit::sim::{Faults, Sim, SimProcess, Trouble};
+use claude_agent_testkit::sim::{Fault, Faults, Sim, SimProcess};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const SESSION: &[&str] =
@@ -28,8 +28,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let flood =
-        || Sim::new().faults(Faults::new().before("assistant", Trouble::Messages(MESSAGES)));
+    let flood = || Sim::new().faults(Faults::new().before("assistant", Fault::Messages(MESSAGES)));
     report("messages of a flood, in memory", best(|| runtime.block_on(lines_of(flood())))?);
     let deltas = || {
         let answer = Reply::text("x".repeat(MESSAGES)).deltas_of(1);

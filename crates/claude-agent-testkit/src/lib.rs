@@ -1,12 +1,15 @@
 //! The other end of the wire, for tests.
 //!
-//! - [`mock_api`]: a scripted Messages API on loopback, so that the real CLI runs with no network,
-//!   no key and no money.
-//! - [`recording`]: the file format in which a conversation between a client and a CLI is kept.
-//! - [`sim`]: a simulated CLI, in memory and as a program, that speaks the whole protocol and can
-//!   misbehave in every way.
-//! - [`recorder`]: stands between any client and any CLI and writes both directions down.
-//! - [`player`]: replays such a recording as a CLI.
+//! Users of `claude-agent-kit` reach all of this through its feature `testing`
+//! (`claude_agent_kit::testing`), which connects it to `Options`.
+//!
+//! | module | what it does | program |
+//! |---|---|---|
+//! | [`sim`] | simulates the CLI, in memory or as a process, with faults at any point | `claude-sim` |
+//! | [`mock_api`] | says what a model answers ([`Script`](mock_api::Script)); with the feature `mock-api`, serves that as a Messages API on loopback, so that the real CLI runs with no network, no key and no money | `claude-mock-api` |
+//! | [`recorder`] | records both directions between any client and any CLI | `claude-recorder` |
+//! | [`recording`] | reads and writes the file format of such recordings | |
+//! | [`player`] | replays a recording as a CLI | `claude-player` |
 
 pub mod mock_api;
 pub mod player;

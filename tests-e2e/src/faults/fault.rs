@@ -128,8 +128,8 @@ impl Fault {
         Self::all().find(|fault| fault.name() == name)
     }
 
-    /// What the CLI does, as troubles of a script file.
-    fn troubles(self) -> &'static str {
+    /// What the CLI does, as faults of a script file.
+    fn faults(self) -> &'static str {
         match self {
             Self::ExitGood => "exit 0",
             Self::ExitBad => "exit 1",
@@ -168,7 +168,7 @@ impl Fault {
 
     /// Whether the CLI ends at once.
     pub(super) fn ends_the_cli(self) -> bool {
-        self.troubles().contains("exit") || self == Self::Grandchild
+        self.faults().contains("exit") || self == Self::Grandchild
     }
 
     /// Whether the CLI still writes after it.
@@ -194,9 +194,9 @@ const MARKS: usize = 3;
 
 /// The script file that brings a CLI into a state, holds it there and lets a fault strike.
 pub(super) fn script(state: State, fault: Fault) -> String {
-    let troubles = fault.troubles();
-    // What comes after the troubles on the same pipe says that they have been read.
-    let mark = format!("messages {MARKS} stderr 1 {troubles} messages 1 stderr 1");
+    let faults = fault.faults();
+    // What comes after the faults on the same pipe says that they have been read.
+    let mark = format!("messages {MARKS} stderr 1 {faults} messages 1 stderr 1");
     let (point, then) = match state {
         State::Spawning if fault.changes_an_answer().is_some() => ("at start", ""),
         State::Spawning => ("at start", "hang"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use claude_agent_kit::transport::{Child, Connection, Exit, InMemory, Launch};
 use claude_agent_kit::{Options, PermissionMode};
-use claude_agent_testkit::sim::{Faults, Point, Sim, SimHandle, Trouble, VERSIONS};
+use claude_agent_testkit::sim::{Fault, Faults, Point, Sim, SimHandle, VERSIONS};
 use tokio::time::sleep;
 
 use super::draw::Draw;
@@ -94,10 +94,10 @@ fn faults(draw: &mut Draw, record: &Record) -> Faults {
     let mut faults = Faults::new();
     if draw.chance(10) {
         record.count("fault: deaf to terminate");
-        faults = faults.at_start(Trouble::IgnoreTerminate);
+        faults = faults.at_start(Fault::IgnoreTerminate);
     }
     for _ in 0..draw.pick(&[0, 0, 1, 1, 2]) {
-        let (name, trouble) = trouble(draw);
+        let (name, fault) = fault(draw);
         record.count(format!("fault: {name}"));
         let times = draw.between(1, 3);
         let point = match draw.between(0, 4) {
@@ -106,24 +106,24 @@ fn faults(draw: &mut Draw, record: &Record) -> Faults {
             2 => Point::After(draw.pick(&LINES).to_owned(), times),
             _ => Point::Before(draw.pick(&LINES).to_owned(), times),
         };
-        faults = faults.at(point, trouble);
+        faults = faults.at(point, fault);
     }
     faults
 }
 
-fn trouble(draw: &mut Draw) -> (&'static str, Trouble) {
+fn fault(draw: &mut Draw) -> (&'static str, Fault) {
     match draw.between(0, 10) {
-        0 => ("exit", Trouble::Exit(draw.pick(&[0, 1, 7]))),
-        1 => ("signal", Trouble::Signal(draw.pick(&[6, 9, 15]))),
-        2 => ("hang", Trouble::Hang),
-        3 => ("pause", Trouble::Pause(draw.moment())),
-        4 => ("flood of messages", Trouble::Messages(draw.between(1, 40))),
-        5 => ("flood of deltas", Trouble::Deltas(draw.between(1, 60))),
-        6 => ("flood of stderr", Trouble::Stderr(draw.between(1, 20_000))),
-        7 => ("long line", Trouble::LongLine(draw.between(500, 20_000))),
-        8 => ("closed stdout", Trouble::CloseStdout),
-        9 => ("closed stdin", Trouble::CloseStdin),
-        _ => ("no more reading", Trouble::StopReading),
+        0 => ("exit", Fault::Exit(draw.pick(&[0, 1, 7]))),
+        1 => ("signal", Fault::Signal(draw.pick(&[6, 9, 15]))),
+        2 => ("hang", Fault::Hang),
+        3 => ("pause", Fault::Pause(draw.moment())),
+        4 => ("flood of messages", Fault::Messages(draw.between(1, 40))),
+        5 => ("flood of deltas", Fault::Deltas(draw.between(1, 60))),
+        6 => ("flood of stderr", Fault::Stderr(draw.between(1, 20_000))),
+        7 => ("long line", Fault::LongLine(draw.between(500, 20_000))),
+        8 => ("closed stdout", Fault::CloseStdout),
+        9 => ("closed stdin", Fault::CloseStdin),
+        _ => ("no more reading", Fault::StopReading),
     }
 }
 

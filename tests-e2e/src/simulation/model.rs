@@ -27,7 +27,7 @@ pub(super) fn script(draw: Draw, record: &Record, healthy: bool) -> Script {
             record.count("model: text");
             text(draw)
         };
-        trouble(draw, reply, &record, healthy)
+        fault(draw, reply, &record, healthy)
     })
 }
 
@@ -67,7 +67,7 @@ fn tools(draw: &mut Draw, calls: &mut u64) -> Reply {
     reply
 }
 
-fn trouble(draw: &mut Draw, reply: Reply, record: &Record, healthy: bool) -> Reply {
+fn fault(draw: &mut Draw, reply: Reply, record: &Record, healthy: bool) -> Reply {
     match draw.between(0, 19) {
         0 => {
             record.count("model: pauses");

@@ -2,7 +2,7 @@
 
 use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{ErrorKind, WarningCode, query};
-use claude_agent_testkit::sim::{Faults, Trouble};
+use claude_agent_testkit::sim::{Fault, Faults};
 use claude_wire::Body;
 use tests_e2e::stage::processes::exists;
 
@@ -14,7 +14,7 @@ const MIB: usize = 1024 * 1024;
 
 /// The simulation writes these bytes before its answer.
 fn writing(bytes: impl Into<Vec<u8>>) -> Faults {
-    Faults::new().before("assistant", Trouble::Bytes(bytes.into()))
+    Faults::new().before("assistant", Fault::Bytes(bytes.into()))
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn what_is_unknown_or_does_not_decode_is_delivered_with_its_bytes() {
 fn a_line_over_the_limit_ends_the_query() {
     run(async {
         for size in [64 * 1024 + 1, 200_000_usize] {
-            let faults = Faults::new().before("assistant", Trouble::LongLine(size));
+            let faults = Faults::new().before("assistant", Fault::LongLine(size));
             let limited = faulty(faults.clone()).await.options().max_line_bytes(size - 1);
             let collected = ask("hello", limited).await;
             let error = error_of(&collected);
@@ -152,8 +152,8 @@ fn a_last_line_without_a_line_break_counts_if_it_is_whole() {
     run(async {
         let faults = |exit| {
             Faults::new()
-                .before("result", Trouble::Bytes(whole.into()))
-                .before("result", Trouble::Exit(exit))
+                .before("result", Fault::Bytes(whole.into()))
+                .before("result", Fault::Exit(exit))
         };
         let collected = ask("hello", faulty(faults(0)).await.options()).await;
         assert_eq!((codes(&collected), kind_of(&collected)), (Vec::new(), None));
@@ -173,8 +173,8 @@ fn half_a_line_at_the_end_is_a_warning_or_part_of_the_diagnostic() {
                     let bytes = half.replace('"', "\\\"");
                     faulty_process(&format!("before result bytes \"{bytes}\" exit {exit}")).await
                 } else {
-                    let faults = Faults::new().before("result", Trouble::Bytes(half.into()));
-                    faulty(faults.before("result", Trouble::Exit(exit))).await
+                    let faults = Faults::new().before("result", Fault::Bytes(half.into()));
+                    faulty(faults.before("result", Fault::Exit(exit))).await
                 }
             };
             let collected = ask("hello", stage(0).await.options()).await;
@@ -199,8 +199,8 @@ fn half_a_line_at_the_end_is_a_warning_or_part_of_the_diagnostic() {
 fn a_flood_is_read_to_its_end() {
     run(async {
         let faults = Faults::new()
-            .before("assistant", Trouble::Messages(20_000))
-            .before("assistant", Trouble::Stderr(MIB));
+            .before("assistant", Fault::Messages(20_000))
+            .before("assistant", Fault::Stderr(MIB));
         let collected = ask("hello", faulty(faults).await.options()).await;
         assert_eq!(count(&collected, "assistant"), 20_001);
         assert!(collected.result().is_some());

@@ -27,4 +27,5 @@ mod startup;
 mod streams;
 mod termination;
 mod termination_live;
+mod testing;
 mod versions;

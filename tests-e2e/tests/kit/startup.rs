@@ -13,7 +13,7 @@ use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{
     Conversation, Error, ErrorKind, Options, Prompt, Thinking, WarningCode, query,
 };
-use claude_agent_testkit::sim::{Faults, Trouble};
+use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::marked;
 
@@ -318,21 +318,21 @@ fn a_handshake_that_is_refused_is_told_with_the_reason() {
 #[test]
 fn a_handshake_without_an_answer_or_with_anothers_is_over_in_time() {
     run(async {
-        for trouble in [Trouble::Swallow, Trouble::WrongId, Trouble::Hang] {
-            let faults = Faults::new().before("control_response/initialize", trouble);
+        for fault in [Fault::Swallow, Fault::WrongId, Fault::Hang] {
+            let faults = Faults::new().before("control_response/initialize", fault);
             let options = faulty(faults).await.options();
             let options = options.initialize_timeout(SHORT).exit_grace(SHORT);
             let collected = ask("hello", options).await;
             assert_eq!(kind_of(&collected), Some(ErrorKind::InitializeTimeout));
         }
         // The variable of the CLI counts when no option says anything.
-        let faults = Faults::new().before("control_response/initialize", Trouble::Swallow);
+        let faults = Faults::new().before("control_response/initialize", Fault::Swallow);
         let options = faulty(faults).await.options().exit_grace(SHORT);
         let options = options.env("CLAUDE_CODE_STREAM_CLOSE_TIMEOUT", "100");
         let collected = ask("hello", options).await;
         assert_eq!(error_of(&collected).limit(), Some(SHORT));
         // It is an answer all the same, and the session can do without what it says.
-        let faults = Faults::new().before("control_response/initialize", Trouble::WrongShape);
+        let faults = Faults::new().before("control_response/initialize", Fault::WrongShape);
         let options = faulty(faults).await.options().initialize_timeout(LIMIT);
         assert!(ask("hello", options).await.result().is_some());
     });
@@ -341,7 +341,7 @@ fn a_handshake_without_an_answer_or_with_anothers_is_over_in_time() {
 #[test]
 fn an_exit_during_the_handshake_is_told_at_once() {
     run(async {
-        let faults = Faults::new().before("control_response/initialize", Trouble::Exit(4));
+        let faults = Faults::new().before("control_response/initialize", Fault::Exit(4));
         let collected = ask("hello", faulty(faults).await.options()).await;
         let error = error_of(&collected);
         assert_helpful(error, ErrorKind::ProcessFailed, &["exit code 4"]);

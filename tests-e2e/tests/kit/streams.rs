@@ -4,7 +4,7 @@ use std::future::ready;
 
 use claude_agent_kit::{Collected, ErrorKind, Item, Options, QueryStream, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_agent_testkit::sim::{Faults, Trouble};
+use claude_agent_testkit::sim::{Fault, Faults};
 use claude_wire::Body;
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::exists;
@@ -42,7 +42,7 @@ fn a_stream_and_its_futures_go_to_any_task() {
 #[test]
 fn after_the_end_and_after_an_error_there_is_nothing_for_ever() {
     run(async {
-        let failing = Faults::new().before("result", Trouble::Exit(3));
+        let failing = Faults::new().before("result", Fault::Exit(3));
         for (faults, fails) in [(Faults::new(), false), (failing, true)] {
             let stage = faulty(faults).await;
             let mut stream = query("hello", stage.options()).await.unwrap();
@@ -106,8 +106,8 @@ fn dropping_a_pending_next_loses_nothing() {
 fn collecting_keeps_items_warnings_and_the_error() {
     run(async {
         let faults = Faults::new()
-            .before("assistant", Trouble::Bytes(b"garbage\n".to_vec()))
-            .before("result", Trouble::Exit(3));
+            .before("assistant", Fault::Bytes(b"garbage\n".to_vec()))
+            .before("result", Fault::Exit(3));
         let stage = faulty(faults).await;
         let collected = ask("hello", stage.options()).await;
         assert_eq!((collected.text().as_str(), codes(&collected).len()), ("Hello.", 1));
@@ -239,7 +239,7 @@ fn fifty_queries_at_once_do_not_mix() {
 #[test]
 fn a_reader_that_does_not_read_holds_the_cli_and_loses_nothing() {
     run(async {
-        let faults = Faults::new().before("assistant", Trouble::Messages(5000));
+        let faults = Faults::new().before("assistant", Fault::Messages(5000));
         let stage = faulty(faults).await;
         let options = stage.options().backlog_limits(64 * 1024, 16 * 1024 * 1024);
         let mut stream = query("hello", options).await.unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{Collected, ErrorKind, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_agent_testkit::sim::{Faults, Point, Trouble};
+use claude_agent_testkit::sim::{Fault, Faults, Point};
 use tests_e2e::stage::Stage;
 
 use crate::support::{
@@ -61,7 +61,7 @@ fn a_result_the_exit_and_the_end_of_output_are_the_end() {
 #[test]
 fn messages_after_a_result_are_delivered_without_a_warning() {
     run(async {
-        let collected = with(Faults::new().after("result", Trouble::Messages(3))).await;
+        let collected = with(Faults::new().after("result", Fault::Messages(3))).await;
         assert_finished(&collected, &[]);
         assert_eq!(count(&collected, "assistant"), 4);
         let place = |kind| collected.messages().rposition_of(kind);
@@ -97,10 +97,10 @@ fn what_is_for_the_sdk_alone_is_consumed() {
 #[test]
 fn a_failing_exit_after_a_good_result_is_a_warning() {
     run(async {
-        let after = |trouble| Faults::new().after("result", trouble);
+        let after = |fault| Faults::new().after("result", fault);
         for (collected, exit) in [
-            (with(after(Trouble::Exit(3))).await, Exit::Code(3)),
-            (with(after(Trouble::Signal(11))).await, Exit::Signal(11)),
+            (with(after(Fault::Exit(3))).await, Exit::Code(3)),
+            (with(after(Fault::Signal(11))).await, Exit::Signal(11)),
             (process_with("after result exit 3").await, Exit::Code(3)),
             (process_with("after result signal SIGKILL").await, Exit::Signal(9)),
         ] {
@@ -114,7 +114,7 @@ fn a_failing_exit_after_a_good_result_is_a_warning() {
 #[test]
 fn after_an_error_result_a_failing_exit_is_what_is_expected() {
     run(async {
-        for faults in [Faults::new(), Faults::new().after("result", Trouble::Exit(7))] {
+        for faults in [Faults::new(), Faults::new().after("result", Fault::Exit(7))] {
             let stage = Stage::faulty(refusing(), faults).await.unwrap();
             let collected = ask("hello", stage.options()).await;
             assert_finished(&collected, &[]);
@@ -132,7 +132,7 @@ fn after_an_error_result_a_failing_exit_is_what_is_expected() {
 #[test]
 fn a_strict_host_gets_the_failing_exit_as_an_error() {
     run(async {
-        let stage = faulty(Faults::new().after("result", Trouble::Exit(3))).await;
+        let stage = faulty(Faults::new().after("result", Fault::Exit(3))).await;
         let collected = ask("hello", stage.options().strict_exit_status(true)).await;
         let error = error_of(&collected);
         assert_eq!((error.kind(), error.exit()), (ErrorKind::NonZeroExit, Some(Exit::Code(3))));
@@ -185,8 +185,7 @@ fn somebody_who_fills_a_pipe_after_the_end_of_the_cli_holds_up_nobody() {
 #[test]
 fn after_a_result_and_the_end_of_output_a_living_process_is_stopped() {
     run(async {
-        let faults =
-            Faults::new().after("result", Trouble::CloseStdout).after("result", Trouble::Hang);
+        let faults = Faults::new().after("result", Fault::CloseStdout).after("result", Fault::Hang);
         let fake = Fake::new(&format!("{HANDSHAKE}{RESULT}{LIVE_ON}"));
         let by_shell = ask("hello", fake.options().exit_grace(SHORT)).await;
         for collected in [stopped_with(faults).await, by_shell] {
@@ -204,7 +203,7 @@ fn when_idle() -> Point {
 #[test]
 fn after_a_result_the_input_is_closed_and_a_cli_that_ignores_that_is_stopped() {
     run(async {
-        let deaf = stopped_with(Faults::new().at(when_idle(), Trouble::Hang)).await;
+        let deaf = stopped_with(Faults::new().at(when_idle(), Fault::Hang)).await;
         assert_finished(&deaf, &[WarningCode::StoppedAfterResult]);
         let deaf = stopped_process_with("after system/session_state_changed 2 hang").await;
         assert_finished(&deaf, &[WarningCode::StoppedAfterResult]);
@@ -222,7 +221,7 @@ fn after_a_result_the_input_is_closed_and_a_cli_that_ignores_that_is_stopped() {
 fn a_cli_that_never_says_that_it_is_idle_has_until_the_ceiling() {
     run(async {
         let idle = Point::Before("system/session_state_changed".to_owned(), 2);
-        let stage = faulty(Faults::new().at(idle, Trouble::Swallow)).await;
+        let stage = faulty(Faults::new().at(idle, Fault::Swallow)).await;
         let options = stage.options().exit_grace(LIMIT).background_ceiling(SHORT);
         assert_finished(&ask("hello", options).await, &[WarningCode::StoppedAfterResult]);
     });
@@ -232,7 +231,7 @@ fn a_cli_that_never_says_that_it_is_idle_has_until_the_ceiling() {
 fn an_exit_without_a_result_is_a_warning_if_it_looks_well() {
     run(async {
         for collected in [
-            with(Faults::new().before("result", Trouble::Exit(0))).await,
+            with(Faults::new().before("result", Fault::Exit(0))).await,
             process_with("before result exit 0").await,
         ] {
             assert_finished(&collected, &[WarningCode::ExitWithoutResult]);
@@ -251,7 +250,7 @@ fn an_exit_without_any_output_is_a_warning_if_it_looks_well() {
         assert_eq!(collected.items.len(), 1);
         // The table holds in the form with a handshake too.
         assert_finished(&ask("hello", fake.options()).await, &[WarningCode::EmptyOutput]);
-        let collected = with(Faults::new().at_start(Trouble::Exit(0))).await;
+        let collected = with(Faults::new().at_start(Fault::Exit(0))).await;
         assert_finished(&collected, &[WarningCode::EmptyOutput]);
     });
 }
@@ -259,10 +258,10 @@ fn an_exit_without_any_output_is_a_warning_if_it_looks_well() {
 #[test]
 fn a_failing_exit_without_a_result_is_an_error_with_its_reasons() {
     run(async {
-        let before = |trouble| Faults::new().before("result", trouble);
+        let before = |fault| Faults::new().before("result", fault);
         for (collected, exit) in [
-            (with(before(Trouble::Exit(3))).await, Exit::Code(3)),
-            (with(before(Trouble::Signal(11))).await, Exit::Signal(11)),
+            (with(before(Fault::Exit(3))).await, Exit::Code(3)),
+            (with(before(Fault::Signal(11))).await, Exit::Signal(11)),
             (process_with("before result stderr 200 exit 3").await, Exit::Code(3)),
             (process_with("before result stderr 200 signal SIGKILL").await, Exit::Signal(9)),
         ] {
@@ -283,9 +282,8 @@ fn a_failing_exit_without_a_result_is_an_error_with_its_reasons() {
 #[test]
 fn without_a_result_a_process_that_closed_its_output_is_stopped_with_an_error() {
     run(async {
-        let faults = Faults::new()
-            .before("assistant", Trouble::CloseStdout)
-            .before("assistant", Trouble::Hang);
+        let faults =
+            Faults::new().before("assistant", Fault::CloseStdout).before("assistant", Fault::Hang);
         let fake = Fake::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'\n{LIVE_ON}"));
         let by_shell = ask("hello", fake.options().exit_grace(SHORT)).await;
         for collected in [stopped_with(faults).await, by_shell] {
@@ -327,9 +325,9 @@ fn a_silent_cli_is_waited_for_unless_there_is_a_limit() {
 fn a_child_that_ignores_sigterm_is_killed() {
     run(async {
         let faults = Faults::new()
-            .after("result", Trouble::IgnoreTerminate)
-            .after("result", Trouble::CloseStdout)
-            .after("result", Trouble::Hang);
+            .after("result", Fault::IgnoreTerminate)
+            .after("result", Fault::CloseStdout)
+            .after("result", Fault::Hang);
         let fake = Fake::new(&format!("trap '' TERM\n{HANDSHAKE}{RESULT}{LIVE_ON}"));
         let (in_memory, by_sim, by_shell) = tokio::join!(
             stopped_with(faults),
@@ -346,10 +344,10 @@ fn a_child_that_ignores_sigterm_is_killed() {
 fn once_a_result_was_seen_nothing_becomes_an_error() {
     run(async {
         let faults = Faults::new()
-            .after("result", Trouble::Bytes(b"garbage\n".repeat(7)))
-            .after("result", Trouble::LongLine(200_000))
-            .after("result", Trouble::Bytes(b"{\"type\":\"assi".to_vec()))
-            .after("result", Trouble::Exit(9));
+            .after("result", Fault::Bytes(b"garbage\n".repeat(7)))
+            .after("result", Fault::LongLine(200_000))
+            .after("result", Fault::Bytes(b"{\"type\":\"assi".to_vec()))
+            .after("result", Fault::Exit(9));
         let stage = faulty(faults).await;
         let collected = ask("hello", stage.options().max_line_bytes(100_000)).await;
         let mut expected = vec![WarningCode::Malformed; 7];
@@ -363,9 +361,9 @@ fn a_result_that_cannot_be_decoded_is_a_result_all_the_same() {
     run(async {
         let strange = b"{\"type\":\"result\",\"is_error\":false,\"session_id\":{}}\n".to_vec();
         let faults = Faults::new()
-            .before("result", Trouble::Bytes(strange))
-            .before("result", Trouble::Bytes(b"garbage\n".repeat(7)))
-            .before("result", Trouble::Exit(0));
+            .before("result", Fault::Bytes(strange))
+            .before("result", Fault::Bytes(b"garbage\n".repeat(7)))
+            .before("result", Fault::Exit(0));
         let collected = with(faults).await;
         assert_finished(&collected, &[WarningCode::Malformed; 7]);
         assert_eq!(count(&collected, "result"), 1);
@@ -376,13 +374,13 @@ fn a_result_that_cannot_be_decoded_is_a_result_all_the_same() {
 fn the_last_of_several_results_is_the_final_one() {
     run(in_time(async {
         let second = b"{\"type\":\"result\",\"is_error\":true,\"result\":\"second\"}\n".to_vec();
-        let faults = Faults::new().after("result", Trouble::Bytes(second));
+        let faults = Faults::new().after("result", Fault::Bytes(second));
         let stage = faulty(faults.clone()).await;
         let stream = claude_agent_kit::query("hello", stage.options()).await.unwrap();
         let last = stream.final_result().await.unwrap().unwrap();
         assert_eq!(last.result.as_deref(), Some("second"));
         // The exit is judged by the last one.
-        assert_finished(&with(faults.after("result", Trouble::Exit(1))).await, &[]);
+        assert_finished(&with(faults.after("result", Fault::Exit(1))).await, &[]);
     }));
 }
 

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use claude_agent_kit::{ErrorKind, Options, Session, SessionState, shutdown_all};
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_agent_testkit::sim::{Faults, Trouble};
+use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::{Holdings, children_of, exists};
 use tokio::runtime::Handle;
@@ -142,7 +142,7 @@ async fn many(good: Stage, bad: Stage, count: usize) {
 }
 
 fn crashing() -> Faults {
-    Faults::new().on_read("user", Trouble::Exit(3))
+    Faults::new().on_read("user", Fault::Exit(3))
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use claude_agent_kit::{ErrorKind, PermissionMode, Session};
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_agent_testkit::sim::{Faults, Trouble};
+use claude_agent_testkit::sim::{Fault, Faults};
 use claude_wire::control::HostRequest;
 use claude_wire::id::MessageId;
 use serde_json::json;
@@ -241,7 +241,7 @@ fn what_is_asked_before_the_handshake_waits_for_it() {
 
 #[test]
 fn an_operation_without_an_answer_is_over_when_its_time_is() {
-    let faults = Faults::new().before("control_response/mcp_status", Trouble::Swallow);
+    let faults = Faults::new().before("control_response/mcp_status", Fault::Swallow);
     run(async {
         let stage = Stage::faulty(hello(), faults).await.unwrap();
         let session = start(stage.options()).await;
@@ -259,9 +259,9 @@ fn an_operation_without_an_answer_is_over_when_its_time_is() {
 
 #[test]
 fn three_thousand_pieces_that_nobody_reads_hold_up_no_operation() {
-    for trouble in [Trouble::Deltas(3_000), Trouble::Messages(10_000)] {
+    for fault in [Fault::Deltas(3_000), Fault::Messages(10_000)] {
         run(async {
-            let faults = Faults::new().after("system/init", trouble);
+            let faults = Faults::new().after("system/init", fault);
             let stage = Stage::faulty(hello(), faults).await.unwrap();
             let options = stage.options().backlog_limits(16 * 1024, 1 << 30);
             let session = start(options).await;

@@ -8,7 +8,7 @@ use claude_agent_kit::hook::{
 };
 use claude_agent_kit::{BoxError, Options, Warning, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_agent_testkit::sim::{Faults, Point, Trouble};
+use claude_agent_testkit::sim::{Fault, Faults, Point};
 use tests_e2e::stage::Stage;
 use tokio::sync::{Semaphore, SemaphorePermit as Permit};
 
@@ -276,7 +276,7 @@ fn a_raw_answer_with_a_field_of_another_event_loses_it_with_a_warning() {
 #[test]
 fn a_hook_that_is_asked_wrongly_follows_its_fail_rule() {
     let faults = Faults::new()
-        .at(Point::Before("control_request/hook_callback".to_owned(), 1), Trouble::WrongShape);
+        .at(Point::Before("control_request/hook_callback".to_owned(), 1), Fault::WrongShape);
     run(async {
         let stage = Stage::faulty(touching(), faults).await.unwrap();
         let options = stage.options().allowed_tools(["Bash"]);

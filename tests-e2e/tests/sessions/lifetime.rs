@@ -8,7 +8,7 @@ use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{ErrorKind, Options, Permission, Session, SessionState};
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_agent_testkit::sim::{Faults, Trouble};
+use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::exists;
 
@@ -219,7 +219,7 @@ fn a_crash_in_the_handshake_is_told_to_everybody_who_waits() {
 #[test]
 fn a_handshake_without_an_answer_is_over_when_its_time_is() {
     run(async {
-        let stage = faulty(Faults::new().before("control_response", Trouble::Hang)).await;
+        let stage = faulty(Faults::new().before("control_response", Fault::Hang)).await;
         // Whoever waits does not wait for the process to end.
         let options =
             stage.options().initialize_timeout(SHORT).exit_grace(Duration::from_secs(3600));

@@ -7,10 +7,10 @@ use claude_agent_kit::{
     Conversation, Cost, ErrorKind, Item, Options, QueryStream, Session, Tokens, Turn, query,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_agent_testkit::sim::{Faults, Sim, Trouble};
+use claude_agent_testkit::sim::{Fault, Faults, Sim};
 use claude_wire::id::SessionId;
 use serde_json::json;
-use tests_e2e::stage::{self, Stage};
+use tests_e2e::stage::Stage;
 
 use crate::play::{calls, find, is_made, is_piece, is_result, on_both, start, turn};
 use crate::support::{ask, error_of, hello, in_time, real, run, until};
@@ -75,9 +75,9 @@ fn killable(stage: &Stage) -> Options {
         return options(stage);
     }
     let address = stage.api().base_url();
-    let faults = Faults::new().on_read("control_request/mcp_status", Trouble::Signal(9));
-    let sim = move || Sim::new().api(address.clone()).faults(faults.clone());
-    with_home(stage, stage::in_memory(Options::new().cwd(stage.project()), sim))
+    let faults = Faults::new().on_read("control_request/mcp_status", Fault::Signal(9));
+    let sim = Sim::new().api(address).faults(faults);
+    with_home(stage, Options::new().cwd(stage.project()).simulated(sim))
 }
 
 async fn kill(session: &Session) {
@@ -336,7 +336,7 @@ fn a_query_whose_cli_is_killed_says_which_tokens_it_knows_of() {
         assert_eq!((tokens(cost), cost.is_complete), ((11_000, 20), false));
         assert_eq!(cost.to_string(), "at least $0.0000");
 
-        let faults = Faults::new().before("result", Trouble::Signal(9));
+        let faults = Faults::new().before("result", Fault::Signal(9));
         let stage = Stage::faulty(script(), faults).await.unwrap();
         let collected = ask("run it", options(&stage)).await;
         assert_eq!(error_of(&collected).kind(), ErrorKind::ProcessFailed);

@@ -1,28 +1,19 @@
 //! Recordings of sessions, replayed to the SDK: of the simulated and of the real CLI.
 
-use std::collections::BTreeMap;
 use std::future::ready;
-use std::io;
-use std::path::PathBuf;
-use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use claude_agent_kit::hook::{HookResponse, PostToolUse, PreToolUse};
 use claude_agent_kit::schemars::{self, JsonSchema};
+use claude_agent_kit::testing::{Mismatch, Recorder, Recording, Reply, Script};
 use claude_agent_kit::transport::{ChildFuture, Connection, Exit, InMemory, Launch};
 use claude_agent_kit::{Options, Permission, Session, Tool, ToolServer};
-use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_agent_testkit::player::{Mismatch, Player};
-use claude_agent_testkit::recorder::{CliStreams, ClientStreams, Tape, relay};
-use claude_agent_testkit::recording::{Header, Recording, What};
-use claude_agent_testkit::sim::Sim;
+use claude_agent_testkit::player::Player;
+use claude_agent_testkit::recording::What;
 use serde::Deserialize;
 use serde_json::json;
 use tests_e2e::stage::Stage;
-use tokio::io::{
-    AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, duplex,
-};
-use tokio::process::Command;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use crate::play::calls;
 use crate::support::{in_time, real, run};
@@ -46,86 +37,6 @@ impl Dice {
             tokio::task::yield_now().await;
         }
     }
-}
-
-// --- recording --------------------------------------------------------------------------------
-
-/// Connects the client's ends of these streams, with everything recorded on the way.
-fn recorded<I, O, E>(
-    tape: &Tape,
-    cli: CliStreams<I, O, E>,
-    exit: impl Future<Output = Exit> + Send + 'static,
-) -> Connection
-where
-    I: AsyncWrite + Send + Unpin + 'static,
-    O: AsyncRead + Send + Unpin + 'static,
-    E: AsyncRead + Send + Unpin + 'static,
-{
-    let (stdin, input) = duplex(PIPE);
-    let (stdout, output) = duplex(PIPE);
-    let (stderr, errors) = duplex(PIPE);
-    let tape = tape.clone();
-    let child = ChildFuture::new(async move {
-        let client = ClientStreams { input, output, errors };
-        relay(&tape, client, cli).await;
-        let exit = exit.await;
-        tape.exited(match exit {
-            Exit::Code(code) => claude_agent_testkit::recording::Exit::Code(code),
-            Exit::Signal(signal) => claude_agent_testkit::recording::Exit::Signal(signal),
-            Exit::Unknown => panic!("the exit is unknown"),
-        });
-        exit
-    });
-    Connection::new(stdin, stdout, child).errors(stderr)
-}
-
-fn recorded_sim(script: fn() -> Script, directory: PathBuf, tape: &Tape) -> Options {
-    let (tape, cwd) = (tape.clone(), directory.clone());
-    let connect = move |launch: Launch| {
-        let variables = launch.variables().iter();
-        let (input, output, errors, handle) = Sim::new()
-            .script(script())
-            .cwd(&cwd)
-            .args(launch.arguments())
-            .envs(variables.map(|(name, value)| (name.as_str(), value.expose())))
-            .start()
-            .into_parts();
-        let exit = async move { handle.wait().await.into() };
-        ready(Ok(recorded(&tape, CliStreams { input, output, errors }, exit)))
-    };
-    Options::new().cwd(directory).transport(InMemory::new(connect))
-}
-
-fn recorded_process(
-    program: PathBuf,
-    variables: BTreeMap<String, String>,
-    directory: PathBuf,
-    tape: &Tape,
-) -> Options {
-    let (tape, cwd) = (tape.clone(), directory.clone());
-    let connect = move |launch: Launch| {
-        let more = launch.variables().iter();
-        let mut child = Command::new(&program)
-            .args(launch.arguments())
-            .env_clear()
-            .envs(&variables)
-            .envs(more.map(|(name, value)| (name.as_str(), value.expose())))
-            .current_dir(&cwd)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
-        let cli = CliStreams {
-            input: child.stdin.take().unwrap(),
-            output: child.stdout.take().unwrap(),
-            errors: child.stderr.take().unwrap(),
-        };
-        let exit = async move { Exit::Code(child.wait().await.unwrap().code().unwrap()) };
-        Ok(recorded(&tape, cli, exit))
-    };
-    let transport = InMemory::new(move |launch| ready(connect(launch) as io::Result<_>));
-    Options::new().cwd(directory).transport(transport)
 }
 
 // --- replaying --------------------------------------------------------------------------------
@@ -253,8 +164,11 @@ async fn host(options: Options, dice: Dice) -> Vec<String> {
     texts
 }
 
-fn tape(name: &str) -> Tape {
-    Tape::new(Header::new(name))
+/// Plays the host once on these options and returns the recording.
+async fn recorded(options: Options) -> Recording {
+    let recorder = Recorder::new();
+    host(options.recorded_to(&recorder), Dice(7)).await;
+    recorder.recordings().unwrap().remove(0)
 }
 
 /// How many interrupts the host sent.
@@ -267,9 +181,8 @@ fn interrupts(recording: &Recording) -> usize {
 fn a_session_of_the_simulated_cli_in_memory_can_be_replayed() {
     run(async {
         let directory = tempfile::tempdir().unwrap();
-        let tape = tape("simulated");
-        host(recorded_sim(model, directory.path().to_owned(), &tape), Dice(7)).await;
-        let recording = tape.recording();
+        let options = Options::new().cwd(directory.path()).simulated(model());
+        let recording = recorded(options).await;
         assert_eq!(interrupts(&recording), 0);
         replay_often(&recording, 50).await;
     });
@@ -279,11 +192,7 @@ fn a_session_of_the_simulated_cli_in_memory_can_be_replayed() {
 fn a_session_of_the_real_cli_is_replayed_strictly_whatever_the_timing() {
     run(async {
         let stage = Stage::real(model(), real()).await.unwrap();
-        let tape = tape("real");
-        let program = stage.program().unwrap().to_owned();
-        let options = recorded_process(program, stage.variables(), stage.project(), &tape);
-        host(options, Dice(7)).await;
-        let recording = tape.recording();
+        let recording = recorded(stage.options()).await;
         assert_eq!(interrupts(&recording), 0, "nothing runs any more when the host stops");
         let ends = recording.entries.iter().rev().map(|entry| &entry.what);
         let ends: Vec<_> = ends.take_while(|what| !matches!(what, What::Received(_))).collect();

@@ -5,7 +5,7 @@ use std::task::{Context, Waker};
 
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::{ErrorKind, Options, Permission};
-use claude_agent_testkit::sim::{Faults, Trouble};
+use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::stage::Stage;
 
 use crate::play::{kind, start, touching, turn};
@@ -17,7 +17,7 @@ const KIB: usize = 1024;
 #[test]
 fn turns_go_on_while_a_stream_is_not_read_and_nothing_is_lost() {
     run(async {
-        let faults = Faults::new().after("system/init", Trouble::Messages(2_000));
+        let faults = Faults::new().after("system/init", Fault::Messages(2_000));
         let stage = Stage::faulty(hello(), faults).await.unwrap();
         let session = start(stage.options().backlog_limits(16 * KIB, 1 << 30)).await;
         let mut slow = session.messages();
@@ -135,7 +135,7 @@ fn an_operation_is_answered_behind_any_number_of_unread_messages() {
 #[test]
 fn a_turn_that_is_not_read_holds_up_no_callback() {
     run(async {
-        let faults = Faults::new().after("system/init", Trouble::Messages(1_000));
+        let faults = Faults::new().after("system/init", Fault::Messages(1_000));
         let stage = Stage::faulty(touching(), faults).await.unwrap();
         let options = stage
             .options()
@@ -175,10 +175,10 @@ fn a_receive_that_is_cancelled_in_the_middle_of_a_line_loses_nothing() {
 fn stderr_and_lines_that_are_no_messages_do_no_harm() {
     run(async {
         let faults = Faults::new()
-            .after("system/init", Trouble::Stderr(320 * KIB))
-            .after("system/init", Trouble::Bytes(b"this is no JSON\n".to_vec()))
-            .after("system/init", Trouble::Bytes(b"{\"type\":\"brand_new\"}\n".to_vec()))
-            .after("system/init", Trouble::LongLine(300 * KIB));
+            .after("system/init", Fault::Stderr(320 * KIB))
+            .after("system/init", Fault::Bytes(b"this is no JSON\n".to_vec()))
+            .after("system/init", Fault::Bytes(b"{\"type\":\"brand_new\"}\n".to_vec()))
+            .after("system/init", Fault::LongLine(300 * KIB));
         let stage = Stage::faulty(hello(), faults).await.unwrap();
         let session = start(stage.options()).await;
         let mut messages = session.messages();

@@ -7,14 +7,14 @@ use std::time::Duration;
 use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::{Body, Item, Options, Permission, Session, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_agent_testkit::sim::{Faults, Sim, Trouble};
+use claude_agent_testkit::sim::{Fault, Faults, Sim};
 use serde_json::json;
-use tests_e2e::stage::{Stage, in_memory};
+use tests_e2e::stage::Stage;
 
 use crate::support::{LIMIT, SIM, on_all, real, run};
 
 fn faulty(faults: Faults) -> Options {
-    in_memory(Options::new(), move || Sim::new().faults(faults.clone()))
+    Options::new().simulated(Sim::new().faults(faults))
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn an_interrupt_is_answered_while_a_callback_sleeps() {
 fn three_thousand_pieces_reach_a_slow_reader() {
     run(async {
         let session =
-            Session::start(faulty(Faults::new().before("assistant", Trouble::Deltas(3_000))))
+            Session::start(faulty(Faults::new().before("assistant", Fault::Deltas(3_000))))
                 .await
                 .unwrap();
         let mut messages = session.messages();
@@ -75,7 +75,7 @@ fn three_thousand_pieces_reach_a_slow_reader() {
 #[test]
 fn ten_thousand_unread_messages_do_not_hold_up_an_operation() {
     run(async {
-        let faults = Faults::new().before("assistant", Trouble::Messages(10_000));
+        let faults = Faults::new().before("assistant", Fault::Messages(10_000));
         let session = Session::start(faulty(faults)).await.unwrap();
         let unread = session.messages();
         let turn = session.send("go").await.unwrap();
@@ -90,7 +90,7 @@ fn ten_thousand_unread_messages_do_not_hold_up_an_operation() {
 #[test]
 fn a_thousand_operations_in_a_row_are_answered() {
     run(async {
-        let session = Session::start(in_memory(Options::new(), Sim::new)).await.unwrap();
+        let session = Session::start(Options::new().simulated(Sim::new())).await.unwrap();
         for round in 0..1_000 {
             session.set_model(format!("m{round}")).await.unwrap();
         }
@@ -104,8 +104,8 @@ fn complaints_garbage_and_unknown_types_disturb_nothing() {
         // More in a row than a query would take.
         let garbage = [b"no json\n".repeat(6), b"{\"type\":\"brand_new\"}\n".to_vec()].concat();
         let faults = Faults::new()
-            .at_start(Trouble::Stderr(320 * 1024))
-            .before("assistant", Trouble::Bytes(garbage));
+            .at_start(Fault::Stderr(320 * 1024))
+            .before("assistant", Fault::Bytes(garbage));
         let lines = Arc::new(AtomicUsize::new(0));
         let counter = lines.clone();
         let options = faulty(faults).on_stderr(move |_| {
@@ -135,7 +135,7 @@ fn complaints_garbage_and_unknown_types_disturb_nothing() {
 #[test]
 fn a_receive_that_is_cancelled_all_the_time_loses_nothing() {
     run(async {
-        let faults = Faults::new().before("assistant", Trouble::Messages(2_000));
+        let faults = Faults::new().before("assistant", Fault::Messages(2_000));
         let session = Session::start(faulty(faults)).await.unwrap();
         let mut messages = session.messages();
         session.send("go").await.unwrap();
@@ -188,7 +188,7 @@ fn two_hundred_sessions_at_the_same_time_do_not_mix() {
         let mut tasks = tokio::task::JoinSet::new();
         for number in 0..200 {
             tasks.spawn(async move {
-                let session = Session::start(in_memory(Options::new(), Sim::new)).await.unwrap();
+                let session = Session::start(Options::new().simulated(Sim::new())).await.unwrap();
                 let prompt = format!("I am number {number}.");
                 let outcome = session.send(&*prompt).await.unwrap().finish().await.unwrap();
                 assert!(outcome.text.contains(&prompt), "{}", outcome.text);

@@ -226,6 +226,25 @@ struct Connected {
 }
 
 async fn connect(options: &Options, launch: Launch) -> Result<Connected> {
+    #[cfg(feature = "testing")]
+    if let Some(recorder) = &options.host.recorder {
+        let arguments = launch.arguments().to_vec();
+        let mut connected = connect_cli(options, launch).await?;
+        let version = connected.version.as_ref().map(ToString::to_string);
+        let recorded = recorder.record(connected.connection, arguments, version);
+        connected.connection = recorded.map_err(recording_failed)?;
+        return Ok(connected);
+    }
+    connect_cli(options, launch).await
+}
+
+#[cfg(feature = "testing")]
+fn recording_failed(error: std::io::Error) -> Error {
+    let message = format!("the run cannot be recorded: {error}");
+    Error::new(ErrorKind::SpawnFailed, message).caused_by(error)
+}
+
+async fn connect_cli(options: &Options, launch: Launch) -> Result<Connected> {
     let directory = options.settings.cwd.clone();
     if let Some(transport) = &options.host.transport {
         let connection = transport.connect(launch).await.map_err(transport_failed)?;

@@ -40,6 +40,8 @@ pub(crate) struct HostOptions {
     /// Whom it runs as; who this is, if nobody is named.
     pub(crate) user: Option<OsUser>,
     pub(crate) transport: Option<Arc<dyn Transport>>,
+    #[cfg(feature = "testing")]
+    pub(crate) recorder: Option<crate::testing::Recorder>,
     pub(crate) print_mode: bool,
     pub(crate) permissive_version_check: bool,
     pub(crate) skip_version_check: bool,
@@ -93,6 +95,8 @@ impl Default for HostOptions {
             runtime: Runtime::default(),
             user: None,
             transport: None,
+            #[cfg(feature = "testing")]
+            recorder: None,
             print_mode: false,
             permissive_version_check: false,
             skip_version_check: false,

@@ -87,7 +87,7 @@ impl Options {
     }
 
     /// Changes what is no plain value and has no source.
-    fn change(mut self, change: impl FnOnce(&mut HostOptions)) -> Self {
+    pub(crate) fn change(mut self, change: impl FnOnce(&mut HostOptions)) -> Self {
         change(&mut self.host);
         self
     }

@@ -161,6 +161,9 @@ pub(crate) enum Running {
     Local(LocalChild),
     /// Something else.
     Other(Box<dyn Child>),
+    /// One of these, whose exit is recorded.
+    #[cfg(feature = "testing")]
+    Recorded(Box<Running>, crate::testing::ExitTap),
 }
 
 /// A CLI that runs somewhere. Dropping it must end it.
@@ -217,6 +220,14 @@ impl Running {
         match self {
             Self::Local(child) => child.poll_exit(context),
             Self::Other(child) => child.poll_exit(context),
+            #[cfg(feature = "testing")]
+            Self::Recorded(child, tap) => {
+                let exit = std::task::ready!(child.poll_exit(context));
+                if let Ok(exit) = exit {
+                    tap.record(exit);
+                }
+                Poll::Ready(exit)
+            }
         }
     }
 
@@ -224,6 +235,8 @@ impl Running {
         match self {
             Self::Local(child) => child.terminate(),
             Self::Other(child) => child.terminate(),
+            #[cfg(feature = "testing")]
+            Self::Recorded(child, _) => child.terminate(),
         }
     }
 
@@ -231,6 +244,8 @@ impl Running {
         match self {
             Self::Local(child) => child.kill(),
             Self::Other(child) => child.kill(),
+            #[cfg(feature = "testing")]
+            Self::Recorded(child, _) => child.kill(),
         }
     }
 
@@ -238,6 +253,8 @@ impl Running {
         match self {
             Self::Local(child) => child.pid(),
             Self::Other(child) => child.pid(),
+            #[cfg(feature = "testing")]
+            Self::Recorded(child, _) => child.pid(),
         }
     }
 
@@ -246,6 +263,8 @@ impl Running {
         match self {
             Self::Local(child) => Some(child.process()),
             Self::Other(_) => None,
+            #[cfg(feature = "testing")]
+            Self::Recorded(child, _) => child.process(),
         }
     }
 }

@@ -33,6 +33,7 @@ impl RequestLog {
         self.entries().since(0)
     }
 
+    #[cfg(feature = "mock-api")]
     pub(crate) fn dropped(&self) -> u64 {
         self.entries().dropped
     }

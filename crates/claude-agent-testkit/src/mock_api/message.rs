@@ -4,11 +4,14 @@
 //! the CLI passes on, and a literal given to [`Reply::raw_text_json`](super::Reply::raw_text_json)
 //! need not be anything that a tree can hold.
 
+#[cfg(feature = "mock-api")]
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::Reply;
-use super::reply::{ApiError, Block};
+#[cfg(feature = "mock-api")]
+use super::reply::ApiError;
+use super::reply::Block;
 
 const DEFAULT_USAGE: (u64, u64) = (10, 5);
 const SIGNATURE: &str = "bW9jay1zaWduYXR1cmU=";
@@ -22,6 +25,7 @@ pub(crate) struct Message<'a> {
 
 impl Message<'_> {
     /// The answer to a request that did not ask for a stream.
+    #[cfg(feature = "mock-api")]
     pub(super) fn whole(&self) -> String {
         let content: Vec<_> = self.reply.blocks.iter().map(whole_block).collect();
         let (input, output) = self.usage();
@@ -119,10 +123,12 @@ impl Event {
         Self { name, json: format!("{{\"type\":\"{name}\"{comma}{fields}}}") }
     }
 
+    #[cfg(feature = "mock-api")]
     pub(super) fn is_delta(&self) -> bool {
         self.name == Self::DELTA
     }
 
+    #[cfg(feature = "mock-api")]
     pub(super) fn into_bytes(self) -> Bytes {
         // A newline can only stem from a verbatim literal; it must not end the event.
         let data = self.json.replace('\n', "\ndata: ");
@@ -131,6 +137,7 @@ impl Event {
 }
 
 /// The body of an error answer.
+#[cfg(feature = "mock-api")]
 pub(super) fn error_json(error: &ApiError) -> String {
     let inner = typed(&error.kind, [("message", quoted(&error.message))]);
     typed("error", [("error", inner)])

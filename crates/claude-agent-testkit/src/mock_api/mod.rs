@@ -38,16 +38,23 @@
 //! # }
 //! ```
 
+mod answered;
+#[cfg(feature = "mock-api")]
 mod body;
 pub(crate) mod log;
 pub(crate) mod message;
+#[cfg(feature = "mock-api")]
+pub mod program;
 pub(crate) mod reply;
 mod request;
+#[cfg(feature = "mock-api")]
 mod respond;
 mod script;
+#[cfg(feature = "mock-api")]
 mod server;
 
 pub use reply::Reply;
 pub use request::{ApiRequest, Headers};
 pub use script::Script;
+#[cfg(feature = "mock-api")]
 pub use server::MockApi;

@@ -56,7 +56,7 @@ impl Reply {
     /// `{"type":"error","error":{"type":kind,"message":message}}`.
     ///
     /// Content that is added to it is not sent. The CLI retries most errors, even a 401, for
-    /// minutes; with [`header`](Self::header)`("x-should-retry", "false")` it reports them at once.
+    /// minutes; with [`no_retry`](Self::no_retry) it reports them immediately.
     pub fn error(status: u16, kind: &str, message: &str) -> Self {
         let error = ApiError { status, kind: kind.to_owned(), message: message.to_owned() };
         Self { error: Some(error), ..Self::default() }
@@ -116,6 +116,11 @@ impl Reply {
     /// Adds a `retry-after` header, in seconds. Meant for errors.
     pub fn retry_after(self, seconds: u32) -> Self {
         self.header("retry-after", seconds.to_string())
+    }
+
+    /// Adds the header `x-should-retry: false`, so that the CLI reports an error without a retry.
+    pub fn no_retry(self) -> Self {
+        self.header("x-should-retry", "false")
     }
 
     /// Waits before the first byte of the response.

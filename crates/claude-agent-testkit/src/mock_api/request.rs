@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+#[cfg(feature = "mock-api")]
 use hyper::http::request::Parts;
 use serde_json::Value;
 
@@ -78,6 +79,7 @@ impl ApiRequest {
         }
     }
 
+    #[cfg(feature = "mock-api")]
     pub(super) fn new(parts: &Parts, body: Value) -> Self {
         Self {
             method: parts.method.to_string(),
@@ -105,16 +107,11 @@ impl ApiRequest {
         matching.last().map(|(position, _)| position)
     }
 
-    /// Whether no prompt stands in a later entry than this.
-    pub(super) fn is_latest(&self, position: Position) -> bool {
-        self.prompt_texts().last().is_none_or(|(last, _)| last.message <= position.message)
-    }
-
     pub(super) fn assistant_turns_after(&self, position: Position) -> usize {
         count_assistant(self.messages().get(position.message..).unwrap_or_default())
     }
 
-    fn prompt_texts(&self) -> impl Iterator<Item = (Position, &str)> {
+    pub(super) fn prompt_texts(&self) -> impl Iterator<Item = (Position, &str)> {
         self.user_texts().filter(|(_, text)| !is_only_reminders(text))
     }
 
@@ -159,6 +156,7 @@ impl Headers {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    #[cfg(feature = "mock-api")]
     fn new(parts: &Parts) -> Self {
         let mut headers = BTreeMap::<String, String>::new();
         for (name, value) in &parts.headers {
@@ -190,10 +188,27 @@ impl fmt::Debug for Headers {
 ///
 /// The block counts as well as the entry, because the CLI merges prompts that directly follow one
 /// another into one entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
     message: usize,
     block: usize,
+}
+
+impl Position {
+    /// Returns the position right after this one, in the same entry.
+    pub(super) fn next(self) -> Self {
+        Self { block: self.block + 1, ..self }
+    }
+
+    /// Returns the position of the first text of the same entry.
+    pub(super) fn start_of_entry(self) -> Self {
+        Self { block: 0, ..self }
+    }
+
+    /// Returns whether this position is in a later entry than `other`.
+    pub(super) fn is_in_later_entry(self, other: Self) -> bool {
+        self.message > other.message
+    }
 }
 
 /// The texts of a `content` or `system` field, which is a string or a list of blocks.

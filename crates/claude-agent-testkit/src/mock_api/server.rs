@@ -43,7 +43,16 @@ impl MockApi {
     ///
     /// Nothing is left behind if the future is dropped.
     pub async fn start(script: Script) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        Self::start_on(0, script).await
+    }
+
+    /// Starts a server on this port; 0 stands for a free one.
+    ///
+    /// # Errors
+    ///
+    /// If the port cannot be bound.
+    pub async fn start_on(port: u16, script: Script) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared::new(script));
         let serving = tokio::spawn(serve(listener, Arc::clone(&shared)));
@@ -81,10 +90,10 @@ impl MockApi {
 
     /// Replaces the script for the requests to come; answers under way are not changed.
     ///
-    /// Counts of attempts start anew with the new script; ids run on.
+    /// Counts of attempts are those of the new script; ids continue.
     pub fn set_script(&self, script: Script) {
         let mut current = self.shared.script.write().unwrap_or_else(PoisonError::into_inner);
-        *current = Arc::new(script);
+        *current = script;
     }
 
     /// Lets go of every answer that is on [`hold`](Reply::hold).
@@ -114,7 +123,7 @@ pub(super) struct Shared {
     pub(super) log: RequestLog,
     /// Wakes the answers that are held.
     pub(super) release: Arc<Notify>,
-    script: RwLock<Arc<Script>>,
+    script: RwLock<Script>,
     messages: AtomicU64,
     tools: AtomicU64,
 }
@@ -124,7 +133,7 @@ impl Shared {
         Self {
             log: RequestLog::default(),
             release: Arc::new(Notify::new()),
-            script: RwLock::new(Arc::new(script)),
+            script: RwLock::new(script),
             messages: AtomicU64::new(0),
             tools: AtomicU64::new(0),
         }
@@ -133,7 +142,7 @@ impl Shared {
     /// The reply of the script, with ids for its tool calls.
     pub(super) fn reply_to(&self, request: &ApiRequest) -> Reply {
         // Not under the lock: the script may hold a closure, which may take its time.
-        let script = Arc::clone(&self.script.read().unwrap_or_else(PoisonError::into_inner));
+        let script = self.script.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut reply = script.answer(request);
         for block in &mut reply.blocks {
             if let Block::Tool { id, .. } = block {

@@ -8,7 +8,7 @@ pub struct Faults {
     rules: Vec<Rule>,
 }
 
-/// When a trouble strikes.
+/// When a fault strikes.
 ///
 /// Lines have kinds: `assistant`, `result`, `system/init`, `stream_event`,
 /// `control_request/hook_callback`, `control_response/initialize`, `command_lifecycle`, … A pattern
@@ -32,7 +32,7 @@ pub enum Point {
 /// What goes wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum Fault {
     /// Ends with this exit code, at once.
     Exit(i32),
     /// Is ended by this signal, at once.
@@ -76,7 +76,7 @@ pub enum Trouble {
 #[derive(Debug, Clone)]
 struct Rule {
     point: Point,
-    trouble: Trouble,
+    fault: Fault,
 }
 
 impl Faults {
@@ -85,35 +85,35 @@ impl Faults {
         Self::default()
     }
 
-    /// Adds a trouble.
+    /// Adds a fault.
     #[must_use]
-    pub fn at(mut self, point: Point, trouble: Trouble) -> Self {
-        self.rules.push(Rule { point, trouble });
+    pub fn at(mut self, point: Point, fault: Fault) -> Self {
+        self.rules.push(Rule { point, fault });
         self
     }
 
-    /// Adds a trouble at the start.
+    /// Adds a fault at the start.
     #[must_use]
-    pub fn at_start(self, trouble: Trouble) -> Self {
-        self.at(Point::Start, trouble)
+    pub fn at_start(self, fault: Fault) -> Self {
+        self.at(Point::Start, fault)
     }
 
-    /// Adds a trouble before the first line of this kind.
+    /// Adds a fault before the first line of this kind.
     #[must_use]
-    pub fn before(self, kind: impl Into<String>, trouble: Trouble) -> Self {
-        self.at(Point::Before(kind.into(), 1), trouble)
+    pub fn before(self, kind: impl Into<String>, fault: Fault) -> Self {
+        self.at(Point::Before(kind.into(), 1), fault)
     }
 
-    /// Adds a trouble after the first line of this kind.
+    /// Adds a fault after the first line of this kind.
     #[must_use]
-    pub fn after(self, kind: impl Into<String>, trouble: Trouble) -> Self {
-        self.at(Point::After(kind.into(), 1), trouble)
+    pub fn after(self, kind: impl Into<String>, fault: Fault) -> Self {
+        self.at(Point::After(kind.into(), 1), fault)
     }
 
-    /// Adds a trouble when the first line of the host of this kind was read.
+    /// Adds a fault when the first line of the host of this kind was read.
     #[must_use]
-    pub fn on_read(self, kind: impl Into<String>, trouble: Trouble) -> Self {
-        self.at(Point::Read(kind.into(), 1), trouble)
+    pub fn on_read(self, kind: impl Into<String>, fault: Fault) -> Self {
+        self.at(Point::Read(kind.into(), 1), fault)
     }
 
     /// Whether something is to happen at a signal.
@@ -126,7 +126,7 @@ impl Faults {
         self.rules.is_empty()
     }
 
-    pub(crate) fn rules(&self) -> impl Iterator<Item = (&Point, &Trouble)> {
-        self.rules.iter().map(|rule| (&rule.point, &rule.trouble))
+    pub(crate) fn rules(&self) -> impl Iterator<Item = (&Point, &Fault)> {
+        self.rules.iter().map(|rule| (&rule.point, &rule.fault))
     }
 }

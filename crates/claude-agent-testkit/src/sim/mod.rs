@@ -57,6 +57,8 @@ mod file_tools;
 mod flood;
 mod hooks;
 mod host;
+#[cfg(feature = "mock-api")]
+mod http_source;
 mod ids;
 mod json;
 mod lines;
@@ -92,6 +94,8 @@ mod watch;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch as signal;
@@ -104,7 +108,7 @@ use self::dialect::Dialect;
 use self::engine::Engine;
 use self::output::Output;
 
-pub use self::fault::{Faults, Point, Trouble};
+pub use self::fault::{Fault, Faults, Point};
 pub use self::model::Model;
 pub use self::process::{SimHandle, SimProcess};
 
@@ -117,10 +121,17 @@ pub const VERSIONS: [&str; 8] =
     ["2.1.261", "2.1.265", "2.1.269", "2.1.284", "2.1.285", "2.1.302", "2.1.309", VERSION];
 
 /// A simulated CLI that has not been started.
+///
+/// Clones are further runs of the same CLI: they have the same [model](Sim::model), so that a
+/// [`Script`] counts over all of them, and [`faults_in_run`](Sim::faults_in_run) tells them apart.
 #[must_use]
+#[derive(Clone)]
 pub struct Sim {
     model: Model,
     faults: Faults,
+    faults_of_runs: BTreeMap<usize, Faults>,
+    /// How many of the clones were started.
+    runs: Arc<AtomicUsize>,
     version: String,
     arguments: Vec<String>,
     env: BTreeMap<String, String>,
@@ -128,11 +139,13 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// A CLI without arguments whose model says what it has heard.
+    /// Creates a CLI without arguments whose model repeats the prompt.
     pub fn new() -> Self {
         Self {
             model: Model::new(model::default_script()),
             faults: Faults::new(),
+            faults_of_runs: BTreeMap::new(),
+            runs: Arc::default(),
             version: VERSION.to_owned(),
             arguments: Vec::new(),
             env: BTreeMap::new(),
@@ -140,22 +153,40 @@ impl Sim {
         }
     }
 
-    /// Decides what the model says.
-    pub fn script(self, script: Script) -> Self {
-        self.model.set_script(script);
+    /// Sets what the model answers. Replaces the [model](Self::model).
+    pub fn script(mut self, script: Script) -> Self {
+        self.model = Model::new(script);
         self
     }
 
-    /// Lets the Messages API at this address (`http://127.0.0.1:<port>`) be the model, such as a
-    /// [`MockApi`](crate::mock_api::MockApi) in another process.
-    pub fn api(self, address: impl Into<String>) -> Self {
-        self.model.set_api(address.into());
+    /// Asks the Messages API at this address (`http://127.0.0.1:<port>`) in place of a script, such as
+    /// a [`MockApi`](crate::mock_api::MockApi) in another process. Replaces the
+    /// [model](Self::model).
+    #[cfg(feature = "mock-api")]
+    pub fn api(mut self, address: impl Into<String>) -> Self {
+        self.model = Model::of_api(address.into());
         self
     }
 
-    /// Decides what goes wrong.
+    /// Sets the faults of every run.
     pub fn faults(mut self, faults: Faults) -> Self {
         self.faults = faults;
+        self
+    }
+
+    /// Sets the faults of one run, counted from 1 over this simulated CLI and its clones, in place of
+    /// those of every run.
+    ///
+    /// ```
+    /// use claude_agent_testkit::sim::{Fault, Faults, Sim};
+    ///
+    /// // The first run is killed before its result; the next one, a retry, is not.
+    /// let killed = Faults::new().before("result", Fault::Signal(9));
+    /// let sim = Sim::new().faults_in_run(1, killed);
+    /// # drop(sim);
+    /// ```
+    pub fn faults_in_run(mut self, run: usize, faults: Faults) -> Self {
+        self.faults_of_runs.insert(run, faults);
         self
     }
 
@@ -187,13 +218,20 @@ impl Sim {
         variables.into_iter().fold(self, |sim, (name, value)| sim.env(name, value))
     }
 
+    /// Keeps session files below this directory, so that later runs can resume their conversations:
+    /// sets `CLAUDE_CONFIG_DIR`. Default: they are not kept.
+    pub fn keep_sessions_in(self, directory: impl Into<PathBuf>) -> Self {
+        self.env("CLAUDE_CONFIG_DIR", directory.into().to_string_lossy())
+    }
+
     /// The directory that it works in; without it, that of the process.
     pub fn cwd(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cwd = Some(directory.into());
         self
     }
 
-    /// The model behind it: what it was asked, and the release of what it holds.
+    /// Returns the model of this CLI and its clones: the requests that reached the model, and the
+    /// release of held replies.
     pub fn model(&self) -> Model {
         self.model.clone()
     }
@@ -230,7 +268,9 @@ impl Sim {
         stderr: impl AsyncWrite + Send + Unpin + 'static,
         terminate: signal::Receiver<bool>,
     ) -> Exit {
-        let out = Output::new(&self.faults, stdout, stderr);
+        let run = self.runs.fetch_add(1, Ordering::Relaxed) + 1;
+        let faults = self.faults_of_runs.get(&run).unwrap_or(&self.faults);
+        let out = Output::new(faults, stdout, stderr);
         // Where there is no directory to be had, paths stay relative.
         let cwd = self.cwd.or_else(|| std::env::current_dir().ok()).unwrap_or_default();
         let dialect = Dialect::of(&self.version);
@@ -256,6 +296,12 @@ impl Sim {
 impl Default for Sim {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl From<Script> for Sim {
+    fn from(script: Script) -> Self {
+        Self::new().script(script)
     }
 }
 

@@ -38,16 +38,25 @@ struct Shared {
 /// Who answers.
 #[derive(Clone)]
 enum Behind {
-    Script(Arc<Script>),
+    Script(Script),
     /// A Messages API at this address.
+    #[cfg(feature = "mock-api")]
     Api(String),
 }
 
 impl Model {
     pub(super) fn new(script: Script) -> Self {
-        let behind = RwLock::new(Behind::Script(Arc::new(script)));
-        let shared = Shared { behind, log: RequestLog::keeping(KEPT), release: Arc::default() };
-        Self { shared: Arc::new(shared) }
+        Self::of(Behind::Script(script))
+    }
+
+    #[cfg(feature = "mock-api")]
+    pub(super) fn of_api(address: String) -> Self {
+        Self::of(Behind::Api(address))
+    }
+
+    fn of(behind: Behind) -> Self {
+        let (behind, log) = (RwLock::new(behind), RequestLog::keeping(KEPT));
+        Self { shared: Arc::new(Shared { behind, log, release: Arc::default() }) }
     }
 
     /// What the model was asked so far, oldest first. The newest 100 requests are kept.
@@ -68,22 +77,14 @@ impl Model {
 
     /// Replaces the script for the requests to come.
     pub fn set_script(&self, script: Script) {
-        self.set_behind(Behind::Script(Arc::new(script)));
+        *self.shared.behind.write().unwrap_or_else(PoisonError::into_inner) =
+            Behind::Script(script);
     }
 
-    /// Lets a Messages API answer the requests to come.
-    pub(super) fn set_api(&self, address: String) {
-        self.set_behind(Behind::Api(address));
-    }
-
-    fn set_behind(&self, behind: Behind) {
-        *self.shared.behind.write().unwrap_or_else(PoisonError::into_inner) = behind;
-    }
-
-    /// Lets go of every answer that is on [`hold`](crate::mock_api::Reply::hold).
+    /// Releases every reply that is on [`hold`](crate::mock_api::Reply::hold).
     ///
-    /// That goes for all requests that [`requests`](Self::requests) shows, even if their answers
-    /// have not come to the point of the hold; later ones are held again.
+    /// That includes the replies to all requests that [`requests`](Self::requests) shows, even if
+    /// they have not reached the point of the hold; later ones are held again.
     pub fn release_held(&self) {
         self.shared.release.notify_waiters();
     }
@@ -97,7 +98,8 @@ impl Model {
         let behind = self.shared.behind.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut reply = match behind {
             Behind::Script(script) => script.answer(&request),
-            Behind::Api(address) => return source::ask(&address, &request.body).await,
+            #[cfg(feature = "mock-api")]
+            Behind::Api(address) => return super::http_source::ask(&address, &request.body).await,
         };
         if let Some(pause) = reply.pause_before {
             tokio::time::sleep(pause).await;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Mutex, watch};
 
-use super::fault::{Faults, Point, Trouble};
+use super::fault::{Fault, Faults, Point};
 use super::flood;
 use crate::recording::Exit;
 
@@ -45,7 +45,7 @@ struct Streams {
 /// A fault that waits for its moment.
 struct Armed {
     point: Point,
-    trouble: Trouble,
+    fault: Fault,
     /// How many lines of its kind have come.
     seen: usize,
 }
@@ -57,7 +57,7 @@ struct Pending {
     behind: bool,
 }
 
-/// What becomes of the process after a trouble.
+/// What becomes of the process after a fault.
 enum Fate {
     GoesOn,
     /// Nothing more is done; whether it still lives stands in `Shared`.
@@ -72,11 +72,7 @@ impl Output {
     ) -> Self {
         let armed = faults
             .rules()
-            .map(|(point, trouble)| Armed {
-                point: point.clone(),
-                trouble: trouble.clone(),
-                seen: 0,
-            })
+            .map(|(point, fault)| Armed { point: point.clone(), fault: fault.clone(), seen: 0 })
             .collect();
         let streams = Streams {
             stdout: Some(Box::new(stdout)),
@@ -205,50 +201,50 @@ impl Output {
     async fn apply_all(
         &self,
         streams: &mut Streams,
-        troubles: &[Trouble],
+        faults: &[Fault],
         pending: &mut Pending,
     ) -> Fate {
-        for trouble in troubles {
-            if let Fate::Final = self.apply(streams, trouble, pending).await {
+        for fault in faults {
+            if let Fate::Final = self.apply(streams, fault, pending).await {
                 return Fate::Final;
             }
         }
         Fate::GoesOn
     }
 
-    async fn apply(&self, streams: &mut Streams, trouble: &Trouble, pending: &mut Pending) -> Fate {
-        match trouble {
-            Trouble::Exit(code) => return self.end(Exit::Code(*code)),
-            Trouble::Signal(signal) => return self.end(Exit::Signal(*signal)),
-            Trouble::LeaveGrandchild(time) => {
+    async fn apply(&self, streams: &mut Streams, fault: &Fault, pending: &mut Pending) -> Fate {
+        match fault {
+            Fault::Exit(code) => return self.end(Exit::Code(*code)),
+            Fault::Signal(signal) => return self.end(Exit::Signal(*signal)),
+            Fault::LeaveGrandchild(time) => {
                 flood::leave_grandchild(*time);
                 return self.end(Exit::Code(0));
             }
-            Trouble::Hang => {
+            Fault::Hang => {
                 self.shared.deaf.send_replace(true);
                 return Fate::Final;
             }
-            Trouble::StopReading => drop(self.shared.deaf.send_replace(true)),
-            Trouble::IgnoreTerminate => {
+            Fault::StopReading => drop(self.shared.deaf.send_replace(true)),
+            Fault::IgnoreTerminate => {
                 self.shared.ignores_terminate.store(true, Ordering::Relaxed);
             }
-            Trouble::Bytes(bytes) => streams.write(bytes).await,
-            Trouble::LongLine(size) => streams.write_all(flood::long_line(*size)).await,
-            Trouble::Messages(count) => streams.write_all(flood::messages(*count)).await,
-            Trouble::Deltas(count) => streams.write_all(flood::deltas(*count)).await,
-            Trouble::Stderr(size) => {
+            Fault::Bytes(bytes) => streams.write(bytes).await,
+            Fault::LongLine(size) => streams.write_all(flood::long_line(*size)).await,
+            Fault::Messages(count) => streams.write_all(flood::messages(*count)).await,
+            Fault::Deltas(count) => streams.write_all(flood::deltas(*count)).await,
+            Fault::Stderr(size) => {
                 for piece in flood::stderr(*size) {
                     streams.complain(&piece).await;
                 }
             }
-            Trouble::Pause(time) => tokio::time::sleep(*time).await,
-            Trouble::CloseStdout => streams.close_stdout().await,
-            Trouble::CloseStdin => drop(self.shared.input_closed.send_replace(true)),
-            Trouble::Swallow => pending.line = None,
-            Trouble::Twice => pending.twice = true,
-            Trouble::Behind => pending.behind = true,
-            Trouble::WrongId => pending.change(flood::with_wrong_id),
-            Trouble::WrongShape => pending.change(flood::with_wrong_shape),
+            Fault::Pause(time) => tokio::time::sleep(*time).await,
+            Fault::CloseStdout => streams.close_stdout().await,
+            Fault::CloseStdin => drop(self.shared.input_closed.send_replace(true)),
+            Fault::Swallow => pending.line = None,
+            Fault::Twice => pending.twice = true,
+            Fault::Behind => pending.behind = true,
+            Fault::WrongId => pending.change(flood::with_wrong_id),
+            Fault::WrongShape => pending.change(flood::with_wrong_shape),
         }
         Fate::GoesOn
     }
@@ -300,8 +296,8 @@ impl Pending {
 
 impl Streams {
     /// Takes the faults out whose moment has come.
-    fn due(&mut self, mut is_due: impl FnMut(&mut Armed) -> bool) -> Vec<Trouble> {
-        self.armed.extract_if(.., |armed| is_due(armed)).map(|armed| armed.trouble).collect()
+    fn due(&mut self, mut is_due: impl FnMut(&mut Armed) -> bool) -> Vec<Fault> {
+        self.armed.extract_if(.., |armed| is_due(armed)).map(|armed| armed.fault).collect()
     }
 
     async fn write_pending(&mut self, pending: Pending) {

@@ -15,7 +15,8 @@ use crate::recording::Exit;
 /// Names the file with the script; without it the model says what it has heard.
 pub const SCRIPT: &str = "CLAUDE_SIM_SCRIPT";
 
-/// Names the address of a Messages API to ask in place of what a script says.
+/// Names the address of a Messages API to ask in place of what a script says. Needs the feature
+/// `mock-api`.
 pub const API: &str = "CLAUDE_SIM_API";
 
 /// Names a file to which the arguments are written, and then everything that is read from stdin.
@@ -54,7 +55,7 @@ fn configured() -> Result<Sim, String> {
 
 fn scripted(sim: Sim) -> Result<Sim, String> {
     let sim = match std::env::var(API) {
-        Ok(address) => sim.api(address),
+        Ok(address) => with_api(sim, address)?,
         Err(_) => sim,
     };
     let Some(path) = std::env::var_os(SCRIPT) else { return Ok(sim) };
@@ -68,6 +69,17 @@ fn scripted(sim: Sim) -> Result<Sim, String> {
         Some(version) => sim.version(version),
         None => sim,
     })
+}
+
+#[cfg(feature = "mock-api")]
+#[expect(clippy::unnecessary_wraps, reason = "without the feature there is an error")]
+fn with_api(sim: Sim, address: String) -> Result<Sim, String> {
+    Ok(sim.api(address))
+}
+
+#[cfg(not(feature = "mock-api"))]
+fn with_api(_: Sim, _: String) -> Result<Sim, String> {
+    Err(format!("{API} is set; help: install claude-agent-testkit with the feature `mock-api`"))
 }
 
 fn live(sim: Sim) -> ExitCode {

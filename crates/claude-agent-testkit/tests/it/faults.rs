@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::recording::Exit;
-use claude_agent_testkit::sim::{Faults, Point, Sim, SimProcess, Trouble};
+use claude_agent_testkit::sim::{Fault, Faults, Point, Sim, SimProcess};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::time::timeout;
 
@@ -72,27 +72,27 @@ async fn without_faults_a_turn_comes_to_its_end() {
 
 #[tokio::test]
 async fn it_dies_with_a_code_or_a_signal_at_any_point() {
-    let (stdout, _, exit) = turn(Faults::new().before("result", Trouble::Exit(3))).await;
+    let (stdout, _, exit) = turn(Faults::new().before("result", Fault::Exit(3))).await;
     assert_eq!((count(&stdout, RESULT), exit), (0, Exit::Code(3)));
     assert_eq!(count(&stdout, r#""type":"assistant""#), 1);
-    let (stdout, _, exit) = turn(Faults::new().after("result", Trouble::Signal(9))).await;
+    let (stdout, _, exit) = turn(Faults::new().after("result", Fault::Signal(9))).await;
     assert_eq!((count(&stdout, RESULT), exit), (1, Exit::Signal(9)));
-    let (stdout, _, exit) = turn(Faults::new().at_start(Trouble::Exit(127))).await;
+    let (stdout, _, exit) = turn(Faults::new().at_start(Fault::Exit(127))).await;
     assert_eq!((stdout.as_str(), exit), ("", Exit::Code(127)));
-    let (stdout, _, exit) = turn(Faults::new().on_read("user", Trouble::Exit(4))).await;
+    let (stdout, _, exit) = turn(Faults::new().on_read("user", Fault::Exit(4))).await;
     assert_eq!((count(&stdout, RESULT), exit), (0, Exit::Code(4)));
 }
 
 #[tokio::test]
 async fn the_nth_line_of_a_kind_can_be_chosen() {
-    let faults = Faults::new().at(Point::Before("*".to_owned(), 3), Trouble::Exit(5));
+    let faults = Faults::new().at(Point::Before("*".to_owned(), 3), Fault::Exit(5));
     let (stdout, _, exit) = turn(faults).await;
     assert_eq!((stdout.lines().count(), exit), (2, Exit::Code(5)));
 }
 
 #[tokio::test]
 async fn it_hangs_and_can_be_ended() {
-    let mut process = sim(Faults::new().before("control_response", Trouble::Hang));
+    let mut process = sim(Faults::new().before("control_response", Fault::Hang));
     process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
     let mut byte = [0];
     assert!(timeout(QUIET, process.stdout.read(&mut byte)).await.is_err(), "nothing is written");
@@ -103,7 +103,7 @@ async fn it_hangs_and_can_be_ended() {
 
 #[tokio::test]
 async fn it_ignores_sigterm_but_not_sigkill() {
-    let mut process = sim(Faults::new().at_start(Trouble::IgnoreTerminate));
+    let mut process = sim(Faults::new().at_start(Fault::IgnoreTerminate));
     process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
     let mut line = String::new();
     let mut stdout = BufReader::new(&mut process.stdout);
@@ -117,9 +117,9 @@ async fn it_ignores_sigterm_but_not_sigkill() {
 #[tokio::test]
 async fn it_writes_garbage_half_lines_and_bytes_that_are_no_text() {
     let faults = Faults::new()
-        .before("assistant", Trouble::Bytes(b"not json\n\xff\xfe\n".to_vec()))
-        .after("result", Trouble::Bytes(br#"{"type":"half"#.to_vec()))
-        .after("result", Trouble::Exit(0));
+        .before("assistant", Fault::Bytes(b"not json\n\xff\xfe\n".to_vec()))
+        .after("result", Fault::Bytes(br#"{"type":"half"#.to_vec()))
+        .after("result", Fault::Exit(0));
     let (stdout, _, exit) = turn(faults).await;
     assert!(stdout.contains("not json\n\u{fffd}\u{fffd}\n"), "{stdout}");
     assert!(stdout.ends_with(r#"{"type":"half"#), "{stdout}");
@@ -129,7 +129,7 @@ async fn it_writes_garbage_half_lines_and_bytes_that_are_no_text() {
 #[tokio::test]
 async fn it_writes_lines_of_any_size() {
     for size in [100, 64 * 1024, 3_000_000] {
-        let (stdout, ..) = turn(Faults::new().before("result", Trouble::LongLine(size))).await;
+        let (stdout, ..) = turn(Faults::new().before("result", Fault::LongLine(size))).await;
         let longest = stdout.lines().filter(|line| line.contains("flood")).map(str::len).max();
         assert_eq!(longest, Some(size));
     }
@@ -138,8 +138,8 @@ async fn it_writes_lines_of_any_size() {
 #[tokio::test]
 async fn it_floods_with_messages_and_deltas() {
     let faults = Faults::new()
-        .before("assistant", Trouble::Messages(5_000))
-        .before("result", Trouble::Deltas(7_000));
+        .before("assistant", Fault::Messages(5_000))
+        .before("result", Fault::Deltas(7_000));
     let (stdout, ..) = turn(faults).await;
     assert_eq!(count(&stdout, r#"{"type":"assistant""#), 5_001);
     assert_eq!(count(&stdout, r#"{"type":"stream_event""#), 7_000);
@@ -148,7 +148,7 @@ async fn it_floods_with_messages_and_deltas() {
 
 #[tokio::test]
 async fn it_floods_stderr() {
-    let (_, stderr, _) = turn(Faults::new().before("result", Trouble::Stderr(320 * 1024))).await;
+    let (_, stderr, _) = turn(Faults::new().before("result", Fault::Stderr(320 * 1024))).await;
     assert!(stderr.len() >= 320 * 1024);
     assert!(stderr.lines().count() > 1000);
 }
@@ -157,8 +157,8 @@ async fn it_floods_stderr() {
 async fn it_starts_slowly_and_answers_late() {
     let began = tokio::time::Instant::now();
     let faults = Faults::new()
-        .at_start(Trouble::Pause(Duration::from_secs(7)))
-        .before("control_response", Trouble::Pause(Duration::from_secs(11)));
+        .at_start(Fault::Pause(Duration::from_secs(7)))
+        .before("control_response", Fault::Pause(Duration::from_secs(11)));
     let mut process = sim(faults);
     process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
     let mut line = String::new();
@@ -180,12 +180,12 @@ async fn it_answers_never_twice_or_out_of_order() {
     };
     let lines = [HANDSHAKE, mode, model];
     let kind = "control_response/set_permission_mode";
-    let (stdout, ..) = talk(sim(Faults::new().before(kind, Trouble::Swallow)), &lines).await;
+    let (stdout, ..) = talk(sim(Faults::new().before(kind, Fault::Swallow)), &lines).await;
     assert_eq!(answers(&stdout), ["req_1", "req_3"]);
-    let (stdout, ..) = talk(sim(Faults::new().before(kind, Trouble::Twice)), &lines).await;
+    let (stdout, ..) = talk(sim(Faults::new().before(kind, Fault::Twice)), &lines).await;
     assert_eq!(answers(&stdout), ["req_1", "req_2", "req_2", "req_3"]);
     let first = "control_response/initialize";
-    let (stdout, ..) = talk(sim(Faults::new().before(first, Trouble::Behind)), &lines).await;
+    let (stdout, ..) = talk(sim(Faults::new().before(first, Fault::Behind)), &lines).await;
     assert_ne!(answers(&stdout)[0], "req_1", "{stdout}");
     assert_eq!(answers(&stdout).len(), 3);
 }
@@ -193,17 +193,16 @@ async fn it_answers_never_twice_or_out_of_order() {
 #[tokio::test]
 async fn it_answers_with_the_wrong_id_or_shape() {
     let kind = "control_response/initialize";
-    let (stdout, ..) = talk(sim(Faults::new().before(kind, Trouble::WrongId)), &[HANDSHAKE]).await;
+    let (stdout, ..) = talk(sim(Faults::new().before(kind, Fault::WrongId)), &[HANDSHAKE]).await;
     assert!(stdout.contains("req_0_ffffffff") && !stdout.contains("req_1_00000000"), "{stdout}");
-    let (stdout, ..) =
-        talk(sim(Faults::new().before(kind, Trouble::WrongShape)), &[HANDSHAKE]).await;
+    let (stdout, ..) = talk(sim(Faults::new().before(kind, Fault::WrongShape)), &[HANDSHAKE]).await;
     let answer: serde_json::Value = serde_json::from_str(stdout.lines().next().unwrap()).unwrap();
     assert!(answer["response"]["response"].is_string(), "{answer}");
 }
 
 #[tokio::test]
 async fn it_closes_stdout_and_lives_on() {
-    let mut process = sim(Faults::new().after("control_response", Trouble::CloseStdout));
+    let mut process = sim(Faults::new().after("control_response", Fault::CloseStdout));
     process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
     let mut stdout = Vec::new();
     timeout(LIMIT, process.stdout.read_to_end(&mut stdout)).await.unwrap().unwrap();
@@ -214,7 +213,7 @@ async fn it_closes_stdout_and_lives_on() {
 
 #[tokio::test]
 async fn it_stops_reading_stdin() {
-    let mut process = sim(Faults::new().after("control_response", Trouble::StopReading));
+    let mut process = sim(Faults::new().after("control_response", Fault::StopReading));
     process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
     let filling = async {
         let line = vec![b' '; 64 * 1024];
@@ -343,4 +342,21 @@ mod as_a_process {
         assert!(!output.status.success());
         assert!(stderr.contains("line 4") && stderr.contains("exit"), "{stderr}");
     }
+}
+
+#[tokio::test]
+async fn faults_of_one_run_spare_the_others() {
+    let sim = Sim::new()
+        .script(Script::new().otherwise([Reply::text("Hello.")]))
+        .args(SESSION.iter().copied())
+        .faults_in_run(2, Faults::new().before("result", Fault::Exit(3)));
+    let model = sim.model();
+    let mut exits = Vec::new();
+    for _ in 0..3 {
+        let (stdout, _, exit) = talk(sim.clone().start(), &[HANDSHAKE, PROMPT]).await;
+        assert_eq!(count(&stdout, r#""type":"result""#), usize::from(exit == Exit::Code(0)));
+        exits.push(exit);
+    }
+    assert_eq!(exits, [Exit::Code(0), Exit::Code(3), Exit::Code(0)]);
+    assert_eq!(model.requests().len(), 3, "all runs ask the same model");
 }

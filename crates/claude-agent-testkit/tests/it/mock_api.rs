@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "clippy takes what tests share for code outside tests")]
 
 mod http_client;
+mod program;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -136,11 +137,67 @@ async fn the_rule_of_the_latest_prompt_answers_and_tool_rounds_advance_it() {
 }
 
 #[tokio::test]
-async fn without_a_fallback_the_rule_of_the_prompt_before_stays() {
+async fn a_later_prompt_that_matches_no_rule_is_an_error_that_names_it() {
     let api = start(Script::new().when("alpha", [Reply::text("a0"), Reply::text("a1")])).await;
     let messages = json!([user("alpha"), assistant(), user("other")]);
-    let answer = ask(&api, &request(false, &messages)).await.json();
-    assert_eq!(answer["content"][0]["text"], "a1");
+    let answer = ask(&api, &request(false, &messages)).await;
+    assert_eq!(answer.head.status, 400);
+    let message = answer.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("no rule of the script matches the prompt \"other\""), "{message}");
+}
+
+#[tokio::test]
+async fn a_rule_added_with_since_answers_later_prompts_that_match_none() {
+    let steps = |name: &str| [0, 1, 2].map(|step| Reply::text(format!("{name}{step}")));
+    let script =
+        Script::new().since("alpha", steps("a")).when("beta", steps("b")).otherwise(steps("o"));
+    let api = start(script).await;
+    let cases = [
+        (json!([user("other")]), "o0"),
+        (json!([user("alpha")]), "a0"),
+        (json!([user("alpha"), assistant(), user("other")]), "a1"),
+        (json!([user("alpha"), assistant(), user("beta")]), "b0"),
+        (json!([user("alpha"), assistant(), user("beta"), assistant(), user("other")]), "a2"),
+        (json!([user("beta"), assistant(), user("other")]), "o0"),
+    ];
+    for (messages, expected) in cases {
+        let answer = ask(&api, &request(false, &messages)).await.json();
+        assert_eq!(answer["content"][0]["text"], expected, "{messages}");
+    }
+}
+
+#[tokio::test]
+async fn an_earlier_prompt_in_the_entry_of_a_later_one_is_not_answered_again() {
+    let script = Script::new()
+        .when("alpha", [Reply::error(400, "invalid_request_error", "no")])
+        .when("beta", [Reply::text("b")])
+        .otherwise([Reply::text("o")]);
+    let api = start(script).await;
+    let entry = |texts: &[&str]| {
+        let blocks: Vec<Value> = texts.iter().map(|prompt| text(prompt)).collect();
+        json!([{"role": "user", "content": blocks}])
+    };
+    let ask_for = async |texts: &[&str]| ask(&api, &request(false, &entry(texts))).await;
+    let text_of = |answer: &Answer| answer.json()["content"][0]["text"].clone();
+
+    // One prompt of two texts: the rule may match either.
+    assert_eq!(ask_for(&["alpha one", "more"]).await.head.status, 400);
+    // A prompt that failed, and the next one, which the CLI adds to the same entry.
+    assert_eq!(ask_for(&["alpha two"]).await.head.status, 400);
+    assert_eq!(text_of(&ask_for(&["alpha two", "more"]).await), "o");
+    assert_eq!(text_of(&ask_for(&["alpha two", "more", "beta", "end"]).await), "b");
+    assert_eq!(ask_for(&["alpha two", "more", "alpha three"]).await.head.status, 400);
+    // A retry of the same request gets the same answer.
+    assert_eq!(text_of(&ask_for(&["alpha two", "more"]).await), "o");
+    assert_eq!(ask_for(&["alpha two"]).await.head.status, 400);
+}
+
+#[tokio::test]
+async fn clones_of_a_script_count_together() {
+    let script = Script::new().when_attempts("go", [Reply::text("1"), Reply::text("2")]);
+    let (first, second) = (start(script.clone()).await, start(script).await);
+    assert_eq!(joined(&ask(&first, &streaming("go")).await.events(), 0, "text"), "1");
+    assert_eq!(joined(&ask(&second, &streaming("go")).await.events(), 0, "text"), "2");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use claude_agent_testkit::{
     mock_api::{Reply, Script},
     sim::{
-        fault::{Faults, Point, Trouble},
+        fault::{Fault, Faults, Point},
         script_file::{self, ScriptError},
     },
 };
@@ -29,12 +29,11 @@ fn answers(steps: &str, reply: Reply) {
 
 /// The faults are these.
 #[track_caller]
-fn breaks(lines: &str, expected: impl IntoIterator<Item = (Point, Trouble)>) {
+fn breaks(lines: &str, expected: impl IntoIterator<Item = (Point, Fault)>) {
     let script =
         script_file::parse(&format!("faults\n{lines}")).unwrap_or_else(|error| panic!("{error}"));
-    let expected = expected
-        .into_iter()
-        .fold(Faults::new(), |faults, (point, trouble)| faults.at(point, trouble));
+    let expected =
+        expected.into_iter().fold(Faults::new(), |faults, (point, fault)| faults.at(point, fault));
     assert_eq!(format!("{:?}", script.faults), format!("{expected:?}"), "{lines}");
 }
 
@@ -96,11 +95,13 @@ fn rules_come_in_the_order_of_the_file() {
             error 429 rate_limit_error "slow down" retry-after 1
             then
             say "Now."
+        since "c" say "3"
     "#;
     let slow = Reply::error(429, "rate_limit_error", "slow down").retry_after(1);
     let model = Script::new()
         .when("a", [Reply::text("1"), Reply::tool("T", json!({})), Reply::text("2")])
         .when_attempts("b", [slow, Reply::text("Now.")])
+        .since("c", [Reply::text("3")])
         .otherwise([Reply::text("Eh?")]);
     says(file, &model);
 }
@@ -124,67 +125,67 @@ fn a_version_is_kept() {
 #[test]
 fn every_point_can_be_said() {
     let kind = |kind: &str| kind.to_owned();
-    breaks("at start hang", [(Point::Start, Trouble::Hang)]);
-    breaks("before result hang", [(Point::Before(kind("result"), 1), Trouble::Hang)]);
-    breaks("after system/init 2 hang", [(Point::After(kind("system/init"), 2), Trouble::Hang)]);
-    breaks("at signal hang", [(Point::Signal, Trouble::Hang)]);
-    breaks("after * 100 hang", [(Point::After(kind("*"), 100), Trouble::Hang)]);
+    breaks("at start hang", [(Point::Start, Fault::Hang)]);
+    breaks("before result hang", [(Point::Before(kind("result"), 1), Fault::Hang)]);
+    breaks("after system/init 2 hang", [(Point::After(kind("system/init"), 2), Fault::Hang)]);
+    breaks("at signal hang", [(Point::Signal, Fault::Hang)]);
+    breaks("after * 100 hang", [(Point::After(kind("*"), 100), Fault::Hang)]);
     breaks(
         "on control_request/initialize hang",
-        [(Point::Read(kind("control_request/initialize"), 1), Trouble::Hang)],
+        [(Point::Read(kind("control_request/initialize"), 1), Fault::Hang)],
     );
 }
 
 #[test]
-fn every_trouble_can_be_said() {
-    let check = |text: &str, trouble: Trouble| {
-        breaks(&format!("at start {text}"), [(Point::Start, trouble)]);
+fn every_fault_can_be_written() {
+    let check = |text: &str, fault: Fault| {
+        breaks(&format!("at start {text}"), [(Point::Start, fault)]);
     };
-    let bytes = |bytes: &[u8]| Trouble::Bytes(bytes.to_vec());
-    check("exit 3", Trouble::Exit(3));
-    check("signal SIGKILL", Trouble::Signal(9));
-    check("signal TERM", Trouble::Signal(15));
-    check("signal 64", Trouble::Signal(64));
-    check("hang", Trouble::Hang);
-    check("ignore-sigterm", Trouble::IgnoreTerminate);
+    let bytes = |bytes: &[u8]| Fault::Bytes(bytes.to_vec());
+    check("exit 3", Fault::Exit(3));
+    check("signal SIGKILL", Fault::Signal(9));
+    check("signal TERM", Fault::Signal(15));
+    check("signal 64", Fault::Signal(64));
+    check("hang", Fault::Hang);
+    check("ignore-sigterm", Fault::IgnoreTerminate);
     check(r#"bytes "{\"a\":\xff\x00é\n""#, bytes(b"{\"a\":\xff\x00\xc3\xa9\n"));
     check(r#"line "{}""#, bytes(b"{}\n"));
     check("garbage", bytes(b"this is not JSON\n"));
     check("garbage-utf8", bytes(b"\xff\xfe\xc3( is not UTF-8\n"));
-    check("long-line 10mb", Trouble::LongLine(10 * 1024 * 1024));
-    check("long-line 64kb", Trouble::LongLine(64 * 1024));
-    check("messages 1000", Trouble::Messages(1000));
-    check("deltas 1000", Trouble::Deltas(1000));
-    check("stderr 300", Trouble::Stderr(300));
-    check("pause 200ms", Trouble::Pause(Duration::from_millis(200)));
-    check("close-stdout", Trouble::CloseStdout);
-    check("close-stdin", Trouble::CloseStdin);
-    check("leave-grandchild 5s", Trouble::LeaveGrandchild(Duration::from_secs(5)));
-    check("stop-reading", Trouble::StopReading);
+    check("long-line 10mb", Fault::LongLine(10 * 1024 * 1024));
+    check("long-line 64kb", Fault::LongLine(64 * 1024));
+    check("messages 1000", Fault::Messages(1000));
+    check("deltas 1000", Fault::Deltas(1000));
+    check("stderr 300", Fault::Stderr(300));
+    check("pause 200ms", Fault::Pause(Duration::from_millis(200)));
+    check("close-stdout", Fault::CloseStdout);
+    check("close-stdin", Fault::CloseStdin);
+    check("leave-grandchild 5s", Fault::LeaveGrandchild(Duration::from_secs(5)));
+    check("stop-reading", Fault::StopReading);
 }
 
 #[test]
 fn the_line_that_comes_can_be_changed() {
-    let check = |text: &str, trouble: Trouble| {
+    let check = |text: &str, fault: Fault| {
         let point = Point::Before("result".to_owned(), 1);
-        breaks(&format!("before result {text}"), [(point, trouble)]);
+        breaks(&format!("before result {text}"), [(point, fault)]);
     };
-    check("swallow", Trouble::Swallow);
-    check("twice", Trouble::Twice);
-    check("behind", Trouble::Behind);
-    check("wrong-id", Trouble::WrongId);
-    check("wrong-shape", Trouble::WrongShape);
+    check("swallow", Fault::Swallow);
+    check("twice", Fault::Twice);
+    check("behind", Fault::Behind);
+    check("wrong-id", Fault::WrongId);
+    check("wrong-shape", Fault::WrongShape);
 }
 
 #[test]
-fn troubles_of_one_line_strike_at_one_point() {
+fn faults_of_one_line_occur_at_one_point() {
     let result = || Point::Before("result".to_owned(), 1);
     breaks(
         "before result pause 1s exit 3 # enough\n at start hang",
         [
-            (result(), Trouble::Pause(Duration::from_secs(1))),
-            (result(), Trouble::Exit(3)),
-            (Point::Start, Trouble::Hang),
+            (result(), Fault::Pause(Duration::from_secs(1))),
+            (result(), Fault::Exit(3)),
+            (Point::Start, Fault::Hang),
         ],
     );
 }
@@ -206,12 +207,12 @@ fn mistake(file: &str, line: usize, column: usize, expected: &str, found: &str) 
     error
 }
 
-const SECTION: &str = "`version`, `when`, `otherwise` or `faults`";
+const SECTION: &str = "`version`, `when`, `since`, `otherwise` or `faults`";
 const STEP: &str = "a step of an answer such as `say`, or `then`, or a section";
 const CONTENT: &str = "content such as `say`, or `error`, or `nothing`";
 const TEXT: &str = "a text in quotes";
 const CLOSED: &str = "a quote that ends the text before the line ends";
-const TROUBLE: &str = "a trouble such as `exit` or `pause`";
+const FAULT: &str = "a fault such as `exit` or `pause`";
 const KIND: &str = "a kind of line such as `result`, `system/init` or `*`";
 const DURATION: &str = "a duration such as `200ms` or `2s`";
 const SIZE: &str = "a size such as `10`, `64kb` or `10mb`";
@@ -226,6 +227,7 @@ fn a_mistake_in_a_section_is_told() {
     mistake("when hello say \"x\"", 1, 6, TEXT, "`hello`");
     mistake("when # x\n\"a\" say \"x\"", 1, 5, TEXT, "the end of the line");
     mistake("when \"\"\nsay \"x\"", 1, 6, "a text that is not empty", "`\"\"`");
+    mistake("since \"\"\nsay \"x\"", 1, 7, "a text that is not empty", "`\"\"`");
     mistake("otherwise say \"x\"\notherwise", 2, 1, "one `otherwise` at most", "`otherwise`");
 }
 
@@ -305,9 +307,9 @@ fn a_mistake_in_faults_is_told() {
     mistake("faults before \"result\" exit 3", 1, 15, KIND, "`\"result\"`");
     mistake("faults before result, exit 3", 1, 15, KIND, "`result,`");
     mistake("faults before result 0 exit 3", 1, 22, "a number from 1", "`0`");
-    mistake("faults before result\nexit 3", 1, 21, TROUBLE, "the end of the line");
-    mistake("faults before result exit 3 before", 1, 29, TROUBLE, "`before`");
-    let no_line = "a trouble that needs no line, because only `before` has one";
+    mistake("faults before result\nexit 3", 1, 21, FAULT, "the end of the line");
+    mistake("faults before result exit 3 before", 1, 29, FAULT, "`before`");
+    let no_line = "a fault that needs no line, because only `before` has one";
     mistake("faults at start pause 1s twice", 1, 26, no_line, "`twice`");
     mistake("faults on user swallow", 1, 16, no_line, "`swallow`");
     mistake("faults after result wrong-id", 1, 21, no_line, "`wrong-id`");

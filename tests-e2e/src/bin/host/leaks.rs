@@ -6,8 +6,8 @@ use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::tool::NoArguments;
 use claude_agent_kit::{Options, Permission, Session, ToolServer, query};
 use claude_agent_testkit::sim::Sim;
+use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::{Holdings, until};
-use tests_e2e::stage::{self, Stage};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::Outcome;
@@ -24,7 +24,7 @@ const WARM_UP: usize = 50;
 /// Queries in memory.
 pub(crate) fn queries(count: &str) -> Outcome {
     runtime()?.block_on(async {
-        let options = stage::in_memory(Options::new(), Sim::new);
+        let options = Options::new().simulated(Sim::new());
         no_growth(count.parse()?, async |number| one_query(&options, number).await).await
     })
 }
@@ -42,7 +42,7 @@ pub(crate) fn queries_as_processes(count: &str, sim: &str) -> Outcome {
 /// Sessions in memory.
 pub(crate) fn sessions(count: &str) -> Outcome {
     runtime()?.block_on(async {
-        let options = equipped(stage::in_memory(Options::new(), Sim::new));
+        let options = equipped(Options::new().simulated(Sim::new()));
         no_growth(count.parse()?, async |number| one_session(&options, number).await).await
     })
 }

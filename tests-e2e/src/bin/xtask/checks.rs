@@ -44,7 +44,7 @@ const STEPS: &[Step] = &[
     ("example", &["run", "--quiet", "--example", "guard"], None),
     ("example", &["run", "--quiet", "--example", "steer"], None),
     ("example", &["run", "--quiet", "--example", "calculator"], None),
-    ("example", &["run", "--quiet", "--features", "rmcp", "--example", "rmcp_server"], None),
+    ("example", &["run", "--quiet", "-p", "tests-e2e", "--example", "rmcp_server"], None),
     ("example", &["run", "--quiet", "--example", "structured"], None),
     ("example", &["run", "--quiet", "--example", "doctor"], None),
 ];

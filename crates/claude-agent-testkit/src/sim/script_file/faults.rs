@@ -7,16 +7,16 @@ use super::{
 };
 use crate::{
     recording::Exit,
-    sim::fault::{Faults, Point, Trouble},
+    sim::fault::{Fault, Faults, Point},
 };
 
 const ONE_OF_THE_POINTS: &str = "`at`, `before`, `after`, `on` or a section";
-const ONE_OF_THE_TROUBLES: &str = "a trouble such as `exit` or `pause`";
+const ONE_OF_THE_FAULTS: &str = "a fault such as `exit` or `pause`";
 
-const NEEDS_NO_LINE: &str = "a trouble that needs no line, because only `before` has one";
+const NEEDS_NO_LINE: &str = "a fault that needs no line, because only `before` has one";
 
 type PointOf = fn(&mut Cursor<'_>) -> Result<Point, ScriptError>;
-type TroubleOf = fn(&mut Cursor<'_>) -> Result<Trouble, ScriptError>;
+type FaultOf = fn(&mut Cursor<'_>) -> Result<Fault, ScriptError>;
 
 const POINTS: Table<PointOf> = &[
     ("at", moment),
@@ -25,29 +25,29 @@ const POINTS: Table<PointOf> = &[
     ("on", |cursor| line(cursor).map(|(kind, nth)| Point::Read(kind, nth))),
 ];
 
-const TROUBLES: Table<TroubleOf> = &[
-    ("exit", |cursor| Ok(Trouble::Exit(cursor.number(0..=255, "an exit code from 0 to 255")?))),
+const FAULTS: Table<FaultOf> = &[
+    ("exit", |cursor| Ok(Fault::Exit(cursor.number(0..=255, "an exit code from 0 to 255")?))),
     ("signal", signal),
-    ("hang", |_| Ok(Trouble::Hang)),
-    ("ignore-sigterm", |_| Ok(Trouble::IgnoreTerminate)),
-    ("bytes", |cursor| Ok(Trouble::Bytes(cursor.bytes()?))),
-    ("line", |cursor| Ok(Trouble::Bytes([cursor.bytes()?, b"\n".to_vec()].concat()))),
-    ("garbage", |_| Ok(Trouble::Bytes(b"this is not JSON\n".to_vec()))),
-    ("garbage-utf8", |_| Ok(Trouble::Bytes(b"\xff\xfe\xc3( is not UTF-8\n".to_vec()))),
-    ("long-line", |cursor| Ok(Trouble::LongLine(cursor.size()?))),
-    ("messages", |cursor| Ok(Trouble::Messages(cursor.number(.., "a number of messages")?))),
-    ("deltas", |cursor| Ok(Trouble::Deltas(cursor.number(.., "a number of deltas")?))),
-    ("stderr", |cursor| Ok(Trouble::Stderr(cursor.size()?))),
-    ("pause", |cursor| Ok(Trouble::Pause(cursor.duration()?))),
-    ("swallow", |_| Ok(Trouble::Swallow)),
-    ("twice", |_| Ok(Trouble::Twice)),
-    ("behind", |_| Ok(Trouble::Behind)),
-    ("wrong-id", |_| Ok(Trouble::WrongId)),
-    ("wrong-shape", |_| Ok(Trouble::WrongShape)),
-    ("close-stdout", |_| Ok(Trouble::CloseStdout)),
-    ("close-stdin", |_| Ok(Trouble::CloseStdin)),
-    ("leave-grandchild", |cursor| Ok(Trouble::LeaveGrandchild(cursor.duration()?))),
-    ("stop-reading", |_| Ok(Trouble::StopReading)),
+    ("hang", |_| Ok(Fault::Hang)),
+    ("ignore-sigterm", |_| Ok(Fault::IgnoreTerminate)),
+    ("bytes", |cursor| Ok(Fault::Bytes(cursor.bytes()?))),
+    ("line", |cursor| Ok(Fault::Bytes([cursor.bytes()?, b"\n".to_vec()].concat()))),
+    ("garbage", |_| Ok(Fault::Bytes(b"this is not JSON\n".to_vec()))),
+    ("garbage-utf8", |_| Ok(Fault::Bytes(b"\xff\xfe\xc3( is not UTF-8\n".to_vec()))),
+    ("long-line", |cursor| Ok(Fault::LongLine(cursor.size()?))),
+    ("messages", |cursor| Ok(Fault::Messages(cursor.number(.., "a number of messages")?))),
+    ("deltas", |cursor| Ok(Fault::Deltas(cursor.number(.., "a number of deltas")?))),
+    ("stderr", |cursor| Ok(Fault::Stderr(cursor.size()?))),
+    ("pause", |cursor| Ok(Fault::Pause(cursor.duration()?))),
+    ("swallow", |_| Ok(Fault::Swallow)),
+    ("twice", |_| Ok(Fault::Twice)),
+    ("behind", |_| Ok(Fault::Behind)),
+    ("wrong-id", |_| Ok(Fault::WrongId)),
+    ("wrong-shape", |_| Ok(Fault::WrongShape)),
+    ("close-stdout", |_| Ok(Fault::CloseStdout)),
+    ("close-stdin", |_| Ok(Fault::CloseStdin)),
+    ("leave-grandchild", |cursor| Ok(Fault::LeaveGrandchild(cursor.duration()?))),
+    ("stop-reading", |_| Ok(Fault::StopReading)),
 ];
 
 /// Reads faults up to the next section.
@@ -57,11 +57,11 @@ pub(super) fn parse(mut faults: Faults, cursor: &mut Cursor<'_>) -> Result<Fault
         let point = cursor.choose(POINTS, &sections, ONE_OF_THE_POINTS)?(cursor)?;
         loop {
             let start = cursor.next_at();
-            let trouble = cursor.choose(TROUBLES, &[], ONE_OF_THE_TROUBLES)?(cursor)?;
-            if changes_a_line(&trouble) && !matches!(point, Point::Before(..)) {
+            let fault = cursor.choose(FAULTS, &[], ONE_OF_THE_FAULTS)?(cursor)?;
+            if changes_a_line(&fault) && !matches!(point, Point::Before(..)) {
                 return Err(cursor.mistake(start, NEEDS_NO_LINE));
             }
-            faults = faults.at(point.clone(), trouble);
+            faults = faults.at(point.clone(), fault);
             if !cursor.more_on_line() {
                 break;
             }
@@ -70,10 +70,10 @@ pub(super) fn parse(mut faults: Faults, cursor: &mut Cursor<'_>) -> Result<Fault
     Ok(faults)
 }
 
-/// Whether the trouble is about the line that is to be written; elsewhere nothing would happen.
-fn changes_a_line(trouble: &Trouble) -> bool {
-    use Trouble::{Behind, Swallow, Twice, WrongId, WrongShape};
-    matches!(trouble, Behind | Swallow | Twice | WrongId | WrongShape)
+/// Whether the fault is about the line that is to be written; elsewhere nothing would happen.
+fn changes_a_line(fault: &Fault) -> bool {
+    use Fault::{Behind, Swallow, Twice, WrongId, WrongShape};
+    matches!(fault, Behind | Swallow | Twice | WrongId | WrongShape)
 }
 
 fn moment(cursor: &mut Cursor<'_>) -> Result<Point, ScriptError> {
@@ -87,8 +87,8 @@ fn line(cursor: &mut Cursor<'_>) -> Result<(String, usize), ScriptError> {
     let (start, kind) = cursor.word(expected)?;
     let is_kind = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '*');
     // `before exit 3` lacks the kind; taken as one, `exit` would never come.
-    let is_trouble = TROUBLES.iter().any(|(word, _)| *word == kind);
-    if is_trouble || !kind.chars().all(is_kind) {
+    let is_fault = FAULTS.iter().any(|(word, _)| *word == kind);
+    if is_fault || !kind.chars().all(is_kind) {
         return Err(cursor.mistake(start, expected));
     }
     let counted = cursor.peek().starts_with(|c: char| c.is_ascii_digit());
@@ -96,12 +96,12 @@ fn line(cursor: &mut Cursor<'_>) -> Result<(String, usize), ScriptError> {
     Ok((kind.to_owned(), nth))
 }
 
-fn signal(cursor: &mut Cursor<'_>) -> Result<Trouble, ScriptError> {
+fn signal(cursor: &mut Cursor<'_>) -> Result<Fault, ScriptError> {
     let expected = "a signal such as `SIGKILL` or `9`";
     let (start, word) = cursor.word(expected)?;
     let name = word.strip_prefix("SIG").unwrap_or(word);
     match format!("SIG{name}").parse() {
-        Ok(Exit::Signal(number)) if number > 0 => Ok(Trouble::Signal(number)),
+        Ok(Exit::Signal(number)) if number > 0 => Ok(Fault::Signal(number)),
         _ => Err(cursor.mistake(start, expected)),
     }
 }

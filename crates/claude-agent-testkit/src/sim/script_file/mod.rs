@@ -21,8 +21,9 @@
 //! | `version 2.1.325` | what the CLI says for `--version` |
 //! | `when "text"` | answers for prompts that hold the text ([`Script::when`]) |
 //! | `when attempts "text"` | the same, one answer per request ([`Script::when_attempts`]) |
+//! | `since "text"` | the same, also for later prompts that match no rule ([`Script::since`]) |
 //! | `otherwise` | answers for all other prompts ([`Script::otherwise`]) |
-//! | `faults` | troubles, and when they strike ([`Faults`]) |
+//! | `faults` | faults, and when they strike ([`Faults`]) |
 //!
 //! # Answers
 //!
@@ -49,7 +50,7 @@
 //!
 //! # Faults
 //!
-//! A point, and on its line one trouble or several, which strike in this order:
+//! A point, and on its line one fault or several, which strike in this order:
 //!
 //! | point | meaning |
 //! |---|---|
@@ -61,7 +62,7 @@
 //!
 //! Kinds are those of [`Point`]: `result`, `system/init`, `control_response`, `*` for any line.
 //!
-//! | trouble | meaning |
+//! | fault | meaning |
 //! |---|---|
 //! | `exit 3` | ends with this code |
 //! | `signal SIGKILL` | is ended by this signal, given by name or number |
@@ -83,7 +84,7 @@
 //!
 //! Five more change the line before which they stand, so they need `before`:
 //!
-//! | trouble | meaning |
+//! | fault | meaning |
 //! |---|---|
 //! | `swallow` | the line is not written |
 //! | `twice` | the line is written twice |
@@ -103,7 +104,7 @@ use self::{
     cursor::{Cursor, Table},
     text::Text as _,
 };
-use crate::mock_api::Script;
+use crate::mock_api::{Reply, Script};
 
 use super::fault::Faults;
 #[cfg(doc)]
@@ -155,7 +156,7 @@ pub fn parse(text: &str) -> Result<SimScript, ScriptError> {
     Ok(script.script)
 }
 
-const ONE_OF_THE_SECTIONS: &str = "`version`, `when`, `otherwise` or `faults`";
+const ONE_OF_THE_SECTIONS: &str = "`version`, `when`, `since`, `otherwise` or `faults`";
 
 type Section = fn(&mut Draft, &mut Cursor<'_>, usize) -> Result<(), ScriptError>;
 
@@ -163,6 +164,7 @@ type Section = fn(&mut Draft, &mut Cursor<'_>, usize) -> Result<(), ScriptError>
 const SECTIONS: Table<Section> = &[
     ("version", Draft::version),
     ("when", Draft::when),
+    ("since", Draft::since),
     ("otherwise", Draft::otherwise),
     ("faults", Draft::faults),
 ];
@@ -184,18 +186,25 @@ impl Draft {
 
     fn when(&mut self, cursor: &mut Cursor<'_>, _: usize) -> Result<(), ScriptError> {
         let attempts = cursor.take_word("attempts");
+        self.rule(cursor, if attempts { Script::when_attempts } else { Script::when })
+    }
+
+    fn since(&mut self, cursor: &mut Cursor<'_>, _: usize) -> Result<(), ScriptError> {
+        self.rule(cursor, Script::since)
+    }
+
+    fn rule(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        add: fn(Script, String, Vec<Reply>) -> Script,
+    ) -> Result<(), ScriptError> {
         let start = cursor.next_at();
         let needle = cursor.text()?;
         if needle.is_empty() {
             return Err(cursor.mistake(start, "a text that is not empty"));
         }
         let replies = answers::parse(cursor)?;
-        let model = std::mem::take(&mut self.script.model);
-        self.script.model = if attempts {
-            model.when_attempts(needle, replies)
-        } else {
-            model.when(needle, replies)
-        };
+        self.script.model = add(std::mem::take(&mut self.script.model), needle, replies);
         Ok(())
     }
 

@@ -19,7 +19,11 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) async fn open(api: &MockApi) -> Self {
-        let stream = TcpStream::connect(api.base_url().replace("http://", "")).await.unwrap();
+        Self::open_url(&api.base_url()).await
+    }
+
+    pub(super) async fn open_url(url: &str) -> Self {
+        let stream = TcpStream::connect(url.replace("http://", "")).await.unwrap();
         Self { stream: BufReader::new(stream) }
     }
 

@@ -1,0 +1,50 @@
+//! Runs without a model: a simulated CLI, faults, recordings. Feature `testing`.
+//!
+//! [`Options::simulated`] replaces the CLI by a simulated one inside this process, which needs no
+//! network, no key and no money:
+//!
+//! ```
+//! use claude_agent_kit::testing::{Reply, Script};
+//! use claude_agent_kit::{Options, query};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> claude_agent_kit::Result<()> {
+//! let script = Script::new().when("How many", [Reply::text("Two.")]);
+//! let options = Options::new().simulated(script);
+//! let answer = query("How many files are there?", options).await?.collect().await;
+//! assert_eq!(answer.into_result()?.text(), "Two.");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | call | effect |
+//! |---|---|
+//! | [`Options::simulated`] | runs on a simulated CLI that follows a [`Script`], or a [`Sim`] with faults |
+//! | [`Options::recorded_to`] | records every run, whatever CLI it uses |
+//! | [`Options::replayed`] | runs on a recording in place of a CLI |
+//!
+//! The types are those of `claude-agent-testkit`, which also has programs for other clients. The guide
+//! has a [chapter](crate::guide::testing) on them.
+
+mod demo;
+mod recorded;
+mod replayed;
+mod simulated;
+
+#[cfg(feature = "mock-api")]
+pub use claude_agent_testkit::mock_api::MockApi;
+pub use claude_agent_testkit::mock_api::{ApiRequest, Headers, Reply, Script};
+pub use claude_agent_testkit::player::Mismatch;
+pub use claude_agent_testkit::recording::Recording;
+pub use claude_agent_testkit::sim::script_file::{self, SimScript};
+pub use claude_agent_testkit::sim::{Fault, Faults, Model, Point, Sim};
+/// Builds the JSON input of a tool call: `Reply::tool("Bash", json!({"command": "ls"}))`.
+pub use serde_json::json;
+
+pub use demo::demo_options;
+pub(crate) use recorded::ExitTap;
+pub use recorded::Recorder;
+pub use replayed::Replay;
+
+/// The capacity of a stream between the host and a CLI in memory: that of a pipe of Linux.
+const PIPE: usize = 64 * 1024;

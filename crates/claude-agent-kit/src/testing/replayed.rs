@@ -1,0 +1,137 @@
+//! Runs on a recording.
+
+use std::fmt;
+use std::future::ready;
+use std::sync::{Arc, Mutex};
+
+use claude_agent_testkit::player::{Mismatch, Player};
+use claude_agent_testkit::recording::{self, Recording};
+use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::task::JoinHandle;
+
+use super::PIPE;
+use crate::Options;
+use crate::lock::lock;
+use crate::transport::{ChildFuture, Connecting, Connection, Exit, Launch, Transport};
+
+impl Options {
+    /// Runs on a recording in place of a CLI: a [`Recording`], which is replayed strictly, or a
+    /// [`Replay`], which also keeps the mismatch. Replaces an earlier
+    /// [`transport`](Self::transport). Default: the real CLI.
+    ///
+    /// Every run replays the recording from its start. Where the host does not send what was recorded,
+    /// the run fails and its error has the difference in its stderr text.
+    pub fn replayed(self, replay: impl Into<Replay>) -> Self {
+        self.transport(replay.into())
+    }
+}
+
+/// A recording that runs replay. Clones share the mismatch.
+///
+/// A strict replay accepts what was recorded, with other ids, and not the order of what the host does
+/// concurrently. A lenient one accepts any message of the recorded kinds, in any order.
+///
+/// ```
+/// use claude_agent_kit::testing::{Recorder, Replay, Reply, Script};
+/// use claude_agent_kit::{Options, query};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let script = Script::new().otherwise([Reply::text("Hello.")]);
+/// let recorder = Recorder::new();
+/// query("Hi", Options::new().simulated(script).recorded_to(&recorder)).await?.collect().await;
+/// let [recording] = &recorder.recordings()?[..] else { panic!("one run was recorded") };
+///
+/// let replay = Replay::strict(recording.clone());
+/// let answer = query("Hi", Options::new().replayed(&replay)).await?.collect().await;
+/// assert_eq!(answer.into_result()?.text(), "Hello.");
+/// assert_eq!(replay.mismatch(), None);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Replay {
+    player: Player,
+    mismatch: Arc<Mutex<Option<Mismatch>>>,
+}
+
+impl Replay {
+    /// Creates a replay that accepts what was recorded.
+    pub fn strict(recording: Recording) -> Self {
+        Self { player: Player::new(recording).strict(), mismatch: Arc::default() }
+    }
+
+    /// Creates a replay that accepts any message of the recorded kinds, in any order.
+    pub fn lenient(recording: Recording) -> Self {
+        Self { player: Player::new(recording).lenient(), mismatch: Arc::default() }
+    }
+
+    /// Returns the first difference between the recording and what the host sent, in any run so far.
+    pub fn mismatch(&self) -> Option<Mismatch> {
+        lock(&self.mismatch).clone()
+    }
+}
+
+impl From<Recording> for Replay {
+    /// Creates a strict replay.
+    fn from(recording: Recording) -> Self {
+        Self::strict(recording)
+    }
+}
+
+impl From<&Self> for Replay {
+    fn from(replay: &Self) -> Self {
+        replay.clone()
+    }
+}
+
+impl fmt::Debug for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replay").field("mismatch", &self.mismatch()).finish_non_exhaustive()
+    }
+}
+
+impl Transport for Replay {
+    fn connect(&self, launch: Launch) -> Connecting<'_> {
+        let player = self.player.clone().arguments(launch.arguments());
+        let (stdin, input) = duplex(PIPE);
+        let (stdout, output) = duplex(PIPE);
+        let (stderr, errors) = duplex(PIPE);
+        let playing = play(player, self.mismatch.clone(), input, output, errors);
+        let mut task = Task(tokio::spawn(playing));
+        // A task that was aborted, or whose runtime is gone, ended like a process that was killed.
+        let child =
+            ChildFuture::new(
+                async move { (&mut task.0).await.map_or(Exit::Signal(9), Exit::from) },
+            );
+        Box::pin(ready(Ok(Connection::new(stdin, stdout, child).errors(stderr))))
+    }
+}
+
+async fn play(
+    player: Player,
+    mismatch: Arc<Mutex<Option<Mismatch>>>,
+    stdin: DuplexStream,
+    stdout: DuplexStream,
+    mut stderr: DuplexStream,
+) -> recording::Exit {
+    match player.run(stdin, stdout, &mut stderr).await {
+        Ok(exit) => exit,
+        Err(difference) => {
+            let text = format!("the host does not follow the recording: {difference}\n");
+            lock(&mismatch).get_or_insert(difference);
+            // A host that does not read stderr still has the mismatch.
+            drop(stderr.write_all(text.as_bytes()).await);
+            recording::Exit::Code(1)
+        }
+    }
+}
+
+/// A task that ends when it is dropped.
+struct Task<T>(JoinHandle<T>);
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

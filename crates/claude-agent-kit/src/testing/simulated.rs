@@ -1,0 +1,69 @@
+//! Runs on a simulated CLI.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use claude_agent_testkit::sim::Sim;
+
+use crate::Options;
+use crate::transport::{ChildFuture, Connecting, Connection, Launch, Transport};
+
+impl Options {
+    /// Runs on a simulated CLI inside this process: a [`Script`](super::Script) that says what the
+    /// model answers, or a [`Sim`], which also has faults, a version and a model to ask. Replaces an
+    /// earlier [`transport`](Self::transport). Default: the real CLI.
+    ///
+    /// All runs with these options and their clones share the script, so that its counts continue
+    /// from run to run: a first run can fail and a second one succeed. The simulated CLI gets the
+    /// arguments, the working directory and the variables that the options set; no variable of
+    /// this process. Its tools are real: `Bash` runs a shell. Timeouts, pauses and delays follow the
+    /// clock of Tokio, also a paused one.
+    ///
+    /// ```
+    /// use claude_agent_kit::testing::{Fault, Faults, Reply, Script, Sim};
+    /// use claude_agent_kit::transport::Exit;
+    /// use claude_agent_kit::{Options, Session};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> claude_agent_kit::Result<()> {
+    /// // A CLI that crashes before it reports the result.
+    /// let sim = Sim::new()
+    ///     .script(Script::new().otherwise([Reply::text("Hello.")]))
+    ///     .faults(Faults::new().before("result", Fault::Exit(3)));
+    /// let session = Session::start(Options::new().simulated(sim)).await?;
+    /// let error = session.send("Hi").await?.finish().await.unwrap_err();
+    /// assert_eq!(error.exit(), Some(Exit::Code(3)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn simulated(self, sim: impl Into<Sim>) -> Self {
+        self.transport(Simulated { sim: sim.into() })
+    }
+}
+
+struct Simulated {
+    sim: Sim,
+}
+
+impl Transport for Simulated {
+    fn connect(&self, launch: Launch) -> Connecting<'_> {
+        Box::pin(ready(Ok(connect(self.sim.clone(), &launch))))
+    }
+}
+
+fn connect(sim: Sim, launch: &Launch) -> Connection {
+    let variables = launch.variables().iter();
+    let mut sim = sim
+        .args(launch.arguments())
+        .envs(variables.map(|(name, value)| (name.as_str(), value.expose())));
+    if let Some(directory) = launch.directory() {
+        sim = sim.cwd(directory);
+    }
+    let (stdin, stdout, stderr, handle) = sim.start().into_parts();
+    let handle = Arc::new(handle);
+    let (waited_for, terminated, killed) = (handle.clone(), handle.clone(), handle);
+    let child = ChildFuture::new(async move { waited_for.wait().await.into() })
+        .on_terminate(move || terminated.terminate())
+        .on_kill(move || killed.kill());
+    Connection::new(stdin, stdout, child).errors(stderr)
+}

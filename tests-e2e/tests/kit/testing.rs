@@ -1,0 +1,230 @@
+//! The feature `testing`: scripts, recordings and replays, on every CLI.
+
+use std::time::Duration;
+
+use claude_agent_kit::testing::{
+    Fault, Faults, Model, Recorder, Recording, Replay, Reply, Script, Sim,
+};
+use claude_agent_kit::transport::Exit;
+use claude_agent_kit::{Body, ErrorKind, Item, Options, Prompt, Session, query};
+use tests_e2e::stage::{Stage, processes};
+
+use crate::support::{SIM, ask, hello, in_time, kind_of, on_all, real, run, until};
+
+/// Sends a prompt and returns the text of its turn, or of its error.
+async fn say(session: &Session, prompt: impl Into<Prompt>) -> String {
+    let turn = session.send(prompt).await.unwrap();
+    match in_time(turn.finish()).await.unwrap().into_result() {
+        Ok(outcome) => outcome.text,
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_rule_answers_its_own_prompt_and_no_later_one() {
+    let script = || {
+        Script::new()
+            .when("count", [Reply::text("1, 2, ").hold()])
+            .when("fail", [Reply::error(400, "invalid_request_error", "no such luck")])
+            .when("first", [Reply::text("First.")])
+            .otherwise([Reply::text("Otherwise.")])
+    };
+    on_all(script, async |stage| {
+        let options = stage.options().include_partial_messages(true);
+        let session = in_time(Session::start(options)).await.unwrap();
+        assert_eq!(say(&session, "first").await, "First.");
+        assert_eq!(say(&session, "and then").await, "Otherwise.");
+
+        // After an interrupt, the entry of the conversation holds both prompts.
+        let mut turn = session.send("count").await.unwrap();
+        loop {
+            let item = in_time(turn.next()).await.unwrap().unwrap();
+            let is_piece = |item: &Item| matches!(item, Item::Message(message) if matches!(message.body, Body::StreamEvent(_)));
+            if is_piece(&item) {
+                break;
+            }
+        }
+        in_time(turn.interrupt()).await.unwrap();
+        in_time(turn.finish()).await.unwrap();
+        assert_eq!(say(&session, "go on").await, "Otherwise.");
+
+        // After an error too.
+        assert!(say(&session, "fail").await.contains("no such luck"));
+        assert_eq!(say(&session, "try again").await, "Otherwise.");
+        assert_eq!(say(&session, "first once more").await, "First.");
+        in_time(session.stop()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_prompt_without_a_rule_fails_with_an_error_that_names_it() {
+    let script = || Script::new().when("hello", [Reply::text("Hello.")]);
+    on_all(script, async |stage| {
+        let session = in_time(Session::start(stage.options())).await.unwrap();
+        assert_eq!(say(&session, "hello").await, "Hello.");
+        let error = say(&session, "goodbye").await;
+        assert!(error.contains("no rule of the script matches the prompt"), "{error}");
+        assert!(error.contains("goodbye"), "{error}");
+        in_time(session.stop()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_rule_added_with_since_answers_later_prompts() {
+    let script = || {
+        let french = [Reply::text("Oui."), Reply::text("Non."), Reply::text("Peut-être.")];
+        Script::new().since("French", french).otherwise([Reply::text("Yes.")])
+    };
+    on_all(script, async |stage| {
+        let session = in_time(Session::start(stage.options())).await.unwrap();
+        let mut answers = Vec::new();
+        for prompt in ["a", "in French: b", "c", "d"] {
+            answers.push(say(&session, prompt).await);
+        }
+        assert_eq!(answers, ["Yes.", "Oui.", "Non.", "Peut-être."]);
+        in_time(session.stop()).await.unwrap();
+    });
+}
+
+#[test]
+fn runs_share_the_script_and_a_retry_succeeds() {
+    let script = || {
+        let overloaded = Reply::error(529, "overloaded_error", "Overloaded").no_retry();
+        Script::new().when_attempts("go", [overloaded, Reply::text("Done.")])
+    };
+    let retried = async |options: Options| {
+        let first = ask("go", &options).await;
+        let error = first.into_result().unwrap_err();
+        assert!(error.is_retryable(), "{error}");
+        assert_eq!(ask("go", &options).await.into_result().unwrap().text(), "Done.");
+    };
+    on_all(script, async |stage| retried(stage.options()).await);
+    run(retried(Options::new().simulated(script())));
+    // Options of their own, with clones of one script.
+    run(async {
+        let script = script();
+        let [first, second] = [script.clone(), script].map(|it| Options::new().simulated(it));
+        assert!(ask("go", first).await.into_result().is_err());
+        assert_eq!(ask("go", second).await.into_result().unwrap().text(), "Done.");
+    });
+}
+
+#[test]
+fn a_fault_of_the_first_run_spares_the_retry() {
+    run(async {
+        let crash = Faults::new().before("result", Fault::Signal(9));
+        let sim = Sim::from(hello()).faults_in_run(1, crash);
+        let options = Options::new().simulated(sim);
+        let crashed = ask("hi", &options).await;
+        assert_eq!(crashed.error.as_ref().unwrap().exit(), Some(Exit::Signal(9)));
+        assert_eq!(ask("hi", &options).await.into_result().unwrap().text(), "Hello.");
+    });
+}
+
+#[test]
+fn a_held_answer_is_released_through_the_model() {
+    run(async {
+        let sim = Sim::from(Script::new().otherwise([Reply::text("Slowly.").hold()]));
+        let model: Model = sim.model();
+        let session = in_time(Session::start(Options::new().simulated(sim))).await.unwrap();
+        let turn = session.send("hi").await.unwrap();
+        let asked =
+            model.wait_for_request(|request| request.last_prompt().as_deref() == Some("hi"));
+        in_time(asked).await;
+        model.release_held();
+        assert_eq!(in_time(turn.finish()).await.unwrap().text, "Slowly.");
+        in_time(session.stop()).await.unwrap();
+    });
+}
+
+#[test]
+fn timeouts_pass_at_once_on_a_paused_clock() {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let silent = Sim::new().faults(Faults::new().at_start(Fault::Hang));
+        let hour = Duration::from_secs(3600);
+        let options = Options::new().simulated(silent).initialize_timeout(hour);
+        let error = Session::start(options).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InitializeTimeout);
+    });
+}
+
+/// Records a query on these options and replays it, strictly and leniently.
+async fn record_and_replay(options: Options) {
+    let folder = tempfile::tempdir().unwrap();
+    let recordings = folder.path().join("made/when/needed");
+    let options = options.recorded_to(recordings.as_path());
+    assert_eq!(ask("hi", &options).await.into_result().unwrap().text(), "Hello.");
+    assert_eq!(ask("hi", &options).await.into_result().unwrap().text(), "Hello.");
+    let files: Vec<_> = recordings.read_dir().unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 2, "each run has a file");
+    for file in files {
+        let recording = Recording::parse(&std::fs::read(file).unwrap()).unwrap();
+        assert_eq!(recording.exit().map(Exit::from), Some(Exit::Code(0)));
+        assert!(!recording.header.argv.is_empty());
+        for replay in [Replay::strict(recording.clone()), Replay::lenient(recording.clone())] {
+            let options = Options::new().replayed(&replay);
+            assert_eq!(ask("hi", options).await.into_result().unwrap().text(), "Hello.");
+            assert_eq!(replay.mismatch(), None);
+        }
+        // Another prompt is another line of the same kind.
+        let strict = Replay::strict(recording.clone());
+        let error = ask("ho", Options::new().replayed(&strict)).await.into_result().unwrap_err();
+        let mismatch = strict.mismatch().expect("the prompt is another one").to_string();
+        assert!(error.to_string().contains(&mismatch[..40]), "{error}\n{mismatch}");
+        let lenient = Replay::lenient(recording);
+        assert!(ask("ho", Options::new().replayed(&lenient)).await.into_result().is_ok());
+        assert_eq!(lenient.mismatch(), None);
+    }
+}
+
+#[test]
+fn a_recorded_query_can_be_replayed_whatever_the_cli() {
+    run(record_and_replay(Options::new().simulated(hello())));
+    on_all(hello, async |stage| record_and_replay(stage.options()).await);
+}
+
+#[test]
+fn a_recording_of_a_crash_ends_with_the_crash() {
+    run(async {
+        let recorder = Recorder::new();
+        let sim = Sim::from(hello()).faults(Faults::new().before("result", Fault::Exit(3)));
+        let options = Options::new().simulated(sim).recorded_to(&recorder);
+        assert_eq!(kind_of(&ask("hi", options).await), Some(ErrorKind::ProcessFailed));
+        let recording = recorder.recordings().unwrap().remove(0);
+        assert_eq!(recording.exit().map(Exit::from), Some(Exit::Code(3)));
+        let replayed = ask("hi", Options::new().replayed(recording)).await;
+        assert_eq!(replayed.error.unwrap().exit(), Some(Exit::Code(3)));
+    });
+}
+
+#[test]
+fn a_session_that_is_dropped_while_it_is_recorded_leaves_no_process() {
+    run(async {
+        for program in [SIM, real().path.to_str().unwrap()] {
+            let stage = Stage::sim_process(hello(), program).await.unwrap();
+            let recorder = Recorder::new();
+            let options = stage.options().recorded_to(&recorder);
+            let session = in_time(Session::start(options)).await.unwrap();
+            let pid = session.pid().unwrap();
+            assert_eq!(say(&session, "hi").await, "Hello.");
+            drop(session);
+            let gone = || !processes::exists(pid);
+            until("the process is gone", gone).await;
+            let recording = recorder.recordings().unwrap().remove(0);
+            assert!(recording.sent().count() >= 2 && recording.received().count() >= 3);
+        }
+    });
+}
+
+#[test]
+fn a_run_that_cannot_be_recorded_does_not_start() {
+    run(async {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let options = Options::new().simulated(hello()).recorded_to(file.path());
+        let error = query("hi", options).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::SpawnFailed);
+        assert!(error.to_string().contains("the run cannot be recorded"), "{error}");
+    });
+}
