@@ -35,7 +35,8 @@ impl AnsweredPrompts {
                 Some((before, fingerprint)) if self.has(fingerprint) => before.next(),
                 Some(_) => start,
             };
-            text.hash(&mut hasher);
+            // A text that another one was added to ends with a line break.
+            text.trim_end().hash(&mut hasher);
             last = Some((position, hasher.finish()));
         }
         if let Some((_, fingerprint)) = last

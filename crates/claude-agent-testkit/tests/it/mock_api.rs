@@ -184,8 +184,8 @@ async fn an_earlier_prompt_in_the_entry_of_a_later_one_is_not_answered_again() {
     assert_eq!(ask_for(&["alpha one", "more"]).await.head.status, 400);
     // A prompt that failed, and the next one, which the CLI adds to the same entry.
     assert_eq!(ask_for(&["alpha two"]).await.head.status, 400);
-    assert_eq!(text_of(&ask_for(&["alpha two", "more"]).await), "o");
-    assert_eq!(text_of(&ask_for(&["alpha two", "more", "beta", "end"]).await), "b");
+    assert_eq!(text_of(&ask_for(&["alpha two\n", "more"]).await), "o");
+    assert_eq!(text_of(&ask_for(&["alpha two\n", "more\n", "beta", "end"]).await), "b");
     assert_eq!(ask_for(&["alpha two", "more", "alpha three"]).await.head.status, 400);
     // A retry of the same request gets the same answer.
     assert_eq!(text_of(&ask_for(&["alpha two", "more"]).await), "o");
