@@ -39,10 +39,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
         // The CLI makes several calls at a time of a tool that changes nothing.
         .add(Tool::new("divide", "Divides two numbers", divide).read_only());
-    let options = demo_options(script())
-        .cwd(folder)
-        .mcp("calc", server)
-        .allowed_tools(["mcp__calc"]);
+    let options =
+        demo_options(script()).cwd(folder).mcp("calc", server).allowed_tools(["mcp__calc"]);
     let session = Session::start(options).await?;
     let outcome = session.send("What is 2 + 3, and what is 1 / 0?").await?.finish().await?;
     println!("answer: {}", outcome.text);
