@@ -10,7 +10,7 @@ use crate::envelope::Envelope;
 use crate::error::without_values;
 use crate::message::{Malformed, Message};
 use crate::repair;
-use crate::schema::isolate;
+use crate::schema::Mode;
 
 /// One line of the CLI.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,10 +62,13 @@ impl FromCli {
 /// fit isolated.
 pub(crate) fn control<T: DeserializeOwned>(line: &Bytes) -> Result<T, Malformed> {
     // UTF-8 is checked once for the whole line: given bytes, serde_json checks each string.
-    if let Ok(Ok(frame)) = std::str::from_utf8(line).map(serde_json::from_str) {
+    if let Ok(text) = std::str::from_utf8(line)
+        && let Ok(frame) = Mode::Text.run(|| serde_json::from_str(text))
+    {
         return Ok(frame);
     }
     let mended = repair::repaired(line);
-    isolate(|| serde_json::from_slice(mended.as_deref().unwrap_or(line)))
+    Mode::Isolating
+        .run(|| serde_json::from_slice(mended.as_deref().unwrap_or(line)))
         .map_err(|error| Malformed::new(line.clone(), without_values(&error)))
 }

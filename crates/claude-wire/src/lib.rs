@@ -30,8 +30,8 @@
 //! - A message keeps the exact bytes of its line ([`Message::raw`]).
 //! - Strings that the CLI may add to (`stop_reason`, modes, states) are open: a new value is kept.
 //!
-//! Types decode from JSON text (`serde_json::from_str`, `from_slice`), not from a
-//! `serde_json::Value`: what stands before a late tag is borrowed from the text.
+//! Types deserialize with `serde_json` from text, from a `serde_json::Value` and from a reader. From
+//! text, use `decode` where there is one: it isolates a part that does not fit, and is faster.
 
 #[macro_use]
 mod schema;

@@ -7,7 +7,7 @@ use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::Json;
-use crate::schema::isolating;
+use crate::schema::Mode;
 
 /// A count, a time or a cost. Takes whatever number the wire holds: `5`, `5.0`, `-1`, `1e3`, and
 /// numbers that no machine type holds, which are kept as text.
@@ -105,7 +105,7 @@ impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // serde_json refuses what an f64 cannot hold (1e400). Such a line fails on the first,
         // fast try; on the second the number is read from its text.
-        if !isolating() {
+        if Mode::current() != Mode::Isolating {
             return deserializer.deserialize_any(NumberVisitor);
         }
         let raw = <&'de RawValue>::deserialize(deserializer)?;

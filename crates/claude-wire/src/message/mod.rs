@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 use crate::error::without_values;
 use crate::id::SessionId;
 use crate::repair;
-use crate::schema::{Undecodable, isolate};
+use crate::schema::{Mode, Undecodable};
 
 pub use assistant::*;
 pub use notice::*;
@@ -95,7 +95,7 @@ impl Message {
     pub fn decode(line: impl Into<Bytes>) -> Result<Self, Malformed> {
         let raw = line.into();
         // UTF-8 is checked once for the whole line: given bytes, serde_json checks each string.
-        match std::str::from_utf8(&raw).map(serde_json::from_str) {
+        match std::str::from_utf8(&raw).map(|text| Mode::Text.run(|| serde_json::from_str(text))) {
             Ok(Ok(body)) => Ok(Self { body, raw, repaired: false }),
             _ => Self::decode_troubled(raw),
         }
@@ -105,7 +105,7 @@ impl Message {
     fn decode_troubled(raw: Bytes) -> Result<Self, Malformed> {
         let mended = repair::repaired(&raw);
         let text = mended.as_deref().unwrap_or(&raw);
-        match isolate(|| serde_json::from_slice::<Body>(text)) {
+        match Mode::Isolating.run(|| serde_json::from_slice::<Body>(text)) {
             Ok(Body::Undecodable(undecodable)) if undecodable.kind.is_none() => {
                 Err(Malformed { line: raw, reason: undecodable.reason })
             }

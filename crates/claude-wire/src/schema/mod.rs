@@ -2,8 +2,8 @@
 //! open. No serde derive, because none of its ways (`flatten`, `tag`, `untagged`) decodes a tagged
 //! message in one pass and keeps unknown fields.
 //!
-//! Everything here decodes from JSON *text* (`serde_json::from_str`, `from_slice`): what stands
-//! before a late tag is borrowed from it.
+//! Fields before a late tag are borrowed from the JSON text. A union that is decoded from something
+//! else, such as a `serde_json::Value` or a reader, is written as text first (see [`Mode`]).
 
 #[macro_use]
 mod structs;
@@ -139,29 +139,42 @@ impl<'de> Deserialize<'de> for Key<'de> {
     }
 }
 
-thread_local! {
-    static ISOLATING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether a part that does not decode becomes `Undecodable` in its place. Off on the first try,
-/// because isolating a part means reading it twice.
-pub(crate) fn isolating() -> bool {
-    ISOLATING.get()
-}
-
-/// Runs `decode` so that parts which do not fit are isolated instead of failing the whole.
+/// How unions and numbers decode on this thread.
 ///
 /// A thread-local and not an argument, because `Deserialize` has no place for one; it is set for
-/// the length of one synchronous call and put back by a guard.
-pub(crate) fn isolate<T>(decode: impl FnOnce() -> T) -> T {
-    struct Restore(bool);
+/// the length of one synchronous call, in which only types of this crate are decoded.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Mode {
+    /// The deserializer is not known: a union takes its raw text first, which works for text, for
+    /// `serde_json::Value` and for readers.
+    Any,
+    /// The deserializer reads text that can be borrowed.
+    Text,
+    /// The same, and a part that does not decode becomes `Undecodable` in its place. Only on the
+    /// second attempt, because isolating a part means reading it twice.
+    Isolating,
+}
 
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            ISOLATING.set(self.0);
-        }
+thread_local! {
+    static MODE: Cell<Mode> = const { Cell::new(Mode::Any) };
+}
+
+impl Mode {
+    pub(crate) fn current() -> Self {
+        MODE.get()
     }
 
-    let _restore = Restore(ISOLATING.replace(true));
-    decode()
+    /// Runs `decode` in this mode.
+    pub(crate) fn run<T>(self, decode: impl FnOnce() -> T) -> T {
+        struct Restore(Mode);
+
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                MODE.set(self.0);
+            }
+        }
+
+        let _restore = Restore(MODE.replace(self));
+        decode()
+    }
 }

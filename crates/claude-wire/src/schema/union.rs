@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Vi
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-use super::{Buffered, Held, Key, MapVisitor, WriteFields, isolate};
+use super::{Buffered, Held, Key, MapVisitor, Mode, WriteFields};
 use crate::json::{Extra, Json};
 use crate::schema::FromMap;
 
@@ -99,28 +99,37 @@ pub(crate) fn late_tag<'de, T, A: MapAccess<'de>>(
     from_tagged(kind, rest)
 }
 
-/// Decodes a union where it stands. When isolating, what does not fit becomes `undecodable`.
+/// Decodes a union. When isolating, a member that does not fit becomes `undecodable`.
 pub(crate) fn decode_union<'de, T, D>(
     deserializer: D,
     tag: &'static str,
     undecodable: fn(Box<Undecodable>) -> T,
 ) -> Result<T, D::Error>
 where
-    T: FromMap<'de>,
+    T: for<'text> FromMap<'text>,
     D: Deserializer<'de>,
 {
-    if !super::isolating() {
-        return deserializer.deserialize_map(MapVisitor::<T>::new());
+    match Mode::current() {
+        Mode::Text => deserializer.deserialize_map(MapVisitor::<T>::new()),
+        Mode::Any => {
+            let raw = Box::<RawValue>::deserialize(deserializer)?;
+            Mode::Text.run(|| from_raw(&raw)).map_err(D::Error::custom)
+        }
+        Mode::Isolating => {
+            let raw = <&'de RawValue>::deserialize(deserializer)?;
+            Ok(from_raw(raw).unwrap_or_else(|error| {
+                undecodable(Box::new(Undecodable {
+                    kind: tag_of(raw, tag),
+                    raw: Json::from(raw.to_owned()),
+                    reason: crate::error::without_values(&error),
+                }))
+            }))
+        }
     }
-    let raw = <&'de RawValue>::deserialize(deserializer)?;
-    match isolate(|| raw.deserialize_map(MapVisitor::<T>::new())) {
-        Ok(value) => Ok(value),
-        Err(error) => Ok(undecodable(Box::new(Undecodable {
-            kind: tag_of(raw, tag),
-            raw: Json::from(raw.to_owned()),
-            reason: crate::error::without_values(&error),
-        }))),
-    }
+}
+
+fn from_raw<'a, T: FromMap<'a>>(raw: &'a RawValue) -> Result<T, serde_json::Error> {
+    raw.deserialize_map(MapVisitor::<T>::new())
 }
 
 /// The tag of an object that does not decode, if it has one that is a string.

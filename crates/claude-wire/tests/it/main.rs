@@ -20,6 +20,7 @@ mod launch_options;
 mod launch_secrets;
 mod launch_settings;
 mod launch_values;
+mod other_deserializers;
 mod partial;
 mod published;
 mod purity;
