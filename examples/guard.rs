@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = demo_options(script())
         .cwd(folder)
         .on(PreToolUse.matching("Bash").fail_closed(), |call, _| async move {
-            let command = call.tool_input.map(|input| input.to_string()).unwrap_or_default();
+            let command = call.input.map(|input| input.to_string()).unwrap_or_default();
             if command.contains("rm ") {
                 println!("guard: blocked {command}");
                 HookResponse::deny("Removing files is not allowed here.")

@@ -59,7 +59,7 @@ impl Uncounted {
     /// Later reports of a response have more of its tokens, not other ones.
     fn note(&mut self, response: Option<Response>, usage: Option<&Usage>) {
         let (Some(response), Some(usage)) = (response, usage) else { return };
-        let tokens = Tokens::of_usage(usage);
+        let tokens = usage.tokens();
         if let Some((_, known)) = self.recent.iter_mut().find(|(known, _)| *known == response) {
             *known = known.zip(tokens, u64::max);
             return;

@@ -75,7 +75,8 @@ pub use claude_wire::launch::{
     ToolSet,
 };
 pub use claude_wire::session::{Cost, Tokens};
-pub use claude_wire::{Body, Json, Message};
+pub use claude_wire::tool_input;
+pub use claude_wire::{Body, Json, Message, ToolInput};
 pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
 pub use doctor::{Check, Doctor, Finding, Level, Report, doctor};
 pub use error::{Error, ErrorKind, Result};

@@ -1,9 +1,9 @@
 //! May this tool run? What the host is asked, and what it answers.
 
 use bytes::Bytes;
-use claude_wire::Json;
 use claude_wire::control::{CanUseTool, PermissionAllow, PermissionAnswer, PermissionDeny};
 use claude_wire::id::{AgentId, SessionId, ToolUseId};
+use claude_wire::{Json, ToolInput};
 
 pub use claude_wire::control::{
     DirectoriesUpdate, McpServerRef, ModeUpdate, PermissionBehavior, PermissionDestination,
@@ -18,7 +18,7 @@ use crate::callback::{BoxError, CallResult, IntoCallbackResult, sealed, told};
 pub struct ToolRequest {
     /// The tool.
     pub tool_name: String,
-    /// The arguments.
+    /// The input.
     pub input: Json,
     /// Changes of the rules with which this would not be asked again; give them to
     /// [`Permission::with_permissions`].
@@ -54,6 +54,11 @@ pub struct ToolRequest {
 }
 
 impl ToolRequest {
+    /// Reads the input of the tool as a type.
+    pub fn tool_input(&self) -> ToolInput {
+        ToolInput::new(&self.tool_name, &self.input)
+    }
+
     pub(crate) fn new(asked: CanUseTool, session_id: Option<SessionId>, raw: Bytes) -> Self {
         Self {
             tool_name: asked.tool_name,

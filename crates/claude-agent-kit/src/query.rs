@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use claude_wire::content::{ToolResultBlock, ToolUseBlock};
 use claude_wire::id::SessionId;
 use claude_wire::message::ResultMessage;
 use claude_wire::session::{Cost, Exit, RunCost};
@@ -307,6 +308,16 @@ impl Collected {
     /// The messages.
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
         self.items.iter().filter_map(Item::message)
+    }
+
+    /// Returns the tool calls of the model, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolUseBlock> {
+        self.messages().flat_map(Message::tool_calls)
+    }
+
+    /// Returns the results of tool calls, in order.
+    pub fn tool_results(&self) -> impl Iterator<Item = &ToolResultBlock> {
+        self.messages().flat_map(Message::tool_results)
     }
 
     /// The warnings.

@@ -6,8 +6,9 @@ use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor, value::SeqAccessD
 use serde::ser::{Serialize, Serializer};
 
 use crate::id::ToolUseId;
-use crate::json::{Extra, Json, List};
+use crate::json::{Extra, Json};
 use crate::schema::Level;
+use crate::tool_input::ToolInput;
 
 open_union! {
     /// One block of content.
@@ -107,8 +108,15 @@ wire_struct! {
         id: ToolUseId,
         /// The tool.
         name: String,
-        /// The arguments.
+        /// The input.
         input: Json,
+    }
+}
+
+impl ToolUseBlock {
+    /// Reads the input of the tool as a type.
+    pub fn tool_input(&self) -> ToolInput {
+        ToolInput::new(&self.name, &self.input)
     }
 }
 
@@ -120,14 +128,19 @@ wire_struct! {
         /// What the tool gave back.
         content: Option<Content>,
         /// Whether the tool failed.
-        is_error: Option<bool>,
+        failed: Option<bool> as "is_error",
     }
 }
 
 impl ToolResultBlock {
-    /// Whether the tool failed; absent means that it did not.
+    /// Returns whether the tool failed; false if the CLI does not say.
     pub fn is_error(&self) -> bool {
-        self.is_error.unwrap_or(false)
+        self.failed.unwrap_or(false)
+    }
+
+    /// Returns the texts of the result, joined; empty if there are none.
+    pub fn text(&self) -> String {
+        self.content.as_ref().map(Content::to_text).unwrap_or_default()
     }
 }
 
@@ -270,7 +283,7 @@ impl Content {
     pub fn to_text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
-            Self::Blocks(blocks) => blocks.iter().filter_map(ContentBlock::as_text).collect(),
+            Self::Blocks(blocks) => text_of(blocks),
         }
     }
 
@@ -341,7 +354,21 @@ impl Serialize for Content {
 
 crate::schema::required_field!(Content);
 
-/// The texts of a list of blocks, joined.
-pub(crate) fn text_of(blocks: &List<ContentBlock>) -> String {
+/// Returns the texts of blocks, joined.
+pub(crate) fn text_of(blocks: &[ContentBlock]) -> String {
     blocks.iter().filter_map(ContentBlock::as_text).collect()
+}
+
+pub(crate) fn tool_calls(blocks: &[ContentBlock]) -> impl Iterator<Item = &ToolUseBlock> {
+    blocks.iter().filter_map(|block| match block {
+        ContentBlock::ToolUse(call) => Some(call),
+        _ => None,
+    })
+}
+
+pub(crate) fn tool_results(blocks: &[ContentBlock]) -> impl Iterator<Item = &ToolResultBlock> {
+    blocks.iter().filter_map(|block| match block {
+        ContentBlock::ToolResult(result) => Some(result),
+        _ => None,
+    })
 }

@@ -49,6 +49,7 @@ pub mod launch;
 pub mod message;
 mod repair;
 pub mod session;
+pub mod tool_input;
 
 pub use envelope::Envelope;
 pub use error::DecodeError;
@@ -58,3 +59,4 @@ pub use from_host::FromHost;
 pub use json::{Extra, Json, List, Nullable, Number};
 pub use message::{Body, Malformed, Message};
 pub use schema::{Undecodable, Unknown};
+pub use tool_input::ToolInput;

@@ -192,7 +192,7 @@ impl Callbacks {
                         2 => (false, HookResponse::ask("why not")),
                         _ => (false, HookResponse::new()),
                     });
-                    callbacks.decided(&id, approved, &input.tool_input.unwrap_or_default());
+                    callbacks.decided(&id, approved, &input.input.unwrap_or_default());
                     Ok::<_, Failure>(answer)
                 }
             })

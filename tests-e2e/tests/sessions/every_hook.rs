@@ -239,7 +239,7 @@ fn the_real_cli_obeys_answers_about_models_commands_and_batches() {
             .on(UserPromptExpansion, |_, _| async { HookResponse::block("no greetings") })
             .on(PostToolBatch, |batch, _| async move {
                 let failed = batch.tool_calls.iter().any(|call| {
-                    call.tool_input.as_ref().is_some_and(|input| input.text().contains("exit 3"))
+                    call.input.as_ref().is_some_and(|input| input.text().contains("exit 3"))
                 });
                 if failed {
                     HookResponse::block("that will do")

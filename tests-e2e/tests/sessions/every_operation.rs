@@ -96,7 +96,7 @@ macro_rules! ask {
 }
 
 fn call() -> McpCall {
-    let mut call = McpCall::from("mcp__ext__add");
+    let mut call = McpCall::new("ext", "add");
     call.arguments = Some(json!({}).into());
     call
 }

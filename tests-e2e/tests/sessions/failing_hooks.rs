@@ -27,7 +27,7 @@ const FAILING: [&str; 4] = ["touch error", "touch panic", "touch never", "touch 
 /// Options with a hook that fails in each of these ways.
 fn failing(options: Options, registration: HookRegistration<PreToolUseInput>) -> Options {
     options.allowed_tools(["Bash"]).on(registration, |call, _| async move {
-        match command_of(call.tool_input.as_ref()).as_str() {
+        match command_of(call.input.as_ref()).as_str() {
             "touch error" => Err::<(), BoxError>("the database is gone".into()),
             "touch panic" => panic_silently(),
             "touch never" => std::future::pending().await,
@@ -154,7 +154,7 @@ fn a_hook_for_a_blocking_thread_may_block_it() {
         async |stage| {
             let options = stage.options().allowed_tools(["Bash"]).on_blocking(
                 PreToolUse.fail_closed(),
-                |call, _| match command_of(call.tool_input.as_ref()).as_str() {
+                |call, _| match command_of(call.input.as_ref()).as_str() {
                     "touch slow" => {
                         std::thread::sleep(Duration::from_millis(1_200));
                         HookResponse::deny("after a while")

@@ -24,7 +24,7 @@ fn a_hook_allows_what_nobody_else_would_allow() {
         || bash(&["touch allowed", "touch undecided"]),
         async |stage| {
             let options = stage.options().on(PreToolUse, |call, _| async move {
-                if command_of(call.tool_input.as_ref()).contains("allowed") {
+                if command_of(call.input.as_ref()).contains("allowed") {
                     HookResponse::allow().reason("it is fine")
                 } else {
                     HookResponse::new()
@@ -46,7 +46,7 @@ fn a_blocked_tool_does_not_run_whatever_form_the_blocking_has() {
                 .options()
                 .allowed_tools(["Bash"])
                 .on(PreToolUse, |call, _| async move {
-                    match command_of(call.tool_input.as_ref()).as_str() {
+                    match command_of(call.input.as_ref()).as_str() {
                         "touch deny" => HookResponse::deny("not here"),
                         "touch block" => HookResponse::deny("nor this"),
                         _ => HookResponse::new(),
@@ -294,7 +294,7 @@ fn a_query_has_hooks_too() {
         async |stage| {
             let options =
                 stage.options().allowed_tools(["Bash"]).on(PreToolUse, |call, _| async move {
-                    if command_of(call.tool_input.as_ref()).contains("denied") {
+                    if command_of(call.input.as_ref()).contains("denied") {
                         HookResponse::deny("no")
                     } else {
                         HookResponse::new()

@@ -54,7 +54,7 @@ fn several_at_once_begin_in_their_order() {
         let notes = begun.clone();
         let options = Options::new().on(PreToolUse, move |call, _| {
             let notes = notes.clone();
-            async move { notes.lock().unwrap().push(command_of(call.tool_input.as_ref())) }
+            async move { notes.lock().unwrap().push(command_of(call.input.as_ref())) }
         });
         let (_session, mut puppet) = puppet::running(options).await;
         for batch in [&["a", "b", "c"][..], &["d"], &["e", "f"]] {
@@ -77,7 +77,7 @@ fn one_that_waits_holds_up_nothing_and_is_answered_in_the_end() {
         let options = Options::new().on(PreToolUse, move |call, _| {
             let gate = gate.clone();
             async move {
-                if command_of(call.tool_input.as_ref()) == "slow" {
+                if command_of(call.input.as_ref()) == "slow" {
                     gate.notified().await;
                 }
                 HookResponse::deny("no")
@@ -97,7 +97,7 @@ fn one_that_waits_holds_up_nothing_and_is_answered_in_the_end() {
 fn one_that_panics_before_it_waits_ends_only_itself() {
     on_one_thread(async {
         let options = Options::new().on(PreToolUse.fail_closed(), |call, _| async move {
-            assert_ne!(command_of(call.tool_input.as_ref()), "panic", "as the test wants it");
+            assert_ne!(command_of(call.input.as_ref()), "panic", "as the test wants it");
         });
         let (_session, mut puppet) = puppet::running(options).await;
         puppet.write(question("panic").as_bytes()).await;
@@ -188,7 +188,7 @@ fn an_answer_is_written_before_the_next_callback_begins() {
         let (is_told, seen) = (blocks_until_told(&fake), Arc::new(Mutex::new(Vec::new())));
         let notes = seen.clone();
         let options = fake.options().callback_limits(1, 9).on(PreToolUse, move |call, _| {
-            let first = command_of(call.tool_input.as_ref()) == "a";
+            let first = command_of(call.input.as_ref()) == "a";
             notes.lock().unwrap().push(first || is_told());
             async {}
         });

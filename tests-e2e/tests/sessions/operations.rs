@@ -1,5 +1,7 @@
 //! Every operation as it goes over the wire: what is asked, and that the answer is typed.
 
+use std::time::Duration;
+
 use claude_agent_kit::{ErrorKind, Options, PermissionMode, Session};
 use claude_wire::control::SettingsFile::{Local, User};
 use claude_wire::control::{HostRequest, McpCall, ReadFile, ReloadPlugins};
@@ -70,9 +72,7 @@ macro_rules! operations {
 }
 
 fn call() -> McpCall {
-    let mut call = McpCall::from("mcp__ext__add");
-    call.arguments = Some(json!({"a": 2}).into());
-    call.timeout_ms = Some(1000_u64.into());
+    let mut call = McpCall::new("ext", "add").argument("a", 2).timeout(Duration::from_secs(1));
     call.check_permissions = Some(true);
     call.result_not_for_model = Some(true);
     call

@@ -52,7 +52,7 @@ fn a_hook_denies_and_a_permission_allows() {
         let options = stage
             .options()
             .on(PreToolUse.matching("Bash"), |call, _| async move {
-                let command = call.tool_input.map(|input| input.to_string()).unwrap_or_default();
+                let command = call.input.map(|input| input.to_string()).unwrap_or_default();
                 if command.contains("denied") {
                     HookResponse::deny("no")
                 } else {

@@ -81,7 +81,7 @@ fn a_hook_denies_and_allows() {
             // Some versions let a classifier decide unless a mode is chosen.
             let options = stage.options().permission_mode(PermissionMode::Default);
             let options = options.on(PreToolUse.matching("Bash"), |call, _| async move {
-                match command_of(call.tool_input.as_ref()).as_str() {
+                match command_of(call.input.as_ref()).as_str() {
                     "touch denied" => HookResponse::deny("not today"),
                     "touch allowed" => HookResponse::allow(),
                     _ => HookResponse::new(),

@@ -119,7 +119,7 @@ async fn a_recorded_request_reaches_its_hook_typed_with_its_context() {
     );
     let (call, ctx) = seen.lock().unwrap().take().unwrap();
     assert_eq!(call.tool_name.as_deref(), Some("Bash"));
-    assert!(call.tool_input.unwrap().text().contains("touch made"));
+    assert!(call.input.unwrap().text().contains("touch made"));
     assert!(ctx.session().is_none());
     assert_eq!(ctx.callback_id.unwrap(), "hook_0");
     assert_eq!(ctx.tool_use_id.unwrap(), "toolu_1");

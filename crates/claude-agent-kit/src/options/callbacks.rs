@@ -31,7 +31,7 @@ impl Options {
     ///
     /// let options = Options::new()
     ///     .on(PreToolUse.matching("Bash").fail_closed(), |call, _ctx| async move {
-    ///         let command = call.tool_input.ok_or("there is no command")?;
+    ///         let command = call.input.ok_or("there is no command")?;
     ///         Ok(if command.text().contains("rm ") {
     ///             HookResponse::deny("nothing is removed here")
     ///         } else {

@@ -2,6 +2,7 @@
 
 use crate::id::{AgentId, ToolUseId};
 use crate::json::{Extra, Json, List};
+use crate::tool_input::ToolInput;
 
 open_enum! {
     /// What the CLI does when a tool wants to run.
@@ -62,6 +63,13 @@ wire_struct! {
     }
 }
 
+impl CanUseTool {
+    /// Reads the input of the tool as a type.
+    pub fn tool_input(&self) -> ToolInput {
+        ToolInput::new(&self.tool_name, &self.input)
+    }
+}
+
 wire_struct! {
     /// The MCP server that a tool belongs to.
     #[derive(Default)]
@@ -88,6 +96,77 @@ open_union! {
         AddDirectories(DirectoriesUpdate) = "addDirectories",
         /// Remove directories.
         RemoveDirectories(DirectoriesUpdate) = "removeDirectories",
+    }
+}
+
+impl PermissionUpdate {
+    /// Adds a rule that allows calls of `tool`: those that `content` describes, or with `None` all
+    /// of them. The rule applies to the session; [`saved_in`](Self::saved_in) changes that.
+    ///
+    /// ```
+    /// use claude_wire::control::{PermissionDestination, PermissionUpdate};
+    ///
+    /// let session = PermissionUpdate::allow("Bash", "touch:*");
+    /// let project = PermissionUpdate::allow("WebFetch", None)
+    ///     .saved_in(PermissionDestination::ProjectSettings);
+    /// ```
+    pub fn allow<'a>(tool: impl Into<String>, content: impl Into<Option<&'a str>>) -> Self {
+        Self::add(PermissionBehavior::Allow, PermissionRule::new(tool, content))
+    }
+
+    /// Adds a rule that denies calls of `tool`, as [`allow`](Self::allow) does.
+    pub fn deny<'a>(tool: impl Into<String>, content: impl Into<Option<&'a str>>) -> Self {
+        Self::add(PermissionBehavior::Deny, PermissionRule::new(tool, content))
+    }
+
+    /// Adds a rule by which calls of `tool` are always asked about, as [`allow`](Self::allow) does.
+    pub fn ask<'a>(tool: impl Into<String>, content: impl Into<Option<&'a str>>) -> Self {
+        Self::add(PermissionBehavior::Ask, PermissionRule::new(tool, content))
+    }
+
+    /// Lets tools use a directory besides the working directory, in this session.
+    pub fn add_directory(directory: impl Into<String>) -> Self {
+        Self::AddDirectories(DirectoriesUpdate {
+            directories: vec![directory.into()].into(),
+            destination: Some(PermissionDestination::Session),
+            ..DirectoriesUpdate::default()
+        })
+    }
+
+    /// Changes the permission mode of the session.
+    pub fn set_mode(mode: impl Into<PermissionMode>) -> Self {
+        Self::SetMode(ModeUpdate {
+            mode: Some(mode.into()),
+            destination: Some(PermissionDestination::Session),
+            ..ModeUpdate::default()
+        })
+    }
+
+    /// Saves the change in `destination` instead of the session. An update of an unknown kind stays
+    /// as it is.
+    #[must_use]
+    pub fn saved_in(mut self, destination: PermissionDestination) -> Self {
+        let place = match &mut self {
+            Self::AddRules(rules) | Self::ReplaceRules(rules) | Self::RemoveRules(rules) => {
+                &mut rules.destination
+            }
+            Self::SetMode(mode) => &mut mode.destination,
+            Self::AddDirectories(update) | Self::RemoveDirectories(update) => {
+                &mut update.destination
+            }
+            Self::Unknown(_) | Self::Undecodable(_) => return self,
+        };
+        *place = Some(destination);
+        self
+    }
+
+    fn add(behavior: PermissionBehavior, rule: PermissionRule) -> Self {
+        Self::AddRules(RulesUpdate {
+            rules: vec![rule].into(),
+            behavior: Some(behavior),
+            destination: Some(PermissionDestination::Session),
+            ..RulesUpdate::default()
+        })
     }
 }
 
@@ -232,8 +311,10 @@ impl From<PermissionDeny> for PermissionAnswer {
 }
 
 impl PermissionRule {
-    /// A rule about `tool`, or about the part of it that `content` names.
-    pub fn new(tool: impl Into<String>, content: Option<String>) -> Self {
-        Self { tool_name: tool.into(), rule_content: content, extra: Extra::default() }
+    /// Creates a rule about the calls of `tool` that `content` describes, such as `touch:*`; with
+    /// `None`, about all calls of the tool.
+    pub fn new<'a>(tool: impl Into<String>, content: impl Into<Option<&'a str>>) -> Self {
+        let rule_content = content.into().map(ToOwned::to_owned);
+        Self { tool_name: tool.into(), rule_content, extra: Extra::default() }
     }
 }

@@ -20,6 +20,7 @@ pub use extra::Extra;
 pub use list::List;
 pub use nullable::Nullable;
 pub use number::Number;
+pub(crate) use number::{count, dollars, millis};
 
 /// A JSON value kept as text and parsed on request: tool inputs and results, structured output,
 /// settings, MCP messages.

@@ -1,6 +1,7 @@
 //! Any JSON number.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -45,6 +46,22 @@ impl Number {
             Repr::Text(text) => text.text().parse().unwrap_or(f64::NAN),
         }
     }
+}
+
+/// Returns a count; 0 if it is absent, negative or not a whole number.
+pub(crate) fn count(number: Option<&Number>) -> u64 {
+    number.and_then(Number::as_u64).unwrap_or_default()
+}
+
+/// Returns a cost in dollars; a missing, negative or non-finite number is zero.
+pub(crate) fn dollars(number: Option<&Number>) -> f64 {
+    number.map(Number::as_f64).filter(|usd| usd.is_finite() && *usd > 0.0).unwrap_or(0.0)
+}
+
+/// Returns a time given in milliseconds; zero if it is absent, negative or out of range.
+pub(crate) fn millis(number: Option<&Number>) -> Duration {
+    let seconds = number.map_or(0.0, Number::as_f64) / 1_000.0;
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
 /// The integer that a float stands for, if it stands for one exactly.

@@ -1,9 +1,10 @@
 //! What the model says.
 
-use crate::content::{ContentBlock, text_of};
+use crate::content::{ContentBlock, ToolUseBlock, text_of, tool_calls};
 use crate::id::{AgentId, MessageId, SessionId, ToolUseId};
 use crate::json::{Json, List, Number};
 use crate::message::{ContextReport, Usage, UsageReport};
+use crate::session::Tokens;
 
 wire_struct! {
     /// A finished piece of the model's answer. The CLI sends one per content block; several share
@@ -58,14 +59,36 @@ wire_struct! {
 }
 
 impl AssistantMessage {
-    /// The content blocks.
+    /// Returns the content blocks.
     pub fn content(&self) -> &[ContentBlock] {
         self.message.as_ref().map(|message| message.content.as_slice()).unwrap_or_default()
     }
 
-    /// The texts of the message, joined.
+    /// Returns the texts of the message, joined.
     pub fn text(&self) -> String {
-        self.message.as_ref().map(|message| text_of(&message.content)).unwrap_or_default()
+        text_of(self.content())
+    }
+
+    /// Returns the tool calls of the message.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolUseBlock> {
+        tool_calls(self.content())
+    }
+
+    /// Returns the name of the model; empty if it is absent.
+    pub fn model(&self) -> &str {
+        let model = self.message.as_ref().and_then(|message| message.model.as_deref());
+        model.unwrap_or_default()
+    }
+
+    /// Returns why the model stopped; `None` while it is still writing.
+    pub fn stop_reason(&self) -> Option<&StopReason> {
+        self.message.as_ref()?.stop_reason.as_ref()
+    }
+
+    /// Returns the tokens of the response so far; 0 for each number that is absent.
+    pub fn tokens(&self) -> Tokens {
+        let usage = self.message.as_ref().and_then(|message| message.usage.as_ref());
+        usage.map(Usage::tokens).unwrap_or_default()
     }
 }
 

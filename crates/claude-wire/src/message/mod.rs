@@ -19,6 +19,9 @@ use bytes::Bytes;
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::content::{
+    Content, ContentBlock, ToolResultBlock, ToolUseBlock, tool_calls, tool_results,
+};
 use crate::error::without_values;
 use crate::id::SessionId;
 use crate::repair;
@@ -135,6 +138,24 @@ impl Message {
         match &self.body {
             Body::Undecodable(undecodable) => Some(undecodable),
             _ => None,
+        }
+    }
+
+    /// Returns the tool calls of a message of the model; none for any other message.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolUseBlock> {
+        tool_calls(self.blocks())
+    }
+
+    /// Returns the results of tool calls in a message to the model; none for any other message.
+    pub fn tool_results(&self) -> impl Iterator<Item = &ToolResultBlock> {
+        tool_results(self.blocks())
+    }
+
+    fn blocks(&self) -> &[ContentBlock] {
+        match &self.body {
+            Body::Assistant(answer) => answer.content(),
+            Body::User(message) => message.content().map(Content::blocks).unwrap_or_default(),
+            _ => &[],
         }
     }
 

@@ -1,8 +1,12 @@
 //! The end of a turn.
 
+use std::time::Duration;
+
 use crate::id::{MessageId, SessionId, ToolUseId};
-use crate::json::{Json, List, Number};
+use crate::json::{Json, List, Number, count, dollars, millis};
 use crate::message::{ModelUsageMap, Origin, StopReason, Usage};
+use crate::session::Tokens;
+use crate::tool_input::tool_call_view;
 
 wire_struct! {
     /// The end of a turn, good or bad: see [`ResultMessage::is_error`]. The CLI's totals (cost,
@@ -13,7 +17,7 @@ wire_struct! {
         /// How the turn ended.
         subtype: Option<ResultSubtype>,
         /// Whether it failed.
-        is_error: Option<bool>,
+        failed: Option<bool> as "is_error",
         /// The final text.
         result: Option<String>,
         /// What went wrong.
@@ -114,9 +118,40 @@ wire_struct! {
 }
 
 impl ResultMessage {
-    /// Whether the turn failed; absent means that it did not.
+    /// Returns whether the turn failed; false if the CLI does not say.
     pub fn is_error(&self) -> bool {
-        self.is_error.unwrap_or(false)
+        self.failed.unwrap_or(false)
+    }
+
+    /// Returns the final text; empty if there is none.
+    pub fn text(&self) -> &str {
+        self.result.as_deref().unwrap_or_default()
+    }
+
+    /// Returns how many responses of the model the turn took; 0 if the CLI does not say.
+    pub fn turns(&self) -> u64 {
+        count(self.num_turns.as_ref())
+    }
+
+    /// Returns how long the turn took; zero if the CLI does not say.
+    pub fn duration(&self) -> Duration {
+        millis(self.duration_ms.as_ref())
+    }
+
+    /// Returns how long the CLI waited for the API; zero if the CLI does not say.
+    pub fn api_duration(&self) -> Duration {
+        millis(self.duration_api_ms.as_ref())
+    }
+
+    /// Returns the tokens of the main conversation in this turn; 0 for each number that is absent.
+    pub fn tokens(&self) -> Tokens {
+        self.usage.as_ref().map(Usage::tokens).unwrap_or_default()
+    }
+
+    /// Returns the cost of the conversation so far in US dollars; 0 if the CLI does not say. Newer
+    /// CLIs include what a resumed conversation cost before.
+    pub fn conversation_dollars(&self) -> f64 {
+        dollars(self.total_cost_usd.as_ref())
     }
 }
 
@@ -256,8 +291,8 @@ wire_struct! {
         tool_name: Option<String>,
         /// The call.
         tool_use_id: Option<ToolUseId>,
-        /// The arguments.
-        tool_input: Option<Json>,
+        /// The input.
+        input: Option<Json> as "tool_input",
     }
 }
 
@@ -268,8 +303,10 @@ wire_struct! {
         /// The call.
         id: Option<ToolUseId>,
         /// The tool.
-        name: Option<String>,
-        /// The arguments.
+        tool_name: Option<String> as "name",
+        /// The input.
         input: Option<Json>,
     }
 }
+
+tool_call_view!(PermissionDenial, DeferredToolUse);

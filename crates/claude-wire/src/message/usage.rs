@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::json::{Json, Number};
+use crate::json::{Json, Number, count, dollars};
+use crate::session::Tokens;
 
 wire_struct! {
     /// The tokens of one answer, or of one turn.
@@ -32,6 +33,18 @@ wire_struct! {
         speed: Option<String>,
         /// What a fallback to another model gave back.
         fallback_credit: Option<Json>,
+    }
+}
+
+impl Usage {
+    /// Returns the numbers of tokens; 0 for each that is absent.
+    pub fn tokens(&self) -> Tokens {
+        Tokens {
+            input: count(self.input_tokens.as_ref()),
+            output: count(self.output_tokens.as_ref()),
+            cache_read: count(self.cache_read_input_tokens.as_ref()),
+            cache_creation: count(self.cache_creation_input_tokens.as_ref()),
+        }
     }
 }
 
@@ -92,5 +105,22 @@ wire_struct! {
         provider: Option<String>,
         /// What the dollars are computed from.
         cost_basis: Option<String> as "costBasis",
+    }
+}
+
+impl ModelUsage {
+    /// Returns the numbers of tokens; 0 for each that is absent.
+    pub fn tokens(&self) -> Tokens {
+        Tokens {
+            input: count(self.input_tokens.as_ref()),
+            output: count(self.output_tokens.as_ref()),
+            cache_read: count(self.cache_read_input_tokens.as_ref()),
+            cache_creation: count(self.cache_creation_input_tokens.as_ref()),
+        }
+    }
+
+    /// Returns the cost in US dollars; 0 if it is absent or negative.
+    pub fn dollars(&self) -> f64 {
+        dollars(self.cost_usd.as_ref())
     }
 }

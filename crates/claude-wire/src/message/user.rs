@@ -1,6 +1,6 @@
 //! What is said to the model: prompts of the host, their replays, tool results.
 
-use crate::content::Content;
+use crate::content::{Content, ToolResultBlock, tool_results};
 use crate::id::{AgentId, MessageId, SessionId, ToolUseId};
 use crate::json::{Extra, Json, List, Nullable, Number};
 use crate::message::Role;
@@ -21,7 +21,7 @@ wire_struct! {
         /// When it was said.
         timestamp: Option<String>,
         /// Whether it is the replay of a prompt.
-        is_replay: Option<bool> as "isReplay",
+        replay: Option<bool> as "isReplay",
         /// Whether the CLI made it up.
         is_synthetic: Option<bool> as "isSynthetic",
         /// What the tool gave back, in the tool's own shape.
@@ -57,14 +57,19 @@ impl UserMessage {
         Self { message: Some(UserContent::new(content)), ..Self::default() }
     }
 
-    /// The content.
+    /// Returns the content.
     pub fn content(&self) -> Option<&Content> {
         self.message.as_ref().and_then(|message| message.content.as_ref())
     }
 
-    /// Whether it is the replay of a prompt; absent means that it is not.
+    /// Returns whether the message is the replay of a prompt; false if the CLI does not say.
     pub fn is_replay(&self) -> bool {
-        self.is_replay.unwrap_or(false)
+        self.replay.unwrap_or(false)
+    }
+
+    /// Returns the results of tool calls in the message.
+    pub fn tool_results(&self) -> impl Iterator<Item = &ToolResultBlock> {
+        tool_results(self.content().map(Content::blocks).unwrap_or_default())
     }
 }
 

@@ -70,6 +70,26 @@ impl<'de, T: Deserialize<'de> + Serialize> Field<'de> for Nullable<T> {
     }
 }
 
+impl<'de, T: Deserialize<'de> + Serialize> Field<'de> for Vec<T> {
+    type Slot = Option<Self>;
+
+    fn empty() -> Option<Self> {
+        None
+    }
+
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Option<Self>, A::Error> {
+        map.next_value().map(Some)
+    }
+
+    fn finish<E: serde::de::Error>(slot: Option<Self>, name: &'static str) -> Result<Self, E> {
+        slot.ok_or_else(|| E::missing_field(name))
+    }
+
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry(name, self)
+    }
+}
+
 /// Types whose absence is an error: the macro writes the same lines for each.
 macro_rules! required_field {
     ($($type:ty),+ $(,)?) => {$(

@@ -4,8 +4,7 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
-use crate::json::Number;
-use crate::message::{ModelUsage, ModelUsageMap, ResultMessage, TerminalReason, Usage};
+use crate::message::{ModelUsageMap, ResultMessage, TerminalReason};
 
 /// The cost of a turn, a query or a session, as the CLI counts it.
 ///
@@ -91,25 +90,6 @@ impl Tokens {
         [input, output, cache_read, cache_creation].into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Returns the tokens of one response.
-    pub fn of_usage(usage: &Usage) -> Self {
-        Self {
-            input: count(usage.input_tokens.as_ref()),
-            output: count(usage.output_tokens.as_ref()),
-            cache_read: count(usage.cache_read_input_tokens.as_ref()),
-            cache_creation: count(usage.cache_creation_input_tokens.as_ref()),
-        }
-    }
-
-    fn of_model(usage: &ModelUsage) -> Self {
-        Self {
-            input: count(usage.input_tokens.as_ref()),
-            output: count(usage.output_tokens.as_ref()),
-            cache_read: count(usage.cache_read_input_tokens.as_ref()),
-            cache_creation: count(usage.cache_creation_input_tokens.as_ref()),
-        }
-    }
-
     /// Combines each number with the same number of `other`.
     #[must_use]
     pub fn zip(self, other: Self, each: impl Fn(u64, u64) -> u64) -> Self {
@@ -128,15 +108,6 @@ impl AddAssign for Tokens {
     }
 }
 
-fn count(number: Option<&Number>) -> u64 {
-    number.and_then(Number::as_u64).unwrap_or_default()
-}
-
-/// Returns a cost in dollars; a missing, negative or non-finite number is zero.
-fn dollars(number: Option<&Number>) -> f64 {
-    number.map(Number::as_f64).filter(|usd| usd.is_finite() && *usd > 0.0).unwrap_or(0.0)
-}
-
 /// What the CLI has counted for some models.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
@@ -147,8 +118,8 @@ struct Counted {
 impl Counted {
     fn of(models: &ModelUsageMap) -> Self {
         models.values().fold(Self::default(), |mut all, model| {
-            all.usd += dollars(model.cost_usd.as_ref());
-            all.tokens += Tokens::of_model(model);
+            all.usd += model.dollars();
+            all.tokens += model.tokens();
             all
         })
     }
@@ -156,7 +127,7 @@ impl Counted {
     /// Returns the totals of a result. The CLI resets them on `/clear`.
     fn totals(result: &ResultMessage) -> Self {
         let models = result.model_usage.as_ref().map(Self::of).unwrap_or_default();
-        Self { usd: dollars(result.total_cost_usd.as_ref()), ..models }
+        Self { usd: result.conversation_dollars(), ..models }
     }
 
     /// Returns the difference to `before`, or everything if the CLI has reset its totals since.
@@ -205,10 +176,9 @@ impl Ledger {
             }
         };
         self.before = Some(totals);
-        let own = || result.usage.as_ref().map(Tokens::of_usage).unwrap_or_default();
         let cost = Cost {
             usd: known.map_or(0.0, |counted| counted.usd),
-            tokens: known.map_or_else(own, |counted| counted.tokens),
+            tokens: known.map_or_else(|| result.tokens(), |counted| counted.tokens),
             is_complete: known.is_some() && !was_interrupted(result),
         };
         self.run.results += 1;
@@ -230,7 +200,7 @@ impl Ledger {
 /// The totals before the first result, if it shows that there were none: it counts no more than its
 /// own turn used.
 fn nothing_before(result: &ResultMessage) -> Option<Counted> {
-    let own = Tokens::of_usage(result.usage.as_ref()?);
+    let own = result.usage.as_ref()?.tokens();
     (Counted::totals(result).tokens == own).then(Counted::default)
 }
 

@@ -15,6 +15,27 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// Returns whether the process exited with code 0.
+    pub fn success(self) -> bool {
+        self == Self::Code(0)
+    }
+
+    /// Returns the exit code; `None` if a signal ended the process or the status is unknown.
+    pub fn code(self) -> Option<i32> {
+        match self {
+            Self::Code(code) => Some(code),
+            Self::Signal(_) | Self::Unknown => None,
+        }
+    }
+
+    /// Returns the signal that ended the process; `None` if it exited or the status is unknown.
+    pub fn signal(self) -> Option<i32> {
+        match self {
+            Self::Signal(signal) => Some(signal),
+            Self::Code(_) | Self::Unknown => None,
+        }
+    }
+
     /// Whether the exit says nothing of a failure: code 0, or unknown.
     pub(super) fn is_good(self) -> bool {
         matches!(self, Self::Code(0) | Self::Unknown)

@@ -42,5 +42,7 @@ mod session_stop;
 mod session_termination;
 mod session_turns;
 mod session_world;
+mod tool_inputs;
 mod typed_messages;
 mod unions;
+mod views;

@@ -66,7 +66,7 @@ fn usage_cost_and_denials_are_typed() {
     assert!(usage.cost_usd.as_ref().unwrap().as_f64() > 0.0);
     let denial = &result.permission_denials[0];
     assert_eq!(denial.tool_name.as_deref(), Some("Bash"));
-    let input: Value = denial.tool_input.as_ref().unwrap().deserialize().unwrap();
+    let input: Value = denial.input.as_ref().unwrap().deserialize().unwrap();
     assert!(input["command"].is_string());
 }
 

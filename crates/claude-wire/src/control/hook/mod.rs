@@ -31,6 +31,13 @@ macro_rules! hook_input {
                 effort: Option<$crate::control::HookEffort>,
             }
         }
+
+        impl $name {
+            /// Returns the working directory of the session; empty if the CLI does not say.
+            pub fn directory(&self) -> &::std::path::Path {
+                ::std::path::Path::new(self.cwd.as_deref().unwrap_or_default())
+            }
+        }
     };
 }
 

@@ -3,14 +3,15 @@
 use crate::control::{HookPermission, HookPermissionAnswer, McpServerRef, PermissionUpdate};
 use crate::id::ToolUseId;
 use crate::json::{Json, List, Number};
+use crate::tool_input::tool_call_view;
 
 hook_input! {
     /// A tool is about to run.
     PreToolUseInput = "PreToolUse" {
         /// The tool.
         tool_name: Option<String>,
-        /// The arguments.
-        tool_input: Option<Json>,
+        /// The input.
+        input: Option<Json> as "tool_input",
         /// The call.
         tool_use_id: Option<ToolUseId>,
         /// The MCP server that the tool belongs to.
@@ -37,8 +38,8 @@ hook_input! {
     PostToolUseInput = "PostToolUse" {
         /// The tool.
         tool_name: Option<String>,
-        /// The arguments.
-        tool_input: Option<Json>,
+        /// The input.
+        input: Option<Json> as "tool_input",
         /// What it gave, in the tool's own shape.
         tool_response: Option<Json>,
         /// The call.
@@ -69,8 +70,8 @@ hook_input! {
     PostToolUseFailureInput = "PostToolUseFailure" {
         /// The tool.
         tool_name: Option<String>,
-        /// The arguments.
-        tool_input: Option<Json>,
+        /// The input.
+        input: Option<Json> as "tool_input",
         /// The call.
         tool_use_id: Option<ToolUseId>,
         /// What went wrong.
@@ -114,8 +115,8 @@ wire_struct! {
     pub struct BatchedToolCall {
         /// The tool.
         tool_name: Option<String>,
-        /// The arguments.
-        tool_input: Option<Json>,
+        /// The input.
+        input: Option<Json> as "tool_input",
         /// The call.
         tool_use_id: Option<ToolUseId>,
         /// What it gave.
@@ -128,8 +129,8 @@ hook_input! {
     PermissionRequestInput = "PermissionRequest" {
         /// The tool.
         tool_name: Option<String>,
-        /// The arguments.
-        tool_input: Option<Json>,
+        /// The input.
+        input: Option<Json> as "tool_input",
         /// Changes of the rules with which this would not be asked again.
         permission_suggestions: List<PermissionUpdate>,
         /// The MCP server that the tool belongs to.
@@ -150,8 +151,8 @@ hook_input! {
     PermissionDeniedInput = "PermissionDenied" {
         /// The tool.
         tool_name: Option<String>,
-        /// The arguments.
-        tool_input: Option<Json>,
+        /// The input.
+        input: Option<Json> as "tool_input",
         /// The call.
         tool_use_id: Option<ToolUseId>,
         /// Why not.
@@ -168,3 +169,12 @@ hook_output! {
         retry: Option<bool>,
     }
 }
+
+tool_call_view!(
+    PreToolUseInput,
+    PostToolUseInput,
+    PostToolUseFailureInput,
+    BatchedToolCall,
+    PermissionRequestInput,
+    PermissionDeniedInput,
+);

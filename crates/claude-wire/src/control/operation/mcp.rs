@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use crate::control::PermissionMode;
 use crate::json::{Extra, Json, List, Nullable, Number};
@@ -230,7 +232,36 @@ request! {
     }
 }
 
-request_by!(McpCall.tool);
+impl McpCall {
+    /// Calls `tool` of the MCP server `server`, without arguments.
+    ///
+    /// ```
+    /// use claude_wire::control::McpCall;
+    ///
+    /// let call = McpCall::new("calc", "add").argument("a", 2).argument("b", 3);
+    /// ```
+    pub fn new(server: &str, tool: &str) -> Self {
+        Self { tool: format!("mcp__{server}__{tool}"), ..Self::default() }
+    }
+
+    /// Sets one argument, replacing the one of that name.
+    #[must_use]
+    pub fn argument(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        let all = self.arguments.as_ref().and_then(|all| all.deserialize::<Extra>().ok());
+        let mut all = all.unwrap_or_default();
+        all.set(name, value.into());
+        self.arguments = Some(Json::from(&all));
+        self
+    }
+
+    /// Sets how long the call may take. Default: the timeout of the CLI.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        self.timeout_ms = Some(Number::from(millis));
+        self
+    }
+}
 
 wire_struct! {
     /// What a tool of an MCP server gave.

@@ -22,15 +22,22 @@ macro_rules! request {
 /// Lets a request be given by its most important field.
 macro_rules! request_by {
     ($name:ident.$field:ident) => {
+        impl $name {
+            #[doc = concat!("Creates the request with this `", stringify!($field), "`.")]
+            pub fn new($field: impl Into<String>) -> Self {
+                Self { $field: $field.into(), ..Self::default() }
+            }
+        }
+
         impl From<String> for $name {
             fn from($field: String) -> Self {
-                Self { $field, ..Self::default() }
+                Self::new($field)
             }
         }
 
         impl From<&str> for $name {
             fn from($field: &str) -> Self {
-                Self::from($field.to_owned())
+                Self::new($field)
             }
         }
     };

@@ -1,5 +1,7 @@
 //! What the session is made of.
 
+use std::path::Path;
+
 use crate::control::PermissionMode;
 use crate::json::{Json, List};
 
@@ -54,6 +56,23 @@ system_message! {
         effort: Option<Json>,
         /// How the terminal shows it.
         view_mode: Option<String>,
+    }
+}
+
+impl InitMessage {
+    /// Returns the name of the model; empty if the CLI does not say.
+    pub fn model_name(&self) -> &str {
+        self.model.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the working directory; empty if the CLI does not say.
+    pub fn directory(&self) -> &Path {
+        Path::new(self.cwd.as_deref().unwrap_or_default())
+    }
+
+    /// Returns the version of the CLI; empty if the CLI does not say.
+    pub fn version(&self) -> &str {
+        self.claude_code_version.as_deref().unwrap_or_default()
     }
 }
 
