@@ -1,30 +1,27 @@
-//! Ask the person at the terminal before anything runs.
+//! Allows a short list of tool calls, and asks the user at the terminal about each of them.
 //!
-//! A hook blocks what must never run, whatever the CLI's own rules say, and fails closed: if the
-//! hook breaks, the tool does not run. What is left is asked about. Without a terminal everything
-//! is denied; `--yes` answers yes.
+//! A hook denies everything that is not on the list, whatever the CLI's own rules say, and fails
+//! closed: if the hook fails, the tool does not run. Without a terminal the rest is denied too;
+//! `--yes` answers yes.
 
 use std::io::{IsTerminal as _, Write as _};
 
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::testing::{Reply, Script, demo_options, json};
-use claude_agent_kit::{Permission, Session};
+use claude_agent_kit::{Permission, Session, ToolInput};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = std::env::temp_dir();
     let options = demo_options(script())
-        .cwd(folder)
-        .on(PreToolUse.matching("Bash").fail_closed(), |call, _| async move {
-            let command = call.input.map(|input| input.to_string()).unwrap_or_default();
-            if command.contains("rm ") {
-                println!("guard: blocked {command}");
-                HookResponse::deny("Removing files is not allowed here.")
-            } else {
-                HookResponse::new()
+        .cwd(std::env::temp_dir())
+        .on(PreToolUse.fail_closed(), |call, _| async move {
+            if is_allowed(&call.tool_input()) {
+                return HookResponse::new();
             }
+            println!("guard: denied {}", call.tool());
+            HookResponse::deny("This call is not on the list.")
         })
-        // Waiting for a person blocks a thread.
+        // Waiting for the user blocks a thread.
         .can_use_tool_blocking(|request, _| {
             let question = format!("may {} run with {}?", request.tool_name, request.input);
             if confirm(&question) {
@@ -34,10 +31,25 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         });
     let session = Session::start(options).await?;
-    let outcome = session.send("Clean up and leave a note.").await?.finish().await?;
+    let outcome = session.send("Clean up and show me the changes.").await?.finish().await?;
     println!("answer: {}", outcome.text);
     session.stop().await?;
     Ok(())
+}
+
+/// Decides whether a tool call may run: reading may, and these commands exactly as written here.
+pub(crate) fn is_allowed(input: &ToolInput) -> bool {
+    const COMMANDS: [&str; 3] = ["cargo check", "cargo test", "git status"];
+    match input {
+        ToolInput::Read(_) | ToolInput::Glob(_) | ToolInput::Grep(_) => true,
+        ToolInput::Bash(bash) => {
+            COMMANDS.contains(&bash.command.as_str())
+                && bash.dangerously_disable_sandbox != Some(true)
+                && bash.extra.is_empty()
+        }
+        // Any other tool, and any input that does not have the known shape.
+        _ => false,
+    }
 }
 
 fn confirm(question: &str) -> bool {
@@ -60,7 +72,7 @@ fn script() -> Script {
         "Clean up",
         [
             Reply::tool("Bash", json!({"command": "rm -f note.txt"}))
-                .and_tool("Bash", json!({"command": "echo note > note.txt"})),
+                .and_tool("Bash", json!({"command": "git status"})),
             Reply::text("I did what I was allowed to."),
         ],
     )

@@ -15,6 +15,7 @@ mod support;
 
 mod debug;
 mod floods;
+mod guard;
 mod injection;
 mod listener;
 mod places;

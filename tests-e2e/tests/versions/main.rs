@@ -22,6 +22,7 @@ mod support;
 mod lacking;
 mod money;
 mod simulated;
+mod tool_inputs;
 mod turns;
 mod working;
 

@@ -26,20 +26,18 @@ impl Options {
     /// warning, unless the hook was registered to [fail closed](HookRegistration::fail_closed).
     ///
     /// ```
-    /// use claude_agent_kit::Options;
     /// use claude_agent_kit::hook::{HookResponse, PostToolUse, PreToolUse};
+    /// use claude_agent_kit::{Options, ToolInput};
     ///
     /// let options = Options::new()
     ///     .on(PreToolUse.matching("Bash").fail_closed(), |call, _ctx| async move {
-    ///         let command = call.input.ok_or("there is no command")?;
-    ///         Ok(if command.text().contains("rm ") {
-    ///             HookResponse::deny("nothing is removed here")
-    ///         } else {
-    ///             HookResponse::new()
-    ///         })
+    ///         match call.tool_input() {
+    ///             ToolInput::Bash(bash) if bash.command == "cargo test" => HookResponse::new(),
+    ///             _ => HookResponse::deny("only the tests may run"),
+    ///         }
     ///     })
     ///     .on(PostToolUse, |call, _ctx| async move {
-    ///         println!("{:?} ran", call.tool_name);
+    ///         println!("{} ran", call.tool());
     ///     });
     /// ```
     ///

@@ -1,0 +1,104 @@
+//! The types of tool inputs, beside the schemas that each CLI sends to the API.
+
+use claude_agent_kit::{Answers, Json, Permission, ToolInput};
+use serde_json::{Map, Value, json};
+
+use crate::on_each;
+use crate::play::one_turn;
+use crate::support::hello;
+
+/// Tools without a type: they change nothing outside the session that a host would guard.
+const WITHOUT_TYPE: &[&str] = &[];
+
+/// Required properties that are optional in the types, with the reason.
+const LENIENT: &[(&str, &str, &str)] = &[];
+
+#[test]
+fn the_types_of_tool_inputs_fit_the_schemas_of_the_cli() {
+    on_each(hello, async |stage| {
+        let options = stage
+            .options()
+            .env("ENABLE_TOOL_SEARCH", "false")
+            .can_use_tool(|_, _| async { Permission::deny("nothing runs here") })
+            .ask_user(|_, _| async { Answers::new() });
+        one_turn(options).await;
+        let requests = stage.api().requests();
+        let tools = requests[0].body["tools"].as_array().unwrap();
+        let problems: Vec<_> = tools.iter().flat_map(problems_of).collect();
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
+        let names: Vec<_> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+        for name in ["Bash", "Read", "Write", "Edit", "WebFetch", "AskUserQuestion"] {
+            assert!(names.contains(&name), "{names:?}");
+        }
+    });
+}
+
+/// What is different between a tool's schema and its type.
+fn problems_of(tool: &Value) -> Vec<String> {
+    let name = tool["name"].as_str().unwrap_or_default();
+    // A tool that the API runs has no schema.
+    let Some(properties) = tool["input_schema"]["properties"].as_object() else { return vec![] };
+    if WITHOUT_TYPE.contains(&name) {
+        return vec![];
+    }
+    let required: Vec<&str> =
+        list(&tool["input_schema"]["required"]).iter().filter_map(Value::as_str).collect();
+    let full: Map<String, Value> =
+        properties.iter().map(|(name, schema)| (name.clone(), sample(schema))).collect();
+    let mut problems = Vec::new();
+    match read(name, &full) {
+        ToolInput::Other { .. } => {
+            return vec![format!("{name}: no type for {}", tool["input_schema"])];
+        }
+        ToolInput::Undecodable { reason, .. } => {
+            return vec![format!("{name}: {reason}: {}", json!(full))];
+        }
+        // Fields of nested objects count too.
+        input if format!("{input:?}").contains("Extra(Some") => {
+            problems.push(format!("{name}: unknown fields: {input:?}"));
+        }
+        _ => {}
+    }
+    for property in properties.keys() {
+        let mut without = full.clone();
+        without.remove(property);
+        let decodes = !matches!(read(name, &without), ToolInput::Undecodable { .. });
+        let is_required = required.contains(&property.as_str());
+        let is_listed =
+            LENIENT.iter().any(|(tool, field, _)| (*tool, *field) == (name, property.as_str()));
+        if decodes == (is_required && !is_listed) {
+            problems.push(format!("{name}.{property}: required is {is_required} in the schema"));
+        }
+    }
+    problems
+}
+
+fn read(name: &str, input: &Map<String, Value>) -> ToolInput {
+    ToolInput::new(name, &Json::from(Value::Object(input.clone())))
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A value that fits a schema.
+fn sample(schema: &Value) -> Value {
+    if let Some(value) = schema.get("const").or_else(|| list(&schema["enum"]).first()) {
+        return value.clone();
+    }
+    if let Some(first) = list(&schema["anyOf"]).first().or_else(|| list(&schema["oneOf"]).first()) {
+        return sample(first);
+    }
+    let kind = schema["type"].as_str().or_else(|| list(&schema["type"]).first()?.as_str());
+    match kind {
+        Some("string") => json!("text"),
+        Some("number" | "integer") => json!(1),
+        Some("boolean") => json!(true),
+        Some("array") => json!([sample(&schema["items"])]),
+        Some("object") => {
+            let properties = schema["properties"].as_object().into_iter().flatten();
+            properties.map(|(name, schema)| (name.clone(), sample(schema))).collect()
+        }
+        _ => json!({}),
+    }
+}
