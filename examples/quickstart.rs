@@ -33,6 +33,7 @@ async fn main() -> claude_agent_kit::Result<()> {
                 ),
                 _ => {}
             },
+            Item::PermissionRequest(request) => println!("asks for {}", request.tool_name),
             Item::Warning(warning) => println!("warning: {warning}"),
         }
     }

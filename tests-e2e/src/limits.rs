@@ -20,6 +20,10 @@ claude-agent-kit/src/transport/output.rs
     BUSY_TRIES: a program to run for its version that is being written
     BUSY_PAUSE: a program to run for its version that is being written
     MAX_BYTES: output of a program that is run for its version or an ID
+claude-agent-kit/src/permission/inbox.rs
+    CAPACITY: permission requests pending in a `PermissionInbox`
+    REMEMBERED: closed requests that a `PermissionInbox` remembers
+    REMEMBERED_BYTES: the ID of such a request
 claude-agent-kit/src/process/starter.rs
     STUCK_AFTER: a start that hangs while others wait
     MAX_THREADS: threads that start CLIs

@@ -50,6 +50,7 @@ async fn read_messages(task: &Task) -> Outcome<f64> {
                 Body::Result(result) => break result.result.clone(),
                 _ => {}
             },
+            Item::PermissionRequest(_) => {}
             Item::Warning(warning) => return Err(warning.to_string().into()),
         }
     };

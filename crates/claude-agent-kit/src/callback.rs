@@ -141,6 +141,11 @@ pub struct CallbackContext {
 }
 
 impl CallbackContext {
+    pub(crate) fn new(request_id: RequestId, cancel: CancelToken, session: SessionLink) -> Self {
+        let (session_id, tool_use_id, callback_id) = (None, None, None);
+        Self { session_id, request_id, tool_use_id, callback_id, cancel, session }
+    }
+
     /// Returns the session that the request came from. `None` in a query, and once the session has
     /// ended.
     ///

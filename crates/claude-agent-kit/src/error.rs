@@ -11,15 +11,24 @@ use claude_wire::Json;
 use claude_wire::id::{RequestId, SessionId};
 use claude_wire::launch::Problem;
 use claude_wire::session::Exit;
+use serde::{Serialize, Serializer};
 
 pub use self::kind::ErrorKind;
 use self::kind::Help;
 use crate::cli::CliVersion;
+use crate::diagnose::TEXT_BYTES;
+use crate::json_object::JsonObject;
 
 /// What went wrong: a kind to decide by, facts to look at, a text for people.
 ///
 /// The text says what happened, where, and what to do. It is not part of the API; the kind and the
 /// facts are.
+///
+/// Serialises as one JSON object; facts without a value are left out: `{"type":"error",
+/// "kind":"rate_limited","text":…,"hint":…,"help":…,"retryable":true,"retry_after_seconds":…,
+/// "resumable":true,"session_id":…,"api_status":429,"exit":{"code":1},"operation":…,"code":…,"server":…,
+/// "problems":[…]}`. Texts have at most 4 KiB, with secrets masked. What the CLI printed and what the
+/// model wrote is not included.
 #[derive(Clone)]
 pub struct Error {
     inner: Arc<Inner>,
@@ -292,6 +301,36 @@ impl fmt::Display for Error {
     }
 }
 
+impl Serialize for Error {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let facts = &self.inner.facts;
+        let retry_after = facts.retry_after.map(|delay| delay.as_secs_f64());
+        let problems: Vec<String> = facts.problems.iter().map(ToString::to_string).collect();
+        let mut object = JsonObject::new(serializer, "error")?;
+        object.field("kind", &self.inner.kind)?;
+        object.field("text", limited(&self.inner.message))?;
+        object.optional("hint", self.hint().map(limited))?;
+        object.optional("help", self.suggestion().map(limited))?;
+        object.field("retryable", &self.is_retryable())?;
+        object.optional("retry_after_seconds", retry_after.as_ref())?;
+        object.field("resumable", &self.is_resumable())?;
+        object.optional("session_id", facts.session_id.as_ref())?;
+        object.optional("api_status", facts.api_status.as_ref())?;
+        object.optional("exit", facts.exit.as_ref())?;
+        object.optional("operation", facts.operation.as_deref().map(limited))?;
+        object.optional("code", facts.code.as_deref().map(limited))?;
+        object.optional("server", facts.server.as_deref().map(limited))?;
+        object.list("problems", &problems)?;
+        object.end()
+    }
+}
+
+/// The start of a text that is serialised.
+fn limited(text: &str) -> &str {
+    let end = (0..=TEXT_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}
+
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Error");
@@ -349,6 +388,44 @@ mod tests {
             checked += 1;
         }
         assert_eq!(checked, ErrorKind::ALL.len());
+    }
+
+    #[test]
+    fn the_name_of_every_kind_is_its_own_in_snake_case() {
+        let mut names: Vec<&str> = ErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        for kind in ErrorKind::ALL {
+            assert_eq!(kind.as_str().replace('_', ""), format!("{kind:?}").to_lowercase());
+            assert_eq!(kind.to_string(), kind.as_str());
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ErrorKind::ALL.len());
+    }
+
+    #[test]
+    fn an_error_serialises_with_its_facts_and_without_what_was_printed() {
+        let error = Error::new(ErrorKind::RateLimited, "the rate limit was reached")
+            .remedy("wait")
+            .with(|facts| {
+                facts.session_id = Some("s".into());
+                facts.api_status = Some(429);
+                facts.retry_after = Some(Duration::from_millis(1500));
+                facts.exit = Some(Exit::Code(1));
+                facts.stderr_tail = Some("words of stderr".into());
+                facts.output = Some("words of the model".into());
+                facts.line = Some(Bytes::from_static(b"words of stdout"));
+            });
+        assert_eq!(
+            serde_json::to_string(&error).unwrap(),
+            concat!(
+                r#"{"type":"error","kind":"rate_limited","text":"the rate limit was reached","#,
+                r#""help":"wait","retryable":true,"retry_after_seconds":1.5,"resumable":true,"#,
+                r#""session_id":"s","api_status":429,"exit":{"code":1}}"#,
+            )
+        );
+        let long = Error::new(ErrorKind::TurnFailed, "ä".repeat(TEXT_BYTES));
+        let text = serde_json::to_value(&long).unwrap()["text"].as_str().unwrap().len();
+        assert_eq!(text, TEXT_BYTES);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::drift::Drift;
 use crate::error::{Error, ErrorKind};
 use crate::lock::lock;
 use crate::panics::wake;
+use crate::permission::PermissionOrigin;
 use crate::warning::Warning;
 
 /// How much a reader takes at a time: enough to make the lock cheap, little enough to count.
@@ -22,17 +23,18 @@ const MOST_START_WARNINGS: usize = 64;
 /// So many lines share the memory of which of them were reported.
 const BLOCK_LINES: u32 = 256;
 
-/// Something for the reader: a line that is not decoded yet, or a warning.
+/// Something for the reader: a message or permission request that is not decoded yet, or a warning.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
     Line(Bytes, LineMark),
+    Permission(Bytes, Box<PermissionOrigin>),
     Warning(Warning),
 }
 
 impl Piece {
     fn size(&self) -> usize {
         match self {
-            Self::Line(line, _) => line.len(),
+            Self::Line(line, _) | Self::Permission(line, _) => line.len(),
             Self::Warning(warning) => warning.held_bytes(),
         }
     }
@@ -76,6 +78,8 @@ pub(crate) struct Over {
     pub(crate) error: Option<Error>,
     /// Whether the host had ended the input and the end was good.
     pub(crate) completed: bool,
+    /// Whether the host stopped it.
+    pub(crate) stopped: bool,
 }
 
 /// The messages of a run, shared by the driver and the readers.

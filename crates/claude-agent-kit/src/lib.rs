@@ -36,9 +36,11 @@ mod driver;
 pub mod elicitation;
 mod error;
 mod feed;
+mod group;
 pub mod guide;
 pub mod hook;
 mod item;
+mod json_object;
 mod lock;
 mod mask;
 pub mod mcp;
@@ -80,17 +82,16 @@ pub use claude_wire::{Body, Json, Message, ToolInput};
 pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
 pub use doctor::{Check, Doctor, Finding, Level, Report, doctor};
 pub use error::{Error, ErrorKind, Result};
+pub use group::{RunGroup, shutdown_all};
 pub use item::Item;
 pub use options::{Background, Conversation, Explanation, Layers, Options, OsUser, Source};
-pub use permission::{Permission, ToolRequest};
+pub use permission::{Permission, PermissionInbox, ToolRequest};
 pub use prompt::Prompt;
 pub use query::{Collected, QueryStream, query};
 pub use question::{Answers, Questions};
 #[cfg(feature = "tools")]
 pub use schemars;
-pub use session::{
-    Events, Interruption, Messages, Session, SessionState, TurnInterruption, shutdown_all,
-};
+pub use session::{Events, Interruption, Messages, Session, SessionState, TurnInterruption};
 #[cfg(feature = "tools")]
 pub use tool::{Tool, ToolContext, ToolError, ToolHandle, ToolResult, ToolServer};
 pub use turn::{Turn, TurnOutcome};

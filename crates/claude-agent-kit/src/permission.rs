@@ -1,56 +1,82 @@
 //! May this tool run? What the host is asked, and what it answers.
 
+mod inbox;
+#[cfg(test)]
+mod tests;
+
 use bytes::Bytes;
-use claude_wire::control::{CanUseTool, PermissionAllow, PermissionAnswer, PermissionDeny};
-use claude_wire::id::{AgentId, SessionId, ToolUseId};
-use claude_wire::{Json, ToolInput};
+use claude_wire::control::{
+    CanUseTool, CliControlRequest, CliRequest, PermissionAllow, PermissionAnswer, PermissionDeny,
+};
+use claude_wire::id::{AgentId, RequestId, SessionId, ToolUseId};
+use claude_wire::{FromCli, Json, ToolInput};
+use serde::{Serialize, Serializer};
 
 pub use claude_wire::control::{
     DirectoriesUpdate, McpServerRef, ModeUpdate, PermissionBehavior, PermissionDestination,
     PermissionRule, PermissionUpdate, RulesUpdate,
 };
 
-use crate::callback::{BoxError, CallResult, IntoCallbackResult, sealed, told};
+pub use inbox::PermissionInbox;
 
-/// A tool that wants to run and that no rule decides about.
+use crate::callback::{BoxError, CallResult, IntoCallbackResult, sealed, told};
+use crate::json_object::JsonObject;
+
+/// A permission request: a tool call that no rule decides about.
+///
+/// Serialises as one JSON object, without `raw`; fields without a value are left out:
+/// `{"type":"permission_request","id":…,"session_id":…,"tool_use_id":…,"tool_name":…,"input":{…},
+/// "suggestions":[…],…}`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolRequest {
-    /// The tool.
+    /// The ID of the request, which no other request has, in whatever session. It is the same in the
+    /// callback, in [`Item::PermissionRequest`](crate::Item::PermissionRequest) and in a
+    /// [`PermissionInbox`].
+    pub id: String,
+    /// The name of the tool.
     pub tool_name: String,
-    /// The input.
+    /// The arguments of the call.
     pub input: Json,
-    /// Changes of the rules with which this would not be asked again; give them to
+    /// Changes of the permission rules with which the CLI would not ask again, for
     /// [`Permission::with_permissions`].
     pub suggestions: Vec<PermissionUpdate>,
-    /// The path for which it is asked.
+    /// The path because of which the CLI asks.
     pub blocked_path: Option<String>,
-    /// Why it is asked.
+    /// The reason for which the CLI asks.
     pub decision_reason: Option<String>,
-    /// The kind of reason.
+    /// The kind of the reason.
     pub decision_reason_type: Option<String>,
     /// A title to show.
     pub title: Option<String>,
-    /// The tool's name to show.
+    /// The name of the tool to show.
     pub display_name: Option<String>,
     /// What the call does, in the model's words.
     pub description: Option<String>,
-    /// Whether a person has to answer.
+    /// Whether a user has to answer.
     pub requires_user_interaction: bool,
-    /// Whether "no" should be the choice to begin with.
+    /// Whether "no" should be preselected.
     pub default_to_no: bool,
     /// Whether "always" should not be offered.
     pub suppress_always_allow_rule: bool,
-    /// The call.
+    /// The ID of the tool call.
     pub tool_use_id: Option<ToolUseId>,
-    /// The subagent.
+    /// The subagent that makes the call.
     pub agent_id: Option<AgentId>,
     /// The MCP server that the tool belongs to.
     pub mcp_server: Option<McpServerRef>,
-    /// The session, if it is known by now.
+    /// The session, if its ID is known.
     pub session_id: Option<SessionId>,
     /// The CLI's whole request, as it came.
     pub raw: Bytes,
+}
+
+/// Where a permission request comes from.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PermissionOrigin {
+    /// Tells the run from all others.
+    pub(crate) run: u32,
+    pub(crate) session_id: Option<SessionId>,
 }
 
 impl ToolRequest {
@@ -59,8 +85,14 @@ impl ToolRequest {
         ToolInput::new(&self.tool_name, &self.input)
     }
 
-    pub(crate) fn new(asked: CanUseTool, session_id: Option<SessionId>, raw: Bytes) -> Self {
+    pub(crate) fn new(
+        request_id: &RequestId,
+        asked: CanUseTool,
+        origin: PermissionOrigin,
+        raw: Bytes,
+    ) -> Self {
         Self {
+            id: format!("{:08x}-{request_id}", origin.run),
             tool_name: asked.tool_name,
             input: asked.input,
             suggestions: asked.permission_suggestions.into_vec(),
@@ -76,9 +108,42 @@ impl ToolRequest {
             tool_use_id: asked.tool_use_id,
             agent_id: asked.agent_id,
             mcp_server: asked.mcp_server,
-            session_id,
+            session_id: origin.session_id,
             raw,
         }
+    }
+
+    /// Reads the line of a permission request; `None` if it is something else.
+    pub(crate) fn decode(line: Bytes, origin: PermissionOrigin) -> Option<Self> {
+        let FromCli::Request(request) = FromCli::decode(line.clone()).ok()? else { return None };
+        let CliControlRequest { request_id, request, .. } = *request;
+        let CliRequest::CanUseTool(asked) = request else { return None };
+        Some(Self::new(&request_id, *asked, origin, line))
+    }
+}
+
+impl Serialize for ToolRequest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let is_set = |flag: bool| flag.then_some(&true);
+        let mut object = JsonObject::new(serializer, "permission_request")?;
+        object.field("id", &self.id)?;
+        object.optional("session_id", self.session_id.as_ref())?;
+        object.optional("tool_use_id", self.tool_use_id.as_ref())?;
+        object.optional("agent_id", self.agent_id.as_ref())?;
+        object.field("tool_name", &self.tool_name)?;
+        object.field("input", &self.input)?;
+        object.list("suggestions", &self.suggestions)?;
+        object.optional("blocked_path", self.blocked_path.as_ref())?;
+        object.optional("decision_reason", self.decision_reason.as_ref())?;
+        object.optional("decision_reason_type", self.decision_reason_type.as_ref())?;
+        object.optional("title", self.title.as_ref())?;
+        object.optional("display_name", self.display_name.as_ref())?;
+        object.optional("description", self.description.as_ref())?;
+        object.optional("requires_user_interaction", is_set(self.requires_user_interaction))?;
+        object.optional("default_to_no", is_set(self.default_to_no))?;
+        object.optional("suppress_always_allow_rule", is_set(self.suppress_always_allow_rule))?;
+        object.optional("mcp_server", self.mcp_server.as_ref())?;
+        object.end()
     }
 }
 
@@ -162,7 +227,7 @@ pub(crate) fn answered(returned: impl IntoCallbackResult<Permission>, input: &Js
 }
 
 #[cfg(test)]
-mod tests {
+mod encoding_tests {
     use super::*;
 
     #[test]

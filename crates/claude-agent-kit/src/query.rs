@@ -211,10 +211,17 @@ impl QueryStream {
             }
             None => {
                 self.done = true;
-                return Poll::Ready(self.reader.feed().error().map(Err));
+                return Poll::Ready(self.end_error().map(Err));
             }
         };
         Poll::Ready(Some(item))
+    }
+
+    /// Why the run ended before its result, if it did.
+    fn end_error(&self) -> Option<Error> {
+        let feed = self.reader.feed();
+        let is_stopped = self.results == 0 && feed.over().is_some_and(|over| over.stopped);
+        feed.error().or_else(|| is_stopped.then(stopped))
     }
 
     fn look_at(&mut self, message: &Message) {
@@ -260,6 +267,11 @@ impl fmt::Debug for QueryStream {
             .field("done", &self.done)
             .finish_non_exhaustive()
     }
+}
+
+fn stopped() -> Error {
+    Error::new(ErrorKind::SessionStopped, "the query was stopped before its result")
+        .remedy("start another one")
 }
 
 /// Everything that a query gave.

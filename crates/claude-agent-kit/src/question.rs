@@ -4,12 +4,14 @@
 //! rules say; the answers go back as its arguments.
 
 use claude_wire::{Extra, Json};
+use serde::{Serialize, Serializer};
 
 use crate::callback::{BoxError, CallResult, IntoCallbackResult, sealed, told};
+use crate::json_object::JsonObject;
 use crate::permission::{self, Permission};
 
 /// The tool with which the model asks.
-pub(crate) const TOOL: &str = "AskUserQuestion";
+pub(crate) use claude_wire::session::QUESTION_TOOL as TOOL;
 
 /// What the model wants to know, one to four questions.
 #[derive(Clone, Debug)]
@@ -45,6 +47,37 @@ pub struct Choice {
     pub description: Option<String>,
     /// What it would look like.
     pub preview: Option<String>,
+}
+
+impl Serialize for Questions {
+    /// `{"type":"questions","questions":[{"question":…,"header":…,"options":[{"label":…,
+    /// "description":…,"preview":…}],"multi_select":false}]}`
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = JsonObject::new(serializer, "questions")?;
+        object.field("questions", &self.questions)?;
+        object.end()
+    }
+}
+
+impl Serialize for Question {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = JsonObject::untagged(serializer)?;
+        object.field("question", &self.question)?;
+        object.optional("header", self.header.as_ref())?;
+        object.field("options", &self.options)?;
+        object.field("multi_select", &self.multi_select)?;
+        object.end()
+    }
+}
+
+impl Serialize for Choice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = JsonObject::untagged(serializer)?;
+        object.field("label", &self.label)?;
+        object.optional("description", self.description.as_ref())?;
+        object.optional("preview", self.preview.as_ref())?;
+        object.end()
+    }
 }
 
 impl Questions {

@@ -11,6 +11,7 @@ use crate::driver::WarningSink;
 use crate::error::Result;
 use crate::feed::{Feed, LineMark, Piece};
 use crate::item::Item;
+use crate::permission::ToolRequest;
 use crate::warning::Warning;
 
 /// Takes pieces from the feed and decodes them, once, where they are consumed.
@@ -47,10 +48,19 @@ impl Reader {
                         Err(malformed) => Item::Warning(self.warn(malformed, &mark)),
                     })));
                 }
+                Some(Piece::Permission(line, origin)) => {
+                    // The machine has read it before, so that it decodes.
+                    if let Some(request) = ToolRequest::decode(line, *origin) {
+                        return Poll::Ready(Some(Ok(Item::PermissionRequest(Box::new(request)))));
+                    }
+                }
                 Some(Piece::Warning(warning)) => {
                     return Poll::Ready(Some(Ok(Item::Warning(warning))));
                 }
                 None => {}
+            }
+            if !self.taken.is_empty() {
+                continue;
             }
             match ready!(self.feed.poll_take(context, self.subscriber, &mut self.taken)) {
                 Some(Ok(())) => {}

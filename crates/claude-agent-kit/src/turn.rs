@@ -296,6 +296,7 @@ impl Turn {
                 self.warnings.push(warning.clone());
                 return;
             }
+            Item::PermissionRequest(_) => return,
         };
         self.uncounted.look_at(&message.body);
         self.retry_delay = retry_delay(&message.body).or(self.retry_delay);

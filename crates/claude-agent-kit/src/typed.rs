@@ -87,6 +87,7 @@ pub async fn query_as<T: DeserializeOwned + JsonSchema>(
                 warnings.push(warning);
                 continue;
             }
+            Item::PermissionRequest(_) => continue,
         };
         delay = retry_delay(&message.body).or(delay);
         if let Body::Result(last) = message.body {

@@ -6,13 +6,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use claude_wire::control::PermissionMode;
 use claude_wire::session::{Exit, Notice};
+use serde::{Serialize, Serializer};
 
 use crate::diagnose::TEXT_BYTES;
+use crate::json_object::JsonObject;
 use crate::mask::Mask;
 
 /// Something that went on although it was not as it should be.
 ///
 /// The text is for people; the code and the facts are for programs.
+///
+/// Serialises as one JSON object without the line, at most 4 KiB of text; facts without a value are
+/// left out: `{"type":"warning","code":"oversized_line","text":…,"size":…,"exit":…,"options":[…]}`.
 #[derive(Clone)]
 pub struct Warning {
     inner: Arc<Inner>,
@@ -32,51 +37,85 @@ pub(crate) struct Facts {
     pub(crate) options: Vec<&'static str>,
 }
 
-/// The kinds of warnings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum WarningCode {
+/// Declares the codes, each with its name.
+macro_rules! warning_codes {
+    ($( $(#[$meta:meta])* $code:ident = $name:literal, )+) => {
+        /// The kinds of warnings.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum WarningCode {
+            $( $(#[$meta])* $code, )+
+        }
+
+        impl WarningCode {
+            #[cfg(test)]
+            const ALL: &[Self] = &[$( Self::$code ),+];
+
+            /// Returns the name of the code in snake case, such as `oversized_line`. Warnings serialise
+            /// with it; it does not change.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $( Self::$code => $name, )+
+                }
+            }
+        }
+    };
+}
+
+warning_codes! {
     /// A line of the CLI is no message.
-    Malformed,
+    Malformed = "malformed",
     /// A line was longer than `max_line_bytes` and is lost.
-    OversizedLine,
+    OversizedLine = "oversized_line",
     /// The output ended in the middle of a line.
-    IncompleteLastLine,
+    IncompleteLastLine = "incomplete_last_line",
     /// The process ended with a failure although its last result was none.
-    NonZeroExitAfterResult,
+    NonZeroExitAfterResult = "non_zero_exit_after_result",
     /// Another process held stdout open after the CLI had ended.
-    StdoutHeldOpen,
+    StdoutHeldOpen = "stdout_held_open",
     /// The process had to be stopped after its result.
-    StoppedAfterResult,
+    StoppedAfterResult = "stopped_after_result",
     /// The process ended without a result.
-    ExitWithoutResult,
+    ExitWithoutResult = "exit_without_result",
     /// The process ended without having written anything.
-    EmptyOutput,
+    EmptyOutput = "empty_output",
     /// The exit of the CLI could not be waited for; the CLI may still be running.
-    ExitUnknown,
+    ExitUnknown = "exit_unknown",
     /// An option was not obeyed because another one beats it.
-    OptionIgnored,
+    OptionIgnored = "option_ignored",
     /// The CLI did not say its version.
-    UnknownCliVersion,
+    UnknownCliVersion = "unknown_cli_version",
     /// The CLI could not be asked for its version.
-    VersionDetection,
+    VersionDetection = "version_detection",
     /// Options keep the permission callback from ever being asked.
-    PermissionCallbackShadowed,
+    PermissionCallbackShadowed = "permission_callback_shadowed",
     /// A callback failed, and the fail rule answered.
-    CallbackFailed,
+    CallbackFailed = "callback_failed",
     /// A callback took too long, and the fail rule answered.
-    CallbackTimedOut,
+    CallbackTimedOut = "callback_timed_out",
     /// Too many callbacks ran; one was refused.
-    CallbackRefused,
+    CallbackRefused = "callback_refused",
     /// A callback blocked its thread.
-    CallbackBlocked,
+    CallbackBlocked = "callback_blocked",
     /// A raw hook answered with fields that do not fit its event; they were left out.
-    HookFieldIgnored,
+    HookFieldIgnored = "hook_field_ignored",
     /// The CLI asked something that nobody here answers.
-    UnansweredRequest,
+    UnansweredRequest = "unanswered_request",
     /// The CLI sent a message, a subtype or a content block that this version does not know. It is
     /// passed on as it came, and told of once.
-    UnknownMessage,
+    UnknownMessage = "unknown_message",
+}
+
+impl fmt::Display for WarningCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for WarningCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
 }
 
 impl Warning {
@@ -135,6 +174,18 @@ impl Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.inner.message)
+    }
+}
+
+impl Serialize for Warning {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = JsonObject::new(serializer, "warning")?;
+        object.field("code", &self.inner.code)?;
+        object.field("text", &self.inner.message)?;
+        object.optional("size", self.inner.facts.size.as_ref())?;
+        object.optional("exit", self.inner.facts.exit.as_ref())?;
+        object.list("options", &self.inner.facts.options)?;
+        object.end()
     }
 }
 
@@ -303,6 +354,33 @@ mod tests {
             let text = warning.to_string();
             assert!(parts.iter().all(|part| text.contains(part)), "{text}");
         }
+    }
+
+    #[test]
+    fn the_name_of_every_code_is_its_own_in_snake_case() {
+        let mut names: Vec<&str> = WarningCode::ALL.iter().map(|code| code.as_str()).collect();
+        for code in WarningCode::ALL {
+            assert_eq!(code.as_str().replace('_', ""), format!("{code:?}").to_lowercase());
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), WarningCode::ALL.len());
+    }
+
+    #[test]
+    fn a_warning_serialises_without_its_line() {
+        let warning = Warning::of(Notice::NonZeroExitAfterResult(Exit::Signal(9)))
+            .with(|facts| facts.options = vec!["max_turns"]);
+        let text = warning.to_string();
+        assert_eq!(
+            serde_json::to_value(&warning).unwrap(),
+            serde_json::json!({
+                "type": "warning", "code": "non_zero_exit_after_result", "text": text,
+                "exit": {"signal": 9}, "options": ["max_turns"],
+            })
+        );
+        let line = Warning::of(Notice::IncompleteLastLine(Bytes::from_static(b"secret")));
+        assert!(!serde_json::to_string(&line).unwrap().contains("secret"));
     }
 
     #[test]

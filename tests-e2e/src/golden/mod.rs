@@ -72,6 +72,9 @@ impl Golden {
 pub fn text(item: &Result<Item>) -> String {
     match item {
         Ok(Item::Message(message)) => String::from_utf8_lossy(message.raw()).into_owned(),
+        Ok(Item::PermissionRequest(request)) => {
+            format!("permission {}", String::from_utf8_lossy(&request.raw))
+        }
         Ok(Item::Warning(warning)) => format!("warning {:?}", warning.code()),
         Err(error) => format!("error {:?}", error.kind()),
     }

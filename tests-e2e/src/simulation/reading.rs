@@ -98,6 +98,7 @@ impl<S: Items> Reader<S> {
         self.reading.items.push(item.as_ref().map_or_else(|| "end".to_owned(), golden::text));
         match item {
             Some(Ok(Item::Message(message))) => self.reading.lines.push(message.raw().clone()),
+            Some(Ok(Item::PermissionRequest(_))) => {}
             Some(Ok(Item::Warning(warning))) => {
                 self.waiting.record.count(format!("warning: {:?}", warning.code()));
                 let line = warning.line().filter(|_| warning.code() == WarningCode::Malformed);

@@ -154,6 +154,6 @@ pub(crate) const SHOWN: &str = "
 
 /// Setters of code: what it is given and gives is tried in `what_is_said_is_shown_nowhere`.
 pub(crate) const CODE: &str = "
-    answer_as ask_user ask_user_blocking can_use_tool can_use_tool_blocking on on_blocking
+    answer_as ask_user ask_user_blocking can_use_tool can_use_tool_blocking group on on_blocking
     on_elicitation on_elicitation_blocking on_stderr on_user_dialog on_user_dialog_blocking
     on_warning";

@@ -29,6 +29,7 @@ fn what_is_not_known_is_told_once_right_after_it() {
         while kinds.last().map(String::as_str) != Some("result") {
             kinds.push(match in_time(messages.next()).await.unwrap().unwrap() {
                 Item::Message(message) => message.body.kind().unwrap().to_owned(),
+                Item::PermissionRequest(request) => panic!("{request:?}"),
                 Item::Warning(warning) => {
                     assert_eq!(warning.code(), WarningCode::UnknownMessage);
                     assert!(!warning.to_string().contains("sun"), "{warning}");

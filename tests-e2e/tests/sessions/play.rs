@@ -128,6 +128,7 @@ impl<T: Clone> Notes<T> {
 pub(crate) fn kind(item: &Item) -> String {
     match item {
         Item::Message(message) => message.body.kind().unwrap_or("?").to_owned(),
+        Item::PermissionRequest(_) => "permission_request".to_owned(),
         Item::Warning(_) => "warning".to_owned(),
     }
 }

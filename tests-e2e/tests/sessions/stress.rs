@@ -122,6 +122,7 @@ fn complaints_garbage_and_unknown_types_disturb_nothing() {
                 Item::Warning(warning) => {
                     malformed += usize::from(warning.code() == WarningCode::Malformed);
                 }
+                Item::PermissionRequest(_) => {}
                 Item::Message(message) => {
                     unknown += usize::from(message.body.kind() == Some("brand_new"));
                 }

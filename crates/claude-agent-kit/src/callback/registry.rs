@@ -12,9 +12,9 @@ use bytes::Bytes;
 use claude_wire::control::{
     CanUseTool, CliControlRequest, CliRequest, HookCallback, HookMatcher, OnFailure,
 };
-use claude_wire::id::{CallbackId, SessionId};
+use claude_wire::id::CallbackId;
 use claude_wire::launch::Problem;
-use claude_wire::session::{HookPlan, HookRefusal, SessionLimits};
+use claude_wire::session::{DeliveredPermissions, HookPlan, HookRefusal, SessionLimits};
 use claude_wire::{Json, Number};
 
 use super::{BoxError, CallbackContext, CancelToken, IntoCallbackResult};
@@ -24,7 +24,7 @@ use crate::hook::{
     self, HookEvent, HookRegistration, HookRequest, HookTarget, IntoHookResponse, session_of,
 };
 use crate::mcp::Servers;
-use crate::permission::{self, Permission, ToolRequest};
+use crate::permission::{self, Permission, PermissionOrigin, ToolRequest};
 use crate::question::{self, Answers, Questions};
 use crate::session::SessionLink;
 
@@ -51,7 +51,7 @@ pub(crate) struct Call {
     pub(crate) request: Box<CliControlRequest>,
     /// The line that it came with.
     pub(crate) line: Bytes,
-    pub(crate) session_id: Option<SessionId>,
+    pub(crate) origin: PermissionOrigin,
     pub(crate) session: SessionLink,
     pub(crate) cancel: CancelToken,
 }
@@ -128,6 +128,15 @@ impl Registry {
         self.ask_user.is_some()
     }
 
+    /// Which permission requests are delivered among the messages: those that `can_use_tool` decides.
+    pub(crate) fn delivered_permissions(&self) -> DeliveredPermissions {
+        match (&self.can_use_tool, &self.ask_user) {
+            (None, _) => DeliveredPermissions::None,
+            (Some(_), None) => DeliveredPermissions::All,
+            (Some(_), Some(_)) => DeliveredPermissions::AllButQuestions,
+        }
+    }
+
     /// Gets told what was left out of the answers of raw hooks. It must not block.
     pub(crate) fn on_misfit(mut self, tell: impl Fn(Misfit) + Send + Sync + 'static) -> Self {
         self.on_misfit = Some(Arc::new(tell));
@@ -171,14 +180,14 @@ impl Registry {
     ///
     /// The host's closure is called by what this gives back, not here: it may panic.
     pub(crate) fn call(&self, call: Call) -> Option<Running> {
-        let Call { request, line, session_id, session, cancel } = call;
+        let Call { request, line, origin, session, cancel } = call;
         let CliControlRequest { request_id, request, .. } = *request;
-        let (tool_use_id, callback_id) = (None, None);
-        let context =
-            CallbackContext { session_id, request_id, tool_use_id, callback_id, cancel, session };
+        let PermissionOrigin { run, session_id } = origin;
+        let mut context = CallbackContext::new(request_id, cancel, session);
+        context.session_id = session_id;
         match request {
             CliRequest::HookCallback(asked) => self.call_hook(*asked, line, context),
-            CliRequest::CanUseTool(asked) => self.call_permission(*asked, line, context),
+            CliRequest::CanUseTool(asked) => self.call_permission(*asked, line, run, context),
             CliRequest::McpMessage(asked) => {
                 self.servers.call(asked, context.session_id, context.cancel)
             }
@@ -207,6 +216,7 @@ impl Registry {
         &self,
         asked: CanUseTool,
         line: Bytes,
+        run_number: u32,
         mut context: CallbackContext,
     ) -> Option<Running> {
         let run = match (&self.ask_user, &self.can_use_tool) {
@@ -216,7 +226,8 @@ impl Registry {
             (None, None) => return None,
         };
         context.tool_use_id.clone_from(&asked.tool_use_id);
-        let request = ToolRequest::new(asked, context.session_id.clone(), line);
+        let origin = PermissionOrigin { run: run_number, session_id: context.session_id.clone() };
+        let request = ToolRequest::new(&context.request_id, asked, origin, line);
         Some(run(request, context))
     }
 }

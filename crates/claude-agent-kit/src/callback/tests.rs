@@ -12,7 +12,7 @@ use crate::hook::{
     HookRegistration, HookResponse, IntoHookResponse, PostToolUse, PreToolUse, PreToolUseInput,
     RawHookResponse, Stop, UserPromptSubmit,
 };
-use crate::permission::Permission;
+use crate::permission::{Permission, PermissionOrigin};
 use crate::question::Answers;
 use crate::session::SessionLink;
 
@@ -335,7 +335,8 @@ fn call(line: &str) -> Call {
         panic!("no request: {line:?}")
     };
     let session = SessionLink::default();
-    Call { request, line, session_id: None, session, cancel: CancelToken::new() }
+    let origin = PermissionOrigin::default();
+    Call { request, line, origin, session, cancel: CancelToken::new() }
 }
 
 /// The first request of this kind in a recording of the real CLI.

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use claude_wire::control::{CliControlRequest, CliRequest};
-use claude_wire::id::SessionId;
 use claude_wire::session::{CallKey, CallOutcome, Event};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -20,6 +19,7 @@ use crate::callback::{Call, CallResult, CancelToken, Misfit, Registry, Running};
 use crate::commands::CommandSender;
 use crate::feed::{Feed, Piece};
 use crate::panics;
+use crate::permission::PermissionOrigin;
 use crate::session::SessionLink;
 use crate::warning::{Warning, WarningCode};
 
@@ -72,13 +72,13 @@ impl CallbackTasks {
         key: CallKey,
         request: Box<CliControlRequest>,
         line: Bytes,
-        session_id: Option<SessionId>,
+        origin: PermissionOrigin,
     ) {
         let what = kind_of(&request.request);
         let report = CompletionGuard { key, commands: self.commands.clone(), is_done: false };
         let cancel = CancelToken::new();
         let session = self.session.clone();
-        let call = Call { request, line, session_id, session, cancel: cancel.clone() };
+        let call = Call { request, line, origin, session, cancel: cancel.clone() };
         let task = match self.registry.call(call) {
             Some(Running::Async(future)) => {
                 let span = tracing::debug_span!("claude_callback", what);

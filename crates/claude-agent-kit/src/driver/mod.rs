@@ -35,6 +35,7 @@ pub(crate) use warning_sink::WarningSink;
 use crate::commands::{Command, CommandReceiver, ReplySender};
 use crate::diagnose::Evidence;
 use crate::feed::{Feed, LineMarks, Piece};
+use crate::permission::PermissionOrigin;
 use crate::session::events::EventLog;
 use crate::transport::Running;
 use crate::warning::{Warning, WarningCode};
@@ -48,6 +49,8 @@ use turns::Turns;
 
 /// The task.
 pub(crate) struct Driver {
+    /// Tells this run from all others.
+    run: u32,
     machine: Machine,
     commands: CommandReceiver,
     stdin: Stdin,
@@ -228,6 +231,7 @@ impl Driver {
             any = true;
             match effect {
                 Effect::Deliver(line) => self.batch.push(Piece::Line(line, self.marks.next())),
+                Effect::DeliverPermission(line) => self.deliver_permission(line),
                 Effect::Warn(notice) => self.warn(Warning::of(notice)),
                 Effect::Write(bytes) => self.stdin.write(bytes),
                 Effect::CloseInput => self.stdin.close(),
@@ -237,8 +241,9 @@ impl Driver {
                 Effect::State(state) => self.publish_state(state),
                 Effect::Cost(cost) => self.publish_cost(cost),
                 Effect::Run { key, request, line } => {
-                    let session = self.machine.evidence().session_id.clone();
-                    self.callbacks.run(key, request, line, session);
+                    let session_id = self.machine.evidence().session_id.clone();
+                    let origin = PermissionOrigin { run: self.run, session_id };
+                    self.callbacks.run(key, request, line, origin);
                 }
                 Effect::Cancel(key) => self.callbacks.cancel(key),
                 Effect::Abort(key) => self.callbacks.abort(key),

@@ -1,5 +1,6 @@
 //! What the driver tells the host: messages, warnings, states, replies, the end.
 
+use bytes::Bytes;
 use claude_wire::id::RequestId;
 use claude_wire::session::{End, Failure, Refusal, RunCost, Settled, State, Waiter};
 
@@ -10,6 +11,7 @@ use crate::drift;
 use crate::error::{Error, ErrorKind};
 use crate::feed::{Over, Piece};
 use crate::lock::lock;
+use crate::permission::PermissionOrigin;
 use crate::session::events::SessionState;
 use crate::stderr::TailCopy;
 use crate::warning::Warning;
@@ -22,6 +24,14 @@ impl Driver {
         if let Some(id) = &self.machine.evidence().session_id {
             self.events.name(id);
         }
+    }
+
+    /// Delivers a permission request after the messages before it, and before its callback runs.
+    pub(super) fn deliver_permission(&mut self, line: Bytes) {
+        let session_id = self.machine.evidence().session_id.clone();
+        let origin = PermissionOrigin { run: self.run, session_id };
+        self.batch.push(Piece::Permission(line, Box::new(origin)));
+        self.flush_batch();
     }
 
     pub(super) fn warn(&mut self, warning: Warning) {
@@ -112,7 +122,7 @@ impl Driver {
             }
             End::Finished | End::Stopped | End::Completed => None,
         };
-        self.publish_end(error, end == End::Completed);
+        self.publish_end(error, Some(&end));
         // Only now: whoever finds the channel closed looks for the cause.
         let late: Vec<_> = self.commands.close().collect();
         for command in late {
@@ -122,8 +132,10 @@ impl Driver {
         self.turns.end_all(&self.feed);
     }
 
-    fn publish_end(&mut self, error: Option<Error>, completed: bool) {
-        let over = Over { exit: self.exit, error, completed };
+    fn publish_end(&mut self, error: Option<Error>, end: Option<&End>) {
+        let completed = end == Some(&End::Completed);
+        let stopped = end == Some(&End::Stopped);
+        let over = Over { exit: self.exit, error, completed, stopped };
         let state = SessionState::at_end(&over);
         self.feed.end(over);
         self.turns.end_all(&self.feed);
@@ -145,7 +157,7 @@ impl Drop for Driver {
             "the Tokio runtime was shut down while the session was running",
         )
         .remedy("keep the runtime for as long as the session is needed");
-        self.publish_end(Some(error), false);
+        self.publish_end(Some(error), None);
         // Only now: whoever finds the channel closed looks for the cause.
         self.commands.close().for_each(drop);
     }

@@ -23,6 +23,7 @@ use crate::commands::{self, CommandReceiver, CommandSender};
 use crate::diagnose::{self, Evidence};
 use crate::error::{Error, ErrorKind, Result};
 use crate::feed::{Feed, LineMarks};
+use crate::group::Memberships;
 use crate::lock::lock;
 use crate::mask::Mask;
 use crate::options::{Options, Prepared, prepare};
@@ -79,17 +80,19 @@ pub(crate) struct Started {
     guard: RunGuard,
     driver: Box<Driver>,
     runtime: Handle,
+    memberships: Memberships,
 }
 
 impl Started {
     /// Spawns the task that drives the CLI.
     pub(crate) fn run(self) -> RunGuard {
-        let Self { handles, guard, mut driver, runtime, .. } = self;
+        let Self { handles, guard, mut driver, runtime, memberships, .. } = self;
         let span = tracing::debug_span!("claude_run", pid = handles.pid);
         let began = Instant::now();
         let run = async move {
             driver.run().await;
             drop(driver);
+            drop(memberships);
             tracing::debug!(took = ?began.elapsed(), "the run is over");
         };
         drop(runtime.spawn(run.instrument(span)));
@@ -113,6 +116,7 @@ impl Handles {
 /// Starts a CLI.
 pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Started> {
     let runtime = require_runtime()?;
+    let memberships = Memberships::new(options.host.group.as_ref())?;
     let prompt = match &kind {
         RunKind::Query(prompt) => Some(prompt),
         RunKind::Session => None,
@@ -124,6 +128,7 @@ pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Started> {
     let connected = connect(options, launch).await?;
     warnings.extend(connected.warnings.iter().cloned());
     let (sender, receiver) = commands::channel();
+    memberships.join(&sender)?;
     let process = connected.connection.child.process();
     let handles = Handles {
         feed: Arc::new(Feed::new(limits::backlog(options))),
@@ -142,7 +147,7 @@ pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Started> {
     // In a box: a future holds what it is made of more than once.
     let driver = Box::new(driver(options, plan, connected, receiver, &handles, &link, &runtime));
     let guard = RunGuard { commands: handles.commands.clone(), process };
-    Ok(Started { handles, link, guard, driver, runtime })
+    Ok(Started { handles, link, guard, driver, runtime, memberships })
 }
 
 /// Describes the process of a run with these options: arguments, environment, working directory and
@@ -186,6 +191,7 @@ fn driver(
     let callbacks =
         CallbackTasks::new(options.host.callbacks.clone(), runtime.clone(), handles, link.clone());
     Driver {
+        run: plan.id_suffix,
         machine: Machine::new(plan),
         commands,
         stdin: Stdin::new(input),
@@ -284,6 +290,7 @@ fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Resu
     plan.hooks = hooks.plans;
     plan.mcp_servers = options.host.callbacks.servers.names().collect();
     plan.permissions = options.host.callbacks.has_permission();
+    plan.delivered_permissions = options.host.callbacks.delivered_permissions();
     plan.relies_on_default_mode =
         options.host.callbacks.has_can_use_tool() && options.settings.permission_mode.is_none();
     plan.elicitation = options.host.callbacks.user.has_elicitation();

@@ -12,6 +12,7 @@ use claude_wire::session::{BacklogLimits, QueryLimits, SessionLimits};
 use super::{Options, OsUser, strings};
 use crate::callback::Registry;
 use crate::cli::{Runtime, VersionPolicy};
+use crate::group::RunGroup;
 use crate::transport::Transport;
 use crate::warning::Warning;
 
@@ -55,6 +56,7 @@ pub(crate) struct HostOptions {
     pub(crate) background: Background,
     pub(crate) strict_exit_status: bool,
     pub(crate) die_with_parent: bool,
+    pub(crate) group: Option<RunGroup>,
     pub(crate) on_warning: Option<OnWarning>,
     pub(crate) on_stderr: Option<OnStderr>,
     pub(crate) max_unwritten_bytes: usize,
@@ -108,6 +110,7 @@ impl Default for HostOptions {
             background: Background::Agents,
             strict_exit_status: query.strict_exit_status,
             die_with_parent: true,
+            group: None,
             on_warning: None,
             on_stderr: None,
             max_unwritten_bytes: session.unwritten_bytes,
@@ -224,6 +227,12 @@ impl Options {
         self.change_host("die_with_parent", |host| host.die_with_parent = die)
     }
 
+    /// Makes every run with these options part of `group`, so that they can be shut down together.
+    /// Replaces an earlier value. Default: no group.
+    pub fn group(self, group: &RunGroup) -> Self {
+        self.change(|host| host.group = Some(group.clone()))
+    }
+
     /// Calls `callback` with every warning, also those that come as items of a stream. It must not
     /// block. Default: no callback.
     pub fn on_warning(self, callback: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
@@ -287,6 +296,7 @@ impl fmt::Debug for HostOptions {
             .field("background", &self.background)
             .field("strict_exit_status", &self.strict_exit_status)
             .field("die_with_parent", &self.die_with_parent)
+            .field("group", &self.group)
             .field("on_warning", &self.on_warning.is_some())
             .field("on_stderr", &self.on_stderr.is_some())
             .field("max_unwritten_bytes", &self.max_unwritten_bytes)

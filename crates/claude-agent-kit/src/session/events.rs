@@ -10,13 +10,17 @@ use bytes::Bytes;
 use claude_wire::id::SessionId;
 use claude_wire::session::Exit;
 use futures_core::Stream;
+use serde::{Serialize, Serializer};
 
 use crate::error::Error;
 use crate::feed::Over;
+use crate::json_object::JsonObject;
 use crate::lock::lock;
 use crate::panics;
 
 /// The state of a session.
+///
+/// Serialises as `{"type":"session_state","state":"running"}`, with `exit` or `error` where there is one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SessionState {
@@ -48,6 +52,25 @@ impl SessionState {
     /// Returns whether the session has ended: no other state follows.
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Stopped(_) | Self::Completed(_) | Self::Failed(_))
+    }
+}
+
+impl Serialize for SessionState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (name, exit, error) = match self {
+            Self::Starting => ("starting", None, None),
+            Self::Initializing => ("initializing", None, None),
+            Self::Running => ("running", None, None),
+            Self::Stopping => ("stopping", None, None),
+            Self::Stopped(exit) => ("stopped", exit.as_ref(), None),
+            Self::Completed(exit) => ("completed", exit.as_ref(), None),
+            Self::Failed(error) => ("failed", None, Some(error)),
+        };
+        let mut object = JsonObject::new(serializer, "session_state")?;
+        object.field("state", name)?;
+        object.optional("exit", exit)?;
+        object.optional("error", error)?;
+        object.end()
     }
 }
 

@@ -5,7 +5,6 @@ mod interrupt;
 mod mcp;
 mod messages;
 pub(crate) mod operations;
-mod shutdown;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -20,7 +19,6 @@ use claude_wire::session::{Cost, Event, Exit, Outgoing};
 pub use events::{Events, SessionState};
 pub use interrupt::{Interruption, TurnInterruption};
 pub use messages::Messages;
-pub use shutdown::shutdown_all;
 
 use crate::commands::{DriverGone, PendingReply, Reply};
 use crate::driver::{self, Handles, RunGuard, RunKind};
@@ -131,7 +129,6 @@ impl Session {
         });
         // Before the driver runs: its first callback may ask for the session.
         started.link.set(&shared);
-        shutdown::register(&shared);
         let keep_alive = Some(Arc::new(started.run()));
         Ok(Self { shared, limit: options.host.operation_timeout, keep_alive })
     }

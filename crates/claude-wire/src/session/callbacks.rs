@@ -80,6 +80,8 @@ pub(super) struct Asked {
     pub(super) line: Bytes,
     pub(super) rule: FailRule,
     pub(super) limit: Option<Duration>,
+    /// Whether the request is also delivered among the messages.
+    pub(super) is_delivered: bool,
 }
 
 impl Callbacks {
@@ -110,7 +112,7 @@ impl Callbacks {
 
     /// Runs the callback of a request, now or later, or refuses it.
     pub(super) fn ask(&mut self, asked: Asked, now: Duration, out: &mut Outbox) {
-        let Asked { request, line, rule, limit } = asked;
+        let Asked { request, line, rule, limit, is_delivered } = asked;
         let request_id = request.request_id.clone();
         let bytes = line.len();
         let is_too_much = self.bytes > 0 && self.bytes.saturating_add(bytes) > self.most_bytes;
@@ -118,6 +120,9 @@ impl Callbacks {
         if lane.is_full() || is_too_much {
             out.answer(&request_id, &rule.refusal(OVERLOAD));
             return out.warn(Notice::CallbackRefused { what: rule.what() });
+        }
+        if is_delivered {
+            out.push(Effect::DeliverPermission(line.clone()));
         }
         self.last_key += 1;
         let key = CallKey(self.last_key);

@@ -4,6 +4,8 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
+use serde::ser::{Serialize, SerializeStruct as _, Serializer};
+
 use crate::message::{ModelUsageMap, ResultMessage, TerminalReason};
 
 /// The cost of a turn, a query or a session, as the CLI counts it.
@@ -42,6 +44,29 @@ impl Cost {
     /// Returns a cost of which only these tokens are known: it is not complete.
     pub fn at_least(tokens: Tokens) -> Self {
         Self { usd: 0.0, tokens, is_complete: false }
+    }
+}
+
+impl Serialize for Cost {
+    /// `{"usd":0.0042,"tokens":{"input":10,"output":5,"cache_read":0,"cache_creation":0},
+    /// "is_complete":true}`
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut cost = serializer.serialize_struct("Cost", 3)?;
+        cost.serialize_field("usd", &self.usd)?;
+        cost.serialize_field("tokens", &self.tokens)?;
+        cost.serialize_field("is_complete", &self.is_complete)?;
+        cost.end()
+    }
+}
+
+impl Serialize for Tokens {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut tokens = serializer.serialize_struct("Tokens", 4)?;
+        tokens.serialize_field("input", &self.input)?;
+        tokens.serialize_field("output", &self.output)?;
+        tokens.serialize_field("cache_read", &self.cache_read)?;
+        tokens.serialize_field("cache_creation", &self.cache_creation)?;
+        tokens.end()
     }
 }
 

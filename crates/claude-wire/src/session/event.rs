@@ -29,6 +29,8 @@ pub struct Plan {
     pub mcp_servers: BTreeSet<String>,
     /// Whether somebody answers permission requests.
     pub permissions: bool,
+    /// Which permission requests are delivered among the messages.
+    pub delivered_permissions: DeliveredPermissions,
     /// Whether the host has a permission callback and left the permission mode to the CLI.
     pub relies_on_default_mode: bool,
     /// Whether somebody answers questions of MCP servers.
@@ -56,6 +58,7 @@ impl Plan {
             hooks: BTreeMap::new(),
             mcp_servers: BTreeSet::new(),
             permissions: false,
+            delivered_permissions: DeliveredPermissions::None,
             relies_on_default_mode: false,
             elicitation: false,
             dialogs: false,
@@ -66,6 +69,17 @@ impl Plan {
             id_suffix: 0,
         }
     }
+}
+
+/// Which permission requests are delivered among the messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveredPermissions {
+    /// None.
+    None,
+    /// All.
+    All,
+    /// All but the model's questions to the user, which come as permission requests too.
+    AllButQuestions,
 }
 
 /// What kind of run it is.
@@ -204,6 +218,9 @@ pub enum Effect {
     Kill,
     /// A message for whoever reads messages.
     Deliver(Bytes),
+    /// A permission request for whoever reads messages, at its place among them. Its callback is run
+    /// after this.
+    DeliverPermission(Bytes),
     /// The run has cost this much by now.
     Cost(RunCost),
     /// A warning for whoever reads messages.

@@ -2,7 +2,11 @@
 
 use std::fmt;
 
+use serde::{Serialize, Serializer};
+
 /// How a process ended.
+///
+/// Serialises as `{"code":1}`, `{"signal":9}` or `"unknown"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// With this code.
@@ -49,6 +53,18 @@ impl fmt::Display for Exit {
             Self::Code(code) => write!(f, "exit code {code}"),
             Self::Signal(signal) => write!(f, "signal {signal}"),
             Self::Unknown => f.write_str("an unknown status"),
+        }
+    }
+}
+
+impl Serialize for Exit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Code(code) => serializer.serialize_newtype_variant("Exit", 0, "code", code),
+            Self::Signal(signal) => {
+                serializer.serialize_newtype_variant("Exit", 1, "signal", signal)
+            }
+            Self::Unknown => serializer.serialize_unit_variant("Exit", 2, "unknown"),
         }
     }
 }

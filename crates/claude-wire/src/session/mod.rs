@@ -40,4 +40,5 @@ pub use exit::Exit;
 pub use limits::{QueryLimits, SessionLimits};
 pub use machine::Machine;
 pub use refusal::HookRefusal;
+pub use requests::QUESTION_TOOL;
 pub use shutdown::{GracePeriods, Shutdown, ShutdownStep};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::callbacks::Asked;
-use super::event::{HookPlan, Notice};
+use super::event::{DeliveredPermissions, HookPlan, Notice};
 use super::fail_rule::{self, FailRule};
 use super::machine::Machine;
 use super::shorten::{MAX_NAME_BYTES, MAX_REASON_BYTES, shorten, truncate};
@@ -17,6 +17,9 @@ use crate::json::Extra;
 use crate::message::Malformed;
 use crate::repair;
 use crate::schema::Undecodable;
+
+/// The tool with which the model asks the user. It comes as a permission request.
+pub const QUESTION_TOOL: &str = "AskUserQuestion";
 
 impl Machine {
     pub(super) fn control_request(&mut self, line: &Bytes, now: Duration) {
@@ -118,8 +121,19 @@ impl Machine {
                 return self.refuse_request(&id, what.into_owned(), reason);
             }
         };
-        let line = line.clone();
-        self.callbacks.ask(Asked { request, line, rule, limit }, now, &mut self.out);
+        let (line, is_delivered) = (line.clone(), self.is_delivered(&request.request));
+        let asked = Asked { request, line, rule, limit, is_delivered };
+        self.callbacks.ask(asked, now, &mut self.out);
+    }
+
+    /// Whether a request is also delivered among the messages.
+    fn is_delivered(&self, request: &CliRequest) -> bool {
+        let CliRequest::CanUseTool(tool) = request else { return false };
+        match self.plan.delivered_permissions {
+            DeliveredPermissions::None => false,
+            DeliveredPermissions::All => true,
+            DeliveredPermissions::AllButQuestions => tool.tool_name != QUESTION_TOOL,
+        }
     }
 
     /// How a hook is treated, or why it is not run.

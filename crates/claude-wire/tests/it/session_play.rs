@@ -203,6 +203,9 @@ pub(crate) fn shown(effect: &Effect) -> String {
         Effect::Terminate => "terminate".to_owned(),
         Effect::Kill => "kill".to_owned(),
         Effect::Deliver(line) => format!("deliver {}", String::from_utf8_lossy(line)),
+        Effect::DeliverPermission(line) => {
+            format!("deliver permission {}", String::from_utf8_lossy(line))
+        }
         Effect::Warn(notice) => format!("warn {notice:?}"),
         Effect::State(State::Running(_)) => "state Running".to_owned(),
         Effect::State(state) => format!("state {state:?}"),

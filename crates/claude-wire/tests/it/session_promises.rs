@@ -53,7 +53,9 @@ impl World {
                 assert!(self.terminated && !self.exited);
                 assert!(!std::mem::replace(&mut self.killed, true));
             }
-            Effect::Deliver(_) => assert!(!self.failed, "delivered after a failure"),
+            Effect::Deliver(_) | Effect::DeliverPermission(_) => {
+                assert!(!self.failed, "delivered after a failure");
+            }
             Effect::State(state) => self.check_new_state(state),
             Effect::Settle(waiter, settled) => self.check_settled(waiter.0, settled),
             Effect::Run { key, request, .. } => self.check_run(key.0, request.request_id.as_str()),

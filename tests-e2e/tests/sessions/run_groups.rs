@@ -1,0 +1,105 @@
+//! Groups of runs that are shut down together.
+
+use claude_agent_kit::{ErrorKind, Options, RunGroup, Session, SessionState, query};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use tests_e2e::stage::Stage;
+use tests_e2e::stage::processes::exists;
+
+use crate::play::{start, turn};
+use crate::puppet;
+use crate::support::{LIMIT, SHORT, SIM, hello, in_time, run, until};
+
+fn story() -> Script {
+    Script::new().otherwise([Reply::text("Once upon a time").hold()])
+}
+
+#[test]
+fn the_runs_of_a_group_end_at_once_and_others_go_on() {
+    run(async {
+        for stage in [
+            Stage::sim_process(story(), SIM).await.unwrap(),
+            Stage::real(story(), crate::support::real()).await.unwrap(),
+        ] {
+            let group = RunGroup::new();
+            assert_eq!(in_time(RunGroup::new().shutdown(LIMIT)).await, 0);
+            let options = stage.options().group(&group);
+            let session = start(options.clone()).await;
+            drop(session.send("story").await.unwrap());
+            let mut asked = query("story", options.clone()).await.unwrap();
+            let other = start(stage.options()).await;
+            assert_eq!(group.len(), 2);
+            let pids = [session.pid().unwrap(), asked.pid().unwrap()];
+            assert_eq!(in_time(group.shutdown(LIMIT)).await, 0);
+            assert!(group.is_empty() && pids.iter().all(|pid| !exists(*pid)));
+            assert!(matches!(session.state(), SessionState::Stopped(_)), "{:?}", session.state());
+            let error = loop {
+                if let Err(error) = in_time(asked.next()).await.unwrap() {
+                    break error;
+                }
+            };
+            assert_eq!(error.kind(), ErrorKind::SessionStopped, "{error}");
+            assert!(asked.next().await.is_none());
+            assert!(!other.state().is_final());
+            let refused = [
+                Session::start(options.clone()).await.unwrap_err(),
+                query("story", options).await.unwrap_err(),
+            ];
+            assert!(refused.iter().all(|error| error.kind() == ErrorKind::GroupClosed));
+            other.stop().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_run_leaves_its_group_when_it_has_ended() {
+    run(async {
+        let stage = Stage::in_memory(hello()).await.unwrap();
+        let group = RunGroup::new();
+        let session = start(stage.options().group(&group)).await;
+        turn(&session, "hello").await;
+        session.stop().await.unwrap();
+        until("it has left", || group.is_empty()).await;
+        query("hello", stage.options().group(&group)).await.unwrap().collect().await;
+        until("it has left", || group.is_empty()).await;
+        drop(query("hello", stage.options().group(&group)).await.unwrap());
+        until("it has left", || group.is_empty()).await;
+    });
+}
+
+#[test]
+fn a_run_that_does_not_end_in_time_is_counted() {
+    run(async {
+        let group = RunGroup::new();
+        let options = Options::new().exit_grace(LIMIT).group(&group);
+        let (session, puppet) = puppet::running(options).await;
+        assert_eq!(in_time(group.shutdown(SHORT)).await, 1);
+        assert_eq!(group.len(), 1);
+        drop((session, puppet));
+    });
+}
+
+#[test]
+fn a_start_that_is_in_progress_is_refused_and_waited_for() {
+    run(async {
+        let group = RunGroup::new();
+        let (begun, mut at_transport) = tokio::sync::mpsc::unbounded_channel();
+        let (go, gone) = tokio::sync::watch::channel(false);
+        let options = Options::new().group(&group).transport(
+            claude_agent_kit::transport::InMemory::new(move |_| {
+                let mut gone = gone.clone();
+                begun.send(()).unwrap();
+                async move {
+                    gone.wait_for(|go| *go).await.map_err(std::io::Error::other)?;
+                    Err(std::io::Error::other("not reached in this test's group"))
+                }
+            }),
+        );
+        let starting = tokio::spawn(Session::start(options));
+        at_transport.recv().await.unwrap();
+        assert_eq!(group.len(), 1);
+        assert_eq!(in_time(group.shutdown(SHORT)).await, 1, "it is still being started");
+        go.send_replace(true);
+        starting.await.unwrap().unwrap_err();
+        assert!(group.is_empty());
+    });
+}
