@@ -18,8 +18,9 @@ const MOST_GROWTH: usize = 3 * 1024;
 /// How long what ends in the background may take to be gone.
 const SETTLED: Duration = Duration::from_secs(30);
 
-/// So many queries come before it is counted: caches and threads are made once.
-const WARM_UP: usize = 50;
+/// The number of runs before the first count: caches and threads are made once, and the simulated model
+/// keeps its last 100 requests.
+const WARM_UP: usize = 150;
 
 /// Queries in memory.
 pub(crate) fn queries(count: &str) -> Outcome {

@@ -135,7 +135,10 @@ fn skills_are_allowed_and_limited_to_those_named() {
         )
         .script(|| {
             let use_it = Reply::tool("Skill", json!({"skill": "wanted"}));
-            Script::new().when_attempts("hello", [use_it, Reply::text("Done.")])
+            // The CLI sends the text of the skill as a prompt of its own.
+            Script::new()
+                .when("hello", [use_it])
+                .when("Base directory for this skill", [Reply::text("Done.")])
         }),
     ]);
 }
