@@ -307,6 +307,6 @@ impl fmt::Debug for HostOptions {
             .field("isolation", &self.isolation)
             .field("callbacks", &self.callbacks)
             .field("needs", &self.needs)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -286,7 +286,7 @@ impl ExitTap {
             Exit::Code(code) => self.0.exit(recording::Exit::Code(code)),
             Exit::Signal(signal) => self.0.exit(recording::Exit::Signal(signal)),
             // The format has no entry for an exit that is not known.
-            _ => {}
+            Exit::Unknown => {}
         }
     }
 }
