@@ -4,7 +4,6 @@
 //! example. `cargo run --example quickstart -- --cli claude` asks the real one.
 
 use claude_agent_kit::testing::{Reply, Script, demo_options, json};
-use claude_agent_kit::wire::Number;
 use claude_agent_kit::wire::content::ContentBlock;
 use claude_agent_kit::wire::message::SystemMessage;
 use claude_agent_kit::{Body, Item, query};
@@ -22,14 +21,14 @@ async fn main() -> claude_agent_kit::Result<()> {
         match item? {
             Item::Message(message) => match &message.body {
                 Body::System(SystemMessage::Init(init)) => {
-                    println!("model: {}", init.model.as_deref().unwrap_or("?"));
+                    println!("model: {}", init.model_name());
                 }
                 Body::Assistant(answer) => answer.content().iter().for_each(tell),
                 // A result is the end of a turn, not a success.
                 Body::Result(result) => println!(
                     "{} after {} turns",
                     if result.is_error() { "failed" } else { "done" },
-                    result.num_turns.as_ref().map_or(0.0, Number::as_f64),
+                    result.turns(),
                 ),
                 _ => {}
             },
