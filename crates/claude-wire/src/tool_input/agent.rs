@@ -185,3 +185,24 @@ wire_struct! {
         durable: Option<bool>,
     }
 }
+
+wire_struct! {
+    /// The input of `Workflow`.
+    #[derive(Default)]
+    pub struct WorkflowInput {
+        /// The script.
+        script: Option<String>,
+        /// The name of a workflow that is run instead of a script.
+        name: Option<String>,
+        /// What the workflow does, in the model's words.
+        description: Option<String>,
+        /// The title of the workflow.
+        title: Option<String>,
+        /// The arguments of the script.
+        args: Option<Json>,
+        /// The file with the script.
+        script_path: Option<String> as "scriptPath",
+        /// The run that is resumed.
+        resume_from_run_id: Option<String> as "resumeFromRunId",
+    }
+}

@@ -90,7 +90,7 @@ tool_inputs! {
     /// Watches the output of a shell command, or a web socket. Runs any command, as `Bash` does.
     Monitor(MonitorInput) = "Monitor",
     /// Reads the output of a background task.
-    TaskOutput(TaskOutputInput) = "TaskOutput" | "BashOutput",
+    TaskOutput(TaskOutputInput) = "TaskOutput",
     /// Stops a background task.
     TaskStop(TaskStopInput) = "TaskStop" | "KillShell",
     /// Reads a file.
@@ -129,6 +129,8 @@ tool_inputs! {
     EnterWorktree(EnterWorktreeInput) = "EnterWorktree",
     /// Leaves the worktree.
     ExitWorktree(ExitWorktreeInput) = "ExitWorktree",
+    /// Runs a script that starts subagents.
+    Workflow(Box<WorkflowInput>) = "Workflow",
     /// Schedules a prompt.
     CronCreate(CronCreateInput) = "CronCreate",
 }

@@ -47,19 +47,15 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// The input of `TaskOutput`.
+    /// The input of `TaskOutput`, which only older CLIs have.
     #[derive(Default)]
     pub struct TaskOutputInput {
         /// The task.
-        task_id: Option<String>,
+        task_id: String,
         /// Whether the tool waits until the task is done.
         block: Option<bool>,
         /// Milliseconds that the tool waits.
         timeout: Option<Number>,
-        /// The task, in older CLIs.
-        bash_id: Option<String>,
-        /// A regular expression for the lines that are returned, in older CLIs.
-        filter: Option<String>,
     }
 }
 
