@@ -46,8 +46,7 @@ fn the_types_of_tool_inputs_fit_the_schemas_of_the_cli() {
         let problems: BTreeSet<_> = tools.flat_map(problems_of).collect();
         assert!(problems.is_empty(), "{problems:#?}");
         let names: Vec<_> = requests.iter().flat_map(ApiRequest::tool_names).collect();
-        for name in
-            ["Bash", "Read", "Write", "Edit", "Glob", "Grep", "WebFetch", "AskUserQuestion"]
+        for name in ["Bash", "Read", "Write", "Edit", "Glob", "Grep", "WebFetch", "AskUserQuestion"]
         {
             assert!(names.iter().any(|offered| offered == name), "{name}: {names:?}");
         }
