@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use claude_agent_kit::{EnvironmentPolicy, Options};
+use claude_agent_kit::{EnvironmentPolicy, Options, Timeouts};
 use claude_agent_testkit::mock_api::{MockApi, Script};
 use claude_agent_testkit::sim::{Faults, Sim};
 
@@ -115,7 +115,8 @@ impl Stage {
     /// takes for it.
     pub fn options(&self) -> Options {
         let address = self.api.base_url();
-        let options = Options::new().cwd(self.world.project()).exit_grace(PATIENCE);
+        let options =
+            Options::new().cwd(self.world.project()).timeouts(Timeouts::new().exit_grace(PATIENCE));
         match &self.cli {
             Cli::InMemory(faults) => {
                 options.simulated(Sim::new().api(address).faults(faults.clone()))

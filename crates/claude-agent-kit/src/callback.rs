@@ -50,7 +50,7 @@ pub(crate) mod sealed {
 /// Tells a callback that its answer is no longer wanted: the CLI withdrew the question, the limit
 /// has passed, or the session ends. Copies tell the same.
 ///
-/// A callback that does not end soon after that is aborted (`Options::cancel_grace`), at its next
+/// A callback that does not end soon after that is aborted (`Timeouts::cancel_grace`), at its next
 /// `await`; one on a blocking thread cannot be aborted and should look at it.
 #[derive(Clone)]
 pub struct CancelToken(Arc<Signal>);

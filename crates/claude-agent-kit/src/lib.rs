@@ -84,7 +84,9 @@ pub use doctor::{Check, Doctor, Finding, Level, Report, doctor};
 pub use error::{Error, ErrorKind, Result};
 pub use group::{RunGroup, shutdown_all};
 pub use item::Item;
-pub use options::{Background, Conversation, Explanation, Layers, Options, OsUser, Source};
+pub use options::{
+    Background, Conversation, Explanation, Layers, Limits, Options, OsUser, Source, Timeouts,
+};
 pub use permission::{Permission, PermissionInbox, ToolRequest};
 pub use prompt::Prompt;
 pub use query::{Collected, QueryStream, query};

@@ -332,7 +332,7 @@ impl Turn {
     fn without_result(&self, ended: Option<&TurnEnd>) -> Error {
         if let Some(TurnEnd::Result { oversized: true, .. }) = ended {
             return Error::new(ErrorKind::LineTooLong, "the result was longer than a line may be")
-                .remedy("raise `max_line_bytes`");
+                .remedy("raise `Limits::max_line_bytes`");
         }
         self.end_error().unwrap_or_else(|| {
             Error::new(ErrorKind::UndecodableAnswer, "the result could not be made out")

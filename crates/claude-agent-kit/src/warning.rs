@@ -65,7 +65,7 @@ macro_rules! warning_codes {
 warning_codes! {
     /// A line of the CLI is no message.
     Malformed = "malformed",
-    /// A line was longer than `max_line_bytes` and is lost.
+    /// A line was longer than `Limits::max_line_bytes` and is lost.
     OversizedLine = "oversized_line",
     /// The output ended in the middle of a line.
     IncompleteLastLine = "incomplete_last_line",
@@ -209,7 +209,7 @@ impl Warning {
             Notice::OversizedLine { size, kind } => {
                 let kind = kind.map(|kind| format!(" of type `{kind}`")).unwrap_or_default();
                 let message = format!(
-                    "a line{kind} of {size} bytes is lost: `max_line_bytes` does not allow more"
+                    "a line{kind} of {size} bytes is lost: `Limits::max_line_bytes` does not allow more"
                 );
                 Self::new(WarningCode::OversizedLine, message).with(|facts| facts.size = Some(size))
             }

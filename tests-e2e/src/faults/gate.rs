@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::tool::NoArguments;
-use claude_agent_kit::{BoxError, CancelToken, Options, Permission, ToolError, ToolServer};
+use claude_agent_kit::{
+    BoxError, CancelToken, Options, Permission, Timeouts, ToolError, ToolServer,
+};
 use tokio::sync::watch;
 
 use super::State;
@@ -61,7 +63,7 @@ impl Gate {
             State::Tool => options.allowed_tools(["Bash"]),
             State::Hook => {
                 let options = match limit {
-                    Some(limit) => options.hook_timeout(limit),
+                    Some(limit) => options.timeouts(Timeouts::new().hook(limit)),
                     None => options,
                 };
                 let callback = move |_, context: claude_agent_kit::CallbackContext| {
@@ -69,12 +71,12 @@ impl Gate {
                 };
                 options.allowed_tools(["Bash"]).on(PreToolUse, callback)
             }
-            State::Permission => {
-                options.permission_timeout(limit).can_use_tool(move |_, context| {
+            State::Permission => options.timeouts(Timeouts::new().permission(limit)).can_use_tool(
+                move |_, context| {
                     let passed = Arc::clone(&gate).pass(context.cancel);
                     async move { passed.await.map(|()| Permission::allow()) }
-                })
-            }
+                },
+            ),
             State::Mcp => {
                 let pass = move |_: NoArguments, context: claude_agent_kit::ToolContext| {
                     let passed = Arc::clone(&gate).pass(context.cancel);

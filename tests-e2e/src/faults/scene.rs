@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use claude_agent_kit::{
-    Error, ErrorKind, Item, Options, Session, SessionState, Turn, TurnOutcome, WarningCode,
+    Error, ErrorKind, Item, Limits, Options, Session, SessionState, Timeouts, Turn, TurnOutcome,
+    WarningCode,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::runtime::Runtime;
@@ -410,16 +411,17 @@ fn options(stage: &Stage, state: State, fault: Fault, notes: &Arc<Notes>) -> Opt
         .options()
         .skip_version_check(true)
         .include_partial_messages(true)
-        .max_line_bytes(MAX_LINE)
-        .exit_grace(grace(state, fault))
+        .limits(Limits::new().max_line_bytes(MAX_LINE))
+        .timeouts(Timeouts::new().exit_grace(grace(state, fault)))
         .on_warning(move |warning| {
             warnings.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning.code());
         })
         .on_stderr(move |_| stderr.stderr.send_modify(|lines| *lines += 1));
     let times_out = matches!(fault, Fault::Hangs | Fault::EndInput) && state.is_before_handshake();
-    let options = if times_out { options.initialize_timeout(LONG_GRACE) } else { options };
+    let options =
+        if times_out { options.timeouts(Timeouts::new().initialize(LONG_GRACE)) } else { options };
     match fault {
-        Fault::SlowReader => options.max_unwritten_bytes(64 * 1024),
+        Fault::SlowReader => options.limits(Limits::new().max_unwritten_bytes(64 * 1024)),
         _ => options,
     }
 }

@@ -9,7 +9,9 @@ use claude_agent_kit::hook::{
     HookResponse, PostToolUse, PreToolUse, Stop, UserPromptSubmit, UserPromptSubmitInput,
 };
 use claude_agent_kit::schemars::{self, JsonSchema};
-use claude_agent_kit::{Answers, Json, Options, Permission, ToolError, ToolServer};
+use claude_agent_kit::{
+    Answers, Json, Limits, Options, Permission, Timeouts, ToolError, ToolServer,
+};
 use serde::Deserialize;
 use tokio::time::sleep;
 
@@ -51,19 +53,23 @@ pub(super) fn add(
 ) -> (Options, bool) {
     let limit = |draw: &mut Draw| Duration::from_millis(draw.between(500, 20_000) as u64);
     let mut options = options
-        .hook_timeout(limit(&mut draw))
-        .cancel_grace(draw.pick(&[Duration::ZERO, Duration::from_secs(1)]))
+        .timeouts(
+            Timeouts::new()
+                .hook(limit(&mut draw))
+                .cancel_grace(draw.pick(&[Duration::ZERO, Duration::from_secs(1)])),
+        )
         .hooks_fail_closed(draw.chance(50));
     let limited = healthy || draw.chance(80);
     if limited {
-        options = options.permission_timeout(limit(&mut draw));
+        options = options.timeouts(Timeouts::new().permission(limit(&mut draw)));
     }
     if draw.chance(10) {
         record.count("options: few places for callbacks");
-        options = options.callback_limits(1, draw.between(0, 2));
+        options = options
+            .limits(Limits::new().running_callbacks(1).waiting_callbacks(draw.between(0, 2)));
     }
     if draw.chance(10) {
-        options = options.max_running_mcp(1);
+        options = options.limits(Limits::new().running_mcp_messages(1));
     }
     let (hooks, permission, questions) = (draw.chance(40), draw.chance(75), draw.chance(30));
     let limit = limit(&mut draw);

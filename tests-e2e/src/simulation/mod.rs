@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use claude_agent_kit::{EnvironmentPolicy, Options, QueryStream, Session};
+use claude_agent_kit::{EnvironmentPolicy, Limits, Options, QueryStream, Session, Timeouts};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::{sleep, timeout};
 
@@ -148,27 +148,36 @@ fn options(draw: &mut Draw, record: &Record, healthy: bool, asks_once: bool) -> 
     let mut options = Options::new()
         .environment(EnvironmentPolicy::Clean)
         .include_partial_messages(draw.chance(50))
-        .exit_grace(Duration::from_millis(draw.between(100, 6_000) as u64));
+        .timeouts(
+            Timeouts::new().exit_grace(Duration::from_millis(draw.between(100, 6_000) as u64)),
+        );
     let mut strict_time = true;
     if draw.chance(15) {
         record.count("options: small backlog");
         let soft = draw.between(200, 5_000);
-        options = options.backlog_limits(soft, soft * draw.between(1, 5));
+        options = options.limits(
+            Limits::new().backlog_soft_bytes(soft).backlog_hard_bytes(soft * draw.between(1, 5)),
+        );
         strict_time = false;
     }
     if draw.chance(10) {
         record.count("options: little may be unwritten");
-        options = options.max_unwritten_bytes(draw.between(1, 4_000));
+        options = options.limits(Limits::new().max_unwritten_bytes(draw.between(1, 4_000)));
     }
     if draw.chance(10) {
         record.count("options: few operations");
-        options = options.operation_limits(draw.between(1, 2), draw.between(1, 2));
+        options = options.limits(
+            Limits::new()
+                .waiting_operations(draw.between(1, 2))
+                .pending_operations(draw.between(1, 2)),
+        );
     }
     if !healthy && draw.chance(30) {
-        options = options.initialize_timeout(draw.moment() + Duration::from_millis(1));
+        options =
+            options.timeouts(Timeouts::new().initialize(draw.moment() + Duration::from_millis(1)));
     }
     if !healthy && draw.chance(20) {
-        options = options.idle_timeout(draw.moment() + Duration::from_millis(1));
+        options = options.timeouts(Timeouts::new().idle(draw.moment() + Duration::from_millis(1)));
     }
     let (callbacks, own) = (draw.branch(), draw.branch());
     if asks_once && draw.chance(10) {

@@ -4,7 +4,7 @@
 use super::{docs, markdown, sources};
 
 /// The values that group options, in the order of their tables in the guide.
-const GROUPS: [&str; 1] = ["Conversation"];
+const GROUPS: [&str; 3] = ["Conversation", "Limits", "Timeouts"];
 
 /// A setter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,10 +39,19 @@ impl Setter {
         self.sent.as_deref().is_some_and(|sent| sent.split('`').any(|word| word == flag))
     }
 
-    /// Whether its value can hold a text: not if it is a switch, a number or a duration.
+    /// Whether its value can hold a text: not if it is a switch, a number, a duration or a group of those.
     pub fn can_hold_text(&self) -> bool {
-        const OTHERS: [&str; 7] =
-            ["bool", "u32", "u64", "usize", "f64", "Duration", "impl Into<Option<Duration>>"];
+        const OTHERS: [&str; 9] = [
+            "bool",
+            "u32",
+            "u64",
+            "usize",
+            "f64",
+            "Duration",
+            "impl Into<Option<Duration>>",
+            "Limits",
+            "Timeouts",
+        ];
         self.types.iter().any(|kind| !OTHERS.contains(&kind.as_str()))
     }
 }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use claude_agent_kit::hook::{HookResponse, PreToolUse, PreToolUseInput};
 use claude_agent_kit::{
-    Conversation, ErrorKind, Options, Permission, Prompt, Session, ToolError, ToolServer, query,
+    Conversation, ErrorKind, Options, Permission, Prompt, Session, Timeouts, ToolError, ToolServer,
+    query,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde::Deserialize;
@@ -84,7 +85,9 @@ fn what_is_put_into_an_option_is_shown_nowhere() {
 async fn try_place(place: &Place, mark: &str, shown: &Shown, name: &str) {
     let script = if place.nature == Nature::Key { TELLS_ALL } else { TELLS_NOTHING };
     let fake = Fake::new(script);
-    let options = shown.listening((place.plant)(fake.options(), mark)).exit_grace(SHORT);
+    let options = shown
+        .listening((place.plant)(fake.options(), mark))
+        .timeouts(Timeouts::new().exit_grace(SHORT));
     shown.add("Debug of Options", format!("{options:?} {options:#?}"));
     let explained = options.explain();
     shown.add("an explanation", format!("{explained} {explained:?}"));

@@ -1,7 +1,7 @@
 //! What a query makes of lines that are none, too long or unfinished.
 
 use claude_agent_kit::transport::Exit;
-use claude_agent_kit::{ErrorKind, WarningCode, query};
+use claude_agent_kit::{ErrorKind, Limits, Timeouts, WarningCode, query};
 use claude_agent_testkit::sim::{Fault, Faults};
 use claude_wire::Body;
 use tests_e2e::stage::processes::exists;
@@ -48,7 +48,7 @@ fn the_fifth_line_in_a_row_that_is_no_message_ends_the_query() {
         // The process goes with it.
         let faults = "before assistant line \"1\" line \"2\" line \"3\" line \"4\" line \"5\" hang";
         let stage = faulty_process(faults).await;
-        let options = stage.options().exit_grace(crate::support::SHORT);
+        let options = stage.options().timeouts(Timeouts::new().exit_grace(crate::support::SHORT));
         let mut stream = query("hello", options).await.unwrap();
         let pid = stream.pid().unwrap();
         let last = loop {
@@ -108,14 +108,17 @@ fn a_line_over_the_limit_ends_the_query() {
     run(async {
         for size in [64 * 1024 + 1, 200_000_usize] {
             let faults = Faults::new().before("assistant", Fault::LongLine(size));
-            let limited = faulty(faults.clone()).await.options().max_line_bytes(size - 1);
+            let limited = faulty(faults.clone())
+                .await
+                .options()
+                .limits(Limits::new().max_line_bytes(size - 1));
             let collected = ask("hello", limited).await;
             let error = error_of(&collected);
             assert_eq!(error.kind(), ErrorKind::LineTooLong);
             assert_eq!(error.size(), Some(size as u64));
             assert!(error.to_string().contains("max_line_bytes"), "{error}");
             assert!(collected.result().is_none());
-            let roomy = faulty(faults).await.options().max_line_bytes(size);
+            let roomy = faulty(faults).await.options().limits(Limits::new().max_line_bytes(size));
             let collected = ask("hello", roomy).await;
             assert!(collected.error.is_none(), "{:?}", collected.error);
             assert_eq!(count(&collected, "flood"), 1);

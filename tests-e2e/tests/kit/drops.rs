@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use claude_agent_kit::query;
 use claude_agent_kit::transport::Exit;
+use claude_agent_kit::{Timeouts, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tests_e2e::stage::Stage;
@@ -39,7 +39,7 @@ fn dropped_on_a_runtime_that_nobody_drives_it_is_ended_by_the_reaper_thread() {
     let held = Script::new().otherwise([Reply::text("Never.").hold()]);
     let stage = backstage.block_on(Stage::sim_process(held, SIM)).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let options = stage.options().exit_grace(SHORT);
+    let options = stage.options().timeouts(Timeouts::new().exit_grace(SHORT));
     let mut stream = runtime.block_on(query("hello", options)).unwrap();
     runtime.block_on(stream.next()).unwrap().unwrap();
     let pid = stream.pid().unwrap();
@@ -53,7 +53,7 @@ fn a_query_that_outlives_its_runtime_says_so() {
     let held = Script::new().otherwise([Reply::text("Never.").hold()]);
     let stage = backstage.block_on(Stage::sim_process(held, SIM)).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let options = stage.options().exit_grace(SHORT);
+    let options = stage.options().timeouts(Timeouts::new().exit_grace(SHORT));
     let mut stream = runtime.block_on(query("hello", options)).unwrap();
     runtime.block_on(stream.next()).unwrap().unwrap();
     let pid = stream.pid().unwrap();
@@ -156,7 +156,9 @@ fn dropping_the_start_itself_leaves_nothing() {
 fn a_turn_that_is_closed_is_interrupted_first_and_then_the_input_is_closed() {
     run(async {
         let fake = Fake::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'; cat > log; exit 6"));
-        let mut stream = query("hello", fake.options().exit_grace(LIMIT)).await.unwrap();
+        let mut stream = query("hello", fake.options().timeouts(Timeouts::new().exit_grace(LIMIT)))
+            .await
+            .unwrap();
         stream.next().await.unwrap().unwrap();
         assert_eq!(stream.close().await, Some(Exit::Code(6)), "it ended by itself");
         let log = fs::read_to_string(fake.beside("log")).unwrap();
@@ -170,7 +172,9 @@ fn sigterm_comes_first_so_that_a_cli_can_clean_up() {
         let cleans = "trap 'echo cleaned > log; exit 7' TERM";
         let loops = "while :; do sleep 0.05; done";
         let fake = Fake::new(&format!("{cleans}\n{HANDSHAKE} echo '{{\"type\":\"x\"}}'; {loops}"));
-        let mut stream = query("hello", fake.options().exit_grace(SHORT)).await.unwrap();
+        let mut stream = query("hello", fake.options().timeouts(Timeouts::new().exit_grace(SHORT)))
+            .await
+            .unwrap();
         stream.next().await.unwrap().unwrap();
         let pid = stream.pid().unwrap();
         drop(stream);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use claude_agent_kit::{Collected, Json, Options, Session};
+use claude_agent_kit::{Collected, Json, Options, Session, Timeouts};
 
 use crate::support::{Fake, HANDSHAKE, ask, error_of, everything, run};
 
@@ -75,9 +75,11 @@ fn a_cli_that_tells_them_on_stdout_is_not_quoted() {
     run(async {
         for (before, after) in [("", "exit 1"), (HANDSHAKE, "exit 1"), ("", "sleep 1000")] {
             let fake = Fake::new(&format!("{before}\necho $(env) \"$@\"\n{after}"));
-            let options = secretive(fake.options())
-                .initialize_timeout(crate::support::SHORT * 5)
-                .exit_grace(crate::support::SHORT);
+            let options = secretive(fake.options()).timeouts(
+                Timeouts::new()
+                    .initialize(crate::support::SHORT * 5)
+                    .exit_grace(crate::support::SHORT),
+            );
             let collected = ask("hello", options).await;
             assert_hidden("the error", &everything(error_of(&collected)));
             assert_hidden("a warning", &warnings(&collected));

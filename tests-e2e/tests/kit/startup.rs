@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{
-    Conversation, Error, ErrorKind, Options, Prompt, Thinking, WarningCode, query,
+    Conversation, Error, ErrorKind, Limits, Options, Prompt, Thinking, Timeouts, WarningCode, query,
 };
 use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::stage::Stage;
@@ -107,7 +107,8 @@ fn a_cli_that_prints_nothing_is_told_apart_from_one_that_is_slow() {
         for (fake, empty, (limit, told)) in
             [(silent, true, half), (chatty, false, (SHORT * 50, "5s"))]
         {
-            let options = fake.options().initialize_timeout(limit).exit_grace(SHORT);
+            let options =
+                fake.options().timeouts(Timeouts::new().initialize(limit).exit_grace(SHORT));
             let collected = ask("hello", options.env("KIT_MARK", "silent")).await;
             let error = error_of(&collected);
             assert_helpful(error, ErrorKind::InitializeTimeout, &[told]);
@@ -142,7 +143,8 @@ fn a_megabyte_on_stderr_is_drained_and_its_end_is_kept() {
         assert_eq!(heard.lock().unwrap().len(), 16384);
         // A run that ends well tells every line too, the last ones included.
         let well = Fake::new(&format!("{HANDSHAKE}{flood}\n{RESULT} read -r more; {flood}"));
-        let (options, heard) = listening(well.options().exit_grace(LIMIT));
+        let (options, heard) =
+            listening(well.options().timeouts(Timeouts::new().exit_grace(LIMIT)));
         let collected = ask("hello", options).await;
         assert!(collected.error.is_none(), "{:?}", collected.error);
         assert_eq!(heard.lock().unwrap().len(), 2 * 16384);
@@ -273,7 +275,7 @@ fn values_that_no_cli_could_work_with_are_told_before_the_start() {
                 "conversation: the ID of a new session is not a UUID",
             ),
             (options().model(""), "model: the name"),
-            (options().max_line_bytes(64 * 1024 - 1), "max_line_bytes: "),
+            (options().limits(Limits::new().max_line_bytes(64 * 1024 - 1)), "max_line_bytes: "),
         ] {
             let error = refused("hello", wrong).await;
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);
@@ -288,7 +290,8 @@ fn values_that_no_cli_could_work_with_are_told_before_the_start() {
 #[test]
 fn the_smallest_limit_of_a_line_is_enough_for_the_handshake() {
     on_all(hello, async |stage| {
-        let collected = ask("hello", stage.options().max_line_bytes(64 * 1024)).await;
+        let collected =
+            ask("hello", stage.options().limits(Limits::new().max_line_bytes(64 * 1024))).await;
         assert!(collected.error.is_none(), "{:?}", collected.error);
         assert_eq!(collected.text(), "Hello.");
     });
@@ -321,19 +324,19 @@ fn a_handshake_without_an_answer_or_with_anothers_is_over_in_time() {
         for fault in [Fault::Swallow, Fault::WrongId, Fault::Hang] {
             let faults = Faults::new().before("control_response/initialize", fault);
             let options = faulty(faults).await.options();
-            let options = options.initialize_timeout(SHORT).exit_grace(SHORT);
+            let options = options.timeouts(Timeouts::new().initialize(SHORT).exit_grace(SHORT));
             let collected = ask("hello", options).await;
             assert_eq!(kind_of(&collected), Some(ErrorKind::InitializeTimeout));
         }
         // The variable of the CLI counts when no option says anything.
         let faults = Faults::new().before("control_response/initialize", Fault::Swallow);
-        let options = faulty(faults).await.options().exit_grace(SHORT);
+        let options = faulty(faults).await.options().timeouts(Timeouts::new().exit_grace(SHORT));
         let options = options.env("CLAUDE_CODE_STREAM_CLOSE_TIMEOUT", "100");
         let collected = ask("hello", options).await;
         assert_eq!(error_of(&collected).limit(), Some(SHORT));
         // It is an answer all the same, and the session can do without what it says.
         let faults = Faults::new().before("control_response/initialize", Fault::WrongShape);
-        let options = faulty(faults).await.options().initialize_timeout(LIMIT);
+        let options = faulty(faults).await.options().timeouts(Timeouts::new().initialize(LIMIT));
         assert!(ask("hello", options).await.result().is_some());
     });
 }

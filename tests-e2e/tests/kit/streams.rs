@@ -2,7 +2,7 @@
 
 use std::future::ready;
 
-use claude_agent_kit::{Collected, ErrorKind, Item, Options, QueryStream, query};
+use claude_agent_kit::{Collected, ErrorKind, Item, Limits, Options, QueryStream, Timeouts, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
 use claude_wire::Body;
@@ -154,7 +154,7 @@ fn closing_ends_the_process_says_how_and_can_be_done_again() {
         assert!(stream.next().await.is_none());
         // A close that was dropped goes on.
         let stage = faulty_process("at start hang").await;
-        let options = stage.options().exit_grace(SHORT * 50);
+        let options = stage.options().timeouts(Timeouts::new().exit_grace(SHORT * 50));
         let mut stream = query("hello", options).await.unwrap();
         let pid = stream.pid().unwrap();
         tokio::select! {
@@ -241,7 +241,9 @@ fn a_reader_that_does_not_read_holds_the_cli_and_loses_nothing() {
     run(async {
         let faults = Faults::new().before("assistant", Fault::Messages(5000));
         let stage = faulty(faults).await;
-        let options = stage.options().backlog_limits(64 * 1024, 16 * 1024 * 1024);
+        let options = stage.options().limits(
+            Limits::new().backlog_soft_bytes(64 * 1024).backlog_hard_bytes(16 * 1024 * 1024),
+        );
         let mut stream = query("hello", options).await.unwrap();
         let mut assistants = 0;
         while let Some(item) = stream.next().await {

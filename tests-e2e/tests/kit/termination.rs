@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use claude_agent_kit::transport::Exit;
-use claude_agent_kit::{Collected, ErrorKind, WarningCode};
+use claude_agent_kit::{Collected, ErrorKind, Limits, Timeouts, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults, Point};
 use tests_e2e::stage::Stage;
@@ -15,22 +15,24 @@ use crate::support::{
 
 /// What a query gives on a simulation in memory with these faults, which ends by itself.
 async fn with(faults: Faults) -> Collected {
-    ask("hello", faulty(faults).await.options().exit_grace(LIMIT)).await
+    ask("hello", faulty(faults).await.options().timeouts(Timeouts::new().exit_grace(LIMIT))).await
 }
 
 /// What a query gives on a simulation as a process with these faults, which ends by itself.
 async fn process_with(faults: &str) -> Collected {
-    ask("hello", faulty_process(faults).await.options().exit_grace(LIMIT)).await
+    ask("hello", faulty_process(faults).await.options().timeouts(Timeouts::new().exit_grace(LIMIT)))
+        .await
 }
 
 /// The same in memory, of a simulation that has to be stopped.
 async fn stopped_with(faults: Faults) -> Collected {
-    ask("hello", faulty(faults).await.options().exit_grace(SHORT)).await
+    ask("hello", faulty(faults).await.options().timeouts(Timeouts::new().exit_grace(SHORT))).await
 }
 
 /// The same as a process.
 async fn stopped_process_with(faults: &str) -> Collected {
-    ask("hello", faulty_process(faults).await.options().exit_grace(SHORT)).await
+    ask("hello", faulty_process(faults).await.options().timeouts(Timeouts::new().exit_grace(SHORT)))
+        .await
 }
 
 /// Lines of a script that close stdout and go on.
@@ -187,7 +189,8 @@ fn after_a_result_and_the_end_of_output_a_living_process_is_stopped() {
     run(async {
         let faults = Faults::new().after("result", Fault::CloseStdout).after("result", Fault::Hang);
         let fake = Fake::new(&format!("{HANDSHAKE}{RESULT}{LIVE_ON}"));
-        let by_shell = ask("hello", fake.options().exit_grace(SHORT)).await;
+        let by_shell =
+            ask("hello", fake.options().timeouts(Timeouts::new().exit_grace(SHORT))).await;
         for collected in [stopped_with(faults).await, by_shell] {
             assert_finished(&collected, &[WarningCode::StoppedAfterResult]);
             assert!(collected.result().is_some());
@@ -211,7 +214,8 @@ fn after_a_result_the_input_is_closed_and_a_cli_that_ignores_that_is_stopped() {
         let fake = Fake::new(&format!(
             "{HANDSHAKE}{RESULT} read -r more; echo '{{\"type\":\"auth_status\"}}'"
         ));
-        let collected = ask("hello", fake.options().exit_grace(LIMIT)).await;
+        let collected =
+            ask("hello", fake.options().timeouts(Timeouts::new().exit_grace(LIMIT))).await;
         assert_finished(&collected, &[]);
         assert_eq!(count(&collected, "auth_status"), 1, "it saw the end of its input and said so");
     });
@@ -222,7 +226,8 @@ fn a_cli_that_never_says_that_it_is_idle_has_until_the_ceiling() {
     run(async {
         let idle = Point::Before("system/session_state_changed".to_owned(), 2);
         let stage = faulty(Faults::new().at(idle, Fault::Swallow)).await;
-        let options = stage.options().exit_grace(LIMIT).background_ceiling(SHORT);
+        let options =
+            stage.options().timeouts(Timeouts::new().exit_grace(LIMIT).background_ceiling(SHORT));
         assert_finished(&ask("hello", options).await, &[WarningCode::StoppedAfterResult]);
     });
 }
@@ -285,7 +290,8 @@ fn without_a_result_a_process_that_closed_its_output_is_stopped_with_an_error() 
         let faults =
             Faults::new().before("assistant", Fault::CloseStdout).before("assistant", Fault::Hang);
         let fake = Fake::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'\n{LIVE_ON}"));
-        let by_shell = ask("hello", fake.options().exit_grace(SHORT)).await;
+        let by_shell =
+            ask("hello", fake.options().timeouts(Timeouts::new().exit_grace(SHORT))).await;
         for collected in [stopped_with(faults).await, by_shell] {
             let error = error_of(&collected);
             assert_eq!(error.kind(), ErrorKind::ProcessFailed);
@@ -301,7 +307,7 @@ fn a_silent_cli_is_waited_for_unless_there_is_a_limit() {
         let held = || Script::new().otherwise([Reply::text("Finally.").hold()]);
         let stage = Stage::in_memory(held()).await.unwrap();
         // Zero is no limit.
-        let options = stage.options().idle_timeout(Duration::ZERO);
+        let options = stage.options().timeouts(Timeouts::new().idle(Duration::ZERO));
         let mut stream = claude_agent_kit::query("hello", options).await.unwrap();
         stage.api().wait_for_request(|_| true).await;
         while let Ok(item) = tokio::time::timeout(SHORT, stream.next()).await {
@@ -314,7 +320,7 @@ fn a_silent_cli_is_waited_for_unless_there_is_a_limit() {
         assert_eq!(collected.text(), "Finally.");
 
         let stage = Stage::in_memory(held()).await.unwrap();
-        let options = stage.options().idle_timeout(SHORT).exit_grace(SHORT);
+        let options = stage.options().timeouts(Timeouts::new().idle(SHORT).exit_grace(SHORT));
         let collected = ask("hello", options).await;
         assert_eq!(kind_of(&collected), Some(ErrorKind::IdleTimeout));
         assert!(collected.result().is_none());
@@ -332,7 +338,7 @@ fn a_child_that_ignores_sigterm_is_killed() {
         let (in_memory, by_sim, by_shell) = tokio::join!(
             stopped_with(faults),
             stopped_process_with("after system/session_state_changed 2 ignore-sigterm hang"),
-            ask("hello", fake.options().exit_grace(SHORT)),
+            ask("hello", fake.options().timeouts(Timeouts::new().exit_grace(SHORT))),
         );
         for collected in [in_memory, by_sim, by_shell] {
             assert_finished(&collected, &[WarningCode::StoppedAfterResult]);
@@ -349,7 +355,8 @@ fn once_a_result_was_seen_nothing_becomes_an_error() {
             .after("result", Fault::Bytes(b"{\"type\":\"assi".to_vec()))
             .after("result", Fault::Exit(9));
         let stage = faulty(faults).await;
-        let collected = ask("hello", stage.options().max_line_bytes(100_000)).await;
+        let collected =
+            ask("hello", stage.options().limits(Limits::new().max_line_bytes(100_000))).await;
         let mut expected = vec![WarningCode::Malformed; 7];
         expected.extend([WarningCode::OversizedLine, WarningCode::NonZeroExitAfterResult]);
         assert_finished(&collected, &expected);
@@ -388,12 +395,13 @@ fn the_last_of_several_results_is_the_final_one() {
 fn a_limit_longer_than_time_itself_is_no_limit() {
     run(async {
         let stage = Stage::in_memory(hello()).await.unwrap();
-        let options = stage
-            .options()
-            .idle_timeout(Duration::MAX)
-            .exit_grace(Duration::MAX)
-            .initialize_timeout(Duration::MAX)
-            .background_ceiling(Duration::MAX);
+        let options = stage.options().timeouts(
+            Timeouts::new()
+                .idle(Duration::MAX)
+                .exit_grace(Duration::MAX)
+                .initialize(Duration::MAX)
+                .background_ceiling(Duration::MAX),
+        );
         assert_finished(&ask("hello", options).await, &[]);
     });
 }

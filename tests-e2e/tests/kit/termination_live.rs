@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use claude_agent_kit::transport::{ChildFuture, Connection, Exit, InMemory};
-use claude_agent_kit::{ErrorKind, Options, WarningCode, query};
+use claude_agent_kit::{ErrorKind, Options, Timeouts, WarningCode, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::Body;
 use serde_json::json;
@@ -106,7 +106,10 @@ fn an_exit_does_not_wait_for_an_output_without_end() {
         let child = ChildFuture::new(std::future::ready(Exit::Code(0)));
         Ok(Connection::new(tokio::io::sink(), Endless { is_said: false }, child))
     });
-    let options = Options::new().print_mode(true).transport(transport).exit_grace(LIMIT * 2);
+    let options = Options::new()
+        .print_mode(true)
+        .transport(transport)
+        .timeouts(Timeouts::new().exit_grace(LIMIT * 2));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(in_time(async {
         let mut stream = query("hello", options).await.unwrap();
@@ -139,7 +142,7 @@ fn what_a_dead_process_left_in_the_pipe_is_read() {
     let lines = "i=0; while [ $i -lt 500 ]; do echo '{\"type\":\"auth_status\"}'; i=$((i+1)); done";
     let fake = Fake::new(&format!("{lines}\n{RESULT}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let options = fake.options().print_mode(true).idle_timeout(SHORT);
+    let options = fake.options().print_mode(true).timeouts(Timeouts::new().idle(SHORT));
     let began = Instant::now();
     let stream = runtime.block_on(query("hello", options)).unwrap();
     let pid = stream.pid().unwrap();
@@ -198,7 +201,8 @@ fn a_background_shell_does_not_hold_the_run() {
             Stage::sim_process(script(), SIM).await.unwrap(),
             Stage::real(script(), real()).await.unwrap(),
         ] {
-            let options = stage.options().allowed_tools(["Bash"]).exit_grace(SHORT);
+            let options =
+                stage.options().allowed_tools(["Bash"]).timeouts(Timeouts::new().exit_grace(SHORT));
             let collected = ask("start it", options).await;
             assert!(collected.error.is_none(), "{:?}", collected.error);
             assert_eq!(count(&collected, "result"), 1);

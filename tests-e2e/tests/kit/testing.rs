@@ -6,7 +6,7 @@ use claude_agent_kit::testing::{
     Fault, Faults, Model, Recorder, Recording, Replay, Reply, Script, Sim,
 };
 use claude_agent_kit::transport::Exit;
-use claude_agent_kit::{Body, ErrorKind, Item, Options, Prompt, Session, query};
+use claude_agent_kit::{Body, ErrorKind, Item, Options, Prompt, Session, Timeouts, query};
 use tests_e2e::stage::{Stage, processes};
 
 use crate::support::{SIM, ask, hello, in_time, kind_of, on_all, real, run, until};
@@ -144,7 +144,7 @@ fn timeouts_pass_at_once_on_a_paused_clock() {
     runtime.block_on(async {
         let silent = Sim::new().faults(Faults::new().at_start(Fault::Hang));
         let hour = Duration::from_secs(3600);
-        let options = Options::new().simulated(silent).initialize_timeout(hour);
+        let options = Options::new().simulated(silent).timeouts(Timeouts::new().initialize(hour));
         let error = Session::start(options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InitializeTimeout);
     });

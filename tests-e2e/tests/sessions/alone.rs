@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use claude_agent_kit::{ErrorKind, Options, Session, SessionState, shutdown_all};
+use claude_agent_kit::{ErrorKind, Options, Session, SessionState, Timeouts, shutdown_all};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::stage::Stage;
@@ -56,7 +56,7 @@ fn the_end_of_all_sessions_ends_them_all_at_once() {
                 assert!(matches!(last, Some(SessionState::Stopped(_))), "{last:?}");
             }
             // One that does not end is counted, and not waited for.
-            let options = Options::new().exit_grace(LIMIT);
+            let options = Options::new().timeouts(Timeouts::new().exit_grace(LIMIT));
             let (session, puppet) = puppet::running(options).await;
             assert_eq!(in_time(shutdown_all(SHORT)).await, 1);
             drop((session, puppet));

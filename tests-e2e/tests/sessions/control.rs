@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use claude_agent_kit::{ErrorKind, PermissionMode, Session};
+use claude_agent_kit::{ErrorKind, Limits, PermissionMode, Session};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
 use claude_wire::control::HostRequest;
@@ -263,7 +263,9 @@ fn three_thousand_pieces_that_nobody_reads_hold_up_no_operation() {
         run(async {
             let faults = Faults::new().after("system/init", fault);
             let stage = Stage::faulty(hello(), faults).await.unwrap();
-            let options = stage.options().backlog_limits(16 * 1024, 1 << 30);
+            let options = stage
+                .options()
+                .limits(Limits::new().backlog_soft_bytes(16 * 1024).backlog_hard_bytes(1 << 30));
             let session = start(options).await;
             let mut messages = session.messages();
             let running = session.send("hello").await.unwrap();

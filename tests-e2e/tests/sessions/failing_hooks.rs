@@ -6,7 +6,7 @@ use std::time::Duration;
 use claude_agent_kit::hook::{
     HookRegistration, HookResponse, PreToolUse, PreToolUseInput, RawHookResponse, UserPromptSubmit,
 };
-use claude_agent_kit::{BoxError, Options, Warning, WarningCode};
+use claude_agent_kit::{BoxError, Limits, Options, Timeouts, Warning, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults, Point};
 use tests_e2e::stage::Stage;
@@ -73,7 +73,8 @@ fn one_option_makes_every_hook_a_guard() {
     on_both(
         || bash(&FAILING),
         async |stage| {
-            let options = stage.options().hooks_fail_closed(true).hook_timeout(SOON);
+            let options =
+                stage.options().hooks_fail_closed(true).timeouts(Timeouts::new().hook(SOON));
             one_turn(failing(options, PreToolUse)).await;
             blocked_but_fine(&stage);
         },
@@ -88,7 +89,7 @@ fn a_hook_that_overload_keeps_from_being_asked_blocks_the_tool() {
             let gate = Arc::new(Semaphore::new(0));
             let (mut options, warnings) = noting(stage.options().allowed_tools(["Bash"]));
             // One runs, one waits, and for the other two there is no place.
-            options = options.callback_limits(1, 1);
+            options = options.limits(Limits::new().running_callbacks(1).waiting_callbacks(1));
             for _ in 0..4 {
                 let gate = gate.clone();
                 options = options.on(PreToolUse, move |_, _| {
@@ -203,7 +204,8 @@ fn an_interrupt_cancels_an_open_hook_and_is_answered_at_once() {
     on_both(script, async |stage| {
         let (asked, cancelled) = (Notes::new(), Notes::new());
         let (entered, fired) = (asked.clone(), cancelled.clone());
-        let options = stage.options().allowed_tools(["Bash"]).cancel_grace(LIMIT);
+        let options =
+            stage.options().allowed_tools(["Bash"]).timeouts(Timeouts::new().cancel_grace(LIMIT));
         // Nothing else would end it in time.
         let registration = PreToolUse.timeout(Duration::from_secs(3600));
         let options = options.on(registration, move |_, context| {
@@ -239,14 +241,17 @@ fn a_hook_that_goes_on_after_its_cancel_is_aborted() {
         }
         let notes = Notes::new();
         let told = notes.clone();
-        let options = stage.options().cancel_grace(Duration::ZERO).on(PreToolUse, move |_, _| {
-            let gone = Gone(told.clone());
-            told.add("asked");
-            async move {
-                std::future::pending::<()>().await;
-                drop(gone);
-            }
-        });
+        let options = stage.options().timeouts(Timeouts::new().cancel_grace(Duration::ZERO)).on(
+            PreToolUse,
+            move |_, _| {
+                let gone = Gone(told.clone());
+                told.add("asked");
+                async move {
+                    std::future::pending::<()>().await;
+                    drop(gone);
+                }
+            },
+        );
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
         until("the hook is asked", || notes.len() == 1).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::transport::Exit;
-use claude_agent_kit::{ErrorKind, Options, Permission, Session, SessionState};
+use claude_agent_kit::{ErrorKind, Limits, Options, Permission, Session, SessionState, Timeouts};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::stage::Stage;
@@ -164,7 +164,9 @@ fn a_pending_operation_says_how_the_cli_died_however_late_it_says_so() {
 fn a_cli_that_closed_its_output_and_lives_on_holds_up_nobody_for_long() {
     run(async {
         let fake = after_a_request("exec >&-; read -r more");
-        let session = start(fake.options().exit_grace(Duration::from_secs(3600))).await;
+        let session =
+            start(fake.options().timeouts(Timeouts::new().exit_grace(Duration::from_secs(3600))))
+                .await;
         // The first waits a little for the end of the CLI, those after it no more.
         for _ in 0..50 {
             let error = in_time(session.mcp_status()).await.unwrap_err();
@@ -182,7 +184,11 @@ fn a_pending_operation_ends_with_the_cli_although_nobody_reads_messages() {
                  i=$((i+1)); done; exit 3";
     run(async {
         let fake = after_a_request(flood);
-        let session = start(fake.options().backlog_limits(500, 1_000_000)).await;
+        let session = start(
+            fake.options()
+                .limits(Limits::new().backlog_soft_bytes(500).backlog_hard_bytes(1_000_000)),
+        )
+        .await;
         let messages = session.messages();
         let error = in_time(session.mcp_status()).await.unwrap_err();
         assert_eq!(error.exit(), Some(Exit::Code(3)), "{error}");
@@ -221,8 +227,9 @@ fn a_handshake_without_an_answer_is_over_when_its_time_is() {
     run(async {
         let stage = faulty(Faults::new().before("control_response", Fault::Hang)).await;
         // Whoever waits does not wait for the process to end.
-        let options =
-            stage.options().initialize_timeout(SHORT).exit_grace(Duration::from_secs(3600));
+        let options = stage
+            .options()
+            .timeouts(Timeouts::new().initialize(SHORT).exit_grace(Duration::from_secs(3600)));
         let session = Session::open(options).await.unwrap();
         let error = in_time(session.ready()).await.unwrap_err();
         assert_eq!((error.kind(), error.limit()), (ErrorKind::InitializeTimeout, Some(SHORT)));
@@ -234,7 +241,8 @@ fn a_handshake_without_an_answer_is_over_when_its_time_is() {
 #[test]
 fn a_handshake_that_is_refused_is_told_at_once() {
     run(async {
-        let options = Options::new().exit_grace(Duration::from_secs(3600));
+        let options =
+            Options::new().timeouts(Timeouts::new().exit_grace(Duration::from_secs(3600)));
         let (session, mut puppet) = puppet::open(options).await;
         let request = puppet.asked("initialize").await;
         puppet.refuse(&request, "you are not welcome").await;
@@ -402,7 +410,8 @@ fn after_a_failed_result_exit_1_completes_the_session_and_any_other_exit_fails_i
 #[test]
 fn operations_that_wait_at_the_stop_are_told_so() {
     run(async {
-        let (session, mut puppet) = puppet::running(Options::new().exit_grace(LIMIT)).await;
+        let (session, mut puppet) =
+            puppet::running(Options::new().timeouts(Timeouts::new().exit_grace(LIMIT))).await;
         let asking = session.clone();
         let asked = tokio::spawn(async move { asking.mcp_status().await });
         puppet.asked("mcp_status").await;
@@ -421,7 +430,7 @@ fn operations_that_wait_at_the_stop_are_told_so() {
 #[test]
 fn a_stop_interrupts_the_turn_that_runs_and_answers_nothing_more() {
     run(async {
-        let options = Options::new().exit_grace(LIMIT);
+        let options = Options::new().timeouts(Timeouts::new().exit_grace(LIMIT));
         let options = options.can_use_tool(|_, _| async { Permission::allow() });
         let (session, mut puppet) = puppet::running(options).await;
         let running = session.send("hello").await.unwrap();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::transport::Exit;
-use claude_agent_kit::{Options, Session, query};
+use claude_agent_kit::{Limits, Options, Session, Timeouts, query};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -115,10 +115,13 @@ fn one_that_is_withdrawn_with_its_question_is_told_so_or_never_begins() {
         for (grace, begins) in [(Duration::from_secs(9), true), (Duration::ZERO, false)] {
             let seen = Arc::new(Mutex::new(Vec::new()));
             let notes = seen.clone();
-            let options = Options::new().cancel_grace(grace).on(PreToolUse, move |_, context| {
-                notes.lock().unwrap().push(context.cancel.is_cancelled());
-                async {}
-            });
+            let options = Options::new().timeouts(Timeouts::new().cancel_grace(grace)).on(
+                PreToolUse,
+                move |_, context| {
+                    notes.lock().unwrap().push(context.cancel.is_cancelled());
+                    async {}
+                },
+            );
             let (_session, mut puppet) = puppet::running(options).await;
             let withdrawn = json!({"type": "control_cancel_request", "request_id": "x"});
             puppet.write(format!("{}{withdrawn}\n", question("x")).as_bytes()).await;
@@ -154,7 +157,7 @@ fn blocks_until_told(fake: &Fake) -> impl Fn() -> bool + Send + Sync + 'static {
 #[test]
 fn time_that_a_callback_takes_is_no_silence_of_the_cli() {
     puppet::on_paused_clock(async {
-        let options = Options::new().idle_timeout(Duration::from_secs(10)).on(
+        let options = Options::new().timeouts(Timeouts::new().idle(Duration::from_secs(10))).on(
             PreToolUse,
             // The clock goes on in the middle of a poll, as it does for one that blocks its thread.
             |_, _| async {
@@ -187,11 +190,14 @@ fn an_answer_is_written_before_the_next_callback_begins() {
         let fake = asking(&lines, 2);
         let (is_told, seen) = (blocks_until_told(&fake), Arc::new(Mutex::new(Vec::new())));
         let notes = seen.clone();
-        let options = fake.options().callback_limits(1, 9).on(PreToolUse, move |call, _| {
-            let first = command_of(call.input.as_ref()) == "a";
-            notes.lock().unwrap().push(first || is_told());
-            async {}
-        });
+        let options = fake
+            .options()
+            .limits(Limits::new().running_callbacks(1).waiting_callbacks(9))
+            .on(PreToolUse, move |call, _| {
+                let first = command_of(call.input.as_ref()) == "a";
+                notes.lock().unwrap().push(first || is_told());
+                async {}
+            });
         query("go", options).await.unwrap().final_result().await.unwrap();
         assert_eq!(*seen.lock().unwrap(), [true, true, true]);
     });
@@ -211,10 +217,13 @@ fn others_have_their_turns_between_callbacks_that_wait_for_each_other() {
         let fake = asking(&lines, 2);
         let seen = Arc::new(Mutex::new(Vec::new()));
         let notes = seen.clone();
-        let options = fake.options().callback_limits(1, 9).on(PreToolUse, move |_, _| {
-            notes.lock().unwrap().push(turns.load(Ordering::Relaxed));
-            async {}
-        });
+        let options = fake
+            .options()
+            .limits(Limits::new().running_callbacks(1).waiting_callbacks(9))
+            .on(PreToolUse, move |_, _| {
+                notes.lock().unwrap().push(turns.load(Ordering::Relaxed));
+                async {}
+            });
         query("go", options).await.unwrap().final_result().await.unwrap();
         other.abort();
         let seen = seen.lock().unwrap();

@@ -1,7 +1,7 @@
 //! Permission requests among the messages, and the inbox.
 
 use claude_agent_kit::{
-    Answers, ErrorKind, Item, Options, Permission, PermissionInbox, QueryStream, query,
+    Answers, ErrorKind, Item, Limits, Options, Permission, PermissionInbox, QueryStream, query,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::Body;
@@ -209,7 +209,7 @@ fn a_lagging_reader_loses_requests_with_the_messages_and_is_told() {
     run(async {
         let options = Options::new()
             .can_use_tool(|_, _| async { Permission::allow() })
-            .backlog_limits(1024, 4096);
+            .limits(Limits::new().backlog_soft_bytes(1024).backlog_hard_bytes(4096));
         let (session, mut puppet) = puppet::running(options).await;
         let mut slow = session.messages();
         let mut fast = session.messages();

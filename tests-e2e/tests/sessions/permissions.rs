@@ -6,7 +6,7 @@ use std::time::Duration;
 use claude_agent_kit::permission::{
     PermissionBehavior, PermissionDestination, PermissionRule, PermissionUpdate, RulesUpdate,
 };
-use claude_agent_kit::{Answers, Background, BoxError, Permission, WarningCode};
+use claude_agent_kit::{Answers, Background, BoxError, Limits, Permission, Timeouts, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tokio::sync::Barrier;
@@ -135,16 +135,17 @@ fn a_callback_that_fails_denies() {
     on_both(
         || bash(&commands),
         async |stage| {
-            let options = stage.options().permission_timeout(Duration::from_secs(2)).can_use_tool(
-                |request, _| async move {
+            let options = stage
+                .options()
+                .timeouts(Timeouts::new().permission(Duration::from_secs(2)))
+                .can_use_tool(|request, _| async move {
                     match command_of(Some(&request.input)).as_str() {
                         "touch error" => Err::<_, BoxError>("the database is gone".into()),
                         "touch panic" => panic_silently(),
                         "touch never" => std::future::pending().await,
                         _ => Ok(Permission::allow()),
                     }
-                },
-            );
+                });
             let (options, warnings) = noting(options);
             assert_eq!(one_turn(options).await.text, "Done.");
             for command in &commands[..3] {
@@ -187,15 +188,17 @@ fn an_interrupt_while_a_permission_waits_cancels_the_callback() {
     on_all(script, async |stage| {
         let (asked, cancelled) = (Notes::new(), Notes::new());
         let (entered, fired) = (asked.clone(), cancelled.clone());
-        let options = stage.options().cancel_grace(LIMIT).can_use_tool(move |_, context| {
-            entered.add(());
-            let fired = fired.clone();
-            async move {
-                context.cancel.cancelled().await;
-                fired.add(());
-                Permission::allow()
-            }
-        });
+        let options = stage.options().timeouts(Timeouts::new().cancel_grace(LIMIT)).can_use_tool(
+            move |_, context| {
+                entered.add(());
+                let fired = fired.clone();
+                async move {
+                    context.cancel.cancelled().await;
+                    fired.add(());
+                    Permission::allow()
+                }
+            },
+        );
         let (options, warnings) = noting(options);
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
@@ -261,8 +264,8 @@ fn a_user_may_be_asked_on_a_thread_that_blocks() {
             })
             .wait_for_background(Background::All)
             .die_with_parent(true)
-            .operation_limits(4, 4)
-            .operation_timeout(Duration::from_secs(60));
+            .limits(Limits::new().waiting_operations(4).pending_operations(4))
+            .timeouts(Timeouts::new().operation(Duration::from_secs(60)));
         assert_eq!(one_turn(options).await.text, "Done.");
         assert!(model_was_told(&stage, "Red"));
     });

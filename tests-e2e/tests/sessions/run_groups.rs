@@ -1,6 +1,6 @@
 //! Groups of runs that are shut down together.
 
-use claude_agent_kit::{ErrorKind, Options, RunGroup, Session, SessionState, query};
+use claude_agent_kit::{ErrorKind, Options, RunGroup, Session, SessionState, Timeouts, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::exists;
@@ -70,7 +70,7 @@ fn a_run_leaves_its_group_when_it_has_ended() {
 fn a_run_that_does_not_end_in_time_is_counted() {
     run(async {
         let group = RunGroup::new();
-        let options = Options::new().exit_grace(LIMIT).group(&group);
+        let options = Options::new().timeouts(Timeouts::new().exit_grace(LIMIT)).group(&group);
         let (session, puppet) = puppet::running(options).await;
         assert_eq!(in_time(group.shutdown(SHORT)).await, 1);
         assert_eq!(group.len(), 1);

@@ -4,7 +4,7 @@ use std::future::Future as _;
 use std::task::{Context, Waker};
 
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
-use claude_agent_kit::{ErrorKind, Options, Permission};
+use claude_agent_kit::{ErrorKind, Limits, Options, Permission};
 use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::stage::Stage;
 
@@ -19,7 +19,12 @@ fn turns_go_on_while_a_stream_is_not_read_and_nothing_is_lost() {
     run(async {
         let faults = Faults::new().after("system/init", Fault::Messages(2_000));
         let stage = Stage::faulty(hello(), faults).await.unwrap();
-        let session = start(stage.options().backlog_limits(16 * KIB, 1 << 30)).await;
+        let session = start(
+            stage
+                .options()
+                .limits(Limits::new().backlog_soft_bytes(16 * KIB).backlog_hard_bytes(1 << 30)),
+        )
+        .await;
         let mut slow = session.messages();
         for _ in 0..3 {
             turn(&session, "hello").await;
@@ -39,7 +44,8 @@ fn turns_go_on_while_a_stream_is_not_read_and_nothing_is_lost() {
 #[test]
 fn at_the_hard_limit_the_slow_reader_is_cut_off_and_the_others_go_on() {
     run(async {
-        let options = Options::new().backlog_limits(16 * KIB, 64 * KIB);
+        let options = Options::new()
+            .limits(Limits::new().backlog_soft_bytes(16 * KIB).backlog_hard_bytes(64 * KIB));
         let (session, mut puppet) = puppet::running(options).await;
         let (mut slow, mut quick) = (session.messages(), session.messages());
         let mut running = session.send("hello").await.unwrap();
@@ -66,7 +72,8 @@ fn at_the_hard_limit_the_slow_reader_is_cut_off_and_the_others_go_on() {
 #[test]
 fn a_turn_that_was_cut_off_says_so_again_when_it_is_finished() {
     run(async {
-        let options = Options::new().backlog_limits(KIB, 4 * KIB);
+        let options = Options::new()
+            .limits(Limits::new().backlog_soft_bytes(KIB).backlog_hard_bytes(4 * KIB));
         let (session, mut puppet) = puppet::running(options).await;
         let mut quick = session.messages();
         let mut slow = session.send("hello").await.unwrap();
@@ -87,7 +94,8 @@ fn a_turn_that_was_cut_off_says_so_again_when_it_is_finished() {
 #[test]
 fn when_nobody_waits_reading_pauses_and_goes_on_later() {
     run(async {
-        let options = Options::new().backlog_limits(16 * KIB, 32 * KIB);
+        let options = Options::new()
+            .limits(Limits::new().backlog_soft_bytes(16 * KIB).backlog_hard_bytes(32 * KIB));
         let (session, mut puppet) = puppet::running(options).await;
         let mut messages = session.messages();
         let talking = tokio::spawn(async move {
@@ -115,7 +123,8 @@ fn when_nobody_waits_reading_pauses_and_goes_on_later() {
 #[test]
 fn an_operation_is_answered_behind_any_number_of_unread_messages() {
     run(async {
-        let options = Options::new().backlog_limits(16 * KIB, 1 << 30);
+        let options = Options::new()
+            .limits(Limits::new().backlog_soft_bytes(16 * KIB).backlog_hard_bytes(1 << 30));
         let (session, mut puppet) = puppet::running(options).await;
         let mut messages = session.messages();
         let asking = session.clone();
@@ -139,7 +148,7 @@ fn a_turn_that_is_not_read_holds_up_no_callback() {
         let stage = Stage::faulty(touching(), faults).await.unwrap();
         let options = stage
             .options()
-            .backlog_limits(8 * KIB, 1 << 30)
+            .limits(Limits::new().backlog_soft_bytes(8 * KIB).backlog_hard_bytes(1 << 30))
             .can_use_tool(|_, _| async { Permission::allow() });
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
@@ -198,7 +207,7 @@ fn stderr_and_lines_that_are_no_messages_do_no_harm() {
 fn a_hook_is_asked_in_a_turn_that_the_cli_began_although_nobody_reads_messages() {
     run(async {
         let options = Options::new()
-            .backlog_limits(16 * KIB, 1 << 30)
+            .limits(Limits::new().backlog_soft_bytes(16 * KIB).backlog_hard_bytes(1 << 30))
             .on(PreToolUse, async |_, _| HookResponse::deny("no"));
         let (session, mut puppet) = puppet::running(options).await;
         let unread = session.messages();

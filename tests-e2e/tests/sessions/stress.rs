@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use claude_agent_kit::hook::PreToolUse;
-use claude_agent_kit::{Body, Item, Options, Permission, Session, WarningCode};
+use claude_agent_kit::{Body, Item, Options, Permission, Session, Timeouts, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults, Sim};
 use serde_json::json;
@@ -29,17 +29,20 @@ fn an_interrupt_is_answered_while_a_callback_sleeps() {
             let asked = Arc::new(tokio::sync::Notify::new());
             let (tell, gone) = (asked.clone(), Arc::new(tokio::sync::Notify::new()));
             let cancelled = gone.clone();
-            let options = stage.options().cancel_grace(LIMIT).can_use_tool(move |_, context| {
-                let (tell, cancelled) = (tell.clone(), cancelled.clone());
-                async move {
-                    tell.notify_one();
-                    tokio::select! {
-                        () = tokio::time::sleep(Duration::from_secs(3600)) => {}
-                        () = context.cancel.cancelled() => cancelled.notify_one(),
+            let options = stage
+                .options()
+                .timeouts(Timeouts::new().cancel_grace(LIMIT))
+                .can_use_tool(move |_, context| {
+                    let (tell, cancelled) = (tell.clone(), cancelled.clone());
+                    async move {
+                        tell.notify_one();
+                        tokio::select! {
+                            () = tokio::time::sleep(Duration::from_secs(3600)) => {}
+                            () = context.cancel.cancelled() => cancelled.notify_one(),
+                        }
+                        Permission::allow()
                     }
-                    Permission::allow()
-                }
-            });
+                });
             let session = Session::start(options).await.unwrap();
             let turn = session.send("run").await.unwrap();
             asked.notified().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use claude_agent_kit::mcp::RawServer;
 use claude_agent_kit::tool::NoArguments;
 use claude_agent_kit::{
-    ErrorKind, Json, Options, Session, Tool, ToolContext, ToolServer, WarningCode,
+    ErrorKind, Json, Limits, Options, Session, Timeouts, Tool, ToolContext, ToolServer, WarningCode,
 };
 use serde_json::{Value, json};
 
@@ -211,7 +211,9 @@ fn a_cancelled_call_is_dropped_at_once_and_never_answered() {
         let (server, notes) = endless();
         let (options, noted) = noting(Options::new().mcp("calc", server));
         // No grace ends it: it is dropped as soon as it is cancelled.
-        let (_session, mut puppet) = running(options.cancel_grace(Duration::from_secs(3600))).await;
+        let (_session, mut puppet) =
+            running(options.timeouts(Timeouts::new().cancel_grace(Duration::from_secs(3600))))
+                .await;
         post(&mut puppet, "first", "calc", call("a", "wait", json!({}))).await;
         post(&mut puppet, "second", "calc", call(2, "wait", json!({}))).await;
         until("both are called", || notes.len() == 2).await;
@@ -241,7 +243,8 @@ fn a_cancelled_call_is_dropped_at_once_and_never_answered() {
 fn after_a_stop_nothing_is_answered_and_nothing_runs() {
     run(async {
         let (server, notes) = endless();
-        let options = Options::new().mcp("calc", server).exit_grace(LIMIT);
+        let options =
+            Options::new().mcp("calc", server).timeouts(Timeouts::new().exit_grace(LIMIT));
         let (session, mut puppet) = running(options).await;
         post(&mut puppet, "wait", "calc", call(1, "wait", json!({}))).await;
         until("it is called", || notes.len() == 1).await;
@@ -294,7 +297,9 @@ fn what_a_raw_server_says_is_passed_on_but_for_the_id() {
 fn more_messages_than_may_wait_are_answered_with_an_error_and_a_warning() {
     run(async {
         let (server, notes) = endless();
-        let (options, noted) = noting(Options::new().mcp("calc", server).max_running_mcp(1));
+        let (options, noted) = noting(
+            Options::new().mcp("calc", server).limits(Limits::new().running_mcp_messages(1)),
+        );
         let (_session, mut puppet) = running(options).await;
         post(&mut puppet, "0", "calc", call(0, "wait", json!({}))).await;
         until("the first runs", || notes.len() == 1).await;
@@ -353,7 +358,7 @@ fn servers_that_cannot_be_served_are_refused_all_at_once() {
             .mcp("ide", ToolServer::new().tool("lint", "", nothing))
             .mcp("a", ToolServer::new().tool("b__c", "", nothing))
             .mcp("a__b", ToolServer::new().tool("c", "", nothing))
-            .max_running_mcp(0);
+            .limits(Limits::new().running_mcp_messages(0));
         let error = Session::open(options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
         let text = error.to_string();
@@ -366,7 +371,7 @@ fn servers_that_cannot_be_served_are_refused_all_at_once() {
             "does not see a server of the name `__proto__`",
             "the tool \"lint\" of the server \"ide\"",
             "the servers \"a\" and \"a__b\" have a tool that the CLI would call `mcp__a__b__c`",
-            "max_running_mcp",
+            "limits.running_mcp_messages",
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }

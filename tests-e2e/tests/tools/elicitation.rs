@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claude_agent_kit::elicitation::{DialogAnswer, ElicitationAnswer};
 use claude_agent_kit::mcp::StdioServer;
-use claude_agent_kit::{BoxError, ErrorKind, Options, Session, WarningCode};
+use claude_agent_kit::{BoxError, ErrorKind, Options, Session, Timeouts, WarningCode};
 use claude_agent_testkit::mock_api::Script;
 use serde_json::{Value, json};
 use tests_e2e::stage::Stage;
@@ -138,13 +138,14 @@ fn a_dialog_that_is_withdrawn_or_late_is_over() {
                     DialogAnswer::cancelled()
                 }
             })
-            .permission_timeout(Duration::from_millis(50));
+            .timeouts(Timeouts::new().permission(Duration::from_millis(50)));
         let (_session, mut puppet) = running(options.clone()).await;
         show(&mut puppet, "late", DIALOG).await;
         let late = answer(&mut puppet).await;
         assert_eq!(late["response"], json!({"behavior": "cancelled"}));
         until("it was told", || notes.len() == 2).await;
-        let (_session, mut puppet) = running(options.permission_timeout(None)).await;
+        let (_session, mut puppet) =
+            running(options.timeouts(Timeouts::new().permission(None))).await;
         show(&mut puppet, "withdrawn", DIALOG).await;
         until("it is shown", || notes.len() == 3).await;
         puppet.say(json!({"type": "control_cancel_request", "request_id": "withdrawn"})).await;

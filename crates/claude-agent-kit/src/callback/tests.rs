@@ -7,7 +7,6 @@ use bytes::Bytes;
 use claude_wire::{FromCli, Json};
 
 use super::{BoxError, Call, CallResult, CancelToken, Misfit, Registry, Running};
-use crate::Options;
 use crate::hook::{
     HookRegistration, HookResponse, IntoHookResponse, PostToolUse, PreToolUse, PreToolUseInput,
     RawHookResponse, Stop, UserPromptSubmit,
@@ -15,6 +14,7 @@ use crate::hook::{
 use crate::permission::{Permission, PermissionOrigin};
 use crate::question::Answers;
 use crate::session::SessionLink;
+use crate::{Options, Timeouts};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -76,10 +76,9 @@ fn options_for_all_callbacks_reach_the_plan() {
     let options = Options::new()
         .on(Stop, |_, _| async {})
         .can_use_tool(|_, _| async { Permission::allow() })
-        .hook_timeout(Duration::from_secs(90))
-        .permission_timeout(SECOND)
+        .timeouts(Timeouts::new().hook(Duration::from_secs(90)).permission(SECOND))
         .hooks_fail_closed(true)
-        .cancel_grace(Duration::ZERO);
+        .timeouts(Timeouts::new().cancel_grace(Duration::ZERO));
     let plan = options.host.callbacks.plan();
     let hook = plan.plans.values().next().unwrap();
     assert_eq!((hook.limit, hook.fail_closed), (Duration::from_secs(90), true));

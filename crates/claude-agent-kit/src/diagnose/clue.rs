@@ -45,7 +45,7 @@ pub(super) fn of(failure: &Failure, evidence: &Evidence) -> Option<Clue> {
         Failure::IdleTimeout => by_stderr().or_else(|| {
             Some(clue(
                 "the API or a tool took too long, or the network is gone",
-                "raise `idle_timeout`, or leave it out to wait for ever",
+                "raise `Timeouts::idle`, or leave it out",
             ))
         }),
         Failure::StdinNotRead(_) => Some(clue(
@@ -59,7 +59,7 @@ pub(super) fn of(failure: &Failure, evidence: &Evidence) -> Option<Clue> {
         )),
         Failure::LineTooLong(_) => Some(clue(
             "a tool or a prompt holds something large",
-            "raise `max_line_bytes`, or let tools return less",
+            "raise `Limits::max_line_bytes`, or let tools return less",
         )),
     }
 }
@@ -69,12 +69,12 @@ fn of_silence(evidence: &Evidence) -> Clue {
         clue(
             "it wrote nothing at all",
             "see that it is the program `claude` and that nothing between keeps its output; on a \
-             slow machine raise `initialize_timeout`",
+             slow machine raise `Timeouts::initialize`",
         )
     } else {
         clue(
             "it wrote something, but no answer",
-            "see whether its servers or plugins start slowly, and raise `initialize_timeout`",
+            "see whether its servers or plugins start slowly, and raise `Timeouts::initialize`",
         )
     }
 }

@@ -128,7 +128,7 @@ fn happened(failure: &Failure, evidence: &Evidence) -> String {
             format!("{cli} refused the handshake: {}", shortened(&reason))
         }
         Failure::IdleTimeout => {
-            format!("{cli} was silent for longer than `idle_timeout` allows, and was stopped")
+            format!("{cli} was silent for longer than `Timeouts::idle` allows, and was stopped")
         }
         Failure::TooManyMalformed(count, last) => {
             format!("{count} lines in a row were no messages; the last: {last}")
@@ -137,7 +137,7 @@ fn happened(failure: &Failure, evidence: &Evidence) -> String {
             format!("{cli} does not read stdin: {bytes} bytes of responses wait to be written")
         }
         Failure::LineTooLong(size) => {
-            format!("{cli} wrote a line of {size} bytes, more than `max_line_bytes` allows")
+            format!("{cli} wrote a line of {size} bytes, more than `Limits::max_line_bytes` allows")
         }
     }
 }

@@ -70,7 +70,7 @@ fn refused(refusal: &Refusal, operation: &str) -> Told {
         Refusal::AnswerTooLarge(size) => (
             ErrorKind::AnswerTooLarge,
             format!("the answer to `{operation}` has {size} bytes and was not kept"),
-            Some("raise `max_line_bytes`"),
+            Some("raise `Limits::max_line_bytes`"),
         ),
         Refusal::UndecodableAnswer(reason) => (
             ErrorKind::UndecodableAnswer,

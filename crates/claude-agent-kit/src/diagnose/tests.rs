@@ -56,7 +56,7 @@ fn each_failure_has_its_kind_and_says_what_happened_where_and_what_to_do() {
             ErrorKind::InitializeRejected,
             "refused the handshake: bad agents",
         ),
-        (Failure::IdleTimeout, ErrorKind::IdleTimeout, "idle_timeout"),
+        (Failure::IdleTimeout, ErrorKind::IdleTimeout, "Timeouts::idle"),
         (Failure::LineTooLong(99), ErrorKind::LineTooLong, "a line of 99 bytes"),
         (Failure::StdinNotRead(99), ErrorKind::StdinNotRead, "does not read stdin: 99 bytes"),
     ] {

@@ -13,11 +13,11 @@ use std::time::Duration;
 
 pub use self::report::{Check, Finding, Level, Report};
 use crate::cli::{self, Chosen, VersionPolicy};
-use crate::driver;
 use crate::error::{Error, Result};
 use crate::options::{Layers, Options, Prepared, prepare};
 use crate::prompt::Prompt;
 use crate::session::Session;
+use crate::{Timeouts, driver};
 
 /// Looks at everything that a run with these options needs, and says what is wrong and what to do
 /// about it. Await what it gives.
@@ -192,7 +192,7 @@ async fn handshake(options: Options, limit: Duration, healthy: bool) -> Finding 
         let remedy = "see to the problems above first";
         return Finding::warning(Check::Handshake, "it was not tried", remedy);
     }
-    let session = match Session::start(options.initialize_timeout(limit)).await {
+    let session = match Session::start(options.timeouts(Timeouts::new().initialize(limit))).await {
         Ok(session) => session,
         Err(error) => return of_error(Check::Handshake, &error),
     };

@@ -9,8 +9,10 @@ pub(super) fn session(options: &Options, prepared: &Prepared) -> SessionLimits {
     limits.initialize = prepared.initialize_timeout;
     limits.grace.exit = options.host.exit_grace;
     limits.unwritten_bytes = options.host.max_unwritten_bytes;
-    (limits.waiting_operations, limits.pending_operations) = options.host.operations;
-    (limits.running_callbacks, limits.waiting_callbacks) = options.host.callback_places;
+    limits.waiting_operations = options.host.waiting_operations;
+    limits.pending_operations = options.host.pending_operations;
+    limits.running_callbacks = options.host.running_callbacks;
+    limits.waiting_callbacks = options.host.waiting_callbacks;
     limits.running_mcp = options.host.callbacks.running_mcp.unwrap_or(limits.running_mcp);
     limits.cancel_grace = options.host.callbacks.cancel_grace;
     limits
@@ -26,7 +28,5 @@ pub(super) fn query(options: &Options, prepared: &Prepared) -> QueryLimits {
 }
 
 pub(super) fn backlog(options: &Options) -> BacklogLimits {
-    let mut limits = BacklogLimits::default();
-    (limits.soft, limits.hard) = options.host.backlog;
-    limits
+    options.host.backlog
 }

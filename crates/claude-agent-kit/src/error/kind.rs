@@ -87,9 +87,9 @@ error_kinds! {
     /// The process ended with a failure although its result was none, and that counts as an error
     /// (`strict_exit_status`).
     NonZeroExit = "non_zero_exit" [],
-    /// The CLI was silent for longer than `idle_timeout` allows.
+    /// The CLI was silent for longer than `Timeouts::idle` allows.
     IdleTimeout = "idle_timeout" [Retry Resume],
-    /// The CLI wrote a line longer than `max_line_bytes`.
+    /// The CLI wrote a line longer than `Limits::max_line_bytes`.
     LineTooLong = "line_too_long" [Resume],
     /// The CLI does not read stdin, and too many responses wait to be written to it.
     StdinNotRead = "stdin_not_read" [Retry Resume],
@@ -117,7 +117,7 @@ error_kinds! {
     InitQueueFull = "init_queue_full" [Retry],
     /// Too many operations wait for their answers, or too much waits to be written.
     TooManyPending = "too_many_pending" [Retry],
-    /// The answer to an operation was longer than `max_line_bytes`.
+    /// The answer to an operation was longer than `Limits::max_line_bytes`.
     AnswerTooLarge = "answer_too_large" [],
     /// The answer to an operation could not be made out.
     UndecodableAnswer = "undecodable_answer" [],

@@ -59,7 +59,7 @@ impl<E: HookEvent> HookRegistration<E> {
         self
     }
 
-    /// Sets how long the hook may take. Takes precedence over `Options::hook_timeout` and the
+    /// Sets how long the hook may take. Takes precedence over `Timeouts::hook` and the
     /// default of the event.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.target.timeout = Some(timeout);

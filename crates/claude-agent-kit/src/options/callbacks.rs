@@ -1,7 +1,6 @@
 //! Options that register callbacks.
 
 use std::future::Future;
-use std::time::Duration;
 
 use super::{Options, strings};
 use crate::callback::{CallbackContext, IntoCallbackResult, Registry};
@@ -20,7 +19,7 @@ impl Options {
     /// nothing, a [`HookResponse`](crate::hook::HookResponse), or a `Result` of one of them.
     ///
     /// The callback runs in a task of its own, so it may take as long as its timeout allows
-    /// ([`hook_timeout`](Self::hook_timeout)), and delays only the CLI at this point. A callback
+    /// ([`Timeouts::hook`](crate::Timeouts::hook)), and delays only the CLI at this point. A callback
     /// that blocks its thread belongs on [`on_blocking`](Self::on_blocking). If the callback returns
     /// an error, panics or takes too long, the CLI continues as if there were no hook, with a
     /// warning, unless the hook was registered to [fail closed](HookRegistration::fail_closed).
@@ -217,32 +216,11 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.user.set_blocking_dialog(kinds, callback))
     }
 
-    /// Sets how long a hook may take where its registration does not say it. Sent as `timeout` of
-    /// `hooks` in the handshake. Default: 60 s; 25 s for `UserPromptSubmit` and 8 s for
-    /// `MessageDisplay`, which this does not lengthen.
-    pub fn hook_timeout(self, limit: Duration) -> Self {
-        self.told("hook_timeout").change_callbacks(|callbacks| callbacks.hook_timeout = Some(limit))
-    }
-
-    /// Sets how long a permission callback, or one for questions or dialogs, may take; after that
-    /// the tool is denied, the question declined, the dialog cancelled. Default: no timeout,
-    /// because users may have to answer.
-    pub fn permission_timeout(self, limit: impl Into<Option<Duration>>) -> Self {
-        self.told("permission_timeout")
-            .change_callbacks(|callbacks| callbacks.permission_timeout = limit.into())
-    }
-
     /// Sets whether all hooks [fail closed](HookRegistration::fail_closed). Sent as `hooks` in
     /// the handshake. Default: only those that say so.
     pub fn hooks_fail_closed(self, closed: bool) -> Self {
         self.told("hooks_fail_closed")
             .change_callbacks(|callbacks| callbacks.hooks_fail_closed = closed)
-    }
-
-    /// Sets how long a callback may continue after its request was cancelled; then its task is aborted.
-    /// Zero aborts at once. Default: 1 s.
-    pub fn cancel_grace(self, grace: Duration) -> Self {
-        self.told("cancel_grace").change_callbacks(|callbacks| callbacks.cancel_grace = grace)
     }
 
     fn change_callbacks(self, change: impl FnOnce(&mut Registry)) -> Self {

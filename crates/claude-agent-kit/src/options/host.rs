@@ -60,14 +60,18 @@ pub(crate) struct HostOptions {
     pub(crate) on_warning: Option<OnWarning>,
     pub(crate) on_stderr: Option<OnStderr>,
     pub(crate) max_unwritten_bytes: usize,
-    /// Operations: waiting for the handshake, waiting for their answers.
-    pub(crate) operations: (usize, usize),
+    /// Operations that wait for the handshake.
+    pub(crate) waiting_operations: usize,
+    /// Operations that wait for their responses.
+    pub(crate) pending_operations: usize,
     /// None: the default timeout of each operation.
     pub(crate) operation_timeout: Option<Duration>,
-    /// Hook and permission callbacks: running, waiting for a place.
-    pub(crate) callback_places: (usize, usize),
-    /// Bytes that wait for a slow reader: the soft limit, the hard one.
-    pub(crate) backlog: (usize, usize),
+    /// Hook and permission callbacks that run.
+    pub(crate) running_callbacks: usize,
+    /// Those that wait to run.
+    pub(crate) waiting_callbacks: usize,
+    /// Bytes that wait for a lagging reader.
+    pub(crate) backlog: BacklogLimits,
     /// Why the isolation that was asked for cannot be had.
     pub(crate) isolation: Option<&'static str>,
     /// What answers requests of the CLI.
@@ -91,7 +95,6 @@ impl Default for HostOptions {
     /// The limits are those of the session machine, so that each default is declared once.
     fn default() -> Self {
         let (session, query) = (SessionLimits::default(), QueryLimits::default());
-        let backlog = BacklogLimits::default();
         Self {
             cli_path: None,
             runtime: Runtime::default(),
@@ -114,10 +117,12 @@ impl Default for HostOptions {
             on_warning: None,
             on_stderr: None,
             max_unwritten_bytes: session.unwritten_bytes,
-            operations: (session.waiting_operations, session.pending_operations),
+            waiting_operations: session.waiting_operations,
+            pending_operations: session.pending_operations,
             operation_timeout: None,
-            callback_places: (session.running_callbacks, session.waiting_callbacks),
-            backlog: (backlog.soft, backlog.hard),
+            running_callbacks: session.running_callbacks,
+            waiting_callbacks: session.waiting_callbacks,
+            backlog: BacklogLimits::default(),
             isolation: None,
             callbacks: Registry::default(),
             needs: Needs::default(),
@@ -175,40 +180,6 @@ impl Options {
         self.change_host("skip_version_check", |host| host.skip_version_check = skip)
     }
 
-    /// Limits the line of the CLI that is read as a message, in bytes. At least 64 KiB, since the
-    /// CLI's response to the handshake is one line; with less the start fails with
-    /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions). Default: 64 MiB.
-    pub fn max_line_bytes(self, bytes: usize) -> Self {
-        self.change_host("max_line_bytes", |host| host.max_line_bytes = bytes)
-    }
-
-    /// Sets how long the CLI may take for the handshake. Default: the variable
-    /// `CLAUDE_CODE_STREAM_CLOSE_TIMEOUT` in milliseconds, or 60 s.
-    pub fn initialize_timeout(self, limit: Duration) -> Self {
-        self.change_host("initialize_timeout", |host| host.initialize_timeout = Some(limit))
-    }
-
-    /// Sets how long the CLI may be silent during a query. `None` or zero disables the timeout.
-    /// Default: no timeout, because a tool may run for hours.
-    pub fn idle_timeout(self, limit: impl Into<Option<Duration>>) -> Self {
-        self.change_host("idle_timeout", |host| host.idle_timeout = limit.into())
-    }
-
-    /// Sets how long the CLI may take to exit once its stdin is closed; after that it is stopped.
-    /// Default: 5 s.
-    pub fn exit_grace(self, grace: Duration) -> Self {
-        self.change_host("exit_grace", |host| host.exit_grace = grace)
-    }
-
-    /// Sets how long a query waits for background work after its result; `None` or zero disables
-    /// the limit. Default: the variable `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` in milliseconds, or 10
-    /// min.
-    pub fn background_ceiling(self, ceiling: impl Into<Option<Duration>>) -> Self {
-        self.change_host("background_ceiling", |host| {
-            host.background_ceiling = Some(ceiling.into().unwrap_or(Duration::ZERO));
-        })
-    }
-
     /// Sets what background work a query waits for. Default: [`Background::Agents`].
     pub fn wait_for_background(self, background: Background) -> Self {
         self.change_host("wait_for_background", |host| host.background = background)
@@ -244,38 +215,6 @@ impl Options {
     pub fn on_stderr(self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.change(|host| host.on_stderr = Some(Arc::new(callback)))
     }
-
-    /// Limits the bytes that may wait to be written to the CLI before sending waits. Default: 16
-    /// MiB.
-    pub fn max_unwritten_bytes(self, bytes: usize) -> Self {
-        self.change_host("max_unwritten_bytes", |host| host.max_unwritten_bytes = bytes)
-    }
-
-    /// Limits how many operations may wait for the handshake, and how many for their responses;
-    /// beyond that they are refused. Default: 16 and 64.
-    pub fn operation_limits(self, waiting: usize, pending: usize) -> Self {
-        self.change_host("operation_limits", |host| host.operations = (waiting, pending))
-    }
-
-    /// Sets how long an operation of a session may take, from its write. One call can have another
-    /// timeout: [`Session::with_limit`](crate::Session::with_limit). Default: 30 s, or 120 s for
-    /// those that connect to servers or write files.
-    pub fn operation_timeout(self, limit: Duration) -> Self {
-        self.change_host("operation_timeout", |host| host.operation_timeout = Some(limit))
-    }
-
-    /// Limits how many hook and permission callbacks run at a time, and how many more may wait for
-    /// a place; beyond that they are refused, which blocks or denies. Default: 256 and 4,096.
-    pub fn callback_limits(self, running: usize, waiting: usize) -> Self {
-        self.change_host("callback_limits", |host| host.callback_places = (running, waiting))
-    }
-
-    /// Limits the bytes of messages that may wait for a lagging reader: beyond `soft` the CLI is
-    /// read only while an operation or a callback needs it, beyond `hard` the lagging reader is cut
-    /// off. Default: 16 MiB and 256 MiB.
-    pub fn backlog_limits(self, soft: usize, hard: usize) -> Self {
-        self.change_host("backlog_limits", |host| host.backlog = (soft, hard))
-    }
 }
 
 impl fmt::Debug for HostOptions {
@@ -300,9 +239,11 @@ impl fmt::Debug for HostOptions {
             .field("on_warning", &self.on_warning.is_some())
             .field("on_stderr", &self.on_stderr.is_some())
             .field("max_unwritten_bytes", &self.max_unwritten_bytes)
-            .field("operations", &self.operations)
+            .field("waiting_operations", &self.waiting_operations)
+            .field("pending_operations", &self.pending_operations)
             .field("operation_timeout", &self.operation_timeout)
-            .field("callback_places", &self.callback_places)
+            .field("running_callbacks", &self.running_callbacks)
+            .field("waiting_callbacks", &self.waiting_callbacks)
             .field("backlog", &self.backlog)
             .field("isolation", &self.isolation)
             .field("callbacks", &self.callbacks)

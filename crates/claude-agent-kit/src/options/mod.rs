@@ -10,6 +10,7 @@ mod extensions;
 mod host;
 mod isolated;
 mod layers;
+mod limits;
 mod model;
 mod origin;
 mod prepare;
@@ -27,6 +28,7 @@ use claude_wire::launch::Settings;
 pub use conversation::Conversation;
 pub use host::Background;
 pub use layers::Layers;
+pub use limits::{Limits, Timeouts};
 pub use origin::{Explanation, Source};
 pub use user::OsUser;
 
@@ -287,37 +289,47 @@ mod tests {
             .print_mode(true)
             .permissive_version_check(true)
             .skip_version_check(true)
-            .max_line_bytes(1)
-            .initialize_timeout(second)
-            .idle_timeout(second)
-            .exit_grace(second)
-            .background_ceiling(second)
+            .limits(Limits::new().max_line_bytes(1))
+            .timeouts(
+                Timeouts::new()
+                    .initialize(second)
+                    .idle(second)
+                    .exit_grace(second)
+                    .background_ceiling(second),
+            )
             .wait_for_background(Background::All)
             .strict_exit_status(true)
             .die_with_parent(false)
             .on_warning(|_| {})
             .on_stderr(|_| {})
-            .max_unwritten_bytes(2)
-            .operation_limits(5, 6)
-            .operation_timeout(second)
-            .callback_limits(7, 8)
-            .backlog_limits(3, 4);
+            .limits(
+                Limits::new().max_unwritten_bytes(2).waiting_operations(5).pending_operations(6),
+            )
+            .timeouts(Timeouts::new().operation(second))
+            .limits(
+                Limits::new()
+                    .running_callbacks(7)
+                    .waiting_callbacks(8)
+                    .backlog_soft_bytes(3)
+                    .backlog_hard_bytes(4),
+            );
         let host = &options.host;
         assert_eq!(host.cli_path, Some(PathBuf::from("c")));
         assert_eq!(host.runtime.executable, Some(PathBuf::from("bun")));
         assert_eq!(host.runtime.arguments, [Secret::from("--smol")]);
         assert!(host.print_mode && host.permissive_version_check && host.skip_version_check);
         assert_eq!((host.max_line_bytes, host.max_unwritten_bytes), (1, 2));
-        assert_eq!((host.operations, host.callback_places), ((5, 6), (7, 8)));
+        assert_eq!((host.waiting_operations, host.pending_operations), (5, 6));
+        assert_eq!((host.running_callbacks, host.waiting_callbacks), (7, 8));
         assert_eq!(host.operation_timeout, Some(second));
-        assert_eq!(host.backlog, (3, 4));
+        assert_eq!((host.backlog.soft, host.backlog.hard), (3, 4));
         assert_eq!((host.initialize_timeout, host.idle_timeout), (Some(second), Some(second)));
         assert_eq!((host.exit_grace, host.background_ceiling), (second, Some(second)));
         assert_eq!(host.background, Background::All);
         assert!(host.strict_exit_status && !host.die_with_parent);
         assert!(host.on_warning.is_some() && host.on_stderr.is_some());
         // Taken back.
-        assert_eq!(options.idle_timeout(None).host.idle_timeout, None);
+        assert_eq!(options.timeouts(Timeouts::new().idle(None)).host.idle_timeout, None);
     }
 
     #[cfg(unix)]
@@ -336,7 +348,7 @@ mod tests {
         assert_eq!(settings, Settings::default());
         assert_eq!(host.max_line_bytes, 64 * MIB);
         assert_eq!(host.max_unwritten_bytes, 16 * MIB);
-        assert_eq!(host.backlog, (16 * MIB, 256 * MIB));
+        assert_eq!((host.backlog.soft, host.backlog.hard), (16 * MIB, 256 * MIB));
         assert_eq!(host.exit_grace, Duration::from_secs(5));
         assert_eq!((host.idle_timeout, host.background), (None, Background::Agents));
         assert!(host.die_with_parent && !host.strict_exit_status && !host.print_mode);

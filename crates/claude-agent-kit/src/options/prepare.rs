@@ -130,29 +130,35 @@ fn limits(host: &HostOptions) -> Vec<Problem> {
             "the CLI's answer to the handshake may not fit into {} bytes; give at least {LEAST_LINE}",
             host.max_line_bytes
         );
-        problems.push(Problem::new(&["max_line_bytes"], reason));
+        problems.push(Problem::new(&["limits.max_line_bytes"], reason));
     }
     if host.runtime.arguments.iter().any(|argument| argument.expose().contains('\0')) {
         let reason = "an argument holds a NUL character, which none can";
         problems.push(Problem::new(&["executable_args"], reason));
     }
     // The handshake takes one place.
-    if host.operations.1 == 0 {
-        problems.push(Problem::new(&["operation_limits"], "not even the handshake could be sent"));
+    if host.pending_operations == 0 {
+        problems.push(Problem::new(
+            &["limits.pending_operations"],
+            "not even the handshake could be sent",
+        ));
     }
-    if host.callback_places.0 == 0 {
-        problems.push(Problem::new(&["callback_limits"], "no callback could ever run"));
+    if host.running_callbacks == 0 {
+        problems.push(Problem::new(&["limits.running_callbacks"], "no callback could ever run"));
     }
-    if host.backlog.0 > host.backlog.1 {
+    if host.backlog.soft > host.backlog.hard {
         let reason = "the soft limit is above the hard one, so it would never be reached";
-        problems.push(Problem::new(&["backlog_limits"], reason));
+        problems.push(Problem::new(
+            &["limits.backlog_soft_bytes", "limits.backlog_hard_bytes"],
+            reason,
+        ));
     }
     if host.callbacks.user.has_dialog() && host.callbacks.user.dialog_kinds().is_empty() {
         let reason = "it names no kind of dialog, so none would ever be shown";
         problems.push(Problem::new(&["on_user_dialog"], reason));
     }
     if host.callbacks.running_mcp == Some(0) {
-        problems.push(Problem::new(&["max_running_mcp"], "no message would be served"));
+        problems.push(Problem::new(&["limits.running_mcp_messages"], "no message would be served"));
     }
     problems
 }
@@ -284,7 +290,7 @@ mod tests {
     use claude_wire::content::ContentBlock;
 
     use super::*;
-    use crate::{EnvironmentPolicy, Json};
+    use crate::{EnvironmentPolicy, Json, Timeouts};
 
     fn surroundings(variables: &[(&str, &str)]) -> Surroundings {
         let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
@@ -371,13 +377,14 @@ mod tests {
             .print_mode(true)
             .max_turns(0)
             .file_checkpointing(true)
-            .max_line_bytes(0)
-            .backlog_limits(2, 1)
+            .limits(
+                crate::Limits::new().max_line_bytes(0).backlog_soft_bytes(2).backlog_hard_bytes(1),
+            )
             .mcp("x", Json::from("not an object"));
         let error = with_prompt(&options, " ").err().unwrap();
         for name in [
-            "max_line_bytes",
-            "backlog_limits",
+            "limits.max_line_bytes",
+            "limits.backlog_soft_bytes and limits.backlog_hard_bytes",
             "prompt",
             "max_turns",
             "mcp",
@@ -441,13 +448,14 @@ mod tests {
         let own = &[(INITIALIZE_VARIABLE, "7000"), (CEILING_VARIABLE, " 9000\n")];
         let given =
             |value| Options::new().env(INITIALIZE_VARIABLE, value).env(CEILING_VARIABLE, value);
-        let set = Options::new().initialize_timeout(seconds(1)).background_ceiling(seconds(2));
+        let set = Options::new()
+            .timeouts(Timeouts::new().initialize(seconds(1)).background_ceiling(seconds(2)));
         for (options, variables, expected) in [
             (Options::new(), &[][..], (seconds(60), Some(seconds(600)), 0)),
             (Options::new(), own, (seconds(7), Some(seconds(9)), 0)),
             (given("3000"), own, (seconds(3), Some(seconds(3)), 0)),
             (set.clone(), own, (seconds(1), Some(seconds(2)), 0)),
-            (set.background_ceiling(None), own, (seconds(1), None, 0)),
+            (set.timeouts(Timeouts::new().background_ceiling(None)), own, (seconds(1), None, 0)),
             (Options::new(), &[(CEILING_VARIABLE, "0")], (seconds(60), None, 0)),
             (Options::new(), &[(CEILING_VARIABLE, "")], (seconds(60), Some(seconds(600)), 0)),
             (given("1 minute"), &[], (seconds(60), Some(seconds(600)), 2)),

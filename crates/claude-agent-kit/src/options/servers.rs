@@ -59,12 +59,6 @@ impl Options {
     pub fn mcp_strict(self, strict: bool) -> Self {
         self.change_settings("mcp_strict", |settings| settings.strict_mcp_config = strict)
     }
-
-    /// Limits how many messages for servers of this process are served at a time. Beyond it 100
-    /// wait, and further ones are answered with an error, with a warning. Default: 128.
-    pub fn max_running_mcp(self, most: usize) -> Self {
-        self.change_host("max_running_mcp", |host| host.callbacks.running_mcp = Some(most))
-    }
 }
 
 #[cfg(test)]

@@ -166,7 +166,7 @@ impl Session {
 
     /// Sends a user message, and gives its turn.
     ///
-    /// Waits for the handshake if that is not done, and while more than `max_unwritten_bytes` wait
+    /// Waits for the handshake if that is not done, and while more than `Limits::max_unwritten_bytes` wait
     /// to be written; not for the turn to begin.
     ///
     /// # Errors

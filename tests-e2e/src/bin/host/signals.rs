@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claude_agent_kit::{EnvironmentPolicy, Options, OsUser, Session, query};
+use claude_agent_kit::{EnvironmentPolicy, Options, OsUser, Session, Timeouts, query};
 use tests_e2e::stage::Stage;
 
 use crate::Outcome;
@@ -48,7 +48,7 @@ pub(crate) fn stops_another_user(program: &str) -> Outcome {
             .environment(EnvironmentPolicy::Clean)
             .env("PATH", "/usr/bin:/bin")
             .skip_version_check(true)
-            .exit_grace(Duration::from_millis(100))
+            .timeouts(Timeouts::new().exit_grace(Duration::from_millis(100)))
             .user(OsUser::Ids { user: 65_534, group: 65_534 })
             .on_warning(move |warning| {
                 if let Ok(mut told) = told.lock() {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::tool::NoArguments;
-use claude_agent_kit::{Options, Permission, Session, ToolServer, Turn};
+use claude_agent_kit::{Options, Permission, Session, Timeouts, ToolServer, Turn};
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::{Holdings, children_of, until};
 use tokio::runtime::{Builder, Handle};
@@ -88,7 +88,8 @@ pub(crate) fn run(seconds: &str, sim: &str) -> Outcome {
     runtime.block_on(async {
         let stage = Stage::scripted(SCRIPT, sim).await?;
         let counts = Arc::new(Counts::default());
-        let options = equipped(stage.options().exit_grace(GRACE), &counts);
+        let options =
+            equipped(stage.options().timeouts(Timeouts::new().exit_grace(GRACE)), &counts);
         // Caches and threads are made once; that is not counted.
         let quarter = time / 4;
         for_a_while(&options, &counts, quarter).await?;

@@ -145,15 +145,16 @@ pub(crate) const TABLE: &[Row] = table! {
     Highest permission_prompt_tool = settings.permission_prompt_tool,
         "CLAUDE_PERMISSION_PROMPT_TOOL";
     Highest permission_prompts = settings.permission_prompts, "CLAUDE_PERMISSION_PROMPTS";
-    Highest permission_timeout = host.callbacks.permission_timeout, "CLAUDE_PERMISSION_TIMEOUT";
-    Highest hook_timeout = host.callbacks.hook_timeout, "CLAUDE_HOOK_TIMEOUT";
+    Highest timeouts.permission = host.callbacks.permission_timeout, "CLAUDE_TIMEOUTS_PERMISSION";
+    Highest timeouts.hook = host.callbacks.hook_timeout, "CLAUDE_TIMEOUTS_HOOK";
     Highest hooks_fail_closed = host.callbacks.hooks_fail_closed;
-    Highest cancel_grace = host.callbacks.cancel_grace;
-    Highest callback_limits = host.callback_places;
+    Highest timeouts.cancel_grace = host.callbacks.cancel_grace;
+    Highest limits.running_callbacks = host.running_callbacks;
+    Highest limits.waiting_callbacks = host.waiting_callbacks;
     Highest mcp = settings.mcp_servers;
     Highest mcp_config_files = settings.mcp_config_files, "CLAUDE_MCP_CONFIG_FILES";
     Highest mcp_strict = settings.strict_mcp_config, "CLAUDE_MCP_STRICT";
-    Highest max_running_mcp = host.callbacks.running_mcp;
+    Highest limits.running_mcp_messages = host.callbacks.running_mcp;
     Highest file_checkpointing = settings.file_checkpointing, "CLAUDE_FILE_CHECKPOINTING";
     Highest conversation = settings.start;
     Highest conversation.title = settings.title;
@@ -184,15 +185,19 @@ pub(crate) const TABLE: &[Row] = table! {
     Highest die_with_parent = host.die_with_parent, "CLAUDE_DIE_WITH_PARENT";
     Highest strict_exit_status = host.strict_exit_status, "CLAUDE_STRICT_EXIT_STATUS";
     Highest wait_for_background = host.background, "CLAUDE_WAIT_FOR_BACKGROUND";
-    Highest background_ceiling = host.background_ceiling, "CLAUDE_BACKGROUND_CEILING";
-    Highest initialize_timeout = host.initialize_timeout, "CLAUDE_INITIALIZE_TIMEOUT";
-    Highest idle_timeout = host.idle_timeout, "CLAUDE_IDLE_TIMEOUT";
-    Highest operation_timeout = host.operation_timeout, "CLAUDE_OPERATION_TIMEOUT";
-    Highest exit_grace = host.exit_grace, "CLAUDE_EXIT_GRACE";
-    Highest max_line_bytes = host.max_line_bytes, "CLAUDE_MAX_LINE_BYTES";
-    Highest max_unwritten_bytes = host.max_unwritten_bytes, "CLAUDE_MAX_UNWRITTEN_BYTES";
-    Highest backlog_limits = host.backlog;
-    Highest operation_limits = host.operations;
+    Highest timeouts.background_ceiling = host.background_ceiling,
+        "CLAUDE_TIMEOUTS_BACKGROUND_CEILING";
+    Highest timeouts.initialize = host.initialize_timeout, "CLAUDE_TIMEOUTS_INITIALIZE";
+    Highest timeouts.idle = host.idle_timeout, "CLAUDE_TIMEOUTS_IDLE";
+    Highest timeouts.operation = host.operation_timeout, "CLAUDE_TIMEOUTS_OPERATION";
+    Highest timeouts.exit_grace = host.exit_grace, "CLAUDE_TIMEOUTS_EXIT_GRACE";
+    Highest limits.max_line_bytes = host.max_line_bytes, "CLAUDE_LIMITS_MAX_LINE_BYTES";
+    Highest limits.max_unwritten_bytes = host.max_unwritten_bytes,
+        "CLAUDE_LIMITS_MAX_UNWRITTEN_BYTES";
+    Highest limits.backlog_soft_bytes = host.backlog.soft;
+    Highest limits.backlog_hard_bytes = host.backlog.hard;
+    Highest limits.waiting_operations = host.waiting_operations;
+    Highest limits.pending_operations = host.pending_operations;
 };
 
 /// What is merged key by key.

@@ -232,20 +232,6 @@ impl Take for Vec<PathBuf> {
     }
 }
 
-impl Take for (usize, usize) {
-    const WHAT: &'static str = "a list of two whole numbers";
-
-    fn take(node: &Node) -> Taken<Self> {
-        match &node.value {
-            Value::List(entries) if entries.len() == 2 => {
-                let numbers = all(entries.iter().map(usize::take))?;
-                Ok((numbers[0], numbers[1]))
-            }
-            _ => Err(misfit::<Self>(node)),
-        }
-    }
-}
-
 impl<T: Take> Take for BTreeMap<String, T> {
     const WHAT: &'static str = "a table of texts";
 
