@@ -67,6 +67,13 @@ fn the_latest_conversation_of_a_directory_is_gone_on_with() {
         assert_eq!(session(&first), session(&second));
         let last = stage.api().requests().pop().unwrap();
         assert!(last.body.to_string().contains("remember the marked word"), "{}", last.body);
+
+        let id = "5e550000-0000-4000-8000-000000000007";
+        let copy = stage.options().conversation(Conversation::fork_latest().fork_id(id));
+        let third = ask("hello from a copy", copy).await;
+        assert_eq!(session(&third).as_ref().map(AsRef::as_ref), Some(id));
+        let last = stage.api().requests().pop().unwrap();
+        assert!(last.body.to_string().contains("remember the marked word"), "{}", last.body);
     });
 }
 
