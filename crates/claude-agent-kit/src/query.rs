@@ -26,6 +26,9 @@ use crate::warning::Warning;
 
 /// Asks, and gives the stream of the answer.
 ///
+/// With [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) it waits for the
+/// handshake, because the CLI may have to be started a second time.
+///
 /// The CLI runs from here until its run is over: a result came and no background agent works any
 /// more. The stream ends then. Dropping it, or [`QueryStream::close`], ends the CLI before.
 ///
@@ -42,16 +45,26 @@ use crate::warning::Warning;
 /// On a Tokio runtime whose I/O or time driver is not enabled.
 pub async fn query(prompt: impl Into<Prompt>, options: impl Into<Options>) -> Result<QueryStream> {
     let (prompt, options) = (prompt.into(), options.into());
-    let started = Box::pin(driver::start(&options, RunKind::Query(prompt))).await?;
+    let Some(fallback) = options.fallback() else { return query_once(prompt, &options).await };
+    let stream = query_once(prompt.clone(), &options).await?;
+    match stream.handles.ready().await {
+        Err(error) if fallback.is_for(&error) => query_once(prompt, &fallback.options).await,
+        // The stream says what else happened.
+        Ok(()) | Err(_) => Ok(stream),
+    }
+}
+
+async fn query_once(prompt: Prompt, options: &Options) -> Result<QueryStream> {
+    let started = Box::pin(driver::start(options, RunKind::Query(prompt))).await?;
     let handles = started.handles.clone();
     let reader = handles.reader();
     Ok(QueryStream {
+        session_id: handles.events.session_id(),
         handles,
         guard: Some(started.run()),
         reader,
         results: 0,
         uncounted: Uncounted::default(),
-        session_id: None,
         done: false,
     })
 }
@@ -84,9 +97,20 @@ impl QueryStream {
         poll_fn(|context| self.poll_item(context)).await
     }
 
-    /// The session, as soon as a message named it. Resuming needs it.
+    /// Returns the ID of the session, for resuming it. It is known from the start, because the SDK
+    /// chooses the ID of a new conversation and of a fork; only for
+    /// [`Conversation::latest`](crate::Conversation::latest), in print mode, and where `extra_args` name
+    /// the conversation, it is `None` until a message has named it.
     pub fn session_id(&self) -> Option<&SessionId> {
         self.session_id.as_ref()
+    }
+
+    /// Returns whether the query continues an earlier conversation, or a copy of one. `None` before the
+    /// handshake is done, and for [`Conversation::latest`](crate::Conversation::latest), where the CLI
+    /// does not say. After [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) it
+    /// tells the two apart.
+    pub fn is_resumed(&self) -> Option<bool> {
+        self.handles.is_resumed()
     }
 
     /// Returns what the query has cost: what its results report, and until then the tokens of the
@@ -315,6 +339,11 @@ impl Collected {
             return Err(error.remedy("see the warnings of the run"));
         }
         Ok(self)
+    }
+
+    /// Returns the session, with which the conversation can be resumed.
+    pub fn session_id(&self) -> Option<&SessionId> {
+        self.messages().filter_map(Message::session_id).last()
     }
 
     /// The messages.

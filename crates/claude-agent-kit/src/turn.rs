@@ -7,16 +7,18 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use claude_wire::Body;
-use claude_wire::id::MessageId;
+use claude_wire::id::{MessageId, SessionId};
 use claude_wire::message::ResultMessage;
 use claude_wire::session::{Cost, Subscriber, TurnEnd};
 use futures_core::Stream;
+use serde::{Serialize, Serializer};
 use tokio::sync::watch;
 
 use crate::cost::Uncounted;
 use crate::diagnose::{retry_delay, turn_failure};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
+use crate::json_object::JsonObject;
 use crate::lock::lock;
 use crate::panics;
 use crate::reader::Reader;
@@ -124,7 +126,27 @@ pub struct TurnOutcome {
     failure: Option<Error>,
 }
 
+impl Serialize for TurnOutcome {
+    /// `{"type":"turn_outcome","text":…,"result":{…},"cost":{…},"shared_with":[…],"warnings":[…],
+    /// "error":{…}}`; empty lists are left out, and so is the error of a turn that succeeded.
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut object = JsonObject::new(serializer, "turn_outcome")?;
+        object.field("text", &self.text)?;
+        object.field("result", &self.result)?;
+        object.field("cost", &self.cost)?;
+        object.list("shared_with", &self.shared_with)?;
+        object.list("warnings", &self.warnings)?;
+        object.optional("error", self.failure.as_ref())?;
+        object.end()
+    }
+}
+
 impl TurnOutcome {
+    /// Returns the session, with which the conversation can be resumed.
+    pub fn session_id(&self) -> Option<&SessionId> {
+        self.result.session_id.as_ref()
+    }
+
     /// Returns the outcome of a turn that succeeded, and why it failed otherwise.
     ///
     /// A turn that the API refused, that was interrupted or that reached a limit has a result all the

@@ -8,7 +8,7 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::id::SessionId;
 use tests_e2e::stage::Stage;
 
-use crate::support::{SIM, on_all, real, run, write_executable};
+use crate::support::{Fake, SIM, on_all, real, run, write_executable};
 
 fn script() -> Script {
     Script::new().when("number", [Reply::text("Seven.")]).otherwise([Reply::text("Hello.")])
@@ -53,9 +53,9 @@ fn a_conversation_that_is_not_there_is_an_error_before_any_prompt() {
         let error = Session::start(&options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
         assert!(error.suggestion().is_some());
-        // A query gives what the CLI says.
         let collected = query("Which number?", options).await.unwrap().collect().await;
-        assert!(collected.result().unwrap().is_error(), "{collected:?}");
+        let error = collected.error.unwrap();
+        assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
         assert!(stage.api().requests().is_empty());
     });
 }
@@ -69,6 +69,110 @@ fn a_new_conversation_takes_the_id_that_it_is_given() {
         session.send("Hi.").await.unwrap().finish().await.unwrap();
         assert_eq!((session.session_id(), session.is_resumed()), (Some(id), Some(false)));
         session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn the_id_is_known_before_the_cli_says_anything() {
+    on_all(script, async |stage| {
+        let config = stage.root().join("home/.claude");
+        let options = || stage.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
+        let named = |collected: &claude_agent_kit::Collected| {
+            collected.result().unwrap().session_id.clone().unwrap()
+        };
+        let asked = query("The number is 7.", options()).await.unwrap();
+        let first = asked.session_id().unwrap().clone();
+        assert_eq!(named(&asked.collect().await), first);
+        let forked = options().conversation(Conversation::fork(first.clone()));
+        let asked = query("Which number?", forked).await.unwrap();
+        let copy = asked.session_id().unwrap().clone();
+        assert_ne!(copy, first);
+        let collected = asked.collect().await;
+        assert_eq!((named(&collected), collected.text()), (copy, "Seven.".to_owned()));
+        let session = Session::open(options()).await.unwrap();
+        let id = session.session_id().unwrap();
+        let outcome = session.send("Hi.").await.unwrap().finish().await.unwrap();
+        assert_eq!(outcome.result.session_id.as_ref(), Some(&id));
+        session.stop().await.unwrap();
+        let resumed = options().conversation(Conversation::resume(first.clone()));
+        let session = Session::open(resumed).await.unwrap();
+        assert_eq!(session.session_id(), Some(first));
+        session.stop().await.unwrap();
+        let latest = options().conversation(Conversation::latest());
+        let session = Session::open(latest).await.unwrap();
+        assert_eq!(session.session_id(), None, "only the CLI knows");
+        session.send("Hi.").await.unwrap().finish().await.unwrap();
+        assert!(session.session_id().is_some() && session.is_resumed().is_none());
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_conversation_is_resumed_or_started_and_says_which() {
+    on_all(script, async |stage| {
+        let config = stage.root().join("home/.claude");
+        let options = |id: &str| {
+            let options = stage.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
+            options.conversation(Conversation::resume_or_start(id))
+        };
+        let id = "11111111-2222-4333-8444-555555555555";
+        for expected in [false, true] {
+            let session = Session::start(options(id)).await.unwrap();
+            assert_eq!(session.is_resumed(), Some(expected));
+            assert_eq!(session.session_id().unwrap(), id);
+            let outcome = session.send("The number is 7.").await.unwrap().finish().await.unwrap();
+            assert_eq!(outcome.result.session_id.as_ref().unwrap(), id);
+            session.stop().await.unwrap();
+        }
+        let of_queries = "11111111-2222-4333-8444-666666666666";
+        for expected in [false, true] {
+            let asked = query("The number is 7.", options(of_queries)).await.unwrap();
+            assert_eq!(asked.is_resumed(), Some(expected));
+            assert_eq!(asked.session_id().unwrap(), of_queries);
+            let collected = asked.collect().await.into_result().unwrap();
+            assert_eq!(collected.result().unwrap().session_id.as_ref().unwrap(), of_queries);
+        }
+        let requests = stage.api().requests();
+        let times = |request: &claude_agent_testkit::mock_api::ApiRequest| {
+            request.prompts().iter().filter(|prompt| prompt.contains("The number")).count()
+        };
+        assert_eq!(requests.iter().map(times).collect::<Vec<_>>(), [1, 2, 1, 2]);
+    });
+}
+
+/// What the CLI says on stdout, too, when it cannot start.
+const RESULT: &str = r#"{"type":"result","subtype":"error_during_execution","is_error":true}"#;
+
+#[test]
+fn only_the_cli_s_own_answer_starts_a_new_conversation() {
+    let id = "11111111-2222-4333-8444-555555555555";
+    run(async {
+        for (said, expected, starts) in [
+            ("echo 'out of memory' >&2", ErrorKind::ExitedDuringInit, 1),
+            (
+                "echo 'No conversation found with session ID: other' >&2",
+                ErrorKind::ConversationNotFound,
+                1,
+            ),
+            (
+                &*format!("echo 'No conversation found with session ID: {id}' >&2"),
+                ErrorKind::ConversationNotFound,
+                2,
+            ),
+        ] {
+            let fake =
+                Fake::new(&format!("echo started >> $0.started; {said}; echo '{RESULT}'; exit 1"));
+            let options = fake.options().conversation(Conversation::resume_or_start(id));
+            let error = Session::start(&options).await.unwrap_err();
+            assert_eq!(error.kind(), expected, "{error}");
+            let count = || {
+                fs::read_to_string(fake.path().with_extension("started")).unwrap().lines().count()
+            };
+            assert_eq!(count(), starts, "{said}");
+            let collected = query("Hi.", options).await.unwrap().collect().await;
+            assert_eq!(collected.error.unwrap().kind(), expected);
+            assert_eq!(count(), 2 * starts, "{said}");
+        }
     });
 }
 

@@ -207,13 +207,37 @@ fn a_conversation_is_resumed() {
             item.unwrap();
         }
         let id = first.session_id().unwrap().clone();
-        let options = stage.options().conversation(Conversation::resume(id.clone()));
+        let options = stage.options().conversation(Conversation::resume_or_start(id.clone()));
         let session = Session::start(options).await.unwrap();
+        assert_eq!(session.is_resumed(), Some(true));
         turn(&session, "Which number?").await;
         assert_eq!(session.session_id(), Some(id));
         let requests = stage.api().requests();
         let prompts = requests.last().unwrap().prompts();
         assert!(prompts.iter().any(|prompt| prompt.contains("The number is 7.")), "{prompts:?}");
         session.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn the_id_of_a_new_conversation_and_of_a_fork_is_known_at_once() {
+    on_each(hello, async |stage| {
+        let new = "11111111-2222-4333-8444-555555555555";
+        let conversation = Conversation::resume_or_start(new);
+        let session = Session::start(stage.options().conversation(conversation)).await.unwrap();
+        assert_eq!(
+            (session.session_id().unwrap().as_str(), session.is_resumed()),
+            (new, Some(false))
+        );
+        turn(&session, "Hi.").await;
+        assert_eq!(session.session_id().unwrap(), new);
+        session.stop().await.unwrap();
+        for conversation in [Conversation::new(), Conversation::fork(new)] {
+            let session = Session::start(stage.options().conversation(conversation)).await.unwrap();
+            let id = session.session_id().unwrap();
+            turn(&session, "Hi.").await;
+            assert_eq!(session.session_id(), Some(id), "as the CLI names it");
+            session.stop().await.unwrap();
+        }
     });
 }

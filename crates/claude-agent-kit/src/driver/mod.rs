@@ -241,7 +241,7 @@ impl Driver {
                 Effect::State(state) => self.publish_state(state),
                 Effect::Cost(cost) => self.publish_cost(cost),
                 Effect::Run { key, request, line } => {
-                    let session_id = self.machine.evidence().session_id.clone();
+                    let session_id = self.session_id();
                     let origin = PermissionOrigin { run: self.run, session_id };
                     self.callbacks.run(key, request, line, origin);
                 }

@@ -1,7 +1,7 @@
 //! What the driver tells the host: messages, warnings, states, replies, the end.
 
 use bytes::Bytes;
-use claude_wire::id::RequestId;
+use claude_wire::id::{RequestId, SessionId};
 use claude_wire::session::{End, Failure, Refusal, RunCost, Settled, State, Waiter};
 
 use super::Driver;
@@ -26,9 +26,15 @@ impl Driver {
         }
     }
 
+    /// The session as the CLI names it, or the ID that it was started with.
+    pub(super) fn session_id(&self) -> Option<SessionId> {
+        let named = self.machine.evidence().session_id.clone();
+        named.or_else(|| self.events.session_id())
+    }
+
     /// Delivers a permission request after the messages before it, and before its callback runs.
     pub(super) fn deliver_permission(&mut self, line: Bytes) {
-        let session_id = self.machine.evidence().session_id.clone();
+        let session_id = self.session_id();
         let origin = PermissionOrigin { run: self.run, session_id };
         self.batch.push(Piece::Permission(line, Box::new(origin)));
         self.flush_batch();

@@ -1,12 +1,14 @@
 //! From options to a driver that runs.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use claude_wire::Framer;
-use claude_wire::id::MessageId;
+use claude_wire::id::{MessageId, SessionId};
+use claude_wire::launch::Origin;
 use claude_wire::session::{Event, Machine, Outgoing, Plan, Run, RunCost};
 use tokio::runtime::Handle;
 use tracing::Instrument as _;
@@ -31,7 +33,7 @@ use crate::process::Process;
 use crate::prompt::Prompt;
 use crate::reader::Reader;
 use crate::session::SessionLink;
-use crate::session::events::EventLog;
+use crate::session::events::{EventLog, Events};
 use crate::transport::{Connection, Launch, Local, Transport};
 
 /// What is to be run.
@@ -51,6 +53,7 @@ pub(crate) struct Handles {
     /// What must not be shown in errors.
     pub(crate) mask: Mask,
     pub(crate) pid: Option<u32>,
+    origin: Origin,
 }
 
 /// Keeps a run alive. Dropping it stops the run in the background: the driver does it, or the reaper
@@ -107,6 +110,25 @@ impl Handles {
         Reader::new(self.feed.clone(), self.warnings.clone(), subscriber).beginning_with(first)
     }
 
+    /// Whether the run continues an earlier conversation; `None` if that is not known.
+    pub(crate) fn is_resumed(&self) -> Option<bool> {
+        match self.origin {
+            Origin::New => Some(false),
+            // The CLI answers the handshake only if it has found the conversation.
+            Origin::Session(_) => self.events.info().map(|_| true),
+            _ => None,
+        }
+    }
+
+    /// Waits until the handshake is done.
+    pub(crate) async fn ready(&self) -> Result<()> {
+        let events = Events::new(self.events.clone());
+        match poll_fn(|context| events.poll_ready(context)).await {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
     /// The costs that results have reported.
     pub(crate) fn cost(&self) -> RunCost {
         *lock(&self.cost)
@@ -121,6 +143,7 @@ pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Started> {
         RunKind::Query(prompt) => Some(prompt),
         RunKind::Session => None,
     };
+    let options = &with_session_id(options);
     let mut prepared = prepare(options, prompt)?;
     let plan = plan(options, &prepared, prompt)?;
     let mut warnings = std::mem::take(&mut prepared.warnings);
@@ -134,10 +157,11 @@ pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Started> {
         feed: Arc::new(Feed::new(limits::backlog(options))),
         commands: sender,
         warnings: WarningSink::new(options.host.on_warning.clone()),
-        events: Arc::new(EventLog::new()),
+        events: Arc::new(EventLog::new(options.settings.start.session_id().cloned())),
         cost: Arc::default(),
         mask: mask(&prepared),
         pid: connected.connection.child.pid(),
+        origin: options.settings.start.origin.clone(),
     };
     for warning in &warnings {
         handles.warnings.tell(warning);
@@ -148,6 +172,21 @@ pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Started> {
     let driver = Box::new(driver(options, plan, connected, receiver, &handles, &link, &runtime));
     let guard = RunGuard { commands: handles.commands.clone(), process };
     Ok(Started { handles, link, guard, driver, runtime, memberships })
+}
+
+/// Chooses the ID of a new conversation, so that it is known from the start.
+fn with_session_id(options: &Options) -> Options {
+    let mut options = options.clone();
+    let start = &mut options.settings.start;
+    let makes_one = start.session_id().is_none() && (start.fork || start.origin == Origin::New);
+    // Old CLIs, for which print mode is, may not know the flag, and extra arguments may contradict it.
+    let flags =
+        ["session-id", "resume", "r", "continue", "c", "fork-session", "teleport", "from-pr"];
+    let is_told = |(name, _): &(String, _)| flags.contains(&name.trim_start_matches('-'));
+    if makes_one && !options.host.print_mode && !options.settings.extra_args.iter().any(is_told) {
+        options.settings.start.id = Some(SessionId::from(crate::random::uuid()));
+    }
+    options
 }
 
 /// Describes the process of a run with these options: arguments, environment, working directory and

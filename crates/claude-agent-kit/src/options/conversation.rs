@@ -4,6 +4,7 @@ use claude_wire::id::{MessageId, SessionId};
 use claude_wire::launch::{Origin, Secret, Start};
 
 use super::Options;
+use crate::error::{Error, ErrorKind};
 
 /// Which conversation a run is: a new one, an earlier one, or a copy of that.
 ///
@@ -23,7 +24,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Starts a new conversation, whose ID the CLI makes.
+    /// Starts a new conversation. The SDK makes its ID, a UUID, which is known from the start.
     pub fn new() -> Self {
         Self::default()
     }
@@ -45,7 +46,11 @@ impl Conversation {
     }
 
     /// Resumes the conversation with this ID, a UUID, or starts a new one with that ID if the CLI
-    /// says that it does not exist. Sent as `--resume`, then `--session-id`.
+    /// says that it does not exist. Any other failure is reported as it is. Sent as `--resume`, then
+    /// `--session-id`.
+    ///
+    /// [`Session::is_resumed`](crate::Session::is_resumed) and
+    /// [`QueryStream::is_resumed`](crate::QueryStream::is_resumed) say which it was.
     pub fn resume_or_start(id: impl Into<SessionId>) -> Self {
         let mut conversation = Self::resume(id);
         conversation.start.or_new = true;
@@ -68,7 +73,7 @@ impl Conversation {
         conversation
     }
 
-    /// Sets the ID of the copy, a UUID. Sent as `--session-id`. Default: the CLI makes one.
+    /// Sets the ID of the copy, a UUID. Sent as `--session-id`. Default: the SDK makes one.
     pub fn fork_id(mut self, id: impl Into<SessionId>) -> Self {
         self.start.id = Some(id.into());
         self
@@ -119,9 +124,9 @@ impl Options {
     /// Sets which conversation it is. Replaces an earlier value, but for a title and a persistence
     /// that the new value does not set. Sent as the flags below. Default: a new one.
     ///
-    /// Where the transcript of the conversation is missing, a session fails to start with
-    /// [`ConversationNotFound`](crate::ErrorKind::ConversationNotFound), and a query gives the
-    /// CLI's error result; no prompt is sent.
+    /// Where the transcript of the conversation is missing, a session fails to start, and the stream of
+    /// a query ends, with [`ConversationNotFound`](crate::ErrorKind::ConversationNotFound); no prompt is
+    /// sent.
     pub fn conversation(self, conversation: Conversation) -> Self {
         let Conversation { start, title, persist } = conversation;
         let mut options = self.change_settings("conversation", |settings| settings.start = start);
@@ -143,6 +148,31 @@ impl Options {
     /// The prompt is then limited in size and shows in the list of processes.
     pub fn print_mode(self, print: bool) -> Self {
         self.change_host("print_mode", |host| host.print_mode = print)
+    }
+}
+
+/// What to start if the CLI does not know the conversation.
+pub(crate) struct Fallback {
+    pub(crate) options: Options,
+    id: SessionId,
+}
+
+impl Fallback {
+    /// Whether the error is the CLI's own answer that it does not know this conversation.
+    pub(crate) fn is_for(&self, error: &Error) -> bool {
+        let names_it = |text: &str| text.contains(self.id.as_str());
+        error.kind() == ErrorKind::ConversationNotFound && error.stderr_tail().is_some_and(names_it)
+    }
+}
+
+impl Options {
+    /// Returns what to start if the CLI does not know the conversation to resume.
+    pub(crate) fn fallback(&self) -> Option<Fallback> {
+        let start = self.settings.start.fallback()?;
+        let id = start.session_id()?.clone();
+        let mut options = self.clone();
+        options.settings.start = start;
+        Some(Fallback { options, id })
     }
 }
 

@@ -95,12 +95,13 @@ struct Inner {
 }
 
 impl EventLog {
-    pub(crate) fn new() -> Self {
+    /// Begins with the ID of the session, if it is known before the CLI runs.
+    pub(crate) fn new(session_id: Option<SessionId>) -> Self {
         Self {
             inner: Mutex::new(Inner {
                 states: vec![SessionState::Starting],
                 info: None,
-                session_id: None,
+                session_id,
                 failure: None,
                 wakers: BTreeMap::new(),
                 next_key: 0,

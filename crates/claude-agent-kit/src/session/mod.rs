@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use claude_wire::control::InitializeAnswer;
 use claude_wire::id::{MessageId, SessionId};
-use claude_wire::launch::Origin;
 use claude_wire::session::{Cost, Event, Exit, Outgoing};
 
 pub use events::{Events, SessionState};
@@ -46,7 +45,6 @@ pub struct Session {
 /// What the handles of one session share.
 pub(crate) struct Shared {
     pub(crate) handles: Handles,
-    resumes: Resumes,
     /// The MCP servers that the options name.
     pub(crate) servers: Vec<String>,
     /// Those of them that are in this process.
@@ -84,29 +82,12 @@ impl fmt::Debug for SessionLink {
     }
 }
 
-/// What a session was to go on with.
-enum Resumes {
-    Nothing,
-    Latest,
-    This(SessionId),
-    ForkOf(SessionId),
-}
-
-impl Resumes {
-    fn of(options: &Options) -> Self {
-        let start = &options.settings.start;
-        match &start.origin {
-            Origin::Session(id) if start.fork => Self::ForkOf(id.clone()),
-            Origin::Session(id) => Self::This(id.clone()),
-            Origin::Latest => Self::Latest,
-            _ => Self::Nothing,
-        }
-    }
-}
-
 impl Session {
     /// Starts the CLI and returns as soon as it runs. What is asked of the session before its
     /// handshake is done waits for it.
+    ///
+    /// With [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) it waits for the
+    /// handshake, because the CLI may have to be started a second time.
     ///
     /// # Errors
     /// What keeps the CLI from being started, as for [`query`](crate::query()).
@@ -118,11 +99,20 @@ impl Session {
     /// On a Tokio runtime whose I/O or time driver is not enabled.
     pub async fn open(options: impl Into<Options>) -> Result<Self> {
         let options = options.into();
-        let started = Box::pin(driver::start(&options, RunKind::Session)).await?;
+        let session = Self::open_once(&options).await?;
+        let Some(fallback) = options.fallback() else { return Ok(session) };
+        match session.ready().await {
+            Ok(()) => Ok(session),
+            Err(error) if fallback.is_for(&error) => Self::open_once(&fallback.options).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn open_once(options: &Options) -> Result<Self> {
+        let started = Box::pin(driver::start(options, RunKind::Session)).await?;
         let shared = Arc::new(Shared {
             handles: started.handles.clone(),
-            resumes: Resumes::of(&options),
-            servers: mcp::servers_of(&options),
+            servers: mcp::servers_of(options),
             hosted: options.host.callbacks.servers.names().collect(),
             verbatim_prompts: options.settings.verbatim_prompts,
             operation_timeout: options.host.operation_timeout,
@@ -157,11 +147,7 @@ impl Session {
     /// # Cancel safety
     /// Dropping the future changes nothing.
     pub async fn ready(&self) -> Result<()> {
-        let events = self.events();
-        match poll_fn(|context| events.poll_ready(context)).await {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+        self.shared.handles.ready().await
     }
 
     /// Sends a user message, and gives its turn.
@@ -225,23 +211,20 @@ impl Session {
         Some(serde_json::from_slice(&text).unwrap_or_default())
     }
 
-    /// The session as the CLI names it; `None` until it has. One that was resumed keeps its id, a
-    /// fork has a new one.
+    /// Returns the ID of the session. It is known from the start, because the SDK chooses the ID of a
+    /// new conversation and of a fork; only for
+    /// [`Conversation::latest`](crate::Conversation::latest), and where `extra_args` name the
+    /// conversation, it is `None` until the CLI has named it. The ID changes with `/clear`.
     pub fn session_id(&self) -> Option<SessionId> {
         self.shared.handles.events.session_id()
     }
 
-    /// Whether the session goes on with an earlier conversation: its id is the one that was to be
-    /// resumed, or a fork of that. `None` as long as it is not known; for
-    /// [`Conversation::latest`](crate::Conversation::latest) the CLI does not say.
+    /// Returns whether the session continues an earlier conversation, or a copy of one. `None` before
+    /// the handshake is done, and for [`Conversation::latest`](crate::Conversation::latest), where the
+    /// CLI does not say. After
+    /// [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) it tells the two apart.
     pub fn is_resumed(&self) -> Option<bool> {
-        let resumes = &self.shared.resumes;
-        match (self.session_id(), resumes) {
-            (_, Resumes::Nothing) => Some(false),
-            (Some(id), Resumes::This(original)) => Some(id == *original),
-            (Some(id), Resumes::ForkOf(original)) => Some(id != *original),
-            (None, _) | (Some(_), Resumes::Latest) => None,
-        }
+        self.shared.handles.is_resumed()
     }
 
     /// Returns what the session has cost since it was started, up to the last result. The past of a

@@ -47,6 +47,10 @@ impl Machine {
 
     /// The end of a query that the host did not stop, and what the host should know besides.
     fn end_of_query(&self, exit: Exit, overdue: Option<Overdue>) -> (End, Vec<Notice>) {
+        // A failed result before the handshake says why the CLI did not start: no prompt was sent.
+        if self.handshake.is_pending() && self.last_result.is_some_and(|result| result.is_error) {
+            return (End::Failed(Failure::ExitedDuringInit(exit)), Vec::new());
+        }
         let mut warnings = Vec::new();
         if self.process.stdout_ended.is_none() {
             warnings.push(Notice::StdoutHeldOpen);

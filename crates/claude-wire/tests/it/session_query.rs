@@ -89,6 +89,38 @@ fn a_cli_that_says_nothing_and_ends_well_gives_warnings_only() {
 }
 
 #[test]
+fn a_failed_result_before_the_handshake_is_a_failed_start() {
+    let failed = r#"{"type":"result","subtype":"error_during_execution","is_error":true}"#;
+    let mut play = Play::of(plan());
+    play.effects();
+    assert_eq!(play.line(failed)[0], delivered(failed));
+    assert_eq!(play.die(1).last().unwrap(), "end Failed(ExitedDuringInit(Code(1)))");
+}
+
+#[test]
+fn a_permission_request_is_delivered_before_its_callback_runs_if_the_plan_says_so() {
+    use claude_wire::session::DeliveredPermissions;
+
+    let questions = permission("p").replace("Bash", "AskUserQuestion");
+    for (delivered, expected) in [
+        (DeliveredPermissions::None, [1, 1]),
+        (DeliveredPermissions::All, [2, 2]),
+        (DeliveredPermissions::AllButQuestions, [2, 1]),
+    ] {
+        let mut plan = plan();
+        plan.permissions = true;
+        plan.delivered_permissions = delivered;
+        for (line, expected) in [&permission("p"), &questions].into_iter().zip(expected) {
+            let mut play = Play::ready(plan.clone());
+            let effects = play.line(line);
+            assert_eq!(effects.len(), expected, "{effects:?}");
+            assert!(expected == 1 || effects[0] == format!("deliver permission {line}"));
+            assert!(effects[expected - 1].starts_with("run "), "{effects:?}");
+        }
+    }
+}
+
+#[test]
 fn after_the_result_nothing_becomes_an_error() {
     let mut play = query();
     play.line(&session_state("running"));
