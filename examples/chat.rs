@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
+use claude_agent_kit::message::{Accumulator, Update};
 use claude_agent_kit::testing::{ApiRequest, Reply, Script, demo_options};
-use claude_agent_kit::wire::message::{Accumulator, Update};
 use claude_agent_kit::{Item, Session, Turn, TurnInterruption};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 

@@ -1,10 +1,10 @@
 //! See every hook event as it comes, but one: a hook for `WorktreeCreate` must make the worktree.
 
+use claude_agent_kit::control::HookInput;
 use claude_agent_kit::hook::{
     HookRegistration, PostToolUse, PostToolUseFailure, PreToolUse, Stop, UserPromptSubmit,
 };
 use claude_agent_kit::testing::{Reply, Script, demo_options, json};
-use claude_agent_kit::wire::control::HookInput;
 use claude_agent_kit::{Options, Session};
 
 /// Registers typed hooks, which can read the fields of their events.

@@ -3,9 +3,9 @@
 //! `cargo run --example quickstart` needs nothing but Rust: a simulated CLI runs inside the
 //! example. `cargo run --example quickstart -- --cli claude` asks the real one.
 
+use claude_agent_kit::content::ContentBlock;
+use claude_agent_kit::message::SystemMessage;
 use claude_agent_kit::testing::{Reply, Script, demo_options, json};
-use claude_agent_kit::wire::content::ContentBlock;
-use claude_agent_kit::wire::message::SystemMessage;
 use claude_agent_kit::{Body, Item, query};
 
 #[tokio::main]

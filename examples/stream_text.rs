@@ -5,8 +5,8 @@
 
 use std::io::Write as _;
 
+use claude_agent_kit::message::{Accumulator, Update};
 use claude_agent_kit::testing::{Reply, Script, demo_options};
-use claude_agent_kit::wire::message::{Accumulator, Update};
 use claude_agent_kit::{Item, query};
 
 #[tokio::main]

@@ -23,7 +23,8 @@
 //! its owner, whatever is dropped and whenever. All of it needs a Tokio runtime with I/O and time
 //! enabled.
 //!
-//! The messages are those of `claude-wire`. The [guide] tells the rest, chapter by chapter.
+//! The types of the wire are re-exported: [`message`], [`content`], [`control`] and [`id`], the ones of
+//! every day at the root. The [guide] tells the rest, chapter by chapter.
 
 mod callback;
 mod cli;
@@ -67,8 +68,9 @@ mod typed;
 mod warning;
 
 pub use callback::{BoxError, CallbackContext, CancelToken, IntoCallbackResult};
-pub use claude_wire as wire;
+pub use claude_wire::content::ContentBlock;
 pub use claude_wire::control::{AgentDefinition, AgentMemory, PermissionMode};
+pub use claude_wire::id::{MessageId, SessionId, ToolUseId};
 pub use claude_wire::launch::{
     CliSettings, CredentialMode, Effort, EnvironmentPolicy, ManagedSettings, PermissionPrompts,
     PermissionSettings, Plugin, PluginDelivery, PreviewFormat, Problem, SYSTEM_PROMPT_BOUNDARY,
@@ -76,9 +78,13 @@ pub use claude_wire::launch::{
     SandboxRipgrep, SandboxTls, SettingsSource, Skills, SystemPrompt, Thinking, ThinkingDisplay,
     ToolSet,
 };
-pub use claude_wire::session::{Cost, Tokens};
-pub use claude_wire::tool_input;
-pub use claude_wire::{Body, Json, Message, ToolInput};
+pub use claude_wire::message::ResultMessage;
+pub use claude_wire::session::{Cost, Exit, Tokens};
+pub use claude_wire::{
+    Body, DecodeError, Extra, Json, List, Malformed, Message, Nullable, Number, ToolInput,
+    Undecodable, Unknown,
+};
+pub use claude_wire::{content, control, id, message, tool_input};
 pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
 pub use doctor::{Check, Doctor, Finding, Level, Report, doctor};
 pub use error::{Error, ErrorKind, Result};

@@ -43,13 +43,13 @@ async fn connect(
     // The oldest differs most from what the newest says.
     let version = if draw.chance(30) { VERSIONS[0] } else { draw.pick(&VERSIONS) };
     record.count(format!("version {version}"));
-    let variables = launch.variables().iter();
+    let variables = launch.envs().iter();
     record.lock().launch = described(&launch);
     let sim = Sim::new()
         .script(model::script(draw.branch(), &record, healthy))
         .faults(faults)
         .version(version)
-        .args(launch.arguments())
+        .args(launch.args())
         .envs(variables.map(|(name, value)| (name.as_str(), value.expose())))
         // A directory that is nowhere, and the same on every machine.
         .cwd("/simulated")
@@ -70,13 +70,13 @@ async fn connect(
     let child = Process::new(handle, &mut draw, &record, healthy);
     let output = TapRead { inner: host_output, record: record.clone(), breaks };
     let input = TapWrite { inner: input, record };
-    Ok(Connection::new(input, output, child).errors(errors))
+    Ok(Connection::new(input, output, child).stderr(errors))
 }
 
 fn described(launch: &Launch) -> Vec<String> {
-    let variables = launch.variables().iter();
+    let variables = launch.envs().iter();
     let variables = variables.map(|(name, value)| format!("{name}={}", value.expose()));
-    launch.arguments().iter().cloned().chain(variables).collect()
+    launch.args().iter().cloned().chain(variables).collect()
 }
 
 /// What goes wrong inside the CLI.

@@ -3,16 +3,16 @@
 
 use std::fmt::Debug;
 
+use claude_agent_kit::control::McpSetServers;
 use claude_agent_kit::elicitation::{DialogAnswer, ElicitationAnswer};
 use claude_agent_kit::mcp::{RemoteServer, StdioServer};
 use claude_agent_kit::transport::Wrapped;
-use claude_agent_kit::wire::control::McpSetServers;
-use claude_agent_kit::wire::launch::{Form, Needs, Secret, Settings, command_line};
 use claude_agent_kit::{
     AgentDefinition, CliSettings, Item, Json, Message, Options, Permission, Prompt, Session,
     SystemPrompt, ToolError, ToolResult,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_wire::launch::{Form, Needs, Secret, Settings, command_line};
 use serde_json::json;
 use tests_e2e::stage::Stage;
 

@@ -180,9 +180,9 @@ struct Catch(Arc<Mutex<Option<Caught>>>);
 
 impl Transport for Catch {
     fn connect(&self, launch: Launch) -> Connecting<'_> {
-        let variables = launch.variables().iter();
+        let variables = launch.envs().iter();
         let variables = variables.map(|(name, value)| (name.clone(), value.expose().to_owned()));
-        *self.0.lock().unwrap() = Some((launch.arguments().to_vec(), variables.collect()));
+        *self.0.lock().unwrap() = Some((launch.args().to_vec(), variables.collect()));
         Box::pin(async { Err(io::Error::other("nothing is started")) })
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn with_puppets(options: Options) -> (Options, mpsc::UnboundedReceive
         let lines = BufReader::new(their_input).lines();
         let output = Some(their_output);
         sender.send(Puppet { lines, output, errors: their_errors, exit }).unwrap();
-        std::future::ready(Ok(Connection::new(input, ours, child).errors(errors)))
+        std::future::ready(Ok(Connection::new(input, ours, child).stderr(errors)))
     }));
     (options, puppets)
 }

@@ -49,7 +49,7 @@ fn replayed(player: Player, seed: u64) -> (Options, Verdict) {
     let verdict = Verdict::default();
     let heard = verdict.clone();
     let connect = move |launch: Launch| {
-        let mut cli = player.clone().arguments(launch.arguments()).start();
+        let mut cli = player.clone().arguments(launch.args()).start();
         let (stdin, input) = duplex(PIPE);
         let (stdout, output) = duplex(PIPE);
         tokio::spawn(delayed(input, cli.stdin.take().unwrap(), Dice(seed)));

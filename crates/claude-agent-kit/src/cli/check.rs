@@ -134,7 +134,7 @@ async fn ask(program: &Program, launch: &Launch, timeout: Duration) -> Result<Pr
     match output(&spec, timeout, has_version).await {
         Ok(output) => Ok(answer(output, timeout)),
         Err(error) => {
-            let failed = diagnose::spawn_failed(&error, program.path(), launch.directory());
+            let failed = diagnose::spawn_failed(&error, program.path(), launch.cwd());
             Err(failed.caused_by(error))
         }
     }

@@ -273,7 +273,7 @@ struct Connected {
 async fn connect(options: &Options, launch: Launch) -> Result<Connected> {
     #[cfg(feature = "testing")]
     if let Some(recorder) = &options.host.recorder {
-        let arguments = launch.arguments().to_vec();
+        let arguments = launch.args().to_vec();
         let mut connected = connect_cli(options, launch).await?;
         let version = connected.version.as_ref().map(ToString::to_string);
         let recorded = recorder.record(connected.connection, arguments, version);

@@ -108,15 +108,6 @@ impl From<&Options> for Options {
     }
 }
 
-impl From<Settings> for Options {
-    /// These settings, with the defaults for everything else.
-    fn from(settings: Settings) -> Self {
-        let mut options = Self { settings, ..Self::default() };
-        options.origins = layers::given(&options);
-        options
-    }
-}
-
 impl fmt::Debug for Options {
     /// Without prompts, values of variables, headers and values of unknown flags.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -369,7 +360,6 @@ mod tests {
         let copy = Options::from(&options).model("n");
         assert_eq!(options.settings.model.as_deref(), Some("m"));
         assert_eq!(copy.settings.model.as_deref(), Some("n"));
-        assert_eq!(Options::from(copy.settings.clone()).settings, copy.settings);
     }
 
     #[test]

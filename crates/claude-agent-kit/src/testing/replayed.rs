@@ -93,7 +93,7 @@ impl fmt::Debug for Replay {
 
 impl Transport for Replay {
     fn connect(&self, launch: Launch) -> Connecting<'_> {
-        let player = self.player.clone().arguments(launch.arguments());
+        let player = self.player.clone().arguments(launch.args());
         let (stdin, input) = duplex(PIPE);
         let (stdout, output) = duplex(PIPE);
         let (stderr, errors) = duplex(PIPE);
@@ -104,7 +104,7 @@ impl Transport for Replay {
             ChildFuture::new(
                 async move { (&mut task.0).await.map_or(Exit::Signal(9), Exit::from) },
             );
-        Box::pin(ready(Ok(Connection::new(stdin, stdout, child).errors(stderr))))
+        Box::pin(ready(Ok(Connection::new(stdin, stdout, child).stderr(stderr))))
     }
 }
 

@@ -52,11 +52,11 @@ impl Transport for Simulated {
 }
 
 fn connect(sim: Sim, launch: &Launch) -> Connection {
-    let variables = launch.variables().iter();
+    let variables = launch.envs().iter();
     let mut sim = sim
-        .args(launch.arguments())
+        .args(launch.args())
         .envs(variables.map(|(name, value)| (name.as_str(), value.expose())));
-    if let Some(directory) = launch.directory() {
+    if let Some(directory) = launch.cwd() {
         sim = sim.cwd(directory);
     }
     let (stdin, stdout, stderr, handle) = sim.start().into_parts();
@@ -65,5 +65,5 @@ fn connect(sim: Sim, launch: &Launch) -> Connection {
     let child = ChildFuture::new(async move { waited_for.wait().await.into() })
         .on_terminate(move || terminated.terminate())
         .on_kill(move || killed.kill());
-    Connection::new(stdin, stdout, child).errors(stderr)
+    Connection::new(stdin, stdout, child).stderr(stderr)
 }

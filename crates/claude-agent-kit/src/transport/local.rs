@@ -50,7 +50,7 @@ impl Local {
 
 impl Transport for Local {
     fn connect(&self, launch: Launch) -> Connecting<'_> {
-        let arguments = launch.arguments().to_vec();
+        let arguments = launch.args().to_vec();
         Box::pin(self.start(launch, arguments))
     }
 }

@@ -15,10 +15,11 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use claude_wire::launch::{CommandLine, EnvironmentPolicy, Secret};
+use claude_wire::launch::{CommandLine, EnvironmentPolicy};
 use claude_wire::session::GracePeriods;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+pub use claude_wire::launch::Secret;
 pub use claude_wire::session::Exit;
 pub use memory::{ChildFuture, InMemory};
 pub use wrapped::Wrapped;
@@ -88,18 +89,18 @@ impl Launch {
         }
     }
 
-    /// The arguments, without the program.
-    pub fn arguments(&self) -> &[String] {
+    /// Returns the arguments, without the program.
+    pub fn args(&self) -> &[String] {
         &self.command.arguments
     }
 
-    /// The directory to work in; the one that there is, if none was given.
-    pub fn directory(&self) -> Option<&Path> {
+    /// Returns the working directory, if the options set one.
+    pub fn cwd(&self) -> Option<&Path> {
         self.directory.as_deref()
     }
 
-    /// The variables that the CLI gets besides what it inherits.
-    pub fn variables(&self) -> &[(String, Secret)] {
+    /// Returns the variables that the CLI gets besides those it inherits.
+    pub fn envs(&self) -> &[(String, Secret)] {
         &self.command.set
     }
 
@@ -201,10 +202,10 @@ impl Connection {
         }
     }
 
-    /// Adds the stream of what it complains about.
+    /// Adds the stderr of the CLI.
     #[must_use]
-    pub fn errors(mut self, errors: impl AsyncRead + Send + Unpin + 'static) -> Self {
-        self.errors = Some(Box::new(errors));
+    pub fn stderr(mut self, stderr: impl AsyncRead + Send + Unpin + 'static) -> Self {
+        self.errors = Some(Box::new(stderr));
         self
     }
 }

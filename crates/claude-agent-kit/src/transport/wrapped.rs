@@ -76,15 +76,15 @@ impl Wrapped {
     fn far_command(&self, launch: &Launch) -> String {
         let mut words = Vec::new();
         // What follows `--` is no option, whatever it begins with.
-        if let Some(directory) = launch.directory() {
+        if let Some(directory) = launch.cwd() {
             words.push(format!("cd -- {} &&", quoted(&directory.to_string_lossy())));
         }
         words.push("exec env --".to_owned());
-        for (name, value) in launch.variables().iter().filter(|(name, _)| name != "PWD") {
+        for (name, value) in launch.envs().iter().filter(|(name, _)| name != "PWD") {
             words.push(quoted(&format!("{name}={}", value.expose())));
         }
         words.push(quoted(&self.cli));
-        words.extend(launch.arguments().iter().map(|argument| quoted(argument)));
+        words.extend(launch.args().iter().map(|argument| quoted(argument)));
         words.join(" ")
     }
 }
@@ -108,7 +108,7 @@ impl Transport for Wrapped {
             Ok(program) => program,
             Err(error) => return Box::pin(async { Err(error) }),
         };
-        if launch.directory().is_some_and(|directory| directory.to_str().is_none()) {
+        if launch.cwd().is_some_and(|directory| directory.to_str().is_none()) {
             // It would be another one there.
             let error = io::Error::other("the directory is not of Unicode, and cannot be told");
             return Box::pin(async { Err(error) });
@@ -198,7 +198,7 @@ mod tests {
         });
         let far = Wrapped::remote_shell("sh", ["-c"]).cli("sh").far_command(&launch);
         // In the place of the CLI's own arguments, a script that tells what it got.
-        let arguments: Vec<String> = launch.arguments().iter().map(|word| quoted(word)).collect();
+        let arguments: Vec<String> = launch.args().iter().map(|word| quoted(word)).collect();
         let (start, _) = far.split_once(&arguments.join(" ")).unwrap();
         let told = format!("{start} -c 'pwd; tr \\\\0 \\\\n < /proc/self/environ'");
         let output = std::process::Command::new("sh")

@@ -26,7 +26,7 @@ use claude_wire::launch::{Problem, Secret};
 use self::node::{Entry, Node, Position, Value, Wrong};
 use self::table::Row;
 pub(crate) use self::table::{Rule, TABLE};
-use super::{Options, Origins, Source, prepare};
+use super::{Options, Source, prepare};
 use crate::error::{Error, ErrorKind, Result};
 use crate::small_file;
 
@@ -221,16 +221,6 @@ fn contradictions(options: &Options, builder: &Options) -> Vec<Problem> {
     let mut found = prepare::problems(options);
     found.retain(|problem| problem.options.iter().any(elsewhere) || !own.contains(problem));
     found
-}
-
-/// The sources of options that were given as settings.
-pub(super) fn given(options: &Options) -> Origins {
-    let default = Options::new();
-    let mut origins = Origins::default();
-    for row in TABLE.iter().filter(|row| (row.show)(options) != (row.show)(&default)) {
-        origins.replace(row.name, Source::Builder);
-    }
-    origins
 }
 
 fn of_variables(

@@ -380,15 +380,6 @@ fn printing_shows_no_secrets() {
     assert!(text.contains("env = {\"K\": ***} (x.json:1:2)"), "{text}");
 }
 
-#[test]
-fn settings_given_whole_count_as_the_builders() {
-    let mut settings = claude_wire::launch::Settings::default();
-    settings.model = Some("m".into());
-    let options = Options::layered().variables([("CLAUDE_MODEL", "v")]).under(settings).unwrap();
-    assert_eq!(options.settings.model.as_deref(), Some("m"));
-    assert_eq!(options.sources("model"), [Source::Builder]);
-}
-
 /// The rows of the guide that say what each source gives.
 fn guide_rows() -> String {
     let mut table = String::from(
