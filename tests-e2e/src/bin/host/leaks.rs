@@ -18,15 +18,15 @@ const MOST_GROWTH: usize = 3 * 1024;
 /// How long what ends in the background may take to be gone.
 const SETTLED: Duration = Duration::from_secs(30);
 
-/// The number of runs before the first count: caches and threads are made once, and the simulated model
-/// keeps its last 100 requests.
-const WARM_UP: usize = 150;
+/// So many queries come before it is counted: caches and threads are made once.
+const WARM_UP: usize = 50;
 
 /// Queries in memory.
 pub(crate) fn queries(count: &str) -> Outcome {
     runtime()?.block_on(async {
-        let options = Options::new().simulated(Sim::new());
-        no_growth(count.parse()?, async |number| one_query(&options, number).await).await
+        // A model for each run, since a model keeps its last requests.
+        let options = || Options::new().simulated(Sim::new());
+        no_growth(count.parse()?, async |number| one_query(&options(), number).await).await
     })
 }
 
@@ -43,8 +43,9 @@ pub(crate) fn queries_as_processes(count: &str, sim: &str) -> Outcome {
 /// Sessions in memory.
 pub(crate) fn sessions(count: &str) -> Outcome {
     runtime()?.block_on(async {
-        let options = equipped(Options::new().simulated(Sim::new()));
-        no_growth(count.parse()?, async |number| one_session(&options, number).await).await
+        // A model for each run, since a model keeps its last requests.
+        let options = || equipped(Options::new().simulated(Sim::new()));
+        no_growth(count.parse()?, async |number| one_session(&options(), number).await).await
     })
 }
 
