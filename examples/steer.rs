@@ -25,7 +25,7 @@ async fn main() -> claude_agent_kit::Result<()> {
     session.set_permission_mode(PermissionMode::AcceptEdits).await?;
     let outcome = session.send("Who are you?").await?.finish().await?;
     println!("answer: {}", outcome.text);
-    println!("context: {:?} tokens", session.get_context_usage().await?.total_tokens);
+    println!("context: {:?} tokens", session.context_usage().await?.total_tokens);
     session.stop().await?;
     Ok(())
 }

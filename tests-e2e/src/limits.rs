@@ -78,17 +78,17 @@ claude-wire/src/schema/depth.rs
     MAX_DEPTH: levels of content inside content
 claude-agent-kit/src/session/operations/timeout.rs
     OPERATION_TIMEOUT: an operation, from its write
-    OPERATION_TIMEOUT: `mcp_call`
+    OPERATION_TIMEOUT: `McpHandle::call`
     OPERATION_TIMEOUT: `Turn::interrupt`
     OPERATION_TIMEOUT: a message of a server in this process, until the CLI responds
-    LONG_OPERATION_TIMEOUT: `mcp_reconnect`, `mcp_set_servers`, `reload_plugins`, `rewind_files`
-    LONG_OPERATION_TIMEOUT: `mcp_call`
-    SERVER_CONNECT_TIMEOUT: `mcp_call`
+    LONG_OPERATION_TIMEOUT: `McpHandle::reconnect`, `McpHandle::set_servers`, `reload_plugins`, `rewind_files`
+    LONG_OPERATION_TIMEOUT: `McpHandle::call`
+    SERVER_CONNECT_TIMEOUT: `McpHandle::call`
 claude-agent-kit/src/session/interrupt.rs
     PAUSE: `Turn::interrupt`
 claude-agent-kit/src/session/mcp.rs
-    FIRST_LOOK: `wait_for_mcp`, `wait_for_mcp_servers`
-    LAST_LOOK: `wait_for_mcp`, `wait_for_mcp_servers`
+    FIRST_LOOK: `McpHandle::wait`, `McpHandle::wait_for`
+    LAST_LOOK: `McpHandle::wait`, `McpHandle::wait_for`
     SOON: pauses between these status requests
     SELDOM: pauses between these status requests
 claude-agent-kit/src/hook/event.rs

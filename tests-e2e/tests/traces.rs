@@ -92,7 +92,7 @@ fn what_happens_is_traced_by_level_and_nothing_that_was_said() {
                     .can_use_tool(|_, _| async { Permission::allow() });
                 let session = Session::start(options).await.unwrap();
                 session.send(MARKS[0]).await.unwrap().finish().await.unwrap();
-                session.mcp_reconnect("nobody").await.unwrap_err();
+                session.mcp().reconnect("nobody").await.unwrap_err();
                 session.stop().await.unwrap();
             };
             tokio::time::timeout(Duration::from_secs(60), play).await.unwrap();

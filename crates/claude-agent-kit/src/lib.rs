@@ -99,7 +99,9 @@ pub use query::{Collected, QueryStream, query};
 pub use question::{Answers, Questions};
 #[cfg(feature = "tools")]
 pub use schemars;
-pub use session::{Events, Interruption, Messages, Session, SessionState, TurnInterruption};
+pub use session::{
+    Events, Interruption, Messages, Operation, Session, SessionState, TurnInterruption,
+};
 #[cfg(feature = "tools")]
 pub use tool::{Tool, ToolContext, ToolError, ToolHandle, ToolResult, ToolServer};
 pub use turn::{Turn, TurnOutcome};

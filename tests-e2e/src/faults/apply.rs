@@ -179,7 +179,7 @@ async fn operation_dropped(scene: &mut Scene, session: &Session) -> Result<Cours
         scene.drop_waiter().await?;
         return Ok(Course { wait: false, ..course });
     }
-    let mut asking = Box::pin(session.mcp_status());
+    let mut asking = Box::pin(session.mcp().status());
     let at_once = poll_fn(|context| Poll::Ready(asking.as_mut().poll(context).is_ready())).await;
     if at_once {
         return Err("the operation was answered at once".to_owned());
@@ -213,7 +213,7 @@ async fn fill(scene: &mut Scene, session: Session) -> Result<()> {
 
 /// Asks the CLI for something small.
 async fn ask(scene: &mut Scene, limit: Duration) -> Result<()> {
-    let session = scene.session()?.with_limit(limit);
+    let session = scene.session()?.with_timeout(limit);
     scene.ask(async move { told(&session.set_permission_mode(PermissionMode::Default).await) });
     scene.last_is_told().await
 }

@@ -161,7 +161,8 @@ impl Scene {
         in_time("the handshake", session.ready()).await?.map_err(|error| text(&error))?;
         match self.state {
             State::Operation => {
-                self.waiter = Some(tokio::spawn(async move { told(&session.mcp_status().await) }));
+                self.waiter =
+                    Some(tokio::spawn(async move { told(&session.mcp().status().await) }));
                 self.complained(1).await
             }
             State::Stopping => self.begin_to_stop(session).await,

@@ -122,7 +122,17 @@ fn item(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<Item
     };
     let is_here = !rust.is_empty() && rust.iter().all(|item| facts.api.contains(item));
     let trace = if kind == "hook" { name.to_owned() } else { format!("{}(", snake_case(name)) };
-    let (told, traces, reach) = (String::new(), vec![trace], Reach::File);
+    let traces = match kind {
+        // One without a method is used by its request.
+        "operation"
+            if !rust.iter().any(|item| item.contains("::") && !item.contains("Request::")) =>
+        {
+            vec![format!("{}::", pascal_case(name))]
+        }
+        "operation" => vec![format!("{}(", without_get(name))],
+        _ => vec![trace],
+    };
+    let (told, reach) = (String::new(), Reach::File);
     is_here.then_some(Item { heading, rust, told, traces, reach })
 }
 
@@ -138,11 +148,20 @@ fn operation(name: &str, facts: &Facts) -> Vec<String> {
     let requests = ["HostRequest", "CliRequest"].map(|sender| format!("{sender}::{request}"));
     let requests = requests.into_iter().filter(|item| facts.api.contains(item));
     let mut found: Vec<String> = requests.collect();
-    let method = format!("Session::{name}");
-    if !found.is_empty() && facts.api.contains(&method) {
-        found.insert(0, method);
+    let methods = [
+        format!("Session::{}", without_get(name)),
+        format!("McpHandle::{}", name.trim_start_matches("mcp_")),
+    ];
+    let method = methods.into_iter().find(|method| facts.api.contains(method));
+    if !found.is_empty() {
+        found.splice(0..0, method);
     }
     found
+}
+
+/// `get_settings` as `settings`: getters have no prefix in Rust.
+fn without_get(name: &str) -> &str {
+    name.strip_prefix("get_").unwrap_or(name)
 }
 
 /// The setter of that name, or those that send the flag.

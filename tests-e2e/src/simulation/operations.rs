@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use claude_agent_kit::{ErrorKind, Session};
+use claude_wire::control::ListModels;
 
 use super::draw::Draw;
 use super::fate::{Promise, Waiting};
@@ -26,14 +27,14 @@ fn draw_one<'a>(session: &'a Session, draw: &mut Draw) -> (&'static str, Asking<
             let mode = draw.pick(&["default", "acceptEdits", "plan"]);
             asking!("set_permission_mode", session.set_permission_mode(mode))
         }
-        5 => asking!("mcp_status", session.mcp_status()),
-        6 => asking!("rename_session", session.rename_session("a title")),
-        7 => asking!("get_context_usage", session.get_context_usage()),
-        8 => asking!("get_settings", session.get_settings()),
+        5 => asking!("mcp_status", session.mcp().status()),
+        6 => asking!("rename_session", session.rename("a title")),
+        7 => asking!("get_context_usage", session.context_usage()),
+        8 => asking!("get_settings", session.settings()),
         9 => asking!("stop_task", session.stop_task("nothing")),
-        10 => asking!("mcp_reconnect", session.mcp_reconnect("sim")),
-        11 => asking!("list_models", session.list_models()),
-        _ => asking!("mcp_status", session.wait_for_mcp(Duration::from_secs(20))),
+        10 => asking!("mcp_reconnect", session.mcp().reconnect("sim")),
+        11 => asking!("list_models", session.request(ListModels::default())),
+        _ => asking!("mcp_status", session.mcp().wait(Duration::from_secs(20))),
     }
 }
 

@@ -113,7 +113,7 @@ fn servers_that_were_set_later_are_not_quoted() {
             .on_stderr(move |line| writeln!(lines.lock().unwrap(), "{line}").unwrap());
         let session = Session::start(options).await.unwrap();
         let servers = r#"{"mine":{"command":"c","args":["--token","argument-value-7d1f0c"],"env":{"X":"server-env-7d1f0c"}}}"#;
-        let error = session.mcp_set_servers(Json::from_text(servers).unwrap()).await.unwrap_err();
+        let error = session.mcp().set_servers(Json::from_text(servers).unwrap()).await.unwrap_err();
         assert!(
             error.stderr_tail().is_some_and(|tail| tail.contains("\"X\":\"***\"")),
             "{error:?}"

@@ -93,7 +93,7 @@ async fn live_and_end(number: usize, good: &Stage, bad: &Stage) {
         _ => {
             let session = start(good.options()).await;
             let mut messages = session.messages();
-            let asked = session.mcp_status();
+            let asked = session.mcp().status();
             drop(asked);
             tokio::spawn(async move { session.stop().await });
             while let Some(item) = in_time(messages.next()).await {
@@ -189,7 +189,7 @@ fn two_hundred_sessions_at_the_same_time() {
             alive.push(in_time(session).await.unwrap());
         }
         for session in &alive {
-            assert!(session.mcp_status().await.is_ok());
+            assert!(session.mcp().status().await.is_ok());
         }
         for session in alive {
             in_time(session.stop()).await.unwrap();
@@ -207,9 +207,9 @@ fn a_runtime_that_goes_away_under_a_session_leaves_no_process_and_a_clear_error(
             theirs.spawn(async move { Session::start(options).await.unwrap() }).await.unwrap();
         let pid = session.pid().unwrap();
         let (asking, mut messages) = (session.clone(), session.messages());
-        assert!(asking.mcp_status().await.is_ok());
+        assert!(asking.mcp().status().await.is_ok());
         theirs.shutdown_background();
-        let error = in_time(session.mcp_status()).await.unwrap_err();
+        let error = in_time(session.mcp().status()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::RuntimeGone, "{error}");
         let error = in_time(messages.next()).await.unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::RuntimeGone);

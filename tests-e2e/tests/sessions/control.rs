@@ -133,12 +133,12 @@ fn files_are_put_back_to_where_they_were() {
         let id = change.message_id().clone();
         change.finish().await.unwrap();
         assert_eq!(text(), "after\n");
-        assert_eq!(session.rewind_files(id.clone(), true).await.unwrap().can_rewind, Some(true));
+        assert_eq!(session.preview_rewind(id.clone()).await.unwrap().can_rewind, Some(true));
         assert_eq!(text(), "after\n");
-        session.rewind_files(id, false).await.unwrap();
+        session.rewind_files(id).await.unwrap();
         assert_eq!(text(), "before\n");
         let unknown = MessageId::from("00000000-0000-4000-8000-000000000000");
-        let error = session.rewind_files(unknown, false).await.unwrap_err();
+        let error = session.rewind_files(unknown).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlRejected);
         session.stop().await.unwrap();
     });
@@ -151,7 +151,7 @@ fn without_checkpoints_files_cannot_be_put_back() {
         let running = session.send("hello").await.unwrap();
         let id = running.message_id().clone();
         running.finish().await.unwrap();
-        let error = session.rewind_files(id, false).await.unwrap_err();
+        let error = session.rewind_files(id).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::CheckpointingNotEnabled);
         assert_eq!(error.operation(), Some("rewind_files"));
         session.stop().await.unwrap();
@@ -163,8 +163,8 @@ fn a_session_tells_of_its_servers_and_its_context() {
     on_both(hello, async |stage| {
         let session = start(stage.options()).await;
         turn(&session, "hello").await;
-        assert!(session.mcp_status().await.unwrap().mcp_servers.as_slice().is_empty());
-        let usage = session.get_context_usage().await.unwrap();
+        assert!(session.mcp().status().await.unwrap().mcp_servers.as_slice().is_empty());
+        let usage = session.context_usage().await.unwrap();
         assert!(usage.total_tokens.unwrap().as_u64() > Some(0));
         assert!(!usage.categories.as_slice().is_empty());
         // These say nothing but that they were done.
@@ -183,8 +183,8 @@ fn what_the_cli_refuses_is_an_error() {
         assert_eq!(error.code(), Some("invalid_mode"));
         assert_eq!(error.operation(), Some("set_permission_mode"));
         for error in [
-            session.mcp_reconnect("nobody").await.unwrap_err(),
-            session.mcp_toggle("nobody", true).await.unwrap_err(),
+            session.mcp().reconnect("nobody").await.unwrap_err(),
+            session.mcp().enable("nobody").await.unwrap_err(),
         ] {
             assert_eq!(error.kind(), ErrorKind::ControlRejected, "{error}");
         }
@@ -211,12 +211,12 @@ fn a_thousand_answers_in_a_row() {
         let session = start(stage.options()).await;
         let real = stage.program().is_some();
         for _ in 0..if real { 150 } else { 1_000 } {
-            session.mcp_status().await.unwrap();
+            session.mcp().status().await.unwrap();
         }
         // As many as may be asked at once, from many tasks.
         let asking = (0..60).map(|_| {
             let session = session.clone();
-            tokio::spawn(async move { session.mcp_status().await })
+            tokio::spawn(async move { session.mcp().status().await })
         });
         for asked in asking.collect::<Vec<_>>() {
             asked.await.unwrap().unwrap();
@@ -230,7 +230,7 @@ fn what_is_asked_before_the_handshake_waits_for_it() {
     on_both(hello, async |stage| {
         let session = Session::open(stage.options()).await.unwrap();
         let running = session.send("hello");
-        let (status, running) = tokio::join!(session.mcp_status(), running);
+        let (status, running) = tokio::join!(session.mcp().status(), running);
         assert!(status.is_ok());
         assert_eq!(running.unwrap().finish().await.unwrap().text, "Hello.");
         assert!(session.server_info().is_some());
@@ -247,12 +247,12 @@ fn an_operation_without_an_answer_is_over_when_its_time_is() {
         let session = start(stage.options()).await;
         let limit = Duration::from_millis(100);
         let before = Instant::now();
-        let error = session.with_limit(limit).mcp_status().await.unwrap_err();
+        let error = session.with_timeout(limit).mcp().status().await.unwrap_err();
         assert!(before.elapsed() > limit / 2, "it was waited for");
         assert_eq!(error.kind(), ErrorKind::ControlTimeout);
         assert_eq!(error.operation(), Some("mcp_status"));
         assert!(error.request_id().is_some());
-        session.mcp_status().await.unwrap();
+        session.mcp().status().await.unwrap();
         session.stop().await.unwrap();
     });
 }
@@ -270,7 +270,7 @@ fn three_thousand_pieces_that_nobody_reads_hold_up_no_operation() {
             let mut messages = session.messages();
             let running = session.send("hello").await.unwrap();
             in_time(session.interrupt()).await.unwrap();
-            in_time(session.mcp_status()).await.unwrap();
+            in_time(session.mcp().status()).await.unwrap();
             in_time(running.finish()).await.unwrap();
             session.stop().await.unwrap();
             let mut count = 0;

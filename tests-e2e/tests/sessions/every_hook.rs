@@ -12,7 +12,7 @@ use claude_agent_kit::hook::{
 };
 use claude_agent_kit::{Options, PermissionMode};
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_wire::control::HookInput;
+use claude_wire::control::{HookInput, RegisterRepoRoot};
 use serde_json::json;
 use tests_e2e::outside::ASKING_SERVER;
 use tests_e2e::stage::Stage;
@@ -152,7 +152,7 @@ async fn long_session() -> Notes<&'static str> {
         turn(&session, prompt).await;
     }
     session.set_model("claude-haiku-5-5").await.unwrap();
-    session.register_repo_root(path(&stage, "library")).await.unwrap();
+    session.request(RegisterRepoRoot::from(path(&stage, "library"))).await.unwrap();
     for prompt in ["hello", "/clear", "hello again"] {
         turn(&session, prompt).await;
     }

@@ -1,10 +1,16 @@
 //! Every operation on the real CLI: which of them it does, and which it refuses.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use claude_agent_kit::{Error, ErrorKind, PermissionMode, Session};
-use claude_wire::control::{McpCall, ReloadPlugins, SettingsFile};
-use serde_json::json;
+use claude_wire::control::{
+    BackgroundTasks, FileSuggestions, GetBinaryVersion, GetContextUsage, GetHooksListing,
+    GetSessionCost, GetUsage, ListModels, ListPermissionRules, McpCall, RegisterRepoRoot,
+    ReloadOutputStyles, ReloadPlugins, SeedReadState, SetColor, SetHasSubscribers,
+    SetMaxThinkingTokens, SettingsFile, UpdateSettings,
+};
+use serde_json::{Value, json};
 use tests_e2e::stage::Stage;
 
 use crate::play::{start, turn};
@@ -36,7 +42,7 @@ done
 #[derive(Default)]
 struct Outcomes {
     done: Vec<&'static str>,
-    refused: Vec<(&'static str, ErrorKind)>,
+    refused: Vec<(String, ErrorKind)>,
     told: String,
 }
 
@@ -49,10 +55,10 @@ impl Outcomes {
                 self.done.push(name);
             }
             Err(error) => {
-                assert!(error.operation().is_some(), "{name}: {error}");
+                let operation = error.operation().unwrap_or_else(|| panic!("{name}: {error}"));
                 let hint = error.hint().unwrap_or_default();
                 writeln!(self.told, "{name}: refused, {error} ({hint})").unwrap();
-                self.refused.push((name, error.kind()));
+                self.refused.push((operation.to_owned(), error.kind()));
             }
         }
     }
@@ -60,7 +66,7 @@ impl Outcomes {
     /// All of the first so many were done, all after them refused.
     fn check(&self, done: usize) {
         assert_eq!(self.done.len(), done, "{}", self.told);
-        let refused: Vec<_> = self.refused.iter().map(|(name, _)| *name).collect();
+        let refused: Vec<_> = self.refused.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
             refused,
             [
@@ -77,7 +83,7 @@ impl Outcomes {
             self.told
         );
         for (name, kind) in &self.refused {
-            let unknown = if *name == "set_color" {
+            let unknown = if name == "set_color" {
                 ErrorKind::Unsupported
             } else {
                 ErrorKind::ControlRejected
@@ -90,8 +96,9 @@ impl Outcomes {
 
 /// Asks for each of these, in time.
 macro_rules! ask {
-    ($outcomes:ident, $session:ident: $( $method:ident($($argument:expr),*) )+) => {$(
-        $outcomes.note(stringify!($method), in_time($session.$method($($argument),*)).await);
+    ($outcomes:ident: $( $target:ident.$method:ident($($argument:expr),*) )+) => {$(
+        let asked = in_time($target.$method($($argument),*)).await;
+        $outcomes.note(stringify!($target.$method($($argument),*)), asked);
     )+};
 }
 
@@ -99,6 +106,42 @@ fn call() -> McpCall {
     let mut call = McpCall::new("ext", "add");
     call.arguments = Some(json!({}).into());
     call
+}
+
+fn thinking() -> SetMaxThinkingTokens {
+    let mut thinking = SetMaxThinkingTokens::default();
+    thinking.thinking_display = Some("summarized".to_owned());
+    thinking
+}
+
+fn background() -> BackgroundTasks {
+    let mut one = BackgroundTasks::default();
+    one.tool_use_id = Some("toolu_none".into());
+    one
+}
+
+fn seed(path: &Path) -> SeedReadState {
+    let mut seed = SeedReadState::default();
+    (seed.path, seed.mtime) = (path.to_string_lossy().into_owned(), Some(1_u64.into()));
+    seed
+}
+
+fn update(file: SettingsFile, settings: Value) -> UpdateSettings {
+    let mut update = UpdateSettings::default();
+    (update.source, update.settings) = (Some(file), settings.into());
+    update
+}
+
+fn full_context() -> GetContextUsage {
+    let mut usage = GetContextUsage::default();
+    usage.detail = Some("full".to_owned());
+    usage
+}
+
+fn usage() -> GetUsage {
+    let mut usage = GetUsage::default();
+    usage.skip_behaviors = Some(true);
+    usage
 }
 
 async fn staged() -> (Stage, Session) {
@@ -116,40 +159,48 @@ async fn staged() -> (Stage, Session) {
 fn every_operation_is_answered_or_refused_by_the_real_cli() {
     run(async {
         let (stage, session) = staged().await;
-        in_time(session.wait_for_mcp(LIMIT)).await.unwrap();
+        in_time(session.mcp().wait(LIMIT)).await.unwrap();
         let message = session.send("hello").await.unwrap();
         let id = message.message_id().clone();
         in_time(message.finish()).await.unwrap();
         let library = stage.project().join("library").to_string_lossy().into_owned();
         let mut outcomes = Outcomes::default();
-        ask! { outcomes, session:
-            interrupt() interrupt_all() set_permission_mode(PermissionMode::AcceptEdits)
-            set_model("haiku") reset_model() set_max_thinking_tokens(Some(2000))
-            set_thinking(None, "summarized") cancel_message("00000000-0000-4000-8000-000000000000")
-            stop_task("nothing") background_tasks() background_task("toolu_none")
-            set_has_subscribers(Some(true))
-            mcp_status() mcp_set_servers(json!({}))
-            set_mcp_permission_mode_override("ext", Some(PermissionMode::Auto))
-            set_mcp_permission_mode_override("ext", None)
-            mcp_read_resource("ext", "ui://page") mcp_call(call())
-            rewind_files(id, true) read_file("notes.txt") file_suggestions("notes")
-            seed_read_state(stage.project().join("notes.txt").to_string_lossy(), 1)
-            register_repo_root(library)
-            apply_flag_settings(json!({"effortLevel": "low"}))
-            update_settings(SettingsFile::Local, json!({"outputStyle": "Concise"}))
-            get_settings() get_hooks_listing() list_permission_rules()
-            reload_plugins(ReloadPlugins::default()) reload_skills() reload_output_styles()
-            reinitialize() get_context_usage() get_context_usage_in("full") get_usage(true)
-            get_session_cost() list_models() get_binary_version() rename_session("Tidy")
-            mcp_reconnect("ext") mcp_toggle("ext", true)
+        let mcp = session.mcp();
+        ask! { outcomes:
+            session.interrupt() session.interrupt_all()
+            session.set_permission_mode(PermissionMode::AcceptEdits)
+            session.set_model("haiku") session.reset_model() session.set_max_thinking_tokens(2000)
+            session.request(thinking()) session.cancel_message("00000000-0000-4000-8000-000000000000")
+            session.stop_task("nothing") session.background_tasks() session.request(background())
+            session.request(SetHasSubscribers::default())
+            mcp.status() mcp.set_servers(json!({}))
+            mcp.set_permission_mode("ext", PermissionMode::Auto) mcp.reset_permission_mode("ext")
+            mcp.read_resource("ext", "ui://page") mcp.call(call())
+            session.preview_rewind(id) session.read_file("notes.txt")
+            session.request(FileSuggestions::from("notes"))
+            session.request(seed(&stage.project().join("notes.txt")))
+            session.request(RegisterRepoRoot::from(library))
+            session.apply_flag_settings(json!({"effortLevel": "low"}))
+            session.request(update(SettingsFile::Local, json!({"outputStyle": "Concise"})))
+            session.settings() session.request(GetHooksListing::default())
+            session.request(ListPermissionRules::default())
+            session.reload_plugins(ReloadPlugins::default()) session.reload_skills()
+            session.request(ReloadOutputStyles::default())
+            session.reinitialize() session.context_usage()
+            session.request(full_context()) session.request(usage())
+            session.request(GetSessionCost::default()) session.request(ListModels::default())
+            session.request(GetBinaryVersion::default()) session.rename("Tidy")
+            mcp.reconnect("ext") mcp.disable("ext") mcp.enable("ext")
         }
         let done = outcomes.done.len();
         let mut checked = call();
         checked.check_permissions = Some(true);
-        ask! { outcomes, session:
-            mcp_reconnect("nobody") mcp_read_resource("ext", "file://x") mcp_call(checked)
-            read_file("nothing.txt") register_repo_root("/nowhere") get_task_output("nothing")
-            update_settings(SettingsFile::User, json!({"model": "x"})) set_color("blue")
+        ask! { outcomes:
+            mcp.reconnect("nobody") mcp.read_resource("ext", "file://x") mcp.call(checked)
+            session.read_file("nothing.txt") session.request(RegisterRepoRoot::from("/nowhere"))
+            session.task_output("nothing")
+            session.request(update(SettingsFile::User, json!({"model": "x"})))
+            session.request(SetColor::from("blue"))
         }
         println!("{}", outcomes.told);
         outcomes.check(done);
@@ -163,29 +214,30 @@ fn every_operation_is_answered_or_refused_by_the_real_cli() {
 fn answers_of_the_real_cli_say_what_was_asked() {
     run(async {
         let (stage, session) = staged().await;
-        in_time(session.wait_for_mcp(LIMIT)).await.unwrap();
-        assert!(session.capabilities().iter().any(|name| name == "mcp_call_check_permissions_v1"));
-        assert!(!session.supported_models().is_empty() && !session.supported_commands().is_empty());
-        assert!(!session.supported_agents().is_empty() && session.account_info().is_some());
+        in_time(session.mcp().wait(LIMIT)).await.unwrap();
+        let info = session.server_info().unwrap();
+        assert!(info.capabilities.iter().any(|name| name == "mcp_call_check_permissions_v1"));
+        assert!(!info.models.is_empty() && !info.commands.is_empty());
+        assert!(!info.agents.is_empty() && info.account.is_some());
         let file = session.read_file("notes.txt").await.unwrap();
         assert_eq!(file.contents.as_deref(), Some("one\n"));
-        let five = session.mcp_call(call()).await.unwrap().content.unwrap();
+        let five = session.mcp().call(call()).await.unwrap().content.unwrap();
         assert!(five.text().contains("five"), "{five}");
-        let page = session.mcp_read_resource("ext", "ui://page").await.unwrap();
+        let page = session.mcp().read_resource("ext", "ui://page").await.unwrap();
         assert_eq!(page.contents[0].text.as_deref(), Some("<p>"));
-        session
-            .update_settings(SettingsFile::Local, json!({"outputStyle": "Concise"}))
-            .await
-            .unwrap();
-        let settings = session.get_settings().await.unwrap();
+        let concise = update(SettingsFile::Local, json!({"outputStyle": "Concise"}));
+        session.request(concise).await.unwrap();
+        let settings = session.settings().await.unwrap();
         assert!(settings.effective.unwrap().text().contains("Concise"));
         assert_eq!(settings.sources[0].source.as_deref(), Some("localSettings"));
-        let version = session.get_binary_version().await.unwrap().version;
-        assert_eq!(version, session.server_info().unwrap().claude_code_version);
-        assert!(session.get_hooks_listing().await.unwrap().event_catalog.len() > 20);
-        assert!(session.list_permission_rules().await.unwrap().state.is_some());
+        let version = session.request(GetBinaryVersion::default()).await.unwrap().version;
+        assert_eq!(version, info.claude_code_version);
+        assert!(
+            session.request(GetHooksListing::default()).await.unwrap().event_catalog.len() > 20
+        );
+        assert!(session.request(ListPermissionRules::default()).await.unwrap().state.is_some());
         turn(&session, "hello").await;
-        let used = session.get_usage(true).await.unwrap().session.unwrap();
+        let used = session.request(usage()).await.unwrap().session.unwrap();
         assert!(used.total_cost_usd.unwrap().as_f64() > 0.0);
         drop(stage);
         session.stop().await.unwrap();

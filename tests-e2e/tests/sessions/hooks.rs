@@ -252,7 +252,7 @@ fn two_hooks_run_at_the_same_time_and_delay_no_operation() {
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
         until("both are asked", || entered.len() == 2).await;
-        session.mcp_status().await.unwrap();
+        session.mcp().status().await.unwrap();
         assert!(!is_made(&stage, "made"));
         meeting.wait().await;
         assert_eq!(running.finish().await.unwrap().text, "Done.");

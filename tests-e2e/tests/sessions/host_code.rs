@@ -25,7 +25,7 @@ impl Drop for Explosive {
 
 /// Whether the session still does what it is asked.
 async fn works(session: &Session, puppet: &mut Puppet) {
-    let (answer, ()) = tokio::join!(in_time(session.mcp_status()), async {
+    let (answer, ()) = tokio::join!(in_time(session.mcp().status()), async {
         let request = puppet.asked("mcp_status").await;
         puppet.answer(&request, json!({"mcpServers": []})).await;
     });
@@ -80,7 +80,7 @@ fn a_waker_that_panics_ends_nothing() {
         let mut messages = session.messages();
         let mut next = Box::pin(messages.next());
         assert!(next.as_mut().poll(&mut context).is_pending());
-        let mut asking = Box::pin(session.mcp_status());
+        let mut asking = Box::pin(session.mcp().status());
         assert!(asking.as_mut().poll(&mut context).is_pending());
         let request = puppet.asked("mcp_status").await;
         puppet.talk("hello").await;

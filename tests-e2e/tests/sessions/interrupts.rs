@@ -132,7 +132,7 @@ fn a_turn_that_ends_meanwhile_is_told_and_no_other_is_interrupted() {
             puppet.answer(&cancel, json!({"cancelled": false})).await;
         });
         assert_eq!(interrupted.unwrap(), TurnInterruption::AlreadyEnded);
-        drop(tokio::spawn(async move { session.mcp_status().await }));
+        drop(tokio::spawn(async move { session.mcp().status().await }));
         puppet.asked("mcp_status").await;
     });
 }
@@ -141,7 +141,7 @@ fn a_turn_that_ends_meanwhile_is_told_and_no_other_is_interrupted() {
 fn a_cli_that_never_says_where_a_message_is_is_not_asked_for_ever() {
     puppet::on_paused_clock(async {
         let (session, mut puppet) = puppet::running(Options::new()).await;
-        let turn = session.with_limit(Duration::from_secs(5)).send("hello").await.unwrap();
+        let turn = session.with_timeout(Duration::from_secs(5)).send("hello").await.unwrap();
         let user = puppet.hear().await;
         let asked = async {
             loop {

@@ -51,7 +51,7 @@ fn when_the_cli_is_killed_everybody_is_told_at_once_and_nothing_is_lost() {
             let killed = Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
             assert!(killed.success());
             // What was asked while it died fails, however the two cross.
-            let asked = in_time(session.mcp_status()).await.unwrap_err();
+            let asked = in_time(session.mcp().status()).await.unwrap_err();
             assert_eq!(asked.kind(), ErrorKind::TransportClosed);
             assert_eq!(asked.exit(), Some(Exit::Signal(9)), "{asked}");
             let error = in_time(running.finish()).await.unwrap_err();
@@ -117,7 +117,7 @@ fn pending_operations_fail_when_the_cli_ends_under_them() {
         let asking: Vec<_> = (0..10)
             .map(|_| {
                 let session = session.clone();
-                tokio::spawn(async move { session.mcp_status().await })
+                tokio::spawn(async move { session.mcp().status().await })
             })
             .collect();
         for _ in 0..10 {
@@ -131,7 +131,7 @@ fn pending_operations_fail_when_the_cli_ends_under_them() {
         }
         let last = steps(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
-        let late = in_time(session.mcp_status()).await.unwrap_err();
+        let late = in_time(session.mcp().status()).await.unwrap_err();
         assert_eq!(late.kind(), ErrorKind::TransportClosed);
     });
 }
@@ -152,7 +152,7 @@ fn a_pending_operation_says_how_the_cli_died_however_late_it_says_so() {
             puppet.complain("no space left\n").await;
             puppet.exit(Exit::Code(3));
         };
-        let (asked, ()) = tokio::join!(session.mcp_status(), dies);
+        let (asked, ()) = tokio::join!(session.mcp().status(), dies);
         let error = asked.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
         assert_eq!(error.exit(), Some(Exit::Code(3)), "{error}");
@@ -169,7 +169,7 @@ fn a_cli_that_closed_its_output_and_lives_on_holds_up_nobody_for_long() {
                 .await;
         // The first waits a little for the end of the CLI, those after it no more.
         for _ in 0..50 {
-            let error = in_time(session.mcp_status()).await.unwrap_err();
+            let error = in_time(session.mcp().status()).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
             assert_eq!(error.exit(), None, "{error}");
         }
@@ -190,7 +190,7 @@ fn a_pending_operation_ends_with_the_cli_although_nobody_reads_messages() {
         )
         .await;
         let messages = session.messages();
-        let error = in_time(session.mcp_status()).await.unwrap_err();
+        let error = in_time(session.mcp().status()).await.unwrap_err();
         assert_eq!(error.exit(), Some(Exit::Code(3)), "{error}");
         drop(messages);
     });
@@ -206,7 +206,7 @@ fn a_crash_in_the_handshake_is_told_to_everybody_who_waits() {
         // It ends when everybody waits.
         let go = async { std::fs::write(fake.beside("go"), "").unwrap() };
         let (ready, asked, sent, ()) = in_time(async {
-            tokio::join!(session.ready(), session.mcp_status(), session.send("x"), go)
+            tokio::join!(session.ready(), session.mcp().status(), session.send("x"), go)
         })
         .await;
         let error = ready.unwrap_err();
@@ -233,7 +233,7 @@ fn a_handshake_without_an_answer_is_over_when_its_time_is() {
         let session = Session::open(options).await.unwrap();
         let error = in_time(session.ready()).await.unwrap_err();
         assert_eq!((error.kind(), error.limit()), (ErrorKind::InitializeTimeout, Some(SHORT)));
-        let asked = in_time(session.mcp_status()).await.unwrap_err();
+        let asked = in_time(session.mcp().status()).await.unwrap_err();
         assert_eq!(asked.kind(), ErrorKind::NotInitialized);
     });
 }
@@ -315,7 +315,7 @@ fn a_session_is_stopped_once_however_often_it_is_asked() {
         assert!(events.next().await.is_none());
         for error in [
             session.send("more").await.unwrap_err(),
-            session.mcp_status().await.unwrap_err(),
+            session.mcp().status().await.unwrap_err(),
             session.end_input().await.unwrap_err(),
         ] {
             assert_eq!(error.kind(), ErrorKind::SessionStopped, "{error}");
@@ -365,7 +365,7 @@ fn an_input_that_is_ended_completes_the_session() {
         let session = start(stage.options()).await;
         let running = session.send("hello").await.unwrap();
         session.end_input().await.unwrap();
-        let error = session.mcp_status().await.unwrap_err();
+        let error = session.mcp().status().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InputEnded, "{error}");
         let error = session.send("more").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InputEnded, "{error}");
@@ -373,7 +373,7 @@ fn an_input_that_is_ended_completes_the_session() {
         assert_eq!(in_time(running.finish()).await.unwrap().text, "Hello.");
         let last = steps(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Completed(Some(Exit::Code(0))))), "{last:?}");
-        let error = session.mcp_status().await.unwrap_err();
+        let error = session.mcp().status().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InputEnded, "{error}");
         assert_eq!(session.stop().await.unwrap(), Some(Exit::Code(0)));
     });
@@ -413,7 +413,7 @@ fn operations_that_wait_at_the_stop_are_told_so() {
         let (session, mut puppet) =
             puppet::running(Options::new().timeouts(Timeouts::new().exit_grace(LIMIT))).await;
         let asking = session.clone();
-        let asked = tokio::spawn(async move { asking.mcp_status().await });
+        let asked = tokio::spawn(async move { asking.mcp().status().await });
         puppet.asked("mcp_status").await;
         let stopping = session.clone();
         let stop = tokio::spawn(async move { stopping.stop().await });

@@ -22,7 +22,7 @@ type Asking = Pin<Box<dyn Future<Output = claude_agent_kit::Result<McpStatusAnsw
 fn ask(session: &claude_agent_kit::Session, count: usize) -> Vec<Asking> {
     let one = |_| -> Asking {
         let session = session.clone();
-        let mut asking: Asking = Box::pin(async move { session.mcp_status().await });
+        let mut asking: Asking = Box::pin(async move { session.mcp().status().await });
         assert!(poll(&mut asking).is_pending());
         asking
     };
@@ -139,8 +139,8 @@ fn an_answer_of_the_wrong_shape_is_an_error_of_its_operation_only() {
 fn a_late_answer_is_dropped() {
     run(async {
         let (session, mut puppet) = running(Options::new()).await;
-        let limited = session.with_limit(Duration::from_millis(50));
-        let error = in_time(limited.mcp_status()).await.unwrap_err();
+        let limited = session.with_timeout(Duration::from_millis(50));
+        let error = in_time(limited.mcp().status()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlTimeout);
         let late = puppet.asked("mcp_status").await;
         let mut pending = ask(&session, 1);

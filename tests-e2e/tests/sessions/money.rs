@@ -8,6 +8,7 @@ use claude_agent_kit::{
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults, Sim};
+use claude_wire::control::GetUsage;
 use claude_wire::id::SessionId;
 use serde_json::json;
 use tests_e2e::stage::Stage;
@@ -83,7 +84,7 @@ fn killable(stage: &Stage) -> Options {
 async fn kill(session: &Session) {
     match session.pid() {
         Some(pid) => kill_process(pid),
-        None => assert!(session.mcp_status().await.is_err()),
+        None => assert!(session.mcp().status().await.is_err()),
     }
 }
 
@@ -93,7 +94,9 @@ fn kill_process(pid: u32) {
 
 /// What the CLI itself has counted.
 async fn total(session: &Session) -> f64 {
-    let usage = session.get_usage(true).await.unwrap().session.unwrap();
+    let mut request = GetUsage::default();
+    request.skip_behaviors = Some(true);
+    let usage = session.request(request).await.unwrap().session.unwrap();
     usage.total_cost_usd.unwrap().as_f64()
 }
 

@@ -43,7 +43,7 @@ async fn goes_on(session: &Session, puppet: &mut Puppet) {
         let asked = puppet.asked("mcp_status").await;
         puppet.answer(&asked, json!({"mcpServers": []})).await;
     };
-    let (status, ()) = in_time(async { tokio::join!(session.mcp_status(), answer) }).await;
+    let (status, ()) = in_time(async { tokio::join!(session.mcp().status(), answer) }).await;
     status.unwrap();
 }
 

@@ -3,8 +3,12 @@
 use std::time::Duration;
 
 use claude_agent_kit::{ErrorKind, Options, PermissionMode, Session};
-use claude_wire::control::SettingsFile::{Local, User};
-use claude_wire::control::{HostRequest, McpCall, ReadFile, ReloadPlugins};
+use claude_wire::control::{
+    BackgroundTasks, FileSuggestions, GetBinaryVersion, GetContextUsage, GetHooksListing,
+    GetSessionCost, GetUsage, HostRequest, ListModels, ListPermissionRules, McpCall, ReadFile,
+    RegisterRepoRoot, ReloadOutputStyles, ReloadPlugins, SeedReadState, SetColor,
+    SetHasSubscribers, SetMaxThinkingTokens, SettingsFile, UpdateSettings,
+};
 use serde_json::{Value, json};
 
 use crate::puppet::{self, Puppet};
@@ -78,6 +82,19 @@ fn call() -> McpCall {
     call
 }
 
+/// A request with some fields set.
+fn requested<R: Default>(set: impl FnOnce(&mut R)) -> R {
+    let mut request = R::default();
+    set(&mut request);
+    request
+}
+
+fn update(file: SettingsFile, settings: Value) -> UpdateSettings {
+    requested(|update: &mut UpdateSettings| {
+        (update.source, update.settings) = (Some(file), settings.into());
+    })
+}
+
 fn reload() -> ReloadPlugins {
     let mut reload = ReloadPlugins::default();
     reload.hold_on_cache_impact = Some(true);
@@ -120,18 +137,24 @@ async fn steering(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String
         reset_model() asks {"subtype": "set_model", "model": null} gets json!({});
         set_max_thinking_tokens(Some(2000))
             asks {"subtype": "set_max_thinking_tokens", "max_thinking_tokens": 2000};
-        set_thinking(None, "omitted")
+        set_max_thinking_tokens(None)
+            asks {"subtype": "set_max_thinking_tokens", "max_thinking_tokens": null};
+        request(requested(|thinking: &mut SetMaxThinkingTokens| {
+            thinking.thinking_display = Some("omitted".to_owned());
+        }))
             asks {"subtype": "set_max_thinking_tokens", "max_thinking_tokens": null,
                   "thinking_display": "omitted"};
         cancel_message("u-1") asks {"subtype": "cancel_async_message", "message_uuid": "u-1"}
             gets json!({"cancelled": true});
         stop_task("t-1") asks {"subtype": "stop_task", "task_id": "t-1"};
         background_tasks() asks {"subtype": "background_tasks"} gets json!({});
-        background_task("toolu_1") asks {"subtype": "background_tasks", "tool_use_id": "toolu_1"}
+        request(requested(|one: &mut BackgroundTasks| one.tool_use_id = Some("toolu_1".into())))
+            asks {"subtype": "background_tasks", "tool_use_id": "toolu_1"}
             gets json!({"backgrounded": false});
-        get_task_output("t-1") asks {"subtype": "get_task_output", "task_id": "t-1"}
+        task_output("t-1") asks {"subtype": "get_task_output", "task_id": "t-1"}
             gets json!({"output": "hi", "total_bytes": 2, "truncated": false});
-        set_has_subscribers(None) asks {"subtype": "set_has_subscribers", "has_subscribers": null};
+        request(SetHasSubscribers::default())
+            asks {"subtype": "set_has_subscribers", "has_subscribers": null};
     }
 }
 
@@ -142,26 +165,28 @@ async fn servers(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>
         "serverInfo error config transport scope source",
         json!({"name": "ext", "status": "connected", "tools": [tool]}),
     );
-    operations! { session, puppet, asked;
-        mcp_status() asks {"subtype": "mcp_status"} gets json!({"mcpServers": [server]});
-        mcp_reconnect("ext") asks {"subtype": "mcp_reconnect", "serverName": "ext"};
-        mcp_toggle("ext", false)
+    let mcp = session.mcp();
+    operations! { mcp, puppet, asked;
+        status() asks {"subtype": "mcp_status"} gets json!({"mcpServers": [server]});
+        reconnect("ext") asks {"subtype": "mcp_reconnect", "serverName": "ext"};
+        enable("ext") asks {"subtype": "mcp_toggle", "serverName": "ext", "enabled": true};
+        disable("ext")
             asks {"subtype": "mcp_toggle", "serverName": "ext", "enabled": false};
-        mcp_set_servers(json!({"a": {"command": "b"}}))
+        set_servers(json!({"a": {"command": "b"}}))
             asks {"subtype": "mcp_set_servers", "servers": {"a": {"command": "b"}}}
             gets json!({"added": ["a"], "removed": [], "errors": {"b": "no"}});
-        set_mcp_permission_mode_override("ext", Some(PermissionMode::Auto))
+        set_permission_mode("ext", PermissionMode::Auto)
             asks {"subtype": "set_mcp_permission_mode_override", "serverName": "ext",
                   "mode": "auto"}
             gets json!({"warning": "odd"});
-        set_mcp_permission_mode_override("ext", None)
+        reset_permission_mode("ext")
             asks {"subtype": "set_mcp_permission_mode_override", "serverName": "ext",
                   "mode": null}
             gets json!({});
-        mcp_read_resource("ext", "ui://page")
+        read_resource("ext", "ui://page")
             asks {"subtype": "mcp_read_resource", "serverName": "ext", "uri": "ui://page"}
             gets json!({"contents": [fields("uri mimeType text blob _meta")]});
-        mcp_call(call())
+        call(call())
             asks {"subtype": "mcp_call", "tool": "mcp__ext__add", "arguments": {"a": 2},
                   "timeout_ms": 1000, "result_not_for_model": true, "check_permissions": true}
             gets json!({"content": "5", "structuredContent": {}, "_meta": {}, "staging": {}});
@@ -179,7 +204,9 @@ async fn files_and_settings(session: &Session, puppet: &mut Puppet, asked: &mut 
     let event = fields("name summary supportsMatcher hookCount");
     let rule = fields("behavior source rule description editability notInEffect");
     operations! { session, puppet, asked;
-        rewind_files("u-1", true)
+        rewind_files("u-1") asks {"subtype": "rewind_files", "user_message_id": "u-1"}
+            gets json!({"canRewind": true});
+        preview_rewind("u-1")
             asks {"subtype": "rewind_files", "user_message_id": "u-1", "dry_run": true}
             gets fields("canRewind error filesChanged insertions deletions skippedLinks");
         read_file("notes.txt") asks {"subtype": "read_file", "path": "notes.txt"}
@@ -188,26 +215,29 @@ async fn files_and_settings(session: &Session, puppet: &mut Puppet, asked: &mut 
             asks {"subtype": "read_file", "path": "notes.txt", "max_bytes": 2,
                   "encoding": "base64"}
             gets json!({"contents": "b24="});
-        file_suggestions("no") asks {"subtype": "file_suggestions", "query": "no"}
+        request(FileSuggestions::from("no")) asks {"subtype": "file_suggestions", "query": "no"}
             gets json!({"suggestions": [{"path": "notes.txt", "score": 0.5}], "cwd": "/"});
-        seed_read_state("notes.txt", 1)
+        request(requested(|seed: &mut SeedReadState| {
+            seed.path = "notes.txt".to_owned();
+            seed.mtime = Some(1_u64.into());
+        }))
             asks {"subtype": "seed_read_state", "path": "notes.txt", "mtime": 1};
-        register_repo_root("/library")
+        request(RegisterRepoRoot::from("/library"))
             asks {"subtype": "register_repo_root", "directory": "/library"}
             gets json!({"directory": "/library"});
         apply_flag_settings(json!({"effortLevel": null}))
             asks {"subtype": "apply_flag_settings", "settings": {"effortLevel": null}};
-        update_settings(Local, json!({"outputStyle": "x"}))
+        request(update(SettingsFile::Local, json!({"outputStyle": "x"})))
             asks {"subtype": "update_settings", "source": "localSettings",
                   "settings": {"outputStyle": "x"}};
-        get_settings() asks {"subtype": "get_settings"}
+        settings() asks {"subtype": "get_settings"}
             gets json!({"effective": {}, "sources": [fields("source settings")],
                         "applied": fields("model effort advisor ultracode"),
                         "errors": [], "withheld": null});
-        get_hooks_listing() asks {"subtype": "get_hooks_listing"}
+        request(GetHooksListing::default()) asks {"subtype": "get_hooks_listing"}
             gets json!({"events": [event], "hooks": [hook], "eventCatalog": [event],
                         "policy": policy, "safeMode": {}, "bareMode": {}, "errors": []});
-        list_permission_rules() asks {"subtype": "list_permission_rules"}
+        request(ListPermissionRules::default()) asks {"subtype": "list_permission_rules"}
             gets json!({"state": with("originalCwd managedOnly errors withheld",
                 json!({"rules": [rule], "workspaceDirectories": [fields("path source")]}))});
         reload_plugins(reload())
@@ -217,11 +247,11 @@ async fn files_and_settings(session: &Session, puppet: &mut Puppet, asked: &mut 
                 "plugins": [fields("name path source version")], "held": true,
                 "cache_impact": fields("mcp_servers_added mcp_servers_removed lsp_tool_change")});
         reload_skills() asks {"subtype": "reload_skills"} gets json!({"skills": []});
-        reload_output_styles() asks {"subtype": "reload_output_styles"}
+        request(ReloadOutputStyles::default()) asks {"subtype": "reload_output_styles"}
             gets json!({"available_output_styles": ["default"]});
     }
-    let (given, request) =
-        tokio::join!(session.update_settings(User, json!({})), serve(puppet, json!({})));
+    let user = update(SettingsFile::User, json!({}));
+    let (given, request) = tokio::join!(session.request(user), serve(puppet, json!({})));
     given.unwrap();
     assert_eq!(request["source"], "userSettings");
 }
@@ -243,19 +273,21 @@ async fn information(session: &Session, puppet: &mut Puppet, asked: &mut Vec<Str
     );
     operations! { session, puppet, asked;
         reinitialize() asks {"subtype": "initialize"} gets fields("commands capabilities");
-        get_context_usage() asks {"subtype": "get_context_usage"} gets context();
-        get_context_usage_in("full") asks {"subtype": "get_context_usage", "detail": "full"}
+        context_usage() asks {"subtype": "get_context_usage"} gets context();
+        request(requested(|usage: &mut GetContextUsage| usage.detail = Some("full".to_owned())))
+            asks {"subtype": "get_context_usage", "detail": "full"}
             gets json!({});
-        get_usage(true) asks {"subtype": "get_usage", "skip_behaviors": true}
+        request(requested(|usage: &mut GetUsage| usage.skip_behaviors = Some(true)))
+            asks {"subtype": "get_usage", "skip_behaviors": true}
             gets json!({"session": session_usage, "subscription_type": null,
                 "rate_limits_available": true, "rate_limits": limits,
                 "behaviors": {"day": period, "week": period}});
-        get_session_cost() asks {"subtype": "get_session_cost"} gets json!({"text": "little"});
-        list_models() asks {"subtype": "list_models"} gets json!({"models": []});
-        get_binary_version() asks {"subtype": "get_binary_version"}
+        request(GetSessionCost::default()) asks {"subtype": "get_session_cost"} gets json!({"text": "little"});
+        request(ListModels::default()) asks {"subtype": "list_models"} gets json!({"models": []});
+        request(GetBinaryVersion::default()) asks {"subtype": "get_binary_version"}
             gets json!({"version": "1", "buildTime": "x"});
-        rename_session("Tidy") asks {"subtype": "rename_session", "title": "Tidy"};
-        set_color("blue") asks {"subtype": "set_color", "color": "blue"};
+        rename("Tidy") asks {"subtype": "rename_session", "title": "Tidy"};
+        request(SetColor::from("blue")) asks {"subtype": "set_color", "color": "blue"};
     }
 }
 
@@ -289,13 +321,14 @@ fn context() -> Value {
 fn what_the_handshake_told_can_be_asked_for() {
     run(async {
         let (session, _puppet) = capable(&["one_v1"]).await;
-        assert_eq!(session.capabilities(), ["one_v1"]);
-        assert_eq!(session.supported_commands()[0].name.as_deref(), Some("wave"));
-        assert_eq!(session.supported_models()[0].value.as_deref(), Some("opus"));
-        assert_eq!(session.supported_agents()[0].name.as_deref(), Some("general"));
-        assert_eq!(session.account_info().unwrap().email.as_deref(), Some("a@b"));
+        let info = session.server_info().unwrap();
+        assert_eq!(info.capabilities[..], ["one_v1"]);
+        assert_eq!(info.commands[0].name.as_deref(), Some("wave"));
+        assert_eq!(info.models[0].value.as_deref(), Some("opus"));
+        assert_eq!(info.agents[0].name.as_deref(), Some("general"));
+        assert_eq!(info.account.unwrap().email.as_deref(), Some("a@b"));
         let (early, _puppet) = puppet::open(Options::new()).await;
-        assert!(early.capabilities().is_empty() && early.account_info().is_none());
+        assert!(early.server_info().is_none());
     });
 }
 
@@ -304,7 +337,7 @@ fn what_the_handshake_told_can_be_asked_for() {
 fn what_the_cli_would_ignore_is_not_asked_of_it() {
     run(async {
         let (session, mut puppet) = capable(&[]).await;
-        let error = session.mcp_call(call()).await.unwrap_err();
+        let error = session.mcp().call(call()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert_eq!(error.operation(), Some("mcp_call"));
         assert_eq!(error.needs(), Some("mcp_call_check_permissions_v1"));

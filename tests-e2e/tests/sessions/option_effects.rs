@@ -151,7 +151,7 @@ fn a_change_of_settings_that_a_hook_blocks_does_not_count() {
             };
             if blocks {
                 // By the time of the second answer the CLI has taken that of the hook.
-                in_time(session.mcp_status()).await.unwrap();
+                in_time(session.mcp().status()).await.unwrap();
                 assert!(!denied().await && !denied().await);
             } else {
                 while !denied().await {}

@@ -83,7 +83,7 @@ fn ten_thousand_unread_messages_do_not_hold_up_an_operation() {
         let unread = session.messages();
         let turn = session.send("go").await.unwrap();
         session.interrupt().await.unwrap();
-        session.mcp_status().await.unwrap();
+        session.mcp().status().await.unwrap();
         turn.finish().await.unwrap();
         drop(unread);
         session.stop().await.unwrap();

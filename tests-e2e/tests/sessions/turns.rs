@@ -127,7 +127,7 @@ fn the_first_stream_of_messages_has_what_came_before_it() {
         puppet.talk("after the handshake").await;
         // An answer comes behind it: then it has been read.
         let asking = session.clone();
-        let asked = tokio::spawn(async move { asking.mcp_status().await });
+        let asked = tokio::spawn(async move { asking.mcp().status().await });
         let request = puppet.asked("mcp_status").await;
         puppet.answer(&request, json!({})).await;
         in_time(asked).await.unwrap().unwrap();
@@ -148,7 +148,7 @@ fn every_stream_of_messages_has_all_from_its_making_on_and_no_control_frames() {
         let session = start(stage.options()).await;
         let first = session.messages();
         turn(&session, "hello").await;
-        session.mcp_status().await.unwrap();
+        session.mcp().status().await.unwrap();
         let second = session.messages();
         turn(&session, "hello again").await;
         session.stop().await.unwrap();

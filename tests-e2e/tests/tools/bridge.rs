@@ -318,7 +318,7 @@ fn more_messages_than_may_wait_are_answered_with_an_error_and_a_warning() {
 fn notifications_of_a_server_go_out_in_order() {
     run(async {
         let server = calc().tool("tell", "Tells", |_: NoArguments, ctx: ToolContext| async move {
-            ctx.progress(0.5, None, None).await?;
+            ctx.progress(0.5).await?;
             ctx.client.tools_changed().await?;
             Ok(())
         });

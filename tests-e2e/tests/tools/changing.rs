@@ -27,7 +27,7 @@ fn script() -> Script {
 pub(crate) async fn known(session: &Session, names: &[&str]) {
     in_time(async {
         loop {
-            let servers = session.mcp_status().await.unwrap().mcp_servers;
+            let servers = session.mcp().status().await.unwrap().mcp_servers;
             let tools = servers[0].tools.iter().filter_map(|tool| tool.name.as_deref());
             if tools.eq(names.iter().copied()) {
                 break;

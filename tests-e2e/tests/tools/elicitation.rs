@@ -24,7 +24,7 @@ async fn asked(stage: &Stage, options: impl FnOnce(Options) -> Options) -> Value
     let server = StdioServer::new(OUTSIDE).always_load(true);
     let with_server = stage.options().mcp("out", server).allowed_tools(["mcp__out"]);
     let session = start(options(with_server)).await;
-    in_time(session.wait_for_mcp_servers(["out"], LIMIT)).await.unwrap();
+    in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
     turn(&session, "go").await;
     session.stop().await.unwrap();
     serde_json::from_str(&texts(stage).concat()).unwrap()

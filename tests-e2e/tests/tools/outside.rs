@@ -29,7 +29,7 @@ fn on_real<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Stage) -> F
 /// Has a turn when the server is there, and gives what the tool said.
 async fn echoed(stage: &Stage, options: Options) -> String {
     let session = start(options.allowed_tools(["mcp__out"])).await;
-    let servers = in_time(session.wait_for_mcp_servers(["out"], LIMIT)).await.unwrap();
+    let servers = in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
     let info = servers[0].server_info.as_ref().unwrap();
     assert!(info.text().contains("outside"), "{info}");
     turn(&session, "echo").await;
@@ -99,8 +99,8 @@ fn a_tool_that_is_always_denied_is_not_offered() {
             .tool_policy("echo", ToolPolicy::AlwaysDeny);
         let session = start(stage.options()).await;
         let servers = McpServers::new().with("out", http);
-        in_time(session.mcp_set_servers(servers)).await.unwrap();
-        in_time(session.wait_for_mcp_servers(["out"], LIMIT)).await.unwrap();
+        in_time(session.mcp().set_servers(servers)).await.unwrap();
+        in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
         turn(&session, "hello").await;
         let offered = stage.api().requests()[0].tool_names();
         assert!(offered.contains(&"mcp__out__wait".to_owned()), "{offered:?}");
@@ -115,12 +115,12 @@ fn servers_are_set_while_the_session_runs() {
         let session = start(stage.options().allowed_tools(["mcp__out"])).await;
         let server = StdioServer::new(OUTSIDE).env(MARK, "set");
         let servers = McpServers::new().with("out", server);
-        let answer = in_time(session.mcp_set_servers(servers)).await.unwrap();
+        let answer = in_time(session.mcp().set_servers(servers)).await.unwrap();
         assert_eq!(answer.added.as_slice(), ["out"]);
-        in_time(session.wait_for_mcp_servers(["out"], LIMIT)).await.unwrap();
+        in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
         turn(&session, "echo").await;
         assert_eq!(texts(&stage), ["set: hello"]);
-        let answer = in_time(session.mcp_set_servers(json!({}))).await.unwrap();
+        let answer = in_time(session.mcp().set_servers(json!({}))).await.unwrap();
         assert_eq!(answer.removed.as_slice(), ["out"]);
         assert!(names(&session).await.is_empty());
         session.stop().await.unwrap();
@@ -133,14 +133,14 @@ fn servers_of_the_options_stay_when_others_are_set() {
     on_both(adding, async |stage| {
         let options = with(&stage, calc()).mcp("out", StdioServer::new(OUTSIDE));
         let session = start(options).await;
-        in_time(session.wait_for_mcp(LIMIT)).await.unwrap();
+        in_time(session.mcp().wait(LIMIT)).await.unwrap();
         let more = || McpServers::new().with("more", StdioServer::new(OUTSIDE));
         for (servers, added, removed, left) in [
             (more(), vec!["more"], vec![], vec!["calc", "more", "out"]),
             (more(), vec![], vec![], vec!["calc", "more", "out"]),
             (McpServers::new(), vec![], vec!["more"], vec!["calc", "out"]),
         ] {
-            let answer = in_time(session.mcp_set_servers(servers)).await.unwrap();
+            let answer = in_time(session.mcp().set_servers(servers)).await.unwrap();
             assert_eq!(answer.added.as_slice(), added);
             assert_eq!(answer.removed.as_slice(), removed);
             let mut names = names(&session).await;
@@ -166,7 +166,7 @@ fn servers_that_are_set_replace_all_but_external_ones_of_the_options() {
         let outside = || json!({"type": "stdio", "command": OUTSIDE, "args": []});
         let options = with(&stage, calc()).mcp("out", StdioServer::new(OUTSIDE));
         let session = start(options).await;
-        in_time(session.wait_for_mcp(LIMIT)).await.unwrap();
+        in_time(session.mcp().wait(LIMIT)).await.unwrap();
         for (servers, added, removed) in [
             (json!({}), vec![], vec!["calc"]),
             (json!({"calc": {"type": "sdk", "name": "calc"}}), vec!["calc"], vec![]),
@@ -185,7 +185,7 @@ fn servers_that_are_set_replace_all_but_external_ones_of_the_options() {
 }
 
 async fn names(session: &Session) -> Vec<String> {
-    let servers = in_time(session.mcp_status()).await.unwrap().mcp_servers;
+    let servers = in_time(session.mcp().status()).await.unwrap().mcp_servers;
     servers.into_iter().filter_map(|server| server.name).collect()
 }
 
@@ -198,10 +198,10 @@ fn strict_options_leave_only_their_own_servers() {
         let options = stage.options().settings(settings);
         let options = options.mcp("ours", StdioServer::new(OUTSIDE));
         let session = start(options.clone()).await;
-        in_time(session.wait_for_mcp_servers(["ours", "theirs"], LIMIT)).await.unwrap();
+        in_time(session.mcp().wait_for(["ours", "theirs"], LIMIT)).await.unwrap();
         session.stop().await.unwrap();
         let session = start(options.mcp_strict(true)).await;
-        in_time(session.wait_for_mcp_servers(["ours"], LIMIT)).await.unwrap();
+        in_time(session.mcp().wait_for(["ours"], LIMIT)).await.unwrap();
         assert_eq!(names(&session).await, ["ours"]);
         session.stop().await.unwrap();
     });

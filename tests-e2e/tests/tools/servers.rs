@@ -23,13 +23,13 @@ fn servers_are_waited_for_and_one_that_is_not_there_is_told() {
     on_all(hello, async |stage| {
         let broken = Json::from_text(r#"{"command":"/does/not/exist"}"#).unwrap();
         let session = start(with(&stage, calc()).mcp("broken", broken)).await;
-        let servers = in_time(session.wait_for_mcp_servers(["calc"], LIMIT)).await.unwrap();
+        let servers = in_time(session.mcp().wait_for(["calc"], LIMIT)).await.unwrap();
         assert_eq!(servers.len(), 1);
         assert_eq!(servers[0].name.as_deref(), Some("calc"));
-        let broken = session.wait_for_mcp(LIMIT).await.unwrap_err();
+        let broken = session.mcp().wait(LIMIT).await.unwrap_err();
         assert_eq!(broken.kind(), ErrorKind::McpServerFailed, "{broken}");
         assert_eq!(broken.server(), Some("broken"));
-        let unknown = in_time(session.wait_for_mcp_servers(["nobody"], SHORT)).await.unwrap_err();
+        let unknown = in_time(session.mcp().wait_for(["nobody"], SHORT)).await.unwrap_err();
         assert_eq!(unknown.kind(), ErrorKind::McpServerFailed, "{unknown}");
         assert_eq!(unknown.server(), Some("nobody"));
         session.stop().await.unwrap();
@@ -47,12 +47,12 @@ fn what_was_seen_counts_when_the_cli_says_no_more() {
         };
         let limit = Duration::from_secs(10);
         let (waited, _puppet) =
-            tokio::join!(session.wait_for_mcp_servers(["nobody"], limit), answers_once);
+            tokio::join!(session.mcp().wait_for(["nobody"], limit), answers_once);
         let error = waited.unwrap_err();
         assert_eq!((error.kind(), error.server()), (ErrorKind::McpServerFailed, Some("nobody")));
         // One that was never seen is another matter.
         let (session, _puppet) = running(Options::new()).await;
-        let error = session.wait_for_mcp_servers(["nobody"], limit).await.unwrap_err();
+        let error = session.mcp().wait_for(["nobody"], limit).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlTimeout);
     });
 }
@@ -61,7 +61,7 @@ fn what_was_seen_counts_when_the_cli_says_no_more() {
 fn every_server_is_waited_for() {
     on_all(hello, async |stage| {
         let session = start(with(&stage, calc())).await;
-        let servers = in_time(session.wait_for_mcp(LIMIT)).await.unwrap();
+        let servers = in_time(session.mcp().wait(LIMIT)).await.unwrap();
         assert_eq!(servers.len(), 1);
         assert_eq!(turn(&session, "hello").await.text, "Hello.");
         session.stop().await.unwrap();
@@ -176,7 +176,7 @@ fn the_real_cli_leaves_out_the_tools_that_are_refused_here() {
         let options = stage.options().env("ENABLE_TOOL_SEARCH", "false");
         let options = options.mcp("long-1", offering(&tools[..]));
         let session = start(options.mcp("ide", offering(&editor))).await;
-        in_time(session.wait_for_mcp(LIMIT)).await.unwrap();
+        in_time(session.mcp().wait(LIMIT)).await.unwrap();
         turn(&session, "hello").await;
         let mut offered = stage.api().requests()[0].tool_names();
         offered.retain(|name| name.starts_with("mcp__"));

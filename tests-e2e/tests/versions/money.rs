@@ -2,6 +2,7 @@
 
 use claude_agent_kit::{Conversation, PermissionMode};
 use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_wire::control::GetUsage;
 use serde_json::json;
 
 use crate::on_each;
@@ -31,7 +32,9 @@ fn every_turn_costs_its_own() {
             assert_eq!((tokens.input, tokens.output), (input, output));
             assert!(outcome.cost.is_complete && outcome.cost.usd > 0.0);
         }
-        let usage = session.get_usage(true).await.unwrap().session.unwrap();
+        let mut request = GetUsage::default();
+        request.skip_behaviors = Some(true);
+        let usage = session.request(request).await.unwrap().session.unwrap();
         let total = usage.total_cost_usd.unwrap().as_f64();
         assert!((session.cost().usd - total).abs() < 1e-9, "{total} {}", session.cost());
         let id = session.session_id().unwrap();

@@ -113,7 +113,7 @@ impl RemoteServer {
     }
 
     /// Says how calls of one tool are decided, whatever the rules say about the server. The CLI
-    /// obeys it for servers of [`Session::mcp_set_servers`](crate::Session::mcp_set_servers), and
+    /// obeys it for servers of [`McpHandle::set_servers`](crate::mcp::McpHandle::set_servers), and
     /// not (2.1.325) for those of [`Options::mcp`](crate::Options::mcp).
     pub fn tool_policy(mut self, tool: impl Into<String>, policy: ToolPolicy) -> Self {
         self.policies.push((tool.into(), policy));

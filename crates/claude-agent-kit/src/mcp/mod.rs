@@ -25,6 +25,7 @@ use claude_wire::id::SessionId;
 
 use crate::callback::CancelToken;
 
+pub use crate::session::McpHandle;
 pub use claude_wire::launch::McpServers;
 pub use client::McpClient;
 pub use external::{RemoteServer, StdioServer, ToolPolicy};

@@ -155,7 +155,7 @@ impl Timeouts {
     }
 
     /// Sets how long an operation of a session may take, from its write. One call can have another
-    /// timeout: [`Session::with_limit`](crate::Session::with_limit). Default: 30 s, or 120 s for
+    /// timeout: [`Session::with_timeout`](crate::Session::with_timeout). Default: 30 s, or 120 s for
     /// those that connect to servers or write files.
     pub fn operation(mut self, timeout: Duration) -> Self {
         self.operation = Some(timeout);

@@ -103,7 +103,7 @@ impl Session {
         message: &MessageId,
         mut phase: watch::Receiver<Phase>,
     ) -> Result<TurnInterruption> {
-        let deadline = Instant::now().checked_add(self.limit.unwrap_or(OPERATION_TIMEOUT));
+        let deadline = Instant::now().checked_add(self.timeout.unwrap_or(OPERATION_TIMEOUT));
         loop {
             let now = *phase.borrow_and_update();
             match now {

@@ -6,6 +6,8 @@ use claude_wire::control::{McpServerInfo, McpStatusAnswer};
 use claude_wire::message::McpServerStatus;
 use tokio::time::Instant;
 
+use super::McpHandle;
+#[cfg(doc)]
 use super::Session;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
@@ -17,50 +19,50 @@ const SELDOM: Duration = Duration::from_millis(500);
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
-impl Session {
-    /// Waits until every MCP server is connected, but those that are switched off, and gives them.
-    /// Those of the options are waited for until the CLI knows them; it may take a moment.
+impl McpHandle<'_> {
+    /// Waits until every MCP server that is not disabled is connected, and returns the connected
+    /// servers. Servers of the options are waited for until the CLI knows them.
     ///
-    /// The CLI connects to servers while it works on a first prompt already; without this, the
-    /// first turn may miss some of their tools. A CLI that does not answer at all is given five
-    /// seconds, even if `limit` is less.
+    /// The CLI connects to servers while it already works on a first prompt; without waiting, the
+    /// first turn may miss some of their tools. A CLI that does not respond at all is given five
+    /// seconds, even if `timeout` is less.
     ///
     /// # Errors
-    /// - [`McpServerFailed`](ErrorKind::McpServerFailed) when one cannot be connected;
+    /// - [`McpServerFailed`](ErrorKind::McpServerFailed) when a server cannot be connected;
     ///   [`Error::server`] names it.
-    /// - [`McpTimeout`](ErrorKind::McpTimeout) when one is still not connected after `limit`.
-    /// - Those of [`Self::request`].
+    /// - [`McpTimeout`](ErrorKind::McpTimeout) when a server is still not connected after `timeout`.
+    /// - Those of [`Session::request`].
     ///
     /// # Cancel safety
-    /// Dropping it loses nothing.
-    pub async fn wait_for_mcp(&self, limit: Duration) -> Result<Vec<McpServerInfo>> {
-        self.wait_for_servers(&self.shared.servers, true, limit).await
+    /// Dropping the future loses nothing.
+    pub async fn wait(self, timeout: Duration) -> Result<Vec<McpServerInfo>> {
+        self.wait_for_servers(&self.session.shared.servers, true, timeout).await
     }
 
-    /// The same for the servers of these names, each of which must be there.
+    /// Waits as [`wait`](Self::wait) does for the servers of these names, all of which must exist.
     ///
     /// # Errors
-    /// Those of [`Self::wait_for_mcp`]. One that is switched off, and one that the CLI does not know
-    /// after `limit`, has failed.
+    /// Those of [`wait`](Self::wait). A disabled server, and one that the CLI does not know after
+    /// `timeout`, has failed.
     ///
     /// # Cancel safety
-    /// Dropping it loses nothing.
-    pub async fn wait_for_mcp_servers(
-        &self,
+    /// Dropping the future loses nothing.
+    pub async fn wait_for(
+        self,
         names: impl IntoIterator<Item = impl Into<String>>,
-        limit: Duration,
+        timeout: Duration,
     ) -> Result<Vec<McpServerInfo>> {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
-        self.wait_for_servers(&names, false, limit).await
+        self.wait_for_servers(&names, false, timeout).await
     }
 
     async fn wait_for_servers(
-        &self,
+        self,
         names: &[String],
         all: bool,
-        limit: Duration,
+        timeout: Duration,
     ) -> Result<Vec<McpServerInfo>> {
-        let deadline = Instant::now().checked_add(limit);
+        let deadline = Instant::now().checked_add(timeout);
         let mut pause = SOON;
         let mut last: Option<Error> = None;
         loop {
@@ -74,7 +76,7 @@ impl Session {
             let mut servers = status.mcp_servers.into_vec();
             servers.retain(|server| all || names.iter().any(|name| is(server, name)));
             let pending = match pending(&servers, all)? {
-                Some(name) => Some(late(name, limit)),
+                Some(name) => Some(late(name, timeout)),
                 None => names
                     .iter()
                     .find(|name| !servers.iter().any(|server| is(server, name)))
@@ -94,21 +96,19 @@ impl Session {
             pause = (pause * 2).min(SELDOM);
         }
     }
-}
 
-impl Session {
     /// Asks the CLI, which gets a moment for its answer even if the deadline is near. An error says
     /// whether it is only that of the deadline.
     async fn status_until(
-        &self,
+        self,
         deadline: Option<Instant>,
         at_least: Duration,
     ) -> std::result::Result<McpStatusAnswer, (Error, bool)> {
         let left = deadline.map(|deadline| (deadline - Instant::now()).max(at_least));
-        let own = self.limit.filter(|own| left.is_none_or(|left| *own < left));
+        let own = self.session.timeout.filter(|own| left.is_none_or(|left| *own < left));
         let asked = match own.or(left) {
-            Some(limit) => self.with_limit(limit).mcp_status().await,
-            None => self.mcp_status().await,
+            Some(timeout) => self.session.with_timeout(timeout).mcp().status().await,
+            None => self.status().await,
         };
         asked.map_err(|error| {
             let is_late = own.is_none() && error.kind() == ErrorKind::ControlTimeout;
@@ -153,12 +153,12 @@ fn failed(name: &str, reason: &str) -> Error {
         .with(|facts| facts.server = Some(name.to_owned()))
 }
 
-fn late(name: String, limit: Duration) -> Error {
-    let message = format!("the MCP server {name:?} is still not connected after {limit:?}");
+fn late(name: String, timeout: Duration) -> Error {
+    let message = format!("the MCP server {name:?} is still not connected after {timeout:?}");
     Error::new(ErrorKind::McpTimeout, message).remedy("wait longer, or do without it").with(
         |facts| {
             facts.server = Some(name);
-            facts.limit = Some(limit);
+            facts.limit = Some(timeout);
         },
     )
 }

@@ -18,6 +18,7 @@ use claude_wire::session::{Cost, Event, Exit, Outgoing};
 pub use events::{Events, SessionState};
 pub use interrupt::{Interruption, TurnInterruption};
 pub use messages::Messages;
+pub use operations::{McpHandle, Operation};
 
 use crate::commands::{DriverGone, PendingReply, Reply};
 use crate::driver::{self, Handles, RunGuard, RunKind};
@@ -37,7 +38,7 @@ use crate::turn::{Turn, TurnSlot};
 #[derive(Clone)]
 pub struct Session {
     pub(crate) shared: Arc<Shared>,
-    limit: Option<Duration>,
+    timeout: Option<Duration>,
     /// `None` in handles that do not keep the session alive.
     keep_alive: Option<Arc<RunGuard>>,
 }
@@ -56,7 +57,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Returns a handle that does not keep the session alive.
     fn borrowed(self: Arc<Self>) -> Session {
-        Session { limit: self.operation_timeout, shared: self, keep_alive: None }
+        Session { timeout: self.operation_timeout, shared: self, keep_alive: None }
     }
 }
 
@@ -120,7 +121,7 @@ impl Session {
         // Before the driver runs: its first callback may ask for the session.
         started.link.set(&shared);
         let keep_alive = Some(Arc::new(started.run()));
-        Ok(Self { shared, limit: options.host.operation_timeout, keep_alive })
+        Ok(Self { shared, timeout: options.host.operation_timeout, keep_alive })
     }
 
     /// Starts the CLI and waits for the handshake.
@@ -203,8 +204,13 @@ impl Session {
         Events::new(self.shared.handles.events.clone())
     }
 
-    /// What the CLI said of itself in the handshake: commands, agents, models, account. `None`
-    /// before the handshake is done.
+    /// Returns what the CLI said about itself in the handshake: commands, agents, models, account,
+    /// capabilities. `None` before the handshake is done.
+    ///
+    /// More capabilities are in
+    /// [`InitMessage::capabilities`](claude_wire::message::InitMessage::capabilities) at the start of
+    /// each turn; changed commands are reported by the message
+    /// [`CommandsChanged`](claude_wire::message::SystemMessage::CommandsChanged).
     pub fn server_info(&self) -> Option<InitializeAnswer> {
         let text = self.shared.handles.events.info()?;
         // A handshake that cannot be made out is one without anything in it.
@@ -241,11 +247,16 @@ impl Session {
         self.shared.handles.pid
     }
 
-    /// The same session with another time limit for the operations called on it, in place of 30 s
+    /// Returns a handle with another timeout for the operations called on it, in place of 30 s
     /// (120 s for those that take long).
     #[must_use]
-    pub fn with_limit(&self, limit: Duration) -> Self {
-        Self { limit: Some(limit), ..self.clone() }
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self.clone() }
+    }
+
+    /// Returns a handle on the MCP servers of the session.
+    pub fn mcp(&self) -> McpHandle<'_> {
+        McpHandle { session: self }
     }
 
     /// Ends the input: nothing more can be asked. The CLI finishes what it does and ends. Callbacks

@@ -24,20 +24,16 @@ pub struct ToolContext {
 }
 
 impl ToolContext {
-    /// Tells the CLI how far the call is, and waits until that has arrived. Does nothing if the CLI
-    /// did not ask for it.
+    /// Reports the progress of the call to the CLI and waits for its acknowledgement: a number of
+    /// steps done, or a [`Progress`]. Does nothing if the CLI did not ask for progress.
     ///
     /// # Errors
     /// Those of [`McpClient::notify`].
     ///
     /// # Cancel safety
     /// That of [`McpClient::notify`].
-    pub async fn progress(
-        &self,
-        done: f64,
-        total: Option<f64>,
-        message: Option<&str>,
-    ) -> Result<()> {
+    pub async fn progress(&self, progress: impl Into<Progress>) -> Result<()> {
+        let Progress { done, total, message } = progress.into();
         let Some(token) = &self.progress_token else { return Ok(()) };
         let number = |value: f64| Json::from_serialize(&value).unwrap_or_default();
         let mut params = Extra::default();
@@ -47,8 +43,48 @@ impl ToolContext {
             params.set("total", number(total));
         }
         if let Some(message) = message {
-            params.set("message", message);
+            params.set("message", message.as_str());
         }
         self.client.notify("notifications/progress", Json::from(&params)).await
+    }
+}
+
+/// How far a tool call is, for [`ToolContext::progress`].
+///
+/// ```
+/// use claude_agent_kit::tool::Progress;
+///
+/// let progress = Progress::new(1.0).total(3.0).message("counting");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub struct Progress {
+    done: f64,
+    total: Option<f64>,
+    message: Option<String>,
+}
+
+impl Progress {
+    /// Creates a report of this much done, in any unit. It should increase with each report.
+    pub fn new(done: f64) -> Self {
+        Self { done, total: None, message: None }
+    }
+
+    /// Sets how much there is to do, in the same unit. Default: not known.
+    pub fn total(mut self, total: f64) -> Self {
+        self.total = Some(total);
+        self
+    }
+
+    /// Sets a message for the user. Default: none.
+    pub fn message(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+}
+
+impl From<f64> for Progress {
+    fn from(done: f64) -> Self {
+        Self::new(done)
     }
 }

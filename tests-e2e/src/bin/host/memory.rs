@@ -185,7 +185,7 @@ fn while_held<T>(told: String, kept: T) -> (Holdings, String) {
 
 /// Waits until the host has read everything that was written: it answers in order.
 async fn all_was_read(session: &Session, cli: &mut Cli) -> Outcome {
-    let asking = session.mcp_status();
+    let asking = session.mcp().status();
     let answering = async {
         let request = cli.read().await?;
         cli.answer(&request, json!({"mcpServers": []})).await

@@ -199,7 +199,7 @@ async fn servers_with(without_mcp: bool) -> Vec<String> {
     let sent = session.send("hello").await.unwrap();
     in_time(sent.finish()).await.unwrap();
     let names = async || {
-        let servers = in_time(session.mcp_status()).await.unwrap().mcp_servers;
+        let servers = in_time(session.mcp().status()).await.unwrap().mcp_servers;
         servers.into_iter().filter_map(|server| server.name).collect::<Vec<_>>()
     };
     let mut known = names().await;

@@ -1,44 +1,20 @@
-//! Files and directories.
+//! Files.
 
-use claude_wire::control::{
-    FileSuggestions, FileSuggestionsAnswer, ReadFile, ReadFileAnswer, RegisterRepoRoot,
-    RegisterRepoRootAnswer, RewindFiles, RewindFilesAnswer, SeedReadState,
-};
+use claude_wire::control::{ReadFile, ReadFileAnswer, RewindFiles, RewindFilesAnswer};
 use claude_wire::id::MessageId;
 
 use crate::error::Result;
 use crate::session::Session;
 
-operations! {
+operations! { Session:
     /// Reads a file where the CLI is: its path, or a [`ReadFile`] that says more. The CLI refuses
     /// what its tools may not read.
     fn read_file(file: impl Into<ReadFile>) -> ReadFileAnswer { file.into() }
-
-    /// Returns the files below the working directory whose path matches `query`.
-    fn file_suggestions(query: impl Into<String>) -> FileSuggestionsAnswer {
-        let mut request = FileSuggestions::default();
-        request.query = query.into();
-        request
-    }
-
-    /// Marks a file as already read, so that `Edit` is allowed without a `Read`. Holds if the file
-    /// was last changed at `mtime`, in milliseconds since 1970.
-    fn seed_read_state(path: impl Into<String>, mtime: u64) {
-        let mut request = SeedReadState::default();
-        (request.path, request.mtime) = (path.into(), Some(mtime.into()));
-        request
-    }
-
-    /// Adds another directory to the session: its path, or a [`RegisterRepoRoot`] that says what of
-    /// it is read.
-    fn register_repo_root(directory: impl Into<RegisterRepoRoot>) -> RegisterRepoRootAnswer {
-        directory.into()
-    }
 }
 
 impl Session {
-    /// Restores files to their state before a user message; with `dry_run` it only returns what
-    /// would change. Needs [`file_checkpointing`](crate::Options::file_checkpointing).
+    /// Restores files to their state before a user message. Needs
+    /// [`file_checkpointing`](crate::Options::file_checkpointing).
     ///
     /// # Errors
     /// Those of [`Self::request`], and
@@ -46,13 +22,20 @@ impl Session {
     ///
     /// # Cancel safety
     /// That of [`Self::request`].
-    pub async fn rewind_files(
-        &self,
-        message: impl Into<MessageId>,
-        dry_run: bool,
-    ) -> Result<RewindFilesAnswer> {
+    pub async fn rewind_files(&self, message: impl Into<MessageId>) -> Result<RewindFilesAnswer> {
+        self.operate(RewindFiles::new(message).into()).await
+    }
+
+    /// Returns what [`rewind_files`](Self::rewind_files) would change, and changes nothing.
+    ///
+    /// # Errors
+    /// Those of [`Self::rewind_files`].
+    ///
+    /// # Cancel safety
+    /// That of [`Self::request`].
+    pub async fn preview_rewind(&self, message: impl Into<MessageId>) -> Result<RewindFilesAnswer> {
         let mut rewind = RewindFiles::new(message);
-        rewind.dry_run = dry_run.then_some(true);
+        rewind.dry_run = Some(true);
         self.operate(rewind.into()).await
     }
 }

@@ -1,39 +1,61 @@
-//! MCP servers.
+//! MCP servers of a session.
 
 use claude_wire::control::{
-    McpCall, McpCallAnswer, McpPermissionModeOverrideAnswer, McpReadResource,
+    HostRequest, McpCall, McpCallAnswer, McpPermissionModeOverrideAnswer, McpReadResource,
     McpReadResourceAnswer, McpReconnect, McpSetServers, McpSetServersAnswer, McpStatus,
     McpStatusAnswer, McpToggle, PermissionMode, SetMcpPermissionModeOverride,
 };
 use claude_wire::{Extra, Json};
+use serde::de::DeserializeOwned;
 
 use crate::error::Result;
 use crate::session::Session;
 
-operations! {
+/// The MCP servers of a session: their state, and what can be done with them. Returned by
+/// [`Session::mcp`].
+///
+/// ```no_run
+/// # async fn example(session: claude_agent_kit::Session) -> claude_agent_kit::Result<()> {
+/// for server in session.mcp().status().await?.mcp_servers {
+///     println!("{:?}: {:?}", server.name, server.status);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct McpHandle<'a> {
+    pub(in crate::session) session: &'a Session,
+}
+
+operations! { McpHandle:
     /// Returns the MCP servers and their state.
-    fn mcp_status() -> McpStatusAnswer { McpStatus::default() }
+    fn status() -> McpStatusAnswer { McpStatus::default() }
 
     /// Reconnects an MCP server.
-    fn mcp_reconnect(server: impl Into<String>) { McpReconnect::new(server) }
+    fn reconnect(server: impl Into<String>) { McpReconnect::new(server) }
 
-    /// Enables or disables an MCP server.
-    fn mcp_toggle(server: impl Into<String>, enabled: bool) { McpToggle::new(server, enabled) }
+    /// Enables an MCP server.
+    fn enable(server: impl Into<String>) { McpToggle::new(server, true) }
+
+    /// Disables an MCP server.
+    fn disable(server: impl Into<String>) { McpToggle::new(server, false) }
 
     /// Changes who decides about the tools of one MCP server: [`Default`](PermissionMode::Default)
-    /// or [`Auto`](PermissionMode::Auto); `None` restores the mode of the session.
-    fn set_mcp_permission_mode_override(
+    /// or [`Auto`](PermissionMode::Auto).
+    fn set_permission_mode(
         server: impl Into<String>,
-        mode: Option<PermissionMode>
+        mode: PermissionMode
     ) -> McpPermissionModeOverrideAnswer {
-        let mut change = SetMcpPermissionModeOverride::default();
-        change.server_name = server.into();
-        change.mode = mode.into();
-        change
+        mode_override(server.into(), Some(mode))
+    }
+
+    /// Returns to the permission mode of the session for the tools of one MCP server.
+    fn reset_permission_mode(server: impl Into<String>) -> McpPermissionModeOverrideAnswer {
+        mode_override(server.into(), None)
     }
 
     /// Reads a resource of an MCP server. The CLI refuses all but `ui://`.
-    fn mcp_read_resource(
+    fn read_resource(
         server: impl Into<String>,
         uri: impl Into<String>
     ) -> McpReadResourceAnswer {
@@ -43,7 +65,14 @@ operations! {
     }
 }
 
-impl Session {
+fn mode_override(server: String, mode: Option<PermissionMode>) -> SetMcpPermissionModeOverride {
+    let mut change = SetMcpPermissionModeOverride::default();
+    change.server_name = server;
+    change.mode = mode.into();
+    change
+}
+
+impl McpHandle<'_> {
     /// Replaces the MCP servers that were set this way before:
     /// [`McpServers`](crate::mcp::McpServers), or JSON with configurations by name.
     ///
@@ -58,19 +87,19 @@ impl Session {
     /// let servers = McpServers::new()
     ///     .with("files", StdioServer::new("files-server"))
     ///     .with("tracker", RemoteServer::http("https://tracker.example/mcp"));
-    /// let answer = session.mcp_set_servers(servers).await?;
-    /// println!("{:?} are new", answer.added);
+    /// let response = session.mcp().set_servers(servers).await?;
+    /// println!("{:?} are new", response.added);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// Those of [`Self::request`].
+    /// Those of [`Session::request`].
     ///
     /// # Cancel safety
-    /// That of [`Self::request`].
-    pub async fn mcp_set_servers(&self, servers: impl Into<Json>) -> Result<McpSetServersAnswer> {
-        let servers = with_hosted(servers.into(), &self.shared.hosted);
+    /// That of [`Session::request`].
+    pub async fn set_servers(self, servers: impl Into<Json>) -> Result<McpSetServersAnswer> {
+        let servers = with_hosted(servers.into(), &self.session.shared.hosted);
         self.operate(McpSetServers::new(servers).into()).await
     }
 
@@ -80,27 +109,37 @@ impl Session {
     /// The CLI refuses to call tools of this process; call their functions directly.
     ///
     /// # Errors
-    /// Those of [`Self::request`]. [`Unsupported`](crate::ErrorKind::Unsupported) also when
+    /// Those of [`Session::request`]. [`Unsupported`](crate::ErrorKind::Unsupported) also when
     /// `check_permissions` or `result_not_for_model` is set and the CLI would ignore it: then the
     /// tool is not called.
     ///
     /// # Cancel safety
-    /// That of [`Self::request`].
-    pub async fn mcp_call(&self, call: McpCall) -> Result<McpCallAnswer> {
+    /// That of [`Session::request`].
+    pub async fn call(self, call: McpCall) -> Result<McpCallAnswer> {
         let fields = [
             ("check_permissions", call.check_permissions, "mcp_call_check_permissions_v1"),
             ("result_not_for_model", call.result_not_for_model, "mcp_call_result_not_for_model_v1"),
         ];
         for (field, value, capability) in fields {
             if value == Some(true) {
-                self.require("mcp_call", field, capability).await?;
+                self.session.require("mcp_call", field, capability).await?;
             }
         }
         self.operate(call.into()).await
     }
 }
 
-/// Adds the servers of this process, which the CLI would else remove.
+impl McpHandle<'_> {
+    async fn operate<A: DeserializeOwned + Default>(self, request: HostRequest) -> Result<A> {
+        self.session.operate(request).await
+    }
+
+    async fn acknowledged(self, request: HostRequest) -> Result<()> {
+        self.session.acknowledged(request).await
+    }
+}
+
+/// Adds the servers of this process, which the CLI would otherwise remove.
 fn with_hosted(servers: Json, hosted: &[String]) -> Json {
     // What is not an object is for the CLI to refuse.
     let Ok(mut all) = servers.deserialize::<Extra>() else { return servers };

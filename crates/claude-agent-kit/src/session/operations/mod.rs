@@ -12,73 +12,115 @@ use super::Session;
 use crate::commands::Reply;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Declares operations: what is asked, and the type of the answer; without one, success needs
-/// nothing but `success`.
+/// Declares operations of a type: what is sent, and the type of the response; an operation without one
+/// is only acknowledged.
 macro_rules! operations {
-    ($(
+    (Session: $($declared:tt)+) => {
+        operations! { @methods $crate::Session, self, [&self] $($declared)+ }
+    };
+    (McpHandle: $($declared:tt)+) => {
+        operations! { @methods $crate::session::McpHandle<'_>, self, [self] $($declared)+ }
+    };
+    (@methods $target:ty, $self:ident, $receiver:tt $(
         $(#[$meta:meta])*
-        fn $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)? $request:block
+        fn $name:ident($($argument:ident: $type:ty),*) $(-> $response:ty)? $request:block
     )+) => {
-        impl $crate::Session {$(
-            $(#[$meta])*
-            ///
-            /// # Errors
-            /// Those of [`Self::request`].
-            ///
-            /// # Cancel safety
-            /// That of [`Self::request`].
-            pub async fn $name(&self, $($argument: $type),*) -> $crate::Result<operations!(@$($answer)?)> {
-                operations!(@self $request $($answer)?)
+        impl $target {$(
+            operations! {
+                @method $self, $receiver,
+                $(#[$meta])*
+                $name($($argument: $type),*) ($($response)?) $request
             }
         )+}
     };
+    (@method $self:ident, [$($receiver:tt)+],
+        $(#[$meta:meta])*
+        $name:ident($($argument:ident: $type:ty),*) ($($response:ty)?) $request:block
+    ) => {
+        $(#[$meta])*
+        ///
+        /// # Errors
+        /// Those of [`Session::request`](crate::Session::request).
+        ///
+        /// # Cancel safety
+        /// That of [`Session::request`](crate::Session::request).
+        pub async fn $name($($receiver)+, $($argument: $type),*) -> $crate::Result<operations!(@$($response)?)> {
+            operations!(@$self $request $($response)?)
+        }
+    };
     (@) => { () };
-    (@$answer:ty) => { $answer };
-    (@$session:ident $request:block) => { $session.request($request.into()).await.map(drop) };
-    (@$session:ident $request:block $answer:ty) => {
-        $session.operate::<$answer>($request.into()).await
+    (@$response:ty) => { $response };
+    (@$self:ident $request:block) => { $self.acknowledged($request.into()).await };
+    (@$self:ident $request:block $response:ty) => {
+        $self.operate::<$response>($request.into()).await
     };
 }
 
 mod files;
 mod info;
 mod mcp;
+mod requests;
 mod settings;
 mod steer;
 mod timeout;
 
+pub use mcp::McpHandle;
+pub use requests::Operation;
+
+use requests::sealed::Response as _;
 pub(crate) use timeout::OPERATION_TIMEOUT;
 use timeout::default_timeout;
 
 impl Session {
-    /// Asks for any operation, also one that this version has no method for, and gives the answer
-    /// as it came.
+    /// Sends a control request and returns its response. For operations that have no method here:
+    /// see [`Operation`] for those with a typed response. A [`HostRequest`], which can also be an
+    /// operation that this version does not know, returns the response as it came.
+    ///
+    /// ```no_run
+    /// use claude_agent_kit::wire::control::GetBinaryVersion;
+    ///
+    /// # async fn example(session: claude_agent_kit::Session) -> claude_agent_kit::Result<()> {
+    /// let version = session.request(GetBinaryVersion::default()).await?;
+    /// println!("{:?}", version.build_time);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// - [`ControlRejected`](ErrorKind::ControlRejected) when the CLI refuses,
     ///   [`Unsupported`](ErrorKind::Unsupported) when it does not know the operation,
-    ///   [`ControlTimeout`](ErrorKind::ControlTimeout) when it does not answer in time: then the
+    ///   [`ControlTimeout`](ErrorKind::ControlTimeout) when it does not respond in time: then the
     ///   operation may have taken effect.
     /// - [`TransportClosed`](ErrorKind::TransportClosed),
     ///   [`SessionStopped`](ErrorKind::SessionStopped), [`InputEnded`](ErrorKind::InputEnded),
-    ///   [`NotInitialized`](ErrorKind::NotInitialized) when there is nobody to ask any more.
+    ///   [`NotInitialized`](ErrorKind::NotInitialized) when the session has ended.
     /// - [`InitQueueFull`](ErrorKind::InitQueueFull),
-    ///   [`TooManyPending`](ErrorKind::TooManyPending) when too much is asked at once.
+    ///   [`TooManyPending`](ErrorKind::TooManyPending) when too many operations are pending.
     /// - [`AnswerTooLarge`](ErrorKind::AnswerTooLarge),
-    ///   [`UndecodableAnswer`](ErrorKind::UndecodableAnswer) when the answer cannot be used.
+    ///   [`UndecodableAnswer`](ErrorKind::UndecodableAnswer) when the response cannot be used.
     ///
     /// # Cancel safety
     /// Dropping the future frees its place; the operation may still take effect.
-    pub async fn request(&self, request: HostRequest) -> Result<Option<Json>> {
+    pub async fn request<R: Operation>(&self, request: R) -> Result<R::Response> {
+        let request = request.into();
+        let operation = request.kind().unwrap_or("request").to_owned();
+        R::Response::decode(&operation, self.response(request).await?)
+    }
+
+    async fn response(&self, request: HostRequest) -> Result<Option<Json>> {
         match self.ask(request).await? {
             Reply::Response(response) | Reply::Interrupted(response, _) => Ok(response),
             Reply::Accepted => Ok(None),
         }
     }
 
+    pub(super) async fn acknowledged(&self, request: HostRequest) -> Result<()> {
+        self.response(request).await.map(drop)
+    }
+
     pub(super) async fn ask(&self, request: HostRequest) -> Result<Reply> {
         let operation = request.kind().unwrap_or("request").to_owned();
-        let limit = self.limit.unwrap_or_else(|| default_timeout(&request));
+        let limit = self.timeout.unwrap_or_else(|| default_timeout(&request));
         let pending = self.post(&operation, None, |waiter| Event::Ask { waiter, request, limit });
         let span = tracing::debug_span!("claude_operation", operation);
         let began = Instant::now();
@@ -92,13 +134,14 @@ impl Session {
         request: HostRequest,
     ) -> Result<A> {
         let operation = request.kind().unwrap_or("request").to_owned();
-        decoded(&operation, self.request(request).await?)
+        decoded(&operation, self.response(request).await?)
     }
 
     /// Fails where the CLI does not have what would else be ignored.
     async fn require(&self, operation: &str, field: &str, capability: &str) -> Result<()> {
         self.ready().await?;
-        if self.capabilities().iter().any(|other| other == capability) {
+        let info = self.server_info().unwrap_or_default();
+        if info.capabilities.iter().any(|other| other == capability) {
             return Ok(());
         }
         let message = format!(

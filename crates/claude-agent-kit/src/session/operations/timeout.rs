@@ -9,7 +9,7 @@ use claude_wire::control::HostRequest;
 pub(crate) const OPERATION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The timeout of an operation that connects to servers or writes files, and the time that a tool has
-/// in `mcp_call`.
+/// in `McpHandle::call`.
 const LONG_OPERATION_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How long the CLI itself waits for a server to connect before it calls a tool of it.

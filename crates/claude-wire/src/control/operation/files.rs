@@ -80,6 +80,8 @@ request! {
     }
 }
 
+request_by!(FileSuggestions.query);
+
 wire_struct! {
     /// Files that are called like what was asked for.
     #[derive(Default)]

@@ -51,7 +51,9 @@ request_by!(RenameSession.title);
 request! {
     /// Give the session another colour.
     SetColor = "set_color" {
-        /// The colour.
+        /// The color.
         color: String,
     }
 }
+
+request_by!(SetColor.color);
