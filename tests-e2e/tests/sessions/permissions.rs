@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claude_agent_kit::permission::{
-    PermissionBehavior, PermissionDestination, PermissionRule, PermissionUpdate, RulesUpdate,
-};
+use claude_agent_kit::permission::PermissionUpdate;
 use claude_agent_kit::{Answers, Background, BoxError, Limits, Permission, Timeouts, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
@@ -66,14 +64,8 @@ fn updated_permissions_are_in_force_for_the_next_call() {
             let notes = asked.clone();
             let options = stage.options().can_use_tool(move |_, _| {
                 notes.add(());
-                let mut rule = PermissionRule::default();
-                "Bash".clone_into(&mut rule.tool_name);
-                rule.rule_content = Some("touch:*".to_owned());
-                let mut update = RulesUpdate::default();
-                update.rules = vec![rule].into();
-                update.behavior = Some(PermissionBehavior::Allow);
-                update.destination = Some(PermissionDestination::Session);
-                async { Permission::allow().with_permissions([PermissionUpdate::AddRules(update)]) }
+                let update = PermissionUpdate::allow("Bash", "touch:*");
+                async { Permission::allow().with_permissions([update]) }
             });
             one_turn(options).await;
             assert!(is_made(&stage, "one") && is_made(&stage, "two"));
