@@ -6,7 +6,13 @@ use claude_wire::control::{
 };
 use claude_wire::{Json, List};
 
-use super::*;
+use super::{
+    ConfigChangeInput, CwdChangedInput, ElicitationInput, ElicitationResultInput, FileChangedInput,
+    HookEvent, NotificationInput, PermissionRequestInput, PostModelSwitchInput, PostToolBatchInput,
+    PostToolUseFailureInput, PostToolUseInput, PreCompactInput, PreModelSwitchInput,
+    PreToolUseInput, SessionStartInput, SetupInput, StopInput, SubagentStartInput,
+    SubagentStopInput, UserPromptExpansionInput, UserPromptSubmitInput,
+};
 
 /// Implements a capability for events.
 macro_rules! capability {
@@ -60,7 +66,7 @@ pub(super) mod sealed {
     }
 }
 
-/// Events whose response can [`block`](HookResponse::block) what happened.
+/// Events whose response can [`block`](super::HookResponse::block) what happened.
 #[diagnostic::on_unimplemented(
     message = "a response to `{Self}` cannot block",
     label = "the CLI ignores `block` here",
@@ -81,7 +87,7 @@ capability!(
     ConfigChangeInput,
 );
 
-/// Events whose response can [`allow`](HookResponse::allow) or [`deny`](HookResponse::deny) what is
+/// Events whose response can [`allow`](super::HookResponse::allow) or [`deny`](super::HookResponse::deny) what is
 /// about to happen.
 #[diagnostic::on_unimplemented(
     message = "a response to `{Self}` cannot allow or deny",
@@ -93,7 +99,7 @@ pub trait CanDeny: HookEvent + sealed::CanDeny {}
 
 capability!(CanDeny: PreToolUseInput, PermissionRequestInput, PreModelSwitchInput);
 
-/// Events whose response can [`ask`](HookResponse::ask) for a decision.
+/// Events whose response can [`ask`](super::HookResponse::ask) for a decision.
 #[diagnostic::on_unimplemented(
     message = "a response to `{Self}` cannot ask for a decision",
     note = "return no response to leave the decision to the CLI"
@@ -122,18 +128,17 @@ decide_in_fields!(PreToolUseInput, PreModelSwitchInput);
 
 impl sealed::CanDeny for PermissionRequestInput {
     fn decide(specific: &mut Self::Specific, decision: HookPermission, reason: Option<String>) {
-        specific.decision = Some(match decision {
-            HookPermission::Allow => HookPermissionAnswer::Allow(HookPermissionAllow::default()),
-            _ => {
-                let mut deny = HookPermissionDeny::default();
-                deny.message = reason;
-                HookPermissionAnswer::Deny(deny)
-            }
+        specific.decision = Some(if decision == HookPermission::Allow {
+            HookPermissionAnswer::Allow(HookPermissionAllow::default())
+        } else {
+            let mut deny = HookPermissionDeny::default();
+            deny.message = reason;
+            HookPermissionAnswer::Deny(deny)
         });
     }
 }
 
-/// Events whose response can change the [input](HookResponse::updated_input) of the tool.
+/// Events whose response can change the [input](super::HookResponse::updated_input) of the tool.
 #[diagnostic::on_unimplemented(message = "a response to `{Self}` cannot change a tool's input")]
 pub trait CanUpdateInput: HookEvent + sealed::CanUpdateInput {}
 
@@ -153,7 +158,7 @@ impl sealed::CanUpdateInput for PermissionRequestInput {
     }
 }
 
-/// Events whose response can add [context](HookResponse::additional_context) for the model.
+/// Events whose response can add [context](super::HookResponse::additional_context) for the model.
 #[diagnostic::on_unimplemented(message = "a response to `{Self}` cannot add context for the model")]
 pub trait CanAddContext: HookEvent + sealed::CanAddContext {}
 
@@ -174,7 +179,7 @@ capability!(
     SubagentStopInput,
 );
 
-/// Events whose response can set the [title](HookResponse::session_title) of the session.
+/// Events whose response can set the [title](super::HookResponse::session_title) of the session.
 #[diagnostic::on_unimplemented(message = "a response to `{Self}` cannot set the session's title")]
 pub trait CanSetTitle: HookEvent + sealed::CanSetTitle {}
 
@@ -184,7 +189,7 @@ capability!(
 );
 
 /// Events whose response can keep the prompt from the model
-/// ([`suppress_original_prompt`](HookResponse::suppress_original_prompt)).
+/// ([`suppress_original_prompt`](super::HookResponse::suppress_original_prompt)).
 #[diagnostic::on_unimplemented(message = "a response to `{Self}` cannot suppress a prompt")]
 pub trait CanSuppressPrompt: HookEvent + sealed::CanSuppressPrompt {}
 
@@ -193,7 +198,7 @@ capability!(
     UserPromptExpansionInput,
 );
 
-/// Events whose response can set the [files to watch](HookResponse::watch_paths).
+/// Events whose response can set the [files to watch](super::HookResponse::watch_paths).
 #[diagnostic::on_unimplemented(message = "a response to `{Self}` cannot set files to watch")]
 pub trait CanWatchPaths: HookEvent + sealed::CanWatchPaths {}
 
@@ -203,8 +208,8 @@ capability!(
     FileChangedInput,
 );
 
-/// Events whose response can answer a question of an MCP server: [`accept`](HookResponse::accept),
-/// [`decline`](HookResponse::decline) or [`cancel`](HookResponse::cancel).
+/// Events whose response can answer a question of an MCP server: [`accept`](super::HookResponse::accept),
+/// [`decline`](super::HookResponse::decline) or [`cancel`](super::HookResponse::cancel).
 #[diagnostic::on_unimplemented(message = "a response to `{Self}` cannot answer an elicitation")]
 pub trait CanAnswerElicitation: HookEvent + sealed::CanAnswerElicitation {}
 

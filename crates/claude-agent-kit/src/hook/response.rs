@@ -11,7 +11,12 @@ use claude_wire::{Json, Number};
 
 use self::sealed::EncodedResponse;
 use super::event::sealed::Specific as _;
-use super::*;
+use super::{
+    CanAddContext, CanAnswerElicitation, CanAsk, CanBlock, CanDeny, CanSetTitle, CanSuppressPrompt,
+    CanUpdateInput, CanWatchPaths, HookEvent, MessageDisplayInput, PermissionDeniedInput,
+    PermissionRequestInput, PostToolUseInput, PreToolUseInput, SessionStartInput,
+    WorktreeCreateInput,
+};
 use crate::callback::{BoxError, told};
 
 /// What a hook for an event responds with. `E` is the type of the event's input, and is inferred
@@ -172,7 +177,7 @@ impl<E: HookEvent> HookResponse<E> {
         self
     }
 
-    /// Watches these files and reports each change as [`FileChanged`]. Replaces the files that were
+    /// Watches these files and reports each change as [`FileChanged`](super::FileChanged). Replaces the files that were
     /// watched before.
     pub fn watch_paths(mut self, paths: impl IntoIterator<Item = impl Into<String>>) -> Self
     where
@@ -217,7 +222,7 @@ impl<E: HookEvent> HookResponse<E> {
     }
 }
 
-/// Responses to [`PreToolUse`].
+/// Responses to [`PreToolUse`](super::PreToolUse).
 impl HookResponse<PreToolUseInput> {
     /// Creates a response that ends the turn before the tool runs. The call is kept, and is repeated
     /// when the session is resumed.
@@ -232,7 +237,7 @@ impl HookResponse<PreToolUseInput> {
     }
 }
 
-/// Responses to [`PostToolUse`].
+/// Responses to [`PostToolUse`](super::PostToolUse).
 impl HookResponse<PostToolUseInput> {
     /// Sets what the classifier that decides about permissions reads.
     pub fn classifier_context(mut self, context: impl Into<String>) -> Self {
@@ -253,7 +258,7 @@ impl HookResponse<PostToolUseInput> {
     }
 }
 
-/// Responses to [`PermissionRequest`].
+/// Responses to [`PermissionRequest`](super::PermissionRequest).
 impl HookResponse<PermissionRequestInput> {
     /// Changes permission rules as well. Has an effect only after [`allow`](Self::allow).
     pub fn updated_permissions(
@@ -275,7 +280,7 @@ impl HookResponse<PermissionRequestInput> {
     }
 }
 
-/// Responses to [`PermissionDenied`].
+/// Responses to [`PermissionDenied`](super::PermissionDenied).
 impl HookResponse<PermissionDeniedInput> {
     /// Tells the model that it may try again.
     pub fn retry(mut self) -> Self {
@@ -284,7 +289,7 @@ impl HookResponse<PermissionDeniedInput> {
     }
 }
 
-/// Responses to [`MessageDisplay`].
+/// Responses to [`MessageDisplay`](super::MessageDisplay).
 impl HookResponse<MessageDisplayInput> {
     /// Sets the text that is displayed in place of the original. The message itself is not changed.
     pub fn display_content(mut self, content: impl Into<String>) -> Self {
@@ -293,7 +298,7 @@ impl HookResponse<MessageDisplayInput> {
     }
 }
 
-/// Responses to [`SessionStart`].
+/// Responses to [`SessionStart`](super::SessionStart).
 impl HookResponse<SessionStartInput> {
     /// Sets a first prompt.
     pub fn initial_user_message(mut self, message: impl Into<String>) -> Self {
@@ -308,7 +313,7 @@ impl HookResponse<SessionStartInput> {
     }
 }
 
-/// Responses to [`WorktreeCreate`].
+/// Responses to [`WorktreeCreate`](super::WorktreeCreate).
 impl HookResponse<WorktreeCreateInput> {
     /// Sets where the hook has created the worktree. The CLI creates none itself if such a hook is
     /// registered: without a path the model has no worktree.
@@ -350,7 +355,7 @@ impl<E: HookEvent> fmt::Debug for HookResponse<E> {
 }
 
 /// What a hook for the event `E` may return: `()`, a [`HookResponse`] to the event, or a `Result` of
-/// one of them with [`BoxError`]; for an event by name also a [`RawHookResponse`].
+/// one of them with [`BoxError`]; for an event by name also a [`RawHookResponse`](super::RawHookResponse).
 ///
 /// A response to another event does not compile:
 ///

@@ -77,7 +77,7 @@ impl Session {
     /// operation that this version does not know, returns the response as it came.
     ///
     /// ```no_run
-    /// use claude_agent_kit::wire::control::GetBinaryVersion;
+    /// use claude_agent_kit::control::GetBinaryVersion;
     ///
     /// # async fn example(session: claude_agent_kit::Session) -> claude_agent_kit::Result<()> {
     /// let version = session.request(GetBinaryVersion::default()).await?;

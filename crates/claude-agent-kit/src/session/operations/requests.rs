@@ -1,7 +1,14 @@
 //! Operations without a method: their requests, with the types of their responses.
 
 use claude_wire::Json;
-use claude_wire::control::*;
+use claude_wire::control::{
+    BackgroundTasks, BackgroundTasksAnswer, BinaryVersion, ContextUsage, FileSuggestions,
+    FileSuggestionsAnswer, GetBinaryVersion, GetContextUsage, GetHooksListing, GetSessionCost,
+    GetUsage, HooksListing, HostRequest, ListModels, ListModelsAnswer, ListPermissionRules,
+    PermissionRulesAnswer, RegisterRepoRoot, RegisterRepoRootAnswer, ReloadOutputStyles,
+    ReloadOutputStylesAnswer, SeedReadState, SessionCost, SetColor, SetHasSubscribers,
+    SetMaxThinkingTokens, UpdateSettings, UsageAnswer,
+};
 
 use super::decoded;
 use crate::error::Result;
