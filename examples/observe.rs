@@ -26,7 +26,7 @@ fn with_names(options: Options) -> Options {
     let events = HookInput::KNOWN.iter().filter(|event| **event != "WorktreeCreate");
     events.fold(options, |options, event| {
         options.on(HookRegistration::named(*event), |input, _| async move {
-            println!("{}", input.event)
+            println!("{}", input.event);
         })
     })
 }
