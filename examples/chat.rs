@@ -4,14 +4,14 @@ use std::io::Write as _;
 
 use claude_agent_kit::message::{Accumulator, Update};
 use claude_agent_kit::testing::{ApiRequest, Reply, Script, demo_options};
-use claude_agent_kit::{Item, Session, Turn, TurnInterruption};
+use claude_agent_kit::{Include, Item, Session, Turn, TurnInterruption};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 #[tokio::main]
 async fn main() -> Outcome<()> {
-    let options = demo_options(script()).include_partial_messages(true);
+    let options = demo_options(script()).include(Include::PARTIAL_MESSAGES);
     let session = Session::start(options).await?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     loop {

@@ -1,11 +1,11 @@
 //! Steer a session while it works: change the model and the mode, interrupt an answer.
 
 use claude_agent_kit::testing::{ApiRequest, Reply, Script, demo_options};
-use claude_agent_kit::{Body, Item, PermissionMode, Session};
+use claude_agent_kit::{Body, Include, Item, PermissionMode, Session};
 
 #[tokio::main]
 async fn main() -> claude_agent_kit::Result<()> {
-    let options = demo_options(script()).include_partial_messages(true);
+    let options = demo_options(script()).include(Include::PARTIAL_MESSAGES);
     let session = Session::start(options).await?;
 
     let mut turn = session.send("Count to a thousand.").await?;

@@ -7,11 +7,11 @@ use std::io::Write as _;
 
 use claude_agent_kit::message::{Accumulator, Update};
 use claude_agent_kit::testing::{Reply, Script, demo_options};
-use claude_agent_kit::{Item, query};
+use claude_agent_kit::{Include, Item, query};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let options = demo_options(script()).include_partial_messages(true);
+    let options = demo_options(script()).include(Include::PARTIAL_MESSAGES);
     let mut stream = query("Tell me a very short story.", options).await?;
     let mut answer = Accumulator::new();
     let mut out = std::io::stdout();

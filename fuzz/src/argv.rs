@@ -4,9 +4,9 @@
 use claude_wire::Json;
 use claude_wire::control::AgentDefinition;
 use claude_wire::launch::{
-    CommandLine, EnvironmentPolicy, Form, Limits, Needs, Origin, Plugin, PluginDelivery, Secret,
-    Settings, SettingsSource, Skills, SystemPrompt, Thinking, ToolSet, command_line, initialize,
-    secrets,
+    CommandLine, DebugLog, EnvironmentPolicy, Form, Limits, Needs, Origin, Plugin, PluginDelivery,
+    Secret, Settings, SettingsSource, Skills, SystemPrompt, Thinking, ToolSet, command_line,
+    initialize, secrets,
 };
 use serde_json::Value;
 
@@ -76,7 +76,6 @@ fn model(input: &mut Input<'_>, settings: &mut Settings) {
     settings.max_turns = input.one_in(3).then(|| u32::from(input.byte()));
     let dollars = input.bytes(8).try_into().map(f64::from_le_bytes);
     settings.max_budget_usd = dollars.ok().filter(|_| input.one_in(3));
-    settings.max_thinking_tokens = input.one_in(3).then(|| u32::from(input.byte()));
     settings.thinking = match input.byte() % 5 {
         1 => Some(Thinking::adaptive().display(input.text())),
         2 => Some(Thinking::budget(input.byte().into())),
@@ -147,7 +146,7 @@ fn surroundings(input: &mut Input<'_>, settings: &mut Settings) {
     settings.cwd = input.option::<String>().map(Into::into);
     settings.project_config_root = input.option::<String>().map(Into::into);
     settings.add_dirs = input.texts().into_iter().map(Into::into).collect();
-    settings.debug_file = input.option::<String>().map(Into::into);
+    settings.debug = input.option::<String>().map(DebugLog::file).unwrap_or_default();
     settings.client_app = input.option();
     settings.setting_sources = input.one_in(3).then(|| input.texts());
     settings.environment = match input.byte() % 4 {

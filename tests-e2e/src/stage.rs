@@ -121,10 +121,11 @@ impl Stage {
             Cli::InMemory(faults) => {
                 options.simulated(Sim::new().api(address).faults(faults.clone()))
             }
-            Cli::Program(program) | Cli::Scripted { program, .. } => options
-                .cli_path(program)
-                .environment(EnvironmentPolicy::Clean)
-                .envs(self.variables()),
+            Cli::Program(program) | Cli::Scripted { program, .. } => {
+                let options = options.cli_path(program).environment(EnvironmentPolicy::Clean);
+                let variables = self.variables().into_iter();
+                variables.fold(options, |options, (name, value)| options.env(name, value))
+            }
         }
     }
 

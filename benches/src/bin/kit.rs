@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::schemars::{self, JsonSchema};
-use claude_agent_kit::{Body, Item, Options, Permission, Session, ToolServer, query, Limits};
+use claude_agent_kit::{Body, Item, Options, Permission, Session, ToolServer, query, Limits, Include};
 use claude_benches::{
     Outcome, Task, WARM, Work, all_of, contest, each, median, now, resident_kib, runtime,
     seconds_since,
@@ -31,7 +31,7 @@ fn options(task: &Task) -> Options {
 
 async fn read_messages(task: &Task) -> Outcome<f64> {
     let options = match task.work {
-        Work::Deltas => options(task).include_partial_messages(true),
+        Work::Deltas => options(task).include(Include::PARTIAL_MESSAGES),
         Work::Line => options(task).limits(Limits::new().max_line_bytes(task.count + 4096)),
         _ => options(task),
     };

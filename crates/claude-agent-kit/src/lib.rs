@@ -72,11 +72,11 @@ pub use claude_wire::content::ContentBlock;
 pub use claude_wire::control::{AgentDefinition, AgentMemory, PermissionMode};
 pub use claude_wire::id::{MessageId, SessionId, ToolUseId};
 pub use claude_wire::launch::{
-    CliSettings, CredentialMode, Effort, EnvironmentPolicy, ManagedSettings, PermissionPrompts,
-    PermissionSettings, Plugin, PluginDelivery, PreviewFormat, Problem, SYSTEM_PROMPT_BOUNDARY,
-    Sandbox, SandboxCredential, SandboxCredentials, SandboxFilesystem, SandboxNetwork,
-    SandboxRipgrep, SandboxTls, SettingsSource, Skills, SystemPrompt, Thinking, ThinkingDisplay,
-    ToolSet,
+    CliSettings, CredentialMode, DebugLog, Effort, EnvironmentPolicy, Include, ManagedSettings,
+    PermissionPrompts, PermissionSettings, Plugin, PluginDelivery, PreviewFormat, Problem,
+    SYSTEM_PROMPT_BOUNDARY, Sandbox, SandboxCredential, SandboxCredentials, SandboxFilesystem,
+    SandboxNetwork, SandboxRipgrep, SandboxTls, SettingsSource, Skills, SystemPrompt, Thinking,
+    ThinkingDisplay, ToolSet,
 };
 pub use claude_wire::message::ResultMessage;
 pub use claude_wire::session::{Cost, Exit, Tokens};
@@ -91,7 +91,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use group::{RunGroup, shutdown_all};
 pub use item::Item;
 pub use options::{
-    Background, Conversation, Explanation, Layers, Limits, Options, OsUser, Source, Timeouts,
+    Background, Conversation, Explanation, ExtraArg, Layers, Limits, Options, OsUser,
+    SettingSources, Source, Timeouts, VersionCheck,
 };
 pub use permission::{Permission, PermissionInbox, ToolRequest};
 pub use prompt::Prompt;

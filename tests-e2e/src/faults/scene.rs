@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use claude_agent_kit::{
-    Error, ErrorKind, Item, Limits, Options, Session, SessionState, Timeouts, Turn, TurnOutcome,
-    WarningCode,
+    Error, ErrorKind, Include, Item, Limits, Options, Session, SessionState, Timeouts, Turn,
+    TurnOutcome, VersionCheck, WarningCode,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::runtime::Runtime;
@@ -410,8 +410,8 @@ fn options(stage: &Stage, state: State, fault: Fault, notes: &Arc<Notes>) -> Opt
     let (warnings, stderr) = (Arc::clone(notes), Arc::clone(notes));
     let options = stage
         .options()
-        .skip_version_check(true)
-        .include_partial_messages(true)
+        .version_check(VersionCheck::Skip)
+        .include(Include::PARTIAL_MESSAGES)
         .limits(Limits::new().max_line_bytes(MAX_LINE))
         .timeouts(Timeouts::new().exit_grace(grace(state, fault)))
         .on_warning(move |warning| {

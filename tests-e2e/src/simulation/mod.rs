@@ -25,7 +25,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use claude_agent_kit::{EnvironmentPolicy, Limits, Options, QueryStream, Session, Timeouts};
+use claude_agent_kit::{
+    EnvironmentPolicy, Include, Limits, Options, QueryStream, Session, Timeouts,
+};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::{sleep, timeout};
 
@@ -147,7 +149,7 @@ fn runtime() -> Runtime {
 fn options(draw: &mut Draw, record: &Record, healthy: bool, asks_once: bool) -> (Options, bool) {
     let mut options = Options::new()
         .environment(EnvironmentPolicy::Clean)
-        .include_partial_messages(draw.chance(50))
+        .include(if draw.chance(50) { Include::PARTIAL_MESSAGES } else { Include::NONE })
         .timeouts(
             Timeouts::new().exit_grace(Duration::from_millis(draw.between(100, 6_000) as u64)),
         );

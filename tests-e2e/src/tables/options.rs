@@ -41,7 +41,7 @@ impl Setter {
 
     /// Whether its value can hold a text: not if it is a switch, a number, a duration or a group of those.
     pub fn can_hold_text(&self) -> bool {
-        const OTHERS: [&str; 9] = [
+        const OTHERS: [&str; 11] = [
             "bool",
             "u32",
             "u64",
@@ -51,6 +51,8 @@ impl Setter {
             "impl Into<Option<Duration>>",
             "Limits",
             "Timeouts",
+            "Include",
+            "VersionCheck",
         ];
         self.types.iter().any(|kind| !OTHERS.contains(&kind.as_str()))
     }

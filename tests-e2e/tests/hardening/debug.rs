@@ -30,7 +30,7 @@ fn of<T: Debug>(name: &'static str, value: &T) -> Printed {
 fn options() -> Options {
     Options::new()
         .env("ANY", MARK)
-        .extra_arg("any", Some(MARK))
+        .add_arg(("any", MARK))
         .system_prompt(MARK)
         .settings(CliSettings::default().api_key_helper(MARK))
         .mcp("mine", StdioServer::new("false").env("X", MARK))

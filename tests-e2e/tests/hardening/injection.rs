@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use claude_agent_kit::transport::{Connecting, Launch, Transport};
 use claude_agent_kit::{
-    AgentDefinition, Conversation, Error, ErrorKind, Options, Plugin, SystemPrompt, Thinking, query,
+    AgentDefinition, Conversation, DebugLog, Error, ErrorKind, Options, Plugin, SystemPrompt,
+    Thinking, query,
 };
 use serde_json::Value;
 
@@ -103,10 +104,8 @@ fn rows() -> Vec<Row> {
                 options.thinking(Thinking::adaptive().display(value))
             }),
         ),
-        row(Text, "--some-flag", |options, value| options.extra_arg("some-flag", Some(value))),
-        row(Text, "--some-flag", |options, value| {
-            options.extra_args([("--some-flag", Some(value))])
-        }),
+        row(Text, "--some-flag", |options, value| options.add_arg(("some-flag", value))),
+        row(Text, "--some-flag", |options, value| options.add_arg(("--some-flag", value))),
         row(Name, "--resume", |options, value| options.conversation(Conversation::resume(value))),
         row(Uuid, "--session-id", |options, value| {
             options.conversation(Conversation::with_id(value))
@@ -124,11 +123,10 @@ fn rows() -> Vec<Row> {
             }),
         ),
         row(Path, "--add-dir", |options, value| options.add_dir(value)),
-        row(Path, "--add-dir", |options, value| options.add_dirs([value])),
         row(Path, "--project-config-root", |options, value| options.project_config_root(value)),
-        row(Path, "--debug-file", |options, value| options.debug_file(value)),
+        row(Path, "--debug-file", |options, value| options.debug(DebugLog::file(value))),
         row(Path, "--mcp-config", |options, value| options.mcp_config_files([value])),
-        row(Path, "--plugin-dir", |options, value| options.plugin(value)),
+        row(Path, "--plugin-dir", |options, value| options.plugins([value])),
         row(Path, "--plugin-dir-no-mcp", |options, value| {
             options.plugins([Plugin::new(value).without_mcp()])
         }),
@@ -142,7 +140,6 @@ fn rows() -> Vec<Row> {
         row(Entry, "--betas", |options, value| options.betas([value])),
         row(Entry, "--setting-sources", |options, value| options.setting_sources([value])),
         row(Variable, "SOME_NAME", |options, value| options.env("SOME_NAME", value)),
-        row(Variable, "SOME_NAME", |options, value| options.envs([("SOME_NAME", value)])),
         row(Variable, "CLAUDE_AGENT_SDK_CLIENT_APP", |options, value| options.client_app(value)),
         row(Variable, "CLAUDE_CODE_QUESTION_PREVIEW_FORMAT", |options, value| {
             options.question_preview(value)
@@ -242,7 +239,7 @@ fn names_of_flags_and_variables_are_names_or_refused() {
             let shown: String = value.chars().take(60).collect();
             let name = value.trim_start_matches('-');
             let is_flag = !name.is_empty() && !name.contains(['=', '\0', ' ', '\n']);
-            match caught(Options::new().extra_arg(&*value, None)).await {
+            match caught(Options::new().add_arg(&*value)).await {
                 Ok((arguments, _)) => {
                     assert!(is_flag, "{shown:?}");
                     assert_eq!(arguments.last(), Some(&format!("--{name}")));
@@ -298,7 +295,7 @@ fn a_process_gets_what_was_given() {
             let options = fake
                 .options()
                 .agent(&*value)
-                .extra_arg("some-flag", Some(&value))
+                .add_arg(("some-flag", &value))
                 .add_dir(&*value)
                 .env("SOME_NAME", &*value);
             let collected = ask("hello", options).await;
@@ -329,7 +326,7 @@ fn the_handshake_and_the_prompt_carry_any_text() {
                 .plan_mode_instructions(&*value)
                 .conversation(Conversation::new().title(&*value))
                 .tool_aliases([(text, "Bash")])
-                .define_agent(text, AgentDefinition::new(text, text));
+                .agents([(text, AgentDefinition::new(text, text))]);
             let collected = ask(text, options).await;
             assert!(collected.error.is_none(), "{:?}", collected.error);
             let read = |what| noted(&fake, what).concat();

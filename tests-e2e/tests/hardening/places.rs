@@ -59,9 +59,7 @@ fn keys() -> Vec<Place> {
     vec![
         key("env", Hidden, |options, mark| options.env("SOME_SETTING", mark)),
         key("env", Hidden, |options, mark| options.env("ANTHROPIC_API_KEY", mark)),
-        key("envs", Hidden, |options, mark| options.envs([("ANTHROPIC_AUTH_TOKEN", mark)])),
-        key("extra_arg", Arguments, |options, mark| options.extra_arg("some-flag", Some(mark))),
-        key("extra_args", Arguments, |options, mark| options.extra_args([("some", Some(mark))])),
+        key("add_arg", Arguments, |options, mark| options.add_arg(("some-flag", mark))),
         key("settings", Arguments, |options, mark| {
             let env = BTreeMap::from([("X".to_owned(), mark.to_owned())]);
             options.settings(CliSettings::default().env(env))
@@ -134,9 +132,6 @@ fn texts() -> Vec<Place> {
         text("agents", Hidden, |options, mark| {
             options.agents([("helper", AgentDefinition::new("Helps", mark))])
         }),
-        text("define_agent", Hidden, |options, mark| {
-            options.define_agent("helper", AgentDefinition::new(mark, "Help."))
-        }),
         text("sandbox", Arguments, |options, mark| {
             options.sandbox(Sandbox::default().set("new", Json::from(mark)))
         }),
@@ -146,11 +141,11 @@ fn texts() -> Vec<Place> {
 /// Setters whose texts may be read by whoever prints the options: names, paths. Switches, numbers
 /// and durations hold no text and are not listed.
 pub(crate) const SHOWN: &str = "
-    add_dir add_dirs agent allowed_tools at betas cli_path client_app conversation cwd debug_file
-    disallowed_tools dropping_turn effort environment executable fallback_model fork fork_id mcp_config_files model
-    output_schema permission_mode permission_prompt_tool permission_prompts plugin plugin_delivery
-    plugins project_config_root question_preview resume
-    resume_or_start setting_sources skills thinking tool_aliases tools user wait_for_background with_id";
+    add_dir agent allowed_tools at betas cli_path client_app conversation cwd debug disallowed_tools
+    dropping_turn effort environment executable fallback_model fork fork_id mcp_config_files model
+    output_schema permission_mode permission_prompt_tool permission_prompts plugin_delivery plugins
+    project_config_root question_preview resume resume_or_start setting_sources skills thinking
+    tool_aliases tools user wait_for_background with_id";
 
 /// Setters of code: what it is given and gives is tried in `what_is_said_is_shown_nowhere`.
 pub(crate) const CODE: &str = "

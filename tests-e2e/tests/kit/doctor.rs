@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use claude_agent_kit::{
-    Check, Conversation, Finding, Level, MINIMUM_VERSION, Options, Report, Thinking, doctor,
+    Check, Conversation, Finding, Level, MINIMUM_VERSION, Options, Report, VersionCheck, doctor,
 };
 use tests_e2e::stage::Stage;
 
@@ -81,7 +81,7 @@ fn what_is_wrong_with_the_executable_is_told_with_a_remedy() {
             let version = finding(&report, Check::Version);
             assert_eq!(version.level(), Level::Warning, "{report}");
             assert!(version.what().contains(part), "{report}");
-            let skipped = on(&Fake::bare(script), |o| o.skip_version_check(true)).await;
+            let skipped = on(&Fake::bare(script), |o| o.version_check(VersionCheck::Skip)).await;
             assert_eq!(finding(&skipped, Check::Version).level(), Level::Good, "{skipped}");
         }
         // A CLI that cannot be started is of no use to either.
@@ -112,7 +112,7 @@ fn bad_options_configurations_and_places_are_told_each() {
         );
 
         let report =
-            on(&fake, |options| options.thinking(Thinking::adaptive()).max_thinking_tokens(9))
+            on(&fake, |options| options.permission_prompts("none").permission_prompt_tool("p"))
                 .await;
         assert_eq!(finding(&report, Check::Options).level(), Level::Warning, "{report}");
         assert!(report.is_healthy());

@@ -119,9 +119,10 @@ fn maps_merge_by_key_lists_append_and_agents_are_replaced() {
             .settings(Json::from(
                 json!({"language": "builder", "permissions": {"ask": ["builder"]}}),
             ))
-            .add_dirs(["/builder", "/both"])
-            .extra_arg("both", None)
-            .define_agent("builder", AgentDefinition::new("d", "p"));
+            .add_dir("/builder")
+            .add_dir("/both")
+            .add_arg("both")
+            .agents([("builder", AgentDefinition::new("d", "p"))]);
         let layers = Options::layered().file_text("agent.toml", FILE).variables(VARIABLES);
         let seen = start(&fake, layers.under(builder).unwrap()).await;
         assert_eq!(seen.variables["FROM_FILE"], "file");

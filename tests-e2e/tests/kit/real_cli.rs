@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use claude_agent_kit::{Conversation, Error, ErrorKind, Json, Options, Session, query};
+use claude_agent_kit::{Conversation, Error, ErrorKind, Include, Json, Options, Session, query};
 use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
 use claude_wire::message::{Accumulator, ResultSubtype, TerminalReason, Update};
 use serde_json::{Value, json};
@@ -263,7 +263,7 @@ fn partial_messages_put_together_give_the_text_once() {
     on_all(
         || Script::new().otherwise([Reply::text(text).deltas_of(3)]),
         async |stage| {
-            let options = stage.options().include_partial_messages(true);
+            let options = stage.options().include(Include::PARTIAL_MESSAGES);
             let collected = ask("count", options).await;
             assert_clean(&collected);
             let mut pieces = Vec::new();
@@ -342,13 +342,13 @@ fn a_prompt_with_a_nul_arrives_as_it_is() {
 fn a_flag_of_the_host_reaches_the_cli_and_an_unknown_one_is_its_mistake() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
-        let options = stage.options().extra_arg("--no-such-flag", Some("some-value"));
+        let options = stage.options().add_arg(("--no-such-flag", "some-value"));
         let collected = ask("hello", options).await;
         let error = error_of(&collected);
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
         assert_eq!(error.flag(), Some("--no-such-flag"));
         assert!(!error.to_string().contains("some-value"), "{error}");
-        let options: Options = stage.options().extra_arg("disable-slash-commands", None);
+        let options: Options = stage.options().add_arg("disable-slash-commands");
         assert_clean(&ask("hello", options).await);
     });
 }

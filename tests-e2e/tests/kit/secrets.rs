@@ -21,7 +21,7 @@ fn secretive(options: Options) -> Options {
     let server = r#"{"type":"http","url":"http://127.0.0.1:1/","headers":{"Authorization":"Bearer header-value-7d1f0c"},"env":{"X":"server-env-7d1f0c"}}"#;
     options
         .env("MY_SETTING", SECRETS[0])
-        .extra_arg("some-flag", Some(SECRETS[1]))
+        .add_arg(("some-flag", SECRETS[1]))
         .system_prompt(SECRETS[2])
         .append_system_prompt(SECRETS[5])
         .mcp("mine", Json::from_text(server).unwrap())

@@ -11,7 +11,8 @@ use std::task::{Context, Poll, Waker};
 
 use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{
-    Conversation, Error, ErrorKind, Limits, Options, Prompt, Thinking, Timeouts, WarningCode, query,
+    Conversation, Error, ErrorKind, Limits, Options, Prompt, Timeouts, VersionCheck, WarningCode,
+    query,
 };
 use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::stage::Stage;
@@ -57,13 +58,13 @@ fn an_executable_text_file_is_an_error_that_says_so() {
     let text = Fake::bare("just words\n");
     let interpreter = Fake::bare("#!/no/such/interpreter\n");
     run(async {
-        let collected = ask("hello", text.options().skip_version_check(true)).await;
+        let collected = ask("hello", text.options().version_check(VersionCheck::Skip)).await;
         let error = error_of(&collected);
         let path = text.path().display().to_string();
         assert_helpful(error, ErrorKind::ProcessFailed, &[&path, "not found"]);
         assert_eq!(error.exit(), Some(Exit::Code(127)));
         assert!(error.stdout_was_empty());
-        let options = interpreter.options().skip_version_check(true);
+        let options = interpreter.options().version_check(VersionCheck::Skip);
         let error = refused("hello", options).await;
         assert_helpful(&error, ErrorKind::SpawnFailed, &["/no/such/interpreter", "missing"]);
     });
@@ -206,7 +207,7 @@ fn everything_that_is_wrong_with_the_options_is_told_at_once() {
 #[test]
 fn an_argument_that_the_system_does_not_take_is_refused_before_the_start() {
     run(async {
-        let options = Options::new().cli_path(SIM).extra_arg("name", Some(&"x".repeat(200_000)));
+        let options = Options::new().cli_path(SIM).add_arg(("name", &"x".repeat(200_000)));
         let error = refused("hello", options).await;
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
         assert!(error.to_string().len() < 2000, "without the argument itself");
@@ -218,12 +219,13 @@ fn an_argument_that_the_system_does_not_take_is_refused_before_the_start() {
 fn an_option_that_another_one_beats_is_a_warning_that_comes_first() {
     run(async {
         let stage = Stage::in_memory(hello()).await.unwrap();
-        let options = stage.options().thinking(Thinking::adaptive()).max_thinking_tokens(9);
+        let options =
+            stage.options().permission_prompts("none").permission_prompt_tool("mcp__a__b");
         let (options, noted) = noting(options);
         let collected = ask("hello", options).await;
         let warning = collected.items[0].warning().unwrap();
         assert_eq!(warning.code(), WarningCode::OptionIgnored);
-        assert_eq!(warning.options(), ["max_thinking_tokens", "thinking"]);
+        assert_eq!(warning.options(), ["permission_prompt_tool", "permission_prompts"]);
         assert_eq!(noted.lock().unwrap()[0], WarningCode::OptionIgnored);
     });
 }
@@ -360,7 +362,7 @@ fn a_flag_that_the_cli_does_not_know_is_named() {
             Stage::sim_process(hello(), SIM).await.unwrap(),
             Stage::real(hello(), real()).await.unwrap(),
         ] {
-            let options = stage.options().extra_arg("no-such-flag", None);
+            let options = stage.options().add_arg("no-such-flag");
             let collected = ask("hello", options).await;
             let error = error_of(&collected);
             assert_helpful(error, ErrorKind::InvalidOptions, &["--no-such-flag", "extra_args"]);

@@ -2,7 +2,9 @@
 
 use std::future::ready;
 
-use claude_agent_kit::{Collected, ErrorKind, Item, Limits, Options, QueryStream, Timeouts, query};
+use claude_agent_kit::{
+    Collected, ErrorKind, Include, Item, Limits, Options, QueryStream, Timeouts, query,
+};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
 use claude_wire::Body;
@@ -70,7 +72,7 @@ fn dropping_a_pending_next_loses_nothing() {
         let held = slow.clone().hold();
         let script = Script::new().when("at once", [slow]).when("held", [held]);
         let stage = Stage::in_memory(script).await.unwrap();
-        let options = stage.options().include_partial_messages(true);
+        let options = stage.options().include(Include::PARTIAL_MESSAGES);
         let whole = ask("at once", &options).await;
         let mut stream = query("held", &options).await.unwrap();
         let mut items = Vec::new();

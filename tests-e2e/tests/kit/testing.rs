@@ -6,7 +6,7 @@ use claude_agent_kit::testing::{
     Fault, Faults, Model, Recorder, Recording, Replay, Reply, Script, Sim,
 };
 use claude_agent_kit::transport::Exit;
-use claude_agent_kit::{Body, ErrorKind, Item, Options, Prompt, Session, Timeouts, query};
+use claude_agent_kit::{Body, ErrorKind, Include, Item, Options, Prompt, Session, Timeouts, query};
 use tests_e2e::stage::{Stage, processes};
 
 use crate::support::{SIM, ask, hello, in_time, kind_of, on_all, real, run, until};
@@ -30,7 +30,7 @@ fn a_rule_answers_its_own_prompt_and_no_later_one() {
             .otherwise([Reply::text("Otherwise.")])
     };
     on_all(script, async |stage| {
-        let options = stage.options().include_partial_messages(true);
+        let options = stage.options().include(Include::PARTIAL_MESSAGES);
         let session = in_time(Session::start(options)).await.unwrap();
         assert_eq!(say(&session, "first").await, "First.");
         assert_eq!(say(&session, "and then").await, "Otherwise.");

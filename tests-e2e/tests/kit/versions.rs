@@ -3,7 +3,7 @@
 use std::fs;
 
 use claude_agent_kit::{
-    CliVersion, ErrorKind, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION, WarningCode,
+    CliVersion, ErrorKind, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION, VersionCheck, WarningCode,
 };
 
 use crate::support::{Fake, HANDSHAKE, RESULT, ask, codes, noting, refused, run};
@@ -24,7 +24,7 @@ fn asked(fake: &Fake) -> usize {
 fn an_old_cli_is_refused_whatever_the_options_say() {
     run(async {
         let old = printing("echo '2.0.0 (Claude Code)'");
-        for options in [old.options(), old.options().permissive_version_check(true)] {
+        for options in [old.options(), old.options().version_check(VersionCheck::Permissive)] {
             let error = refused("hello", options).await;
             assert_eq!(error.kind(), ErrorKind::UnsupportedCliVersion);
             assert_eq!(error.detected_version(), Some(CliVersion::new(2, 0, 0)));
@@ -71,8 +71,8 @@ fn the_one_way_form_wants_to_know_the_version_unless_the_host_does_not_mind() {
             let fake = printing(version);
             let error = refused("hello", fake.options().print_mode(true)).await;
             assert_eq!(error.kind(), kind);
-            assert!(error.suggestion().unwrap().contains("permissive_version_check"), "{error}");
-            let options = fake.options().print_mode(true).permissive_version_check(true);
+            assert!(error.suggestion().unwrap().contains("VersionCheck::Permissive"), "{error}");
+            let options = fake.options().print_mode(true).version_check(VersionCheck::Permissive);
             let collected = ask("hello", options).await;
             assert_eq!(codes(&collected), [code]);
             assert!(collected.result().is_some());
@@ -84,7 +84,7 @@ fn the_one_way_form_wants_to_know_the_version_unless_the_host_does_not_mind() {
 fn a_host_that_skips_the_check_starts_no_process_for_it() {
     run(async {
         let old = printing("echo 0.0.1");
-        let collected = ask("hello", old.options().skip_version_check(true)).await;
+        let collected = ask("hello", old.options().version_check(VersionCheck::Skip)).await;
         assert!(collected.result().is_some());
         assert_eq!((asked(&old), codes(&collected)), (0, Vec::new()));
     });

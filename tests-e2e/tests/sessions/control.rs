@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use claude_agent_kit::{ErrorKind, Limits, PermissionMode, Session};
+use claude_agent_kit::{ErrorKind, Include, Limits, PermissionMode, Session};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
 use claude_wire::control::HostRequest;
@@ -21,7 +21,7 @@ fn an_interrupt_ends_an_answer_that_streams() {
             .when("again", [Reply::text("yes")])
     };
     on_all(script, async |stage| {
-        let session = start(stage.options().include_partial_messages(true)).await;
+        let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut story = session.send("story").await.unwrap();
         while !is_piece(&in_time(story.next()).await.unwrap().unwrap()) {}
         let answer = session.interrupt().await.unwrap();

@@ -1,5 +1,6 @@
 //! Tool calls that an earlier run deferred.
 
+use claude_agent_kit::VersionCheck;
 use claude_agent_kit::hook::HookResponse;
 use tests_e2e::prove::deferred;
 use tests_e2e::stage::Stage;
@@ -42,7 +43,7 @@ fn a_deferred_call_waits_for_a_late_handshake() {
         let late = stage.root().join("late");
         let cli = real().path.display();
         write_executable(&late, &format!("#!/bin/sh\n(sleep 4; exec cat) | '{cli}' \"$@\"\n"));
-        let options = deferred::options(&stage).cli_path(&late).skip_version_check(true);
+        let options = deferred::options(&stage).cli_path(&late).version_check(VersionCheck::Skip);
         let deny = || HookResponse::deny("not approved");
         assert_eq!(in_time(deferred::resume(&stage, options, id, deny)).await.unwrap(), 1);
         assert!(!is_made(&stage, deferred::MARK));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claude_agent_kit::{ErrorKind, Options, Session, Turn, TurnInterruption};
+use claude_agent_kit::{ErrorKind, Include, Options, Session, Turn, TurnInterruption};
 use serde_json::{Value, json};
 
 use crate::play::{
@@ -35,7 +35,7 @@ fn an_interrupt_says_which_turns_it_ended_and_which_messages_still_wait() {
 #[test]
 fn a_message_behind_another_is_withdrawn_and_the_other_turn_goes_on() {
     on_both(endless, async |stage| {
-        let session = start(stage.options().include_partial_messages(true)).await;
+        let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut first = session.send("first").await.unwrap();
         while !is_piece(&in_time(first.next()).await.unwrap().unwrap()) {}
         let second = session.send("second").await.unwrap();

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::transport::Exit;
-use claude_agent_kit::{ErrorKind, Limits, Options, Permission, Session, SessionState, Timeouts};
+use claude_agent_kit::{
+    ErrorKind, Include, Limits, Options, Permission, Session, SessionState, Timeouts,
+};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::stage::Stage;
@@ -43,7 +45,7 @@ fn when_the_cli_is_killed_everybody_is_told_at_once_and_nothing_is_lost() {
             Stage::sim_process(story(), SIM).await.unwrap(),
             Stage::real(story(), real()).await.unwrap(),
         ] {
-            let session = start(stage.options().include_partial_messages(true)).await;
+            let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
             let mut messages = session.messages();
             let mut running = session.send("story").await.unwrap();
             while !is_piece(&in_time(running.next()).await.unwrap().unwrap()) {}
@@ -277,7 +279,7 @@ fn dropping_the_last_handle_ends_the_cli() {
             Stage::sim_process(story(), SIM).await.unwrap(),
             Stage::real(story(), real()).await.unwrap(),
         ] {
-            let session = start(stage.options().include_partial_messages(true)).await;
+            let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
             let pid = session.pid().unwrap();
             let (other, messages) = (session.clone(), session.messages());
             let mut running = session.send("story").await.unwrap();

@@ -4,7 +4,8 @@ use std::process::Command;
 
 use claude_agent_kit::hook::{HookResponse, UserPromptSubmit};
 use claude_agent_kit::{
-    Conversation, Cost, ErrorKind, Item, Options, QueryStream, Session, Tokens, Turn, query,
+    Conversation, Cost, ErrorKind, Include, Item, Options, QueryStream, Session, Tokens, Turn,
+    query,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults, Sim};
@@ -66,7 +67,7 @@ fn with_home(stage: &Stage, options: Options) -> Options {
     let home = stage.root().join("home/.claude");
     options
         .env("CLAUDE_CONFIG_DIR", home.to_string_lossy())
-        .include_partial_messages(true)
+        .include(Include::PARTIAL_MESSAGES)
         .allowed_tools(["Bash"])
 }
 

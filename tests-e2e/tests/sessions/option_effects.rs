@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use claude_agent_kit::hook::{ConfigChange, HookResponse, PreToolUse};
-use claude_agent_kit::{Body, Item, Messages};
+use claude_agent_kit::{Body, Include, Item, Messages};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::message::ResultSubtype;
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ fn the_next_prompt_is_suggested_after_a_turn() {
             .when("[SUGGESTION MODE", [Reply::text("run the tests")])
             .otherwise([Reply::text("Hello.")]);
         let stage = Stage::real(script, real()).await.unwrap();
-        let session = start(stage.options().prompt_suggestions(true)).await;
+        let session = start(stage.options().include(Include::PROMPT_SUGGESTIONS)).await;
         let mut messages = session.messages();
         // The CLI has nothing to suggest after the very first.
         turn(&session, "hello").await;
@@ -105,7 +105,7 @@ fn an_agent_that_works_for_long_is_told_of_in_a_few_words() {
     let play = async {
         let stage = Stage::real(delegating(), real()).await.unwrap();
         let options = stage.options().allowed_tools(["Agent", "Bash"]);
-        let session = start(options.agent_progress_summaries(true)).await;
+        let session = start(options.include(Include::AGENT_PROGRESS_SUMMARIES)).await;
         let mut messages = session.messages();
         let sent = session.send("delegate").await.unwrap();
         let first = found(&mut messages, "task_progress").await;

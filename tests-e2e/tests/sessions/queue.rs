@@ -1,6 +1,6 @@
 //! Several messages at once: the CLI decides which of them share a turn.
 
-use claude_agent_kit::{ErrorKind, Options, Prompt, Session, Turn};
+use claude_agent_kit::{ErrorKind, Include, Options, Prompt, Session, Turn};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::message::Priority;
 use serde_json::json;
@@ -113,7 +113,7 @@ fn a_message_that_waits_is_taken_up_after_an_interrupt() {
         .hold()])
     };
     on_both(script, async |stage| {
-        let session = start(stage.options().include_partial_messages(true)).await;
+        let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut first = session.send("first").await.unwrap();
         while !is_piece(&in_time(first.next()).await.unwrap().unwrap()) {}
         let second = queue(&session, "second").await;
@@ -159,7 +159,7 @@ fn an_interrupt_of_all_drops_what_waits() {
             .otherwise([Reply::text("A long answer.").deltas_of(3).hold()])
     };
     on_both(script, async |stage| {
-        let session = start(stage.options().include_partial_messages(true)).await;
+        let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut first = session.send("first").await.unwrap();
         while !is_piece(&in_time(first.next()).await.unwrap().unwrap()) {}
         let second = queue(&session, "second").await;

@@ -201,8 +201,9 @@ fn another_command_can_start_the_cli() {
                 let options = Options::new()
                     .cwd(stage.project())
                     .environment(EnvironmentPolicy::Clean)
-                    .envs(stage.variables())
                     .transport(wrapped.cli(path));
+                let variables = stage.variables().into_iter();
+                let options = variables.fold(options, |all, (name, value)| all.env(name, value));
                 let session = Session::start(options).await.unwrap();
                 let outcome = session.send("Which number?").await.unwrap().finish().await.unwrap();
                 assert_eq!(outcome.text, "Seven.");

@@ -1,7 +1,7 @@
 //! Messages and their turns.
 
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
-use claude_agent_kit::{ErrorKind, Options, Permission, Session, SessionState};
+use claude_agent_kit::{ErrorKind, Include, Options, Permission, Session, SessionState};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::Body;
 use claude_wire::content::{ContentBlock, ImageBlock};
@@ -77,7 +77,8 @@ fn an_interrupt_ends_the_turn_and_not_the_session() {
             .when("again", [Reply::text("yes")])
     };
     on_all(script, async |stage| {
-        let session = Session::start(stage.options().include_partial_messages(true)).await.unwrap();
+        let session =
+            Session::start(stage.options().include(Include::PARTIAL_MESSAGES)).await.unwrap();
         let turn = session.send("story").await.unwrap();
         stage
             .api()
@@ -102,7 +103,7 @@ fn a_turn_that_is_dropped_midway_disturbs_nobody() {
             .when("again", [Reply::text("yes")])
     };
     on_both(script, async |stage| {
-        let session = start(stage.options().include_partial_messages(true)).await;
+        let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut messages = session.messages();
         let mut story = session.send("story").await.unwrap();
         while !is_piece(&in_time(story.next()).await.unwrap().unwrap()) {}

@@ -51,7 +51,7 @@ fn an_operation_that_it_does_not_know_is_an_error_that_says_so() {
 #[test]
 fn a_flag_that_it_does_not_know_is_an_error_that_names_it() {
     on_minimum(hello(), async |stage| {
-        let options = stage.options().extra_arg("desktop", None::<&str>);
+        let options = stage.options().add_arg("desktop");
         let collected = ask("hello", options).await;
         let error = error_of(&collected);
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");

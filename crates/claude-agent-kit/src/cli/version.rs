@@ -83,7 +83,7 @@ pub(crate) fn judge(probe: &Probe, minimum: CliVersion) -> Result<CliVersion> {
     Err(error
         .remedy(
             "check that it is the `claude` executable and that it runs in a terminal, or accept an \
-         unknown version with the option `permissive_version_check`",
+         unknown version with `VersionCheck::Permissive`",
         )
         .with(|facts| facts.minimum = Some(minimum)))
 }
@@ -176,6 +176,6 @@ mod tests {
         let strange = judge(&"é".repeat(1000));
         assert_eq!(strange.output(), Some("é".repeat(100).as_str()));
         let suggestion = strange.suggestion().unwrap_or_default();
-        assert!(suggestion.contains("`permissive_version_check`"), "{suggestion}");
+        assert!(suggestion.contains("`VersionCheck::Permissive`"), "{suggestion}");
     }
 }

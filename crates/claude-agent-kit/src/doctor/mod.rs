@@ -172,7 +172,7 @@ fn of_version(chosen: Result<Chosen>, policy: VersionPolicy) -> Vec<Finding> {
         return vec![Finding::good(CHECK, format!("{version}; {minimum} is needed at least"))];
     }
     if policy.skip {
-        return vec![Finding::good(CHECK, "it was not asked for, as `skip_version_check` says")];
+        return vec![Finding::good(CHECK, "it was not asked for, as `VersionCheck::Skip` says")];
     }
     let remedy = "a run tries it all the same; name another CLI with `cli_path` if that fails";
     let warnings = chosen.warnings.iter();

@@ -8,7 +8,7 @@ use claude_wire::launch::{EnvironmentPolicy, SystemPrompt};
 
 use super::checks::Place;
 use super::*;
-use crate::OsUser;
+use crate::{OsUser, VersionCheck};
 
 fn place<'a>(options: &'a Options, variables: &[(&str, &str)]) -> Place<'a> {
     let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
@@ -144,7 +144,7 @@ fn files_and_directories_that_options_name_have_to_be_there() {
     let cases: [(&str, Set, bool, bool); 5] = [
         ("settings", |o, path| o.settings(Path::new(path)), true, false),
         ("system_prompt", |o, path| o.system_prompt(SystemPrompt::File(path.into())), true, false),
-        ("plugins", |o, path| o.plugin(path), true, true),
+        ("plugins", |o, path| o.plugins([path]), true, true),
         ("project_config_root", |o, path| o.project_config_root(path), false, true),
         ("add_dirs", |o, path| o.add_dir(path), false, true),
     ];
@@ -188,11 +188,14 @@ fn the_version_is_judged_as_a_run_would_judge_it() {
     let (old, odd) = (cli("old", "echo 1.9.9"), cli("odd", "echo hello"));
     assert_eq!(level(&look(old.clone()), &["1.9.9"]), Level::Problem);
     assert_eq!(level(&look(old.clone().print_mode(true)), &["1.9.9"]), Level::Good);
-    let skipped = look(old.skip_version_check(true));
-    assert_eq!(level(&skipped, &["not asked", "skip_version_check"]), Level::Good);
+    let skipped = look(old.version_check(VersionCheck::Skip));
+    assert_eq!(level(&skipped, &["not asked", "VersionCheck::Skip"]), Level::Good);
     // The handshake of a session will tell; print mode has none.
     assert_eq!(level(&look(odd.clone()), &["version", "cli_path"]), Level::Warning);
     let print = odd.print_mode(true);
     assert_eq!(level(&look(print.clone()), &["version"]), Level::Problem);
-    assert_eq!(level(&look(print.permissive_version_check(true)), &["version"]), Level::Warning);
+    assert_eq!(
+        level(&look(print.version_check(VersionCheck::Permissive)), &["version"]),
+        Level::Warning
+    );
 }

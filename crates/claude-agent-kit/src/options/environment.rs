@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use claude_wire::launch::{EnvironmentPolicy, ManagedSettings, Sandbox, Secret, SettingsSource};
+use claude_wire::launch::{
+    DebugLog, EnvironmentPolicy, ManagedSettings, Sandbox, Secret, SettingsSource,
+};
 
 use super::{Options, strings};
 
@@ -27,14 +29,7 @@ impl Options {
     /// Adds a directory, beside the working directory, that tools may use. Sent as `--add-dir`.
     /// Default: none.
     pub fn add_dir(self, directory: impl Into<PathBuf>) -> Self {
-        self.add_dirs([directory])
-    }
-
-    /// Adds directories, as [`add_dir`](Self::add_dir) does.
-    pub fn add_dirs(self, directories: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
-        self.add_settings("add_dirs", |settings| {
-            settings.add_dirs.extend(directories.into_iter().map(Into::into));
-        })
+        self.add_settings("add_dirs", |settings| settings.add_dirs.push(directory.into()))
     }
 
     /// Sets what the CLI inherits of this process's environment. Sent as the environment of the
@@ -43,46 +38,25 @@ impl Options {
         self.change_settings("environment", |settings| settings.environment = policy)
     }
 
-    /// Sets a variable for the CLI, beside what it inherits. Its value is never printed. Sent as
+    /// Sets a variable for the CLI, beside what it inherits and other variables that are set. Its value is never printed. Sent as
     /// the environment of the process. Default: those that name this SDK to the CLI.
     pub fn env(self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.envs([(name, value)])
-    }
-
-    /// Sets variables, as [`env`](Self::env) does.
-    pub fn envs(
-        self,
-        variables: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
-    ) -> Self {
         self.add_settings("env", |settings| {
-            let variables = variables.into_iter();
-            settings.env.extend(variables.map(|(name, value)| (name.into(), Secret::from(value))));
+            settings.env.insert(name.into(), Secret::from(value));
         })
     }
 
-    /// Adds a flag of the CLI that these options do not know, with its value if it takes one. With
-    /// or without the dashes. Sent as the flag itself. Default: none.
+    /// Appends a flag of the CLI that these options do not know: its name, or its name and its
+    /// value. The dashes before the name are optional. Sent as the flag itself. Default: none.
     ///
     /// ```
     /// use claude_agent_kit::Options;
     ///
-    /// let options = Options::new().extra_arg("autocompact", Some("200k")).extra_arg("brief", None);
+    /// let options = Options::new().add_arg(("autocompact", "200k")).add_arg("--brief");
     /// ```
-    pub fn extra_arg(self, flag: impl Into<String>, value: Option<&str>) -> Self {
-        self.extra_args([(flag, value)])
-    }
-
-    /// Adds flags, as [`extra_arg`](Self::extra_arg) does.
-    pub fn extra_args<'a>(
-        self,
-        flags: impl IntoIterator<Item = (impl Into<String>, Option<&'a str>)>,
-    ) -> Self {
-        self.add_settings("extra_args", |settings| {
-            let flags = flags.into_iter();
-            settings
-                .extra_args
-                .extend(flags.map(|(flag, value)| (flag.into(), value.map(Secret::from))));
-        })
+    pub fn add_arg(self, flag: impl Into<ExtraArg>) -> Self {
+        let ExtraArg(flag) = flag.into();
+        self.add_settings("extra_args", |settings| settings.extra_args.push(flag))
     }
 
     /// Adds settings of the CLI's own kind, as [`CliSettings`](crate::CliSettings), as JSON or as
@@ -127,22 +101,76 @@ impl Options {
         self.change_settings("client_app", |settings| settings.client_app = Some(name.into()))
     }
 
-    /// Has the CLI write a debug log, where it keeps its own files. Sent as `--debug`. Default: no.
-    pub fn debug(self, debug: bool) -> Self {
-        self.change_settings("debug", |settings| settings.debug = debug)
+    /// Sets where the CLI writes a debug log. Sent as `--debug`, or `--debug-file` for a file.
+    /// Default: nowhere.
+    ///
+    /// ```
+    /// use claude_agent_kit::{DebugLog, Options};
+    ///
+    /// let options = Options::new().debug(DebugLog::file("/var/log/agent.log"));
+    /// ```
+    pub fn debug(self, log: DebugLog) -> Self {
+        self.change_settings("debug", |settings| settings.debug = log)
     }
 
-    /// Sets the file of the debug log; [`debug`](Self::debug) need not be set then. Sent as
-    /// `--debug-file`. Default: none.
-    pub fn debug_file(self, file: impl Into<PathBuf>) -> Self {
-        self.change_settings("debug_file", |settings| settings.debug_file = Some(file.into()))
-    }
-
-    /// Sets which settings files the CLI reads: `user`, `project`, `local`; an empty list
-    /// disables all of them. Sent as `--setting-sources`. Default: all.
-    pub fn setting_sources(self, sources: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    /// Sets which settings files the CLI reads: any of `user`, `project` and `local`, or
+    /// [`SettingSources::none`]. Replaces an earlier value. Sent as `--setting-sources`. Default:
+    /// all.
+    pub fn setting_sources(self, sources: impl Into<SettingSources>) -> Self {
         self.change_settings("setting_sources", |settings| {
-            settings.setting_sources = Some(strings(sources));
+            settings.setting_sources = Some(sources.into().0);
         })
+    }
+}
+
+/// The settings files that the CLI reads.
+///
+/// ```
+/// use claude_agent_kit::{Options, SettingSources};
+///
+/// let project = Options::new().setting_sources(["project", "local"]);
+/// let nothing = Options::new().setting_sources(SettingSources::none());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingSources(Vec<String>);
+
+impl SettingSources {
+    /// Reads no settings file.
+    pub fn none() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Into<String>, const N: usize> From<[T; N]> for SettingSources {
+    fn from(names: [T; N]) -> Self {
+        Self(strings(names))
+    }
+}
+
+impl<T: Into<String>> From<Vec<T>> for SettingSources {
+    fn from(names: Vec<T>) -> Self {
+        Self(strings(names))
+    }
+}
+
+/// A flag of the CLI, with its value if it has one: made from a name, or from a name and a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtraArg((String, Option<Secret>));
+
+impl From<&str> for ExtraArg {
+    fn from(flag: &str) -> Self {
+        Self((flag.to_owned(), None))
+    }
+}
+
+impl From<String> for ExtraArg {
+    fn from(flag: String) -> Self {
+        Self((flag, None))
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> From<(N, V)> for ExtraArg {
+    fn from((flag, value): (N, V)) -> Self {
+        Self((flag.into(), Some(Secret::from(value))))
     }
 }

@@ -12,7 +12,8 @@ impl Options {
         self.change_settings("agent", |settings| settings.agent = Some(name.into()))
     }
 
-    /// Sets the agents, by name, that the model can give tasks to. Sent as `agents` in the
+    /// Sets the agents, by name, that the model can give tasks to. Replaces earlier
+    /// ones. Sent as `agents` in the
     /// handshake, and `--agents` in print mode. Default: those of the user's settings, which stay
     /// beside these.
     ///
@@ -29,29 +30,6 @@ impl Options {
         agents: impl IntoIterator<Item = (impl Into<String>, AgentDefinition)>,
     ) -> Self {
         self.change_settings("agents", |settings| settings.agents = agents.into_iter().collect())
-    }
-
-    /// Adds an agent, as [`agents`](Self::agents) sets them, or replaces the one of that name.
-    pub fn define_agent(self, name: impl Into<String>, agent: AgentDefinition) -> Self {
-        self.add_settings("agents", |settings| settings.agents.set(name, agent))
-    }
-
-    /// Delivers what agents say and think as messages too, with `parent_tool_use_id`. Sent as
-    /// `forwardSubagentText` in the handshake, and `--forward-subagent-text` in print mode.
-    /// Default: no, only their tool calls come.
-    pub fn forward_subagent_text(self, forward: bool) -> Self {
-        self.change_settings("forward_subagent_text", |settings| {
-            settings.forward_subagent_text = Some(forward);
-        })
-    }
-
-    /// Has the CLI sum up from time to time what a running agent does, in the `summary` of
-    /// `task_progress` messages. The CLI asks a model for that. Not in print mode. Sent as
-    /// `agentProgressSummaries` in the handshake. Default: no.
-    pub fn agent_progress_summaries(self, sum_up: bool) -> Self {
-        self.change_settings("agent_progress_summaries", |settings| {
-            settings.agent_progress_summaries = Some(sum_up);
-        })
     }
 
     /// Leaves background tasks alone when a turn is interrupted, because the host can stop each of
@@ -71,17 +49,12 @@ impl Options {
         self.change_settings("skills", |settings| settings.skills = Some(skills.into()))
     }
 
-    /// Adds a plugin: its directory, or a [`Plugin`]. Sent as `--plugin-dir`, `--plugin-dir-no-mcp`
-    /// without its MCP servers, or `plugins` in the handshake. Default: those of the user's
-    /// settings.
-    pub fn plugin(self, plugin: impl Into<Plugin>) -> Self {
-        self.plugins([plugin])
-    }
-
-    /// Adds plugins, as [`plugin`](Self::plugin) does.
+    /// Sets the plugins, each its directory or a [`Plugin`]. Replaces earlier ones. Sent as
+    /// `--plugin-dir`, `--plugin-dir-no-mcp` without its MCP servers, or `plugins` in the handshake.
+    /// Default: those of the user's settings, which stay beside these.
     pub fn plugins(self, plugins: impl IntoIterator<Item = impl Into<Plugin>>) -> Self {
-        self.add_settings("plugins", |settings| {
-            settings.plugins.extend(plugins.into_iter().map(Into::into));
+        self.change_settings("plugins", |settings| {
+            settings.plugins = plugins.into_iter().map(Into::into).collect();
         })
     }
 

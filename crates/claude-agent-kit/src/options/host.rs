@@ -27,6 +27,21 @@ pub enum Background {
     All,
 }
 
+/// Whether the version of the CLI is checked before it is started. A version that is known to be too
+/// old is refused by the first two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VersionCheck {
+    /// In print mode the version has to be known; in a session a CLI whose version cannot be
+    /// determined is used with a warning, since its handshake tells.
+    #[default]
+    Required,
+    /// A CLI whose version cannot be determined is used with a warning, in print mode too.
+    Permissive,
+    /// The CLI is not run for its version.
+    Skip,
+}
+
 /// What gets every warning.
 pub(crate) type OnWarning = Arc<dyn Fn(&Warning) + Send + Sync>;
 
@@ -44,8 +59,7 @@ pub(crate) struct HostOptions {
     #[cfg(feature = "testing")]
     pub(crate) recorder: Option<crate::testing::Recorder>,
     pub(crate) print_mode: bool,
-    pub(crate) permissive_version_check: bool,
-    pub(crate) skip_version_check: bool,
+    pub(crate) version_check: VersionCheck,
     pub(crate) max_line_bytes: usize,
     /// None: what the environment or the default says.
     pub(crate) initialize_timeout: Option<Duration>,
@@ -85,8 +99,8 @@ impl HostOptions {
     pub(crate) fn version_policy(&self) -> VersionPolicy {
         VersionPolicy {
             print_mode: self.print_mode,
-            permissive: self.permissive_version_check,
-            skip: self.skip_version_check,
+            permissive: self.version_check == VersionCheck::Permissive,
+            skip: self.version_check == VersionCheck::Skip,
         }
     }
 }
@@ -103,8 +117,7 @@ impl Default for HostOptions {
             #[cfg(feature = "testing")]
             recorder: None,
             print_mode: false,
-            permissive_version_check: false,
-            skip_version_check: false,
+            version_check: VersionCheck::Required,
             max_line_bytes: DEFAULT_MAX_LINE_BYTES,
             initialize_timeout: None,
             idle_timeout: query.idle_timeout,
@@ -166,18 +179,10 @@ impl Options {
         self.change(|host| host.transport = Some(Arc::new(transport)))
     }
 
-    /// Accepts a CLI whose version cannot be determined, with a warning, in print mode too.
-    /// Default: no. One that is known to be too old is always refused.
-    pub fn permissive_version_check(self, permissive: bool) -> Self {
-        self.change_host("permissive_version_check", |host| {
-            host.permissive_version_check = permissive;
-        })
-    }
-
-    /// Skips the version check, so that `--version` is not run. Default: no; it is run once per
-    /// process, executable and user.
-    pub fn skip_version_check(self, skip: bool) -> Self {
-        self.change_host("skip_version_check", |host| host.skip_version_check = skip)
+    /// Sets how strictly the version of the CLI is checked. The CLI is run once for its version, per
+    /// process, executable and user. Default: [`VersionCheck::Required`].
+    pub fn version_check(self, check: VersionCheck) -> Self {
+        self.change_host("version_check", |host| host.version_check = check)
     }
 
     /// Sets what background work a query waits for. Default: [`Background::Agents`].
@@ -225,8 +230,7 @@ impl fmt::Debug for HostOptions {
             .field("user", &self.user)
             .field("transport", &self.transport.is_some())
             .field("print_mode", &self.print_mode)
-            .field("permissive_version_check", &self.permissive_version_check)
-            .field("skip_version_check", &self.skip_version_check)
+            .field("version_check", &self.version_check)
             .field("max_line_bytes", &self.max_line_bytes)
             .field("initialize_timeout", &self.initialize_timeout)
             .field("idle_timeout", &self.idle_timeout)

@@ -4,7 +4,7 @@ use std::path::{self, Path, PathBuf};
 
 use claude_wire::launch::EnvironmentPolicy;
 
-use super::Options;
+use super::{Options, SettingSources};
 
 /// Where the system's own programs are; the user's are elsewhere.
 #[cfg(unix)]
@@ -37,7 +37,7 @@ impl Options {
     /// ```
     pub fn isolated(directory: impl Into<PathBuf>) -> Self {
         let options = Self::new()
-            .setting_sources([""; 0])
+            .setting_sources(SettingSources::none())
             .mcp_strict(true)
             .env("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "1")
             .env("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1");

@@ -26,7 +26,8 @@ use std::fmt;
 use claude_wire::launch::Settings;
 
 pub use conversation::Conversation;
-pub use host::Background;
+pub use environment::{ExtraArg, SettingSources};
+pub use host::{Background, VersionCheck};
 pub use layers::Layers;
 pub use limits::{Limits, Timeouts};
 pub use origin::{Explanation, Source};
@@ -131,8 +132,9 @@ mod tests {
     use claude_wire::Json;
     use claude_wire::control::{AgentDefinition, PermissionMode};
     use claude_wire::launch::{
-        CliSettings, Effort, EnvironmentPolicy, PermissionPrompts, Plugin, PluginDelivery,
-        PreviewFormat, Sandbox, Secret, SettingsSource, Skills, SystemPrompt, Thinking, ToolSet,
+        CliSettings, DebugLog, Effort, EnvironmentPolicy, Include, PermissionPrompts, Plugin,
+        PluginDelivery, PreviewFormat, Sandbox, Secret, SettingsSource, Skills, SystemPrompt,
+        Thinking, ToolSet,
     };
 
     use super::*;
@@ -160,7 +162,7 @@ mod tests {
         });
         check(new().append_system_prompt("a"), |s| s.append_system_prompt = Some("a".into()));
         check(new().betas(["b"]), |s| s.betas = vec!["b".into()]);
-        check(new().include_partial_messages(true), |s| s.include_partial_messages = true);
+        check(new().include(Include::PARTIAL_MESSAGES), |s| s.include = Include::PARTIAL_MESSAGES);
         check(new().output_schema(object()), |s| s.output_schema = Some(object()));
         check(new().tools(["Read"]), |s| s.tools = Some(ToolSet::Only(vec!["Read".into()])));
         check(new().allowed_tools(["A"]), |s| s.allowed_tools = vec!["A".into()]);
@@ -189,16 +191,16 @@ mod tests {
             s.title = Some("t".into());
         });
         check(new().cwd("/w"), |s| s.cwd = Some("/w".into()));
-        check(new().add_dir("/x").add_dirs(["/y", "/x"]), |s| {
+        check(new().add_dir("/x").add_dir("/y").add_dir("/x"), |s| {
             s.add_dirs = vec!["/x".into(), "/y".into(), "/x".into()];
         });
         check(new().environment(EnvironmentPolicy::Clean), |s| {
             s.environment = EnvironmentPolicy::Clean;
         });
-        check(new().env("K", "v").envs([("L", "w"), ("K", "x")]), |s| {
+        check(new().env("K", "v").env("L", "w").env("K", "x"), |s| {
             s.env = [("K".into(), "x".into()), ("L".into(), "w".into())].into();
         });
-        check(new().extra_arg("one", None).extra_args([("two", Some("2"))]), |s| {
+        check(new().add_arg("one").add_arg(("two", "2")), |s| {
             s.extra_args = vec![("one".into(), None), ("two".into(), Some("2".into()))];
         });
         check(new().settings(Path::new("s.json")), |s| {
@@ -213,7 +215,6 @@ mod tests {
         let new = Options::new;
         check(new().task_budget(9), |s| s.task_budget = Some(9));
         check(new().thinking(Thinking::adaptive()), |s| s.thinking = Some(Thinking::adaptive()));
-        check(new().max_thinking_tokens(0), |s| s.max_thinking_tokens = Some(0));
         check(new().effort("max"), |s| s.effort = Some(Effort::Max));
         check(new().exclude_dynamic_sections(true), |s| s.exclude_dynamic_sections = Some(true));
         check(new().system_prompt_snapshot(false), |s| s.system_prompt_snapshot = Some(false));
@@ -221,7 +222,6 @@ mod tests {
             s.plan_mode_instructions = Some("p".into());
         });
         check(new().verbatim_prompts(true), |s| s.verbatim_prompts = true);
-        check(new().prompt_suggestions(true), |s| s.prompt_suggestions = Some(true));
     }
 
     #[test]
@@ -229,19 +229,14 @@ mod tests {
         let new = Options::new;
         let agent = || AgentDefinition::new("d", "p");
         check(new().agent("a"), |s| s.agent = Some("a".into()));
-        check(new().define_agent("x", agent()).agents([("a", agent())]), |s| {
+        check(new().agents([("x", agent())]).agents([("a", agent())]), |s| {
             s.agents.set("a", agent());
         });
-        check(new().agents([("a", agent())]).define_agent("b", agent()), |s| {
-            s.agents = [("a", agent()), ("b", agent())].into_iter().collect();
-        });
-        check(new().forward_subagent_text(true), |s| s.forward_subagent_text = Some(true));
-        check(new().agent_progress_summaries(true), |s| s.agent_progress_summaries = Some(true));
         check(new().per_task_stop_affordance(true), |s| s.per_task_stop_affordance = Some(true));
         check(new().skills(Skills::All), |s| s.skills = Some(Skills::All));
         check(new().skills(["k"]), |s| s.skills = Some(Skills::Only(vec!["k".into()])));
-        check(new().plugin("/p").plugins([Plugin::new("/q").without_mcp()]), |s| {
-            s.plugins = vec![Plugin::new("/p"), Plugin::new("/q").without_mcp()];
+        check(new().plugins(["/p"]).plugins([Plugin::new("/q").without_mcp()]), |s| {
+            s.plugins = vec![Plugin::new("/q").without_mcp()];
         });
         check(new().plugin_delivery(PluginDelivery::Handshake), |s| {
             s.plugin_delivery = PluginDelivery::Handshake;
@@ -265,9 +260,8 @@ mod tests {
             s.managed_settings = Some(object().into());
         });
         check(new().client_app("c"), |s| s.client_app = Some("c".into()));
-        check(new().include_hook_events(true), |s| s.include_hook_events = true);
-        check(new().debug(true), |s| s.debug = true);
-        check(new().debug_file("f"), |s| s.debug_file = Some("f".into()));
+        check(new().debug(DebugLog::Default), |s| s.debug = DebugLog::Default);
+        check(new().debug(DebugLog::file("f")), |s| s.debug = DebugLog::File("f".into()));
     }
 
     #[test]
@@ -278,8 +272,8 @@ mod tests {
             .executable("bun")
             .executable_args(["--smol"])
             .print_mode(true)
-            .permissive_version_check(true)
-            .skip_version_check(true)
+            .version_check(VersionCheck::Permissive)
+            .version_check(VersionCheck::Skip)
             .limits(Limits::new().max_line_bytes(1))
             .timeouts(
                 Timeouts::new()
@@ -308,7 +302,7 @@ mod tests {
         assert_eq!(host.cli_path, Some(PathBuf::from("c")));
         assert_eq!(host.runtime.executable, Some(PathBuf::from("bun")));
         assert_eq!(host.runtime.arguments, [Secret::from("--smol")]);
-        assert!(host.print_mode && host.permissive_version_check && host.skip_version_check);
+        assert!(host.print_mode && host.version_check == VersionCheck::Skip);
         assert_eq!((host.max_line_bytes, host.max_unwritten_bytes), (1, 2));
         assert_eq!((host.waiting_operations, host.pending_operations), (5, 6));
         assert_eq!((host.running_callbacks, host.waiting_callbacks), (7, 8));
@@ -349,7 +343,7 @@ mod tests {
     fn an_empty_directory_is_none_and_an_empty_list_is_not() {
         let options = Options::new().cwd("/a").cwd("");
         assert_eq!(options.settings.cwd, None);
-        let none = Options::new().tools(ToolSet::none()).setting_sources([""; 0]);
+        let none = Options::new().tools(ToolSet::none()).setting_sources(SettingSources::none());
         assert_eq!(none.settings.tools, Some(ToolSet::Only(vec![])));
         assert_eq!(none.settings.setting_sources, Some(vec![]));
     }
@@ -370,7 +364,7 @@ mod tests {
             .system_prompt(MARK)
             .append_system_prompt(MARK)
             .env("NAME", MARK)
-            .extra_arg("flag", Some(MARK))
+            .add_arg(("flag", MARK))
             .mcp("server", json())
             .settings(json());
         let text = format!("{options:?} {options:#?}");

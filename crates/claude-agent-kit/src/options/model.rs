@@ -32,16 +32,6 @@ impl Options {
         self.change_settings("thinking", |settings| settings.thinking = Some(thinking))
     }
 
-    /// Limits the tokens of the model's thinking; zero disables it. The older form of
-    /// [`thinking`](Self::thinking), which takes precedence, with a warning. Sent as
-    /// `--max-thinking-tokens`, or `--thinking=disabled` for zero. Default: what the user's
-    /// settings say.
-    pub fn max_thinking_tokens(self, tokens: u32) -> Self {
-        self.change_settings("max_thinking_tokens", |settings| {
-            settings.max_thinking_tokens = Some(tokens);
-        })
-    }
-
     /// Sets how much effort the model makes: an [`Effort`] or its name. Sent as `--effort`.
     /// Default: what the user's settings or the model say.
     pub fn effort(self, effort: impl Into<Effort>) -> Self {

@@ -423,9 +423,9 @@ mod tests {
 
     #[test]
     fn an_option_that_another_one_beats_is_told() {
-        let thinking = Options::new().thinking(crate::Thinking::adaptive());
-        let prepared = good(&thinking.max_thinking_tokens(9));
-        let expected = vec!["max_thinking_tokens", "thinking"];
+        let nobody = Options::new().permission_prompts("none").permission_prompt_tool("p");
+        let prepared = good(&nobody);
+        let expected = vec!["permission_prompt_tool", "permission_prompts"];
         assert_eq!(told(&prepared), [(WarningCode::OptionIgnored, expected)]);
         let memory =
             crate::transport::InMemory::new(|_| async { Err(std::io::Error::other("none")) });
@@ -477,7 +477,7 @@ mod tests {
     fn secrets_are_handed_over_for_masking_and_stand_in_no_error() {
         let options = Options::new()
             .env("ANY", "s3cr3t-a")
-            .extra_arg("key", Some("s3cr3t-b"))
+            .add_arg(("key", "s3cr3t-b"))
             .mcp("x", Json::from_text(r#"{"headers":{"a":"s3cr3t-c"}}"#).unwrap());
         let mut secrets = good(&options).secrets;
         secrets.sort_unstable();

@@ -1,7 +1,7 @@
 //! Options about prompts and what comes back.
 
 use claude_wire::Json;
-use claude_wire::launch::{Secret, SystemPrompt};
+use claude_wire::launch::{Include, Secret, SystemPrompt};
 
 use super::Options;
 
@@ -67,28 +67,16 @@ impl Options {
         })
     }
 
-    /// Streams pieces of answers as they come, as `stream_event` messages. Sent as
-    /// `--include-partial-messages`. Default: no.
-    pub fn include_partial_messages(self, include: bool) -> Self {
-        self.change_settings("include_partial_messages", |settings| {
-            settings.include_partial_messages = include;
-        })
-    }
-
-    /// Reports the start and the end of every hook as messages. Sent as `--include-hook-events`.
-    /// Default: no, only those of the start of a session.
-    pub fn include_hook_events(self, include: bool) -> Self {
-        self.change_settings("include_hook_events", |settings| {
-            settings.include_hook_events = include;
-        })
-    }
-
-    /// Has the CLI suggest the next prompt after each turn, as a `prompt_suggestion` message. Sent
-    /// as `promptSuggestions` in the handshake, and `--prompt-suggestions` in print mode. Default:
-    /// no.
-    pub fn prompt_suggestions(self, suggest: bool) -> Self {
-        self.change_settings("prompt_suggestions", |settings| {
-            settings.prompt_suggestions = Some(suggest);
-        })
+    /// Sets the messages that the CLI sends on request only, such as the pieces of answers as they
+    /// come. Replaces an earlier value. Sent as the flag of each, see [`Include`]. Default: none of
+    /// them.
+    ///
+    /// ```
+    /// use claude_agent_kit::{Include, Options};
+    ///
+    /// let options = Options::new().include(Include::PARTIAL_MESSAGES | Include::HOOK_EVENTS);
+    /// ```
+    pub fn include(self, messages: Include) -> Self {
+        self.change_settings("include", |settings| settings.include = messages)
     }
 }

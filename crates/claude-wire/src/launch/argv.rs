@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::extensions::{PluginDelivery, Skills};
+use super::include::{DebugLog, Include};
 use super::sandbox::settings_with_sandbox;
 use super::settings::{Secret, Settings, SettingsSource, SystemPrompt, ToolSet};
 use super::start::Origin;
@@ -58,8 +59,8 @@ fn prompts(argv: &mut Argv, settings: &Settings, form: &Form) {
     if let Some(SystemPrompt::File(path)) = &settings.system_prompt {
         argv.path("--system-prompt-file", path);
     }
-    argv.flag("--include-partial-messages", settings.include_partial_messages);
-    argv.flag("--include-hook-events", settings.include_hook_events);
+    argv.flag("--include-partial-messages", settings.include.contains(Include::PARTIAL_MESSAGES));
+    argv.flag("--include-hook-events", settings.include.contains(Include::HOOK_EVENTS));
 }
 
 /// What has a flag beside its place in the handshake.
@@ -70,9 +71,10 @@ fn printed(argv: &mut Argv, settings: &Settings) {
     let on_or_off = |on| if on { "on" } else { "off" };
     argv.option("--system-prompt-snapshot", settings.system_prompt_snapshot.map(on_or_off));
     argv.option("--agents", settings.agents.json().as_ref().map(Json::text));
-    argv.flag("--forward-subagent-text", yes(settings.forward_subagent_text));
-    let suggestions = settings.prompt_suggestions.map(|suggest| suggest.to_string());
-    argv.option("--prompt-suggestions", suggestions.as_deref());
+    let subagent_text = settings.include.contains(Include::SUBAGENT_TEXT);
+    argv.flag("--forward-subagent-text", subagent_text);
+    let suggests = settings.include.contains(Include::PROMPT_SUGGESTIONS);
+    argv.option("--prompt-suggestions", suggests.then_some("true"));
 }
 
 fn tools(argv: &mut Argv, settings: &Settings) {
@@ -113,11 +115,7 @@ fn model(argv: &mut Argv, settings: &Settings) {
 }
 
 fn thinking(argv: &mut Argv, settings: &Settings) {
-    let most = settings.max_thinking_tokens.map(|tokens| match tokens {
-        0 => Mode::Disabled,
-        tokens => Mode::Budget(tokens),
-    });
-    match settings.thinking.as_ref().map(|thinking| thinking.mode).or(most) {
+    match settings.thinking.as_ref().map(|thinking| thinking.mode) {
         Some(Mode::Adaptive) => argv.value("--thinking", "adaptive"),
         Some(Mode::Disabled) => argv.value("--thinking", "disabled"),
         Some(Mode::Budget(tokens)) => argv.value("--max-thinking-tokens", &tokens.to_string()),
@@ -166,9 +164,10 @@ fn surroundings(argv: &mut Argv, settings: &Settings, needs: &Needs) {
     }
     argv.flag("--strict-mcp-config", settings.strict_mcp_config);
     plugins(argv, settings);
-    match &settings.debug_file {
-        Some(file) => argv.path("--debug-file", file),
-        None => argv.flag("--debug", settings.debug),
+    match &settings.debug {
+        DebugLog::Off => {}
+        DebugLog::Default => argv.words(["--debug"]),
+        DebugLog::File(file) => argv.path("--debug-file", file),
     }
 }
 

@@ -7,7 +7,6 @@ use super::settings::{PermissionPrompts, Settings, SettingsSource, SystemPrompt,
 
 /// Settings that another one beats; the option and the winner.
 pub(super) fn ignored(settings: &Settings) -> Vec<(&'static str, &'static str)> {
-    let both_think = settings.thinking.is_some() && settings.max_thinking_tokens.is_some();
     let nobody = settings.permission_prompts == Some(PermissionPrompts::Nobody);
     let wants_skills = match &settings.skills {
         Some(Skills::Only(names)) => !names.is_empty(),
@@ -19,7 +18,6 @@ pub(super) fn ignored(settings: &Settings) -> Vec<(&'static str, &'static str)> 
         Some(ToolSet::ClaudeCode) | None => true,
     };
     [
-        (both_think, "max_thinking_tokens", "thinking"),
         (
             nobody && settings.permission_prompt_tool.is_some(),
             "permission_prompt_tool",

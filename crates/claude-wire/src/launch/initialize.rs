@@ -1,6 +1,7 @@
 //! What the handshake carries of the settings.
 
 use super::extensions::{Plugin, PluginDelivery, Skills};
+use super::include::Include;
 use super::settings::{Secret, Settings, SystemPrompt};
 use crate::control::Initialize;
 use crate::json::{Json, List};
@@ -12,6 +13,7 @@ use crate::json::{Json, List};
 /// the machine can read the command line. A file with a system prompt is named there.
 pub fn initialize(settings: &Settings) -> Initialize {
     let text = |secret: &Option<Secret>| secret.as_ref().map(|text| text.expose().to_owned());
+    let included = |messages| settings.include.contains(messages).then_some(true);
     let aliases = &settings.tool_aliases;
     Initialize {
         system_prompt: system_prompt(settings),
@@ -22,10 +24,10 @@ pub fn initialize(settings: &Settings) -> Initialize {
         json_schema: settings.output_schema.clone(),
         title: text(&settings.title),
         agents: settings.agents.told(),
-        forward_subagent_text: settings.forward_subagent_text,
-        agent_progress_summaries: settings.agent_progress_summaries,
+        forward_subagent_text: included(Include::SUBAGENT_TEXT),
+        agent_progress_summaries: included(Include::AGENT_PROGRESS_SUMMARIES),
         per_task_stop_affordance: settings.per_task_stop_affordance,
-        prompt_suggestions: settings.prompt_suggestions,
+        prompt_suggestions: included(Include::PROMPT_SUGGESTIONS),
         tool_aliases: (!aliases.is_empty()).then(|| aliases.clone()),
         skills: skills(settings),
         plugins: plugins(settings),

@@ -3,6 +3,7 @@
 use super::Needs;
 use super::check::Found;
 use super::extensions::{PluginDelivery, Skills};
+use super::include::Include;
 use super::settings::{Settings, SystemPrompt};
 
 const ONE_WAY: &str = "print mode is one-way, the CLI cannot ask the host; leave one out";
@@ -28,7 +29,7 @@ pub(super) fn check(found: &mut Found, settings: &Settings, needs: &Needs, promp
         ("plan_mode_instructions", settings.plan_mode_instructions.is_some()),
         ("verbatim_prompts", settings.verbatim_prompts),
         ("conversation.title", settings.title.is_some()),
-        ("agent_progress_summaries", settings.agent_progress_summaries == Some(true)),
+        ("include", settings.include.contains(Include::AGENT_PROGRESS_SUMMARIES)),
         ("tool_aliases", !settings.tool_aliases.is_empty()),
         ("skills", matches!(settings.skills, Some(Skills::Only(_)))),
         ("plugin_delivery", by_handshake && !settings.plugins.is_empty()),

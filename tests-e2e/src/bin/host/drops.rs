@@ -7,7 +7,7 @@ use std::process::id;
 use std::task::Poll;
 use std::time::Duration;
 
-use claude_agent_kit::{Item, Timeouts, query};
+use claude_agent_kit::{Include, Item, Timeouts, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::{children_of, until, wait_until};
@@ -86,8 +86,10 @@ fn drop_after(steps: usize, place: Place, stage: &Stage) -> io::Result<bool> {
 
 /// A whole query. After each item it lets others run, so that it can be dropped there too.
 async fn whole(stage: &Stage) {
-    let options =
-        stage.options().include_partial_messages(true).timeouts(Timeouts::new().exit_grace(GRACE));
+    let options = stage
+        .options()
+        .include(Include::PARTIAL_MESSAGES)
+        .timeouts(Timeouts::new().exit_grace(GRACE));
     let Ok(mut stream) = query("hello", options).await else { return };
     while let Some(item) = stream.next().await {
         let message = item.as_ref().ok().and_then(Item::message);

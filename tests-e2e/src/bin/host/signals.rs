@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claude_agent_kit::{EnvironmentPolicy, Options, OsUser, Session, Timeouts, query};
+use claude_agent_kit::{
+    EnvironmentPolicy, Options, OsUser, Session, Timeouts, VersionCheck, query,
+};
 use tests_e2e::stage::Stage;
 
 use crate::Outcome;
@@ -14,7 +16,7 @@ use crate::Outcome;
 pub(crate) fn exits(sim: &str) -> Outcome {
     tokio::runtime::Runtime::new()?.block_on(async {
         let stage = Stage::scripted("otherwise say \"Hello.\"", sim).await?;
-        let options = stage.options().skip_version_check(true);
+        let options = stage.options().version_check(VersionCheck::Skip);
         let collected = query("hello", &options).await?.collect().await;
         let warnings: Vec<_> = collected.warnings().map(ToString::to_string).collect();
         println!("query: {:?} {warnings:?}", collected.error);
@@ -47,7 +49,7 @@ pub(crate) fn stops_another_user(program: &str) -> Outcome {
             .cwd(Path::new(program).parent().ok_or("no directory")?)
             .environment(EnvironmentPolicy::Clean)
             .env("PATH", "/usr/bin:/bin")
-            .skip_version_check(true)
+            .version_check(VersionCheck::Skip)
             .timeouts(Timeouts::new().exit_grace(Duration::from_millis(100)))
             .user(OsUser::Ids { user: 65_534, group: 65_534 })
             .on_warning(move |warning| {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use claude_agent_kit::{
-    AgentDefinition, Answers, ErrorKind, Options, Plugin, PluginDelivery, PreviewFormat, Session,
-    Skills,
+    AgentDefinition, Answers, ErrorKind, Include, Options, Plugin, PluginDelivery, PreviewFormat,
+    Session, Skills,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn agents_are_told_of_and_speak_with_their_own_prompt() {
         ),
         Row::new(
             "agent",
-            |_, options| options.define_agent("reviewer", reviewer()).agent("reviewer"),
+            |_, options| options.agents([("reviewer", reviewer())]).agent("reviewer"),
             |seen| {
                 seen.went_well();
                 let system = seen.request().system_text();
@@ -63,12 +63,11 @@ fn agents_are_told_of_and_speak_with_their_own_prompt() {
             },
         ),
         Row::new(
-            "forward_subagent_text, agent_progress_summaries, per_task_stop_affordance",
+            "include: agents, per_task_stop_affordance",
             |_, options| {
                 options
                     .agents([("reviewer", reviewer())])
-                    .forward_subagent_text(true)
-                    .agent_progress_summaries(true)
+                    .include(Include::SUBAGENT_TEXT | Include::AGENT_PROGRESS_SUMMARIES)
                     .per_task_stop_affordance(true)
             },
             |seen| {
@@ -151,16 +150,18 @@ fn plugins_are_loaded_from_the_command_line_and_from_the_handshake() {
         assert!(lists(&seen.init()["skills"], "marked:plugged"), "{}", seen.init());
     }
     play([
-        Row::new("plugins", |stage, options| options.plugin(plugin(stage, "marked")), is_loaded),
+        Row::new("plugins", |stage, options| options.plugins([plugin(stage, "marked")]), is_loaded),
         Row::new(
             "plugins without MCP",
-            |stage, options| options.plugin(Plugin::new(plugin(stage, "marked")).without_mcp()),
+            |stage, options| options.plugins([Plugin::new(plugin(stage, "marked")).without_mcp()]),
             is_loaded,
         ),
         Row::new(
             "plugin_delivery",
             |stage, options| {
-                options.plugin(plugin(stage, "marked")).plugin_delivery(PluginDelivery::Handshake)
+                options
+                    .plugins([plugin(stage, "marked")])
+                    .plugin_delivery(PluginDelivery::Handshake)
             },
             is_loaded,
         ),
@@ -174,7 +175,7 @@ fn the_handshake_tells_what_became_of_agents_and_plugins() {
         let options: Options = stage
             .options()
             .agents([("reviewer", reviewer())])
-            .plugin(plugin(&stage, "marked"))
+            .plugins([plugin(&stage, "marked")])
             .plugin_delivery(PluginDelivery::Handshake);
         let session = Session::start(options).await.unwrap();
         let info = session.server_info().unwrap();
@@ -194,7 +195,7 @@ async fn servers_with(without_mcp: bool) -> Vec<String> {
     let plugin = if without_mcp { plugin.without_mcp() } else { plugin };
     // One that is always there, and by which the CLI has looked at its servers.
     let other = json!({"command": "/does/not/exist/either"});
-    let options = stage.options().plugin(plugin).mcp("other", other);
+    let options = stage.options().plugins([plugin]).mcp("other", other);
     let session = in_time(Session::start(options)).await.unwrap();
     let sent = session.send("hello").await.unwrap();
     in_time(sent.finish()).await.unwrap();
@@ -234,7 +235,7 @@ fn plugins_that_the_cli_does_not_load_are_told_at_the_start() {
              set -- \"$@\" \"$argument\"\ndone\nexec '{}' \"$@\"\n",
             real().path.display()
         ));
-        let options = stage.options().cli_path(hasty.path()).plugin(plugin(&stage, "marked"));
+        let options = stage.options().cli_path(hasty.path()).plugins([plugin(&stage, "marked")]);
         let session = in_time(Session::start(options.clone())).await.unwrap();
         session.stop().await.unwrap();
         let options = options.plugin_delivery(PluginDelivery::Handshake);

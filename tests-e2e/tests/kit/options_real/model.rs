@@ -1,6 +1,6 @@
 //! Options about the model and what it is told.
 
-use claude_agent_kit::{Effort, SystemPrompt, Thinking, ThinkingDisplay};
+use claude_agent_kit::{Effort, Include, SystemPrompt, Thinking, ThinkingDisplay};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::message::ResultSubtype;
 use serde_json::json;
@@ -51,8 +51,8 @@ fn thinking_reaches_the_api() {
             },
         ),
         Row::new(
-            "max_thinking_tokens",
-            |_, options| options.max_thinking_tokens(3000).model("claude-sonnet-4-5"),
+            "thinking: a budget",
+            |_, options| options.thinking(Thinking::budget(3000)).model("claude-sonnet-4-5"),
             |seen| {
                 seen.went_well();
                 assert_eq!(seen.request().body["thinking"]["budget_tokens"], 3000);
@@ -117,10 +117,10 @@ fn models_budgets_and_streams_reach_the_cli() {
             Script::new().otherwise([Reply::tool("Bash", input), Reply::text("Done.")])
         }),
         Row::new(
-            "include_partial_messages, output_schema, max_turns",
+            "include: partial messages, output_schema, max_turns",
             |_, options| {
                 options
-                    .include_partial_messages(true)
+                    .include(Include::PARTIAL_MESSAGES)
                     .max_turns(5)
                     .output_schema(json!({"type": "object", "properties": {}}))
             },
@@ -212,8 +212,8 @@ fn instructions_and_prompts_reach_the_model_as_they_were_said() {
         )
         .prompt("/cost of living"),
         Row::new(
-            "prompt_suggestions",
-            |_, options| options.prompt_suggestions(true),
+            "include: prompt suggestions",
+            |_, options| options.include(Include::PROMPT_SUGGESTIONS),
             Seen::went_well,
         ),
     ]);

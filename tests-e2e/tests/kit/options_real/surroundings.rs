@@ -2,8 +2,8 @@
 
 use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::{
-    CliSettings, Collected, ErrorKind, OsUser, Permission, PermissionMode, PermissionPrompts,
-    PermissionSettings, Sandbox, ToolServer,
+    CliSettings, Collected, DebugLog, ErrorKind, Include, OsUser, Permission, PermissionMode,
+    PermissionPrompts, PermissionSettings, Sandbox, SettingSources, ToolServer,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde::Deserialize;
@@ -49,7 +49,9 @@ fn settings_of_the_clis_own_kind_are_obeyed() {
             "settings: a file, setting_sources",
             |stage, options| {
                 write(stage.root(), "s.json", r#"{"outputStyle":"Explanatory"}"#);
-                options.settings(stage.root().join("s.json")).setting_sources([""; 0])
+                options
+                    .settings(stage.root().join("s.json"))
+                    .setting_sources(SettingSources::none())
             },
             |seen| {
                 seen.went_well();
@@ -188,8 +190,10 @@ fn a_sandbox_that_is_not_to_be_had_keeps_the_cli_from_starting() {
 fn logs_names_and_hooks_show_where_they_should() {
     play([
         Row::new(
-            "debug_file, client_app",
-            |stage, options| options.debug_file(stage.root().join("log")).client_app("marked/1.0"),
+            "debug: a file, client_app",
+            |stage, options| {
+                options.debug(DebugLog::file(stage.root().join("log"))).client_app("marked/1.0")
+            },
             |seen| {
                 seen.went_well();
                 assert!(seen.stage.root().join("log").metadata().unwrap().len() > 0);
@@ -199,9 +203,12 @@ fn logs_names_and_hooks_show_where_they_should() {
             },
         ),
         Row::new(
-            "debug, add_dirs, extra_args",
+            "debug, add_dir, add_arg",
             |stage, options| {
-                options.debug(true).add_dir(stage.root()).extra_arg("disable-slash-commands", None)
+                options
+                    .debug(DebugLog::Default)
+                    .add_dir(stage.root())
+                    .add_arg("disable-slash-commands")
             },
             |seen| {
                 seen.went_well();
@@ -210,12 +217,12 @@ fn logs_names_and_hooks_show_where_they_should() {
             },
         ),
         Row::new(
-            "include_hook_events",
+            "include: hook events",
             |_, options| {
                 let hook = json!({"UserPromptSubmit": [
                     {"hooks": [{"type": "command", "command": "true"}]}
                 ]});
-                options.settings(CliSettings::default().hooks(hook)).include_hook_events(true)
+                options.settings(CliSettings::default().hooks(hook)).include(Include::HOOK_EVENTS)
             },
             |seen| {
                 seen.went_well();

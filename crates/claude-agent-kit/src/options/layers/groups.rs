@@ -18,10 +18,8 @@ struct Group {
     details: &'static [&'static str],
 }
 
-const GROUPS: [Group; 2] = [
-    Group { deciding: &["thinking", "max_thinking_tokens"], details: &[] },
-    Group { deciding: &["permission_prompts", "permission_prompt_tool"], details: &[] },
-];
+const GROUPS: [Group; 1] =
+    [Group { deciding: &["permission_prompts", "permission_prompt_tool"], details: &[] }];
 
 /// Puts back to its default what a lower source says where a higher one decides.
 pub(super) fn leave_out_what_is_beaten(all: &mut Options, levels: &Levels) {
@@ -55,8 +53,6 @@ fn says_something(row: &Row, all: &Options) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use claude_wire::launch::Thinking;
-
     use super::*;
     use crate::options::{Conversation, Layers, prepare};
 
@@ -76,38 +72,6 @@ mod tests {
         assert!(arguments.contains(there), "{there}: {arguments}");
         assert!(!arguments.contains(gone), "{gone}: {arguments}");
         assert!(prepare(&options, None).is_ok_and(|it| it.warnings.is_empty()));
-    }
-
-    #[test]
-    fn of_options_that_say_the_same_the_highest_source_wins() {
-        let new = Options::new;
-        for (layers, builder, there, gone) in vec![
-            (
-                file(r#"{"thinking": "adaptive"}"#),
-                new().max_thinking_tokens(0),
-                "disabled",
-                "adaptive",
-            ),
-            (
-                file(r#"{"max_thinking_tokens": 9}"#),
-                new().thinking(Thinking::adaptive()),
-                "adaptive",
-                "9",
-            ),
-            (
-                file(r#"{"thinking": "adaptive"}"#)
-                    .variables([("CLAUDE_MAX_THINKING_TOKENS", "9")]),
-                new(),
-                "--max-thinking-tokens=9",
-                "adaptive",
-            ),
-        ] {
-            check(layers, builder, there, gone);
-        }
-        // What is ignored has no source any more.
-        let options =
-            file(r#"{"max_thinking_tokens": 9}"#).under(new().thinking(Thinking::disabled()));
-        assert_eq!(options.unwrap().sources("max_thinking_tokens"), []);
     }
 
     #[test]

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use claude_wire::Json;
 use claude_wire::control::AgentDefinition;
 use claude_wire::launch::{
-    Agents, EnvironmentPolicy, McpServers, Origin, Plugin, PluginDelivery, Sandbox,
-    SandboxCredential, SandboxCredentials, SandboxFilesystem, SandboxNetwork, SandboxRipgrep,
-    SandboxTls, Secret, SettingsSource, Skills, Start, SystemPrompt, Thinking, ThinkingDisplay,
-    ToolSet,
+    Agents, DebugLog, EnvironmentPolicy, Include, McpServers, Origin, Plugin, PluginDelivery,
+    Sandbox, SandboxCredential, SandboxCredentials, SandboxFilesystem, SandboxNetwork,
+    SandboxRipgrep, SandboxTls, Secret, SettingsSource, Skills, Start, SystemPrompt, Thinking,
+    ThinkingDisplay, ToolSet,
 };
 use serde::de::DeserializeOwned;
 
 use super::nearest::nearest;
 use super::node::{Entry, Node, Value, Wrong};
 use super::take::{Take, Taken, all, misfit};
-use crate::options::{Background, OsUser};
+use crate::options::{Background, OsUser, VersionCheck};
 
 /// What is wrong with a key that nobody knows.
 pub(super) fn unknown(name: &str, known: &[&str]) -> String {
@@ -238,6 +238,41 @@ of_words! {
         "arguments" => Arguments, "handshake" => Handshake
     },
     Background: "`agents` or `all`" { "agents" => Agents, "all" => All },
+    VersionCheck: "`required`, `permissive` or `skip`" {
+        "required" => Required, "permissive" => Permissive, "skip" => Skip
+    },
+}
+
+impl Take for Include {
+    const WHAT: &'static str = "a list of `partial_messages`, `hook_events`, `subagent_text`, \
+        `agent_progress_summaries` and `prompt_suggestions`";
+
+    fn take(node: &Node) -> Taken<Self> {
+        let Value::List(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        let taken = entries.iter().map(|entry| {
+            let name = String::take(entry)?;
+            let known: Vec<&str> = Self::names().collect();
+            Self::from_name(&name).ok_or_else(|| vec![Wrong::new(entry.at, unknown(&name, &known))])
+        });
+        Ok(all(taken)?.into_iter().fold(Self::NONE, |all, include| all | include))
+    }
+
+    fn spelled(text: &str) -> Node {
+        Vec::<String>::spelled(text)
+    }
+}
+
+impl Take for DebugLog {
+    const WHAT: &'static str = "true or false, or the path of a file";
+
+    fn take(node: &Node) -> Taken<Self> {
+        match &node.value {
+            Value::Flag(true) => Ok(Self::Default),
+            Value::Flag(false) => Ok(Self::Off),
+            Value::Text(path) => Ok(Self::file(path)),
+            _ => Err(misfit::<Self>(node)),
+        }
+    }
 }
 
 impl Take for McpServers {

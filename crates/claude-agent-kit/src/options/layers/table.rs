@@ -107,7 +107,6 @@ pub(crate) const TABLE: &[Row] = table! {
     Highest model = settings.model, "CLAUDE_MODEL";
     Highest fallback_model = settings.fallback_model, "CLAUDE_FALLBACK_MODEL";
     Highest thinking = settings.thinking;
-    Highest max_thinking_tokens = settings.max_thinking_tokens, "CLAUDE_MAX_THINKING_TOKENS";
     // The CLI sets a variable CLAUDE_EFFORT for what its tools run.
     Highest effort = settings.effort;
     Highest betas = settings.betas, "CLAUDE_BETAS";
@@ -121,15 +120,10 @@ pub(crate) const TABLE: &[Row] = table! {
     Highest plan_mode_instructions = settings.plan_mode_instructions;
     Highest verbatim_prompts = settings.verbatim_prompts, "CLAUDE_VERBATIM_PROMPTS";
     Highest output_schema = settings.output_schema;
-    Highest include_partial_messages = settings.include_partial_messages,
-        "CLAUDE_INCLUDE_PARTIAL_MESSAGES";
-    Highest include_hook_events = settings.include_hook_events, "CLAUDE_INCLUDE_HOOK_EVENTS";
-    Highest prompt_suggestions = settings.prompt_suggestions;
+    Highest include = settings.include, "CLAUDE_INCLUDE";
     Highest agents = settings.agents;
     // The CLI has a variable CLAUDE_AGENT of its own.
     Highest agent = settings.agent;
-    Highest forward_subagent_text = settings.forward_subagent_text;
-    Highest agent_progress_summaries = settings.agent_progress_summaries;
     Highest per_task_stop_affordance = settings.per_task_stop_affordance;
     Highest skills = settings.skills, "CLAUDE_SKILLS";
     Highest plugins = settings.plugins;
@@ -173,15 +167,12 @@ pub(crate) const TABLE: &[Row] = table! {
     Highest client_app = settings.client_app, "CLAUDE_CLIENT_APP";
     // The CLI has a variable CLAUDE_DEBUG of its own.
     Highest debug = settings.debug;
-    Highest debug_file = settings.debug_file, "CLAUDE_DEBUG_FILE";
     Append extra_args = settings.extra_args;
     Highest cli_path = host.cli_path, "CLAUDE_CLI_PATH";
     Highest executable = host.runtime.executable, "CLAUDE_EXECUTABLE";
     Highest executable_args = host.runtime.arguments;
     Highest user = host.user;
-    Highest skip_version_check = host.skip_version_check, "CLAUDE_SKIP_VERSION_CHECK";
-    Highest permissive_version_check = host.permissive_version_check,
-        "CLAUDE_PERMISSIVE_VERSION_CHECK";
+    Highest version_check = host.version_check, "CLAUDE_VERSION_CHECK";
     Highest die_with_parent = host.die_with_parent, "CLAUDE_DIE_WITH_PARENT";
     Highest strict_exit_status = host.strict_exit_status, "CLAUDE_STRICT_EXIT_STATUS";
     Highest wait_for_background = host.background, "CLAUDE_WAIT_FOR_BACKGROUND";

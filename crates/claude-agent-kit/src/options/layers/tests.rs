@@ -21,6 +21,9 @@ const VALUES: &[(&str, &str)] = &[
     ("effort", r#""max""#),
     ("max_budget_usd", "1.5"),
     ("system_prompt", r#"{"file": "p.md"}"#),
+    ("include", r#"["hook_events"]"#),
+    ("debug", r#""/log""#),
+    ("version_check", r#""skip""#),
     ("output_schema", r#"{"type": "object"}"#),
     ("agents", r#"{"a": {"description": "d", "prompt": "p", "maxTurns": 3}}"#),
     ("skills", r#"["k"]"#),
@@ -167,6 +170,8 @@ const SPELLED: &[(&str, &str, &str)] = &[
     ("max_turns", " 3 ", "3"),
     ("max_budget_usd", "2", "2"),
     ("betas", "a, b", r#"["a", "b"]"#),
+    ("include", "hook_events, partial_messages", r#"["partial_messages", "hook_events"]"#),
+    ("version_check", "permissive", r#""permissive""#),
     ("allowed_tools", "Read,Bash(a, b)", r#"["Read", "Bash(a, b)"]"#),
     ("tools", "all", r#""all""#),
     ("tools", "Read", r#"["Read"]"#),
@@ -289,9 +294,9 @@ fn what_is_merged_is_merged_by_the_specification() {
             Options::new()
                 .env("B", "builder")
                 .settings(Json::from(json!({"model": "builder"})))
-                .add_dirs(["/a"])
-                .extra_arg("x", None)
-                .define_agent("builder", AgentDefinition::new("d", "p")),
+                .add_dir("/a")
+                .add_arg("x")
+                .agents([("builder", AgentDefinition::new("d", "p"))]),
         )
         .unwrap();
     let settings = &options.settings;
@@ -369,7 +374,7 @@ fn printing_shows_no_secrets() {
     let servers = r#"{"mcp": {"s": {"args": ["--token", "s3cr3t-other"]}}}"#;
     let layers = layers.file_text("y.json", servers);
     let builder = Options::new()
-        .debug_file("/s3cr3t-value/log")
+        .debug(crate::DebugLog::file("/s3cr3t-value/log"))
         .executable_args(["--key=s3cr3t", "s3cr3t"])
         .project_config_root("/s3cr3t-other");
     let options = layers.under(builder).unwrap();
