@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use claude_agent_kit::schemars::{self, JsonSchema};
-use claude_agent_kit::testing::{Reply, Script, demo_options, json};
-use claude_agent_kit::{Session, Tool, ToolError, ToolServer};
+use claude_agent_kit::testing::{Reply, Script, demo_options};
+use claude_agent_kit::{Session, Tool, ToolError, ToolServer, json};
 use serde::Deserialize;
 
 /// Two numbers. The model reads these comments.

@@ -7,8 +7,8 @@
 use std::io::{IsTerminal as _, Write as _};
 
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
-use claude_agent_kit::testing::{Reply, Script, demo_options, json};
-use claude_agent_kit::{Permission, Session, ToolInput};
+use claude_agent_kit::testing::{Reply, Script, demo_options};
+use claude_agent_kit::{Permission, Session, ToolInput, json};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

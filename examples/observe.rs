@@ -4,8 +4,8 @@ use claude_agent_kit::control::HookInput;
 use claude_agent_kit::hook::{
     HookRegistration, PostToolUse, PostToolUseFailure, PreToolUse, Stop, UserPromptSubmit,
 };
-use claude_agent_kit::testing::{Reply, Script, demo_options, json};
-use claude_agent_kit::{Options, Session};
+use claude_agent_kit::testing::{Reply, Script, demo_options};
+use claude_agent_kit::{Options, Session, json};
 
 /// Registers typed hooks, which can read the fields of their events.
 fn with_words(options: Options) -> Options {

@@ -5,8 +5,8 @@
 
 use claude_agent_kit::content::ContentBlock;
 use claude_agent_kit::message::SystemMessage;
-use claude_agent_kit::testing::{Reply, Script, demo_options, json};
-use claude_agent_kit::{Body, Item, query};
+use claude_agent_kit::testing::{Reply, Script, demo_options};
+use claude_agent_kit::{Body, Item, json, query};
 
 #[tokio::main]
 async fn main() -> claude_agent_kit::Result<()> {

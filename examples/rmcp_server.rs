@@ -1,10 +1,10 @@
 //! An MCP server that was written with the official Rust MCP SDK, inside this process: its macros
 //! make the tools, and it has a resource.
 
-use claude_agent_kit::Session;
 use claude_agent_kit::mcp::RmcpServer;
 use claude_agent_kit::schemars::{self, JsonSchema};
-use claude_agent_kit::testing::{Reply, Script, demo_options, json};
+use claude_agent_kit::testing::{Reply, Script, demo_options};
+use claude_agent_kit::{Session, json};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{

@@ -1,8 +1,8 @@
 //! An answer as a Rust type: the schema comes from the type, and the CLI holds the model to it.
 
 use claude_agent_kit::schemars::{self, JsonSchema};
-use claude_agent_kit::testing::{Reply, Script, demo_options, json};
-use claude_agent_kit::{ErrorKind, query_as};
+use claude_agent_kit::testing::{Reply, Script, demo_options};
+use claude_agent_kit::{ErrorKind, json, query_as};
 use serde::Deserialize;
 
 /// A plan. The model reads these comments.

@@ -100,6 +100,8 @@ pub use query::{Collected, QueryStream, query};
 pub use question::{Answers, Questions};
 #[cfg(feature = "tools")]
 pub use schemars;
+/// Builds a JSON value, which converts into [`Json`]: the input of a tool, a configuration.
+pub use serde_json::json;
 pub use session::{
     Events, Interruption, Messages, Operation, Session, SessionState, TurnInterruption,
 };

@@ -38,8 +38,6 @@ pub use claude_agent_testkit::player::Mismatch;
 pub use claude_agent_testkit::recording::Recording;
 pub use claude_agent_testkit::sim::script_file::{self, SimScript};
 pub use claude_agent_testkit::sim::{Fault, Faults, Model, Point, Sim};
-/// Builds the JSON input of a tool call: `Reply::tool("Bash", json!({"command": "ls"}))`.
-pub use serde_json::json;
 
 pub use demo::demo_options;
 pub(crate) use recorded::ExitTap;
