@@ -38,6 +38,7 @@ pub mod real_cli;
 pub mod scenario;
 pub mod scrub;
 pub mod simulation;
+pub mod snippets;
 pub mod stage;
 pub mod tables;
 pub mod versions;

@@ -14,6 +14,7 @@ use tests_e2e::{
 use super::{
     Outcome, api,
     bare::{self, Bare},
+    outside,
     platforms::{self, Platforms},
 };
 
@@ -74,6 +75,11 @@ pub(crate) fn run() -> Outcome {
         println!("== {name} took {} s", began.elapsed().as_secs());
     }
     if !unit_tests_need_nothing()? {
+        return Ok(ExitCode::FAILURE);
+    }
+    println!("== a project outside the workspace: snippets, examples, applications");
+    if !outside::passes()? {
+        println!("== the project outside the workspace failed");
         return Ok(ExitCode::FAILURE);
     }
     let all_platforms = match platforms::check()? {

@@ -10,6 +10,7 @@ mod checks;
 #[cfg(unix)]
 mod golden;
 mod long;
+mod outside;
 mod parity;
 mod platforms;
 mod prove;
@@ -37,6 +38,7 @@ cargo xtask drift [names…]    play scenarios and print how they differ from wh
 cargo xtask faults            print the fault matrix, as in docs/faults.md
 cargo xtask api               list what the crates publish, in docs/api
 cargo xtask tables            write the tables of the guide and rows of docs/parity.md that follow from the code
+cargo xtask outside           compile every snippet, example and application in a project outside the workspace
 cargo xtask fuzz SECONDS      run every fuzz target for so long
 cargo xtask soak SECONDS      run sessions with real processes for so long, and count
 cargo xtask simulate SECONDS [FIRST]
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         }
         Some((command, [])) if command == "api" => api::store(),
         Some((command, [])) if command == "tables" => tables::store(),
+        Some((command, [])) if command == "outside" => outside::run(),
         Some((command, [seconds])) if command == "fuzz" => long::fuzz(seconds),
         Some((command, [seconds])) if command == "soak" => long::soak(seconds),
         Some((command, [flag, seed])) if command == "simulate" && flag == "--seed" => {
