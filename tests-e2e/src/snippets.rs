@@ -10,6 +10,7 @@ use crate::places::root;
 
 /// A code block of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Snippet {
     /// The document and the line of the opening fence, as in `guide_hooks_24`.
     pub name: String,

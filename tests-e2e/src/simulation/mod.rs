@@ -196,7 +196,7 @@ fn options(draw: &mut Draw, record: &Record, healthy: bool, asks_once: bool) -> 
 async fn host(stage: Stage, options: Options, draw: Draw, asks_once: bool) {
     if asks_once {
         stage.waiting.record.count("host: query");
-        query::play(&stage, options, draw).await;
+        Box::pin(query::play(&stage, options, draw)).await;
     } else {
         stage.waiting.record.count("host: session");
         session::play(&stage, options, draw).await;

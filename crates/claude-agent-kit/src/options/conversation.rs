@@ -153,7 +153,8 @@ impl Options {
 
 /// What to start if the CLI does not know the conversation.
 pub(crate) struct Fallback {
-    pub(crate) options: Options,
+    /// Boxed, since futures of users hold it.
+    pub(crate) options: Box<Options>,
     id: SessionId,
 }
 
@@ -170,7 +171,7 @@ impl Options {
     pub(crate) fn fallback(&self) -> Option<Fallback> {
         let start = self.settings.start.fallback()?;
         let id = start.session_id()?.clone();
-        let mut options = self.clone();
+        let mut options = Box::new(self.clone());
         options.settings.start = start;
         Some(Fallback { options, id })
     }

@@ -108,6 +108,7 @@ impl Limits {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use = "timeouts do nothing until they are given to `Options::timeouts`"]
+#[expect(clippy::option_option, reason = "not set, disabled, or a timeout")]
 pub struct Timeouts {
     initialize: Option<Duration>,
     idle: Option<Option<Duration>>,

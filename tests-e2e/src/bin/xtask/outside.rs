@@ -80,7 +80,7 @@ fn write_snippets(package: &Path) -> Result<(), Box<dyn Error>> {
     let mut library =
         "#![allow(dead_code, unused_imports, unused_variables, unused_must_use)]\n".to_owned();
     for snippet in snippets::all()? {
-        library.push_str(&format!("mod {};\n", snippet.name));
+        library.extend(["mod ", &snippet.name, ";\n"]);
         fs::write(package.join(format!("src/{}.rs", snippet.name)), snippet.module())?;
     }
     fs::write(package.join("src/lib.rs"), library)?;

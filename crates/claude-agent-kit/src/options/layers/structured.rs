@@ -131,9 +131,8 @@ impl Take for Start {
             return Err(vec![Wrong::new(node.at, format!("it takes {}", Self::WHAT))]);
         };
         let origin = match kind.name.as_str() {
-            "with_id" => Origin::New,
             "latest" | "fork_latest" if bool::take(&kind.node)? => Origin::Latest,
-            "latest" | "fork_latest" => Origin::New,
+            "with_id" | "latest" | "fork_latest" => Origin::New,
             _ => Origin::Session(Take::take(&kind.node)?),
         };
         let mut start = Self::from_origin(origin);

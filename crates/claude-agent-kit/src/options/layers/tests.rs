@@ -424,7 +424,8 @@ fn whole_file(toml: bool) -> String {
     let values = TABLE.iter().map(|row| (row.name, value_of(row.name)));
     let values = values.filter(|(_, value)| !toml || !value.starts_with('{'));
     if toml {
-        values.map(|(name, value)| format!("{name} = {value}\n")).collect()
+        let lines: Vec<String> = values.map(|(name, value)| format!("{name} = {value}")).collect();
+        lines.join("\n")
     } else {
         json_files(values)
     }
