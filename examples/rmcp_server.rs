@@ -1,6 +1,8 @@
 //! An MCP server that was written with the official Rust MCP SDK, inside this process: its macros
 //! make the tools, and it has a resource.
 
+#![allow(clippy::print_stdout, reason = "an example prints")]
+
 use claude_agent_kit::mcp::RmcpServer;
 use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::testing::{Reply, Script, demo_options};

@@ -217,11 +217,7 @@ async fn files_and_settings(session: &Session, puppet: &mut Puppet, asked: &mut 
             gets json!({"contents": "b24="});
         request(FileSuggestions::from("no")) asks {"subtype": "file_suggestions", "query": "no"}
             gets json!({"suggestions": [{"path": "notes.txt", "score": 0.5}], "cwd": "/"});
-        request(requested(|seed: &mut SeedReadState| {
-            seed.path = "notes.txt".to_owned();
-            seed.mtime = Some(1_u64.into());
-        }))
-            asks {"subtype": "seed_read_state", "path": "notes.txt", "mtime": 1};
+        request(seed()) asks {"subtype": "seed_read_state", "path": "notes.txt", "mtime": 1};
         request(RegisterRepoRoot::from("/library"))
             asks {"subtype": "register_repo_root", "directory": "/library"}
             gets json!({"directory": "/library"});
@@ -254,6 +250,13 @@ async fn files_and_settings(session: &Session, puppet: &mut Puppet, asked: &mut 
     let (given, request) = tokio::join!(session.request(user), serve(puppet, json!({})));
     given.unwrap();
     assert_eq!(request["source"], "userSettings");
+}
+
+fn seed() -> SeedReadState {
+    let mut seed = SeedReadState::default();
+    seed.path = "notes.txt".into();
+    seed.mtime = Some(1_u64.into());
+    seed
 }
 
 async fn information(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>) {
