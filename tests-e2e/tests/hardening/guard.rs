@@ -7,7 +7,7 @@ use claude_agent_kit::{Json, ToolInput};
 use serde_json::{Value, json};
 
 #[path = "../../../examples/guard.rs"]
-#[allow(dead_code, reason = "only the guard is tested")]
+#[allow(dead_code, clippy::print_stdout, reason = "only the guard is tested; an example prints")]
 mod example;
 
 fn allows(tool: &str, input: &Json) -> bool {
