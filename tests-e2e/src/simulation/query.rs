@@ -13,6 +13,7 @@ pub(super) async fn play(stage: &Stage, options: Options, mut draw: Draw) {
     let waiting = &stage.waiting;
     let prompt = Prompt::from("go on").with_id("00000000-0000-4000-8000-000000000001");
     let asking = query(prompt, options);
+    let asking = Box::pin(asking);
     let stream = match waiting.mortal("query", Promise::Kept, &mut draw, asking).await {
         Some(Ok(stream)) => stream,
         Some(Err(error)) => {

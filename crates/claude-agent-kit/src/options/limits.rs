@@ -108,17 +108,20 @@ impl Limits {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use = "timeouts do nothing until they are given to `Options::timeouts`"]
-#[expect(clippy::option_option, reason = "not set, disabled, or a timeout")]
 pub struct Timeouts {
     initialize: Option<Duration>,
-    idle: Option<Option<Duration>>,
-    background_ceiling: Option<Option<Duration>>,
+    idle: Option<Timeout>,
+    background_ceiling: Option<Timeout>,
     exit_grace: Option<Duration>,
     operation: Option<Duration>,
     hook: Option<Duration>,
-    permission: Option<Option<Duration>>,
+    permission: Option<Timeout>,
     cancel_grace: Option<Duration>,
 }
+
+/// A timeout that can be disabled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Timeout(Option<Duration>);
 
 impl Timeouts {
     /// Makes a value that sets no timeout yet.
@@ -136,7 +139,7 @@ impl Timeouts {
     /// Sets how long the CLI may be silent during a query. `None` or zero disables the timeout.
     /// Default: no timeout, because a tool may run for hours.
     pub fn idle(mut self, timeout: impl Into<Option<Duration>>) -> Self {
-        self.idle = Some(timeout.into());
+        self.idle = Some(Timeout(timeout.into()));
         self
     }
 
@@ -144,7 +147,7 @@ impl Timeouts {
     /// the limit. Default: the variable `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` in milliseconds, or
     /// 10 min.
     pub fn background_ceiling(mut self, ceiling: impl Into<Option<Duration>>) -> Self {
-        self.background_ceiling = Some(ceiling.into());
+        self.background_ceiling = Some(Timeout(ceiling.into()));
         self
     }
 
@@ -175,7 +178,7 @@ impl Timeouts {
     /// the tool is denied, the question declined, the dialog cancelled. Default: no timeout,
     /// because users may have to answer.
     pub fn permission(mut self, timeout: impl Into<Option<Duration>>) -> Self {
-        self.permission = Some(timeout.into());
+        self.permission = Some(Timeout(timeout.into()));
         self
     }
 
@@ -230,10 +233,16 @@ impl Options {
         self.given("timeouts.initialize", timeouts.initialize, |host, timeout| {
             host.initialize_timeout = Some(timeout);
         })
-        .given("timeouts.idle", timeouts.idle, |host, timeout| host.idle_timeout = timeout)
-        .given("timeouts.background_ceiling", timeouts.background_ceiling, |host, ceiling| {
-            host.background_ceiling = Some(ceiling.unwrap_or(Duration::ZERO));
+        .given("timeouts.idle", timeouts.idle, |host, Timeout(timeout)| {
+            host.idle_timeout = timeout;
         })
+        .given(
+            "timeouts.background_ceiling",
+            timeouts.background_ceiling,
+            |host, Timeout(ceiling)| {
+                host.background_ceiling = Some(ceiling.unwrap_or(Duration::ZERO));
+            },
+        )
         .given("timeouts.exit_grace", timeouts.exit_grace, |host, grace| host.exit_grace = grace)
         .given("timeouts.operation", timeouts.operation, |host, timeout| {
             host.operation_timeout = Some(timeout);
@@ -241,7 +250,7 @@ impl Options {
         .given("timeouts.hook", timeouts.hook, |host, timeout| {
             host.callbacks.hook_timeout = Some(timeout);
         })
-        .given("timeouts.permission", timeouts.permission, |host, timeout| {
+        .given("timeouts.permission", timeouts.permission, |host, Timeout(timeout)| {
             host.callbacks.permission_timeout = timeout;
         })
         .given("timeouts.cancel_grace", timeouts.cancel_grace, |host, grace| {

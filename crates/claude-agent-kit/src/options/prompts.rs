@@ -68,8 +68,9 @@ impl Options {
     }
 
     /// Sets the messages that the CLI sends on request only, such as the pieces of answers as they
-    /// come. Replaces an earlier value. Sent as the flag of each, see [`Include`]. Default: none of
-    /// them.
+    /// come. Replaces an earlier value. Sent as `--include-partial-messages`, `--include-hook-events`,
+    /// and `forwardSubagentText`, `agentProgressSummaries` and `promptSuggestions` in the handshake.
+    /// Default: none of them.
     ///
     /// ```
     /// use claude_agent_kit::{Include, Options};
