@@ -1,6 +1,6 @@
 //! Runs without a model: a simulated CLI, faults, recordings. Feature `testing`.
 //!
-//! [`Options::simulated`] replaces the CLI by a simulated one inside this process, which needs no
+//! [`Options::simulated`](crate::Options::simulated) replaces the CLI by a simulated one inside this process, which needs no
 //! network, no key and no money:
 //!
 //! ```
@@ -19,9 +19,9 @@
 //!
 //! | call | effect |
 //! |---|---|
-//! | [`Options::simulated`] | runs on a simulated CLI that follows a [`Script`], or a [`Sim`] with faults |
-//! | [`Options::recorded_to`] | records every run, whatever CLI it uses |
-//! | [`Options::replayed`] | runs on a recording in place of a CLI |
+//! | [`Options::simulated`](crate::Options::simulated) | runs on a simulated CLI that follows a [`Script`], or a [`Sim`] with faults |
+//! | [`Options::recorded_to`](crate::Options::recorded_to) | records every run, whatever CLI it uses |
+//! | [`Options::replayed`](crate::Options::replayed) | runs on a recording in place of a CLI |
 //!
 //! The types are those of `claude-agent-testkit`, which also has programs for other clients. The guide
 //! has a [chapter](crate::guide::testing) on them.
