@@ -118,9 +118,9 @@ pub struct TurnOutcome {
     /// The other messages of this session that waited for this result. Text and cost are those of
     /// all of them.
     pub shared_with: Vec<MessageId>,
-    /// Whether the CLI said that the result is for this message. If not, it says no such things,
-    /// and the result is that of the oldest message that waited.
-    pub named: bool,
+    /// Whether the CLI confirmed that the result is for this message. Older CLIs do not say so; then it
+    /// is the result of the oldest message that was pending.
+    pub is_confirmed: bool,
     /// The warnings that came during the turn.
     pub warnings: Vec<Warning>,
     failure: Option<Error>,
@@ -274,7 +274,7 @@ impl Turn {
             let given = self.error.take();
             return Err(given.unwrap_or_else(|| self.without_result(ended.as_ref())));
         };
-        let (shared_with, named) = match &ended {
+        let (shared_with, is_confirmed) = match &ended {
             Some(TurnEnd::Result { messages, named, .. }) => {
                 let others = messages.iter().filter(|other| **other != self.id);
                 (others.cloned().collect(), *named)
@@ -288,7 +288,7 @@ impl Turn {
             failure: turn_failure(&result, &self.session.shared.handles.mask, self.retry_delay),
             result,
             shared_with,
-            named,
+            is_confirmed,
         })
     }
 

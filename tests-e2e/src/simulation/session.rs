@@ -226,7 +226,7 @@ impl Actor {
         match self.waiting.mortal("finish", Promise::IfHealthy, &mut self.draw, finishing).await {
             Some(Ok(outcome)) => {
                 self.waiting.record.count("turn finished");
-                if outcome.named {
+                if outcome.is_confirmed {
                     self.waiting.record.lock().finished.push(id);
                 }
             }

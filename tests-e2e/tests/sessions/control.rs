@@ -28,7 +28,7 @@ fn an_interrupt_ends_an_answer_that_streams() {
         assert_eq!(answer.turns, [story.message_id().clone()]);
         assert!(answer.still_queued.is_empty());
         let outcome = in_time(story.finish()).await.unwrap();
-        assert!(outcome.result.is_error() && outcome.named);
+        assert!(outcome.result.is_error() && outcome.is_confirmed);
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });

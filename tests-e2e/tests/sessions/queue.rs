@@ -46,7 +46,7 @@ fn two_messages_at_once_have_a_result_each() {
             in_time(async { tokio::join!(first.finish(), second.finish()) }).await;
         let (first, second) = (first.unwrap(), second.unwrap());
         assert_ne!(first.result.uuid, second.result.uuid);
-        assert!(first.named && second.named);
+        assert!(first.is_confirmed && second.is_confirmed);
         assert!(first.shared_with.is_empty() && second.shared_with.is_empty());
         session.stop().await.unwrap();
     });
@@ -194,7 +194,7 @@ fn a_message_can_have_any_id_but_an_empty_one() {
         for id in ["not a uuid", "7D9F3C1E-0000-4000-8000-00000000000A"] {
             let sent = session.send(Prompt::from("hello").with_id(id)).await.unwrap();
             let outcome = in_time(sent.finish()).await.unwrap();
-            assert!(outcome.named, "{id}");
+            assert!(outcome.is_confirmed, "{id}");
             assert_eq!(outcome.text, "Hello.");
         }
         for id in ["", " "] {
@@ -238,6 +238,6 @@ fn without_ids_on_the_wire_turns_end_in_the_order_of_sending_and_say_so() {
         let second = in_time(second.finish()).await.unwrap();
         assert_eq!(first.result.result.as_deref(), Some("one"));
         assert_eq!(second.result.result.as_deref(), Some("two"));
-        assert!(!first.named && !second.named);
+        assert!(!first.is_confirmed && !second.is_confirmed);
     });
 }

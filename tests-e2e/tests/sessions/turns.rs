@@ -28,7 +28,7 @@ fn three_turns_in_one_session() {
             let turn = session.send(prompt).await.unwrap();
             let outcome = turn.finish().await.unwrap();
             assert_eq!(outcome.text, answer);
-            assert!(outcome.named && outcome.shared_with.is_empty());
+            assert!(outcome.is_confirmed && outcome.shared_with.is_empty());
             let usd = outcome.cost.usd;
             assert!(usd > 0.0 && usd < 0.0012, "{usd}");
         }
