@@ -143,9 +143,10 @@ impl Driver {
         let stopped = end == Some(&End::Stopped);
         let over = Over { exit: self.exit, error, completed, stopped };
         let state = SessionState::at_end(&over);
+        // Before the feed, whose end completes `stop`: the state is final by then.
+        self.events.add(state);
         self.feed.end(over);
         self.turns.end_all(&self.feed);
-        self.events.add(state);
     }
 }
 

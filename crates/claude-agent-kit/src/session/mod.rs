@@ -191,12 +191,7 @@ impl Session {
 
     /// Returns the current state of the session.
     pub fn state(&self) -> SessionState {
-        let handles = &self.shared.handles;
-        // The end is published in the feed first, and `stop` returns then.
-        match handles.feed.over() {
-            Some(over) => SessionState::at_end(&over),
-            None => handles.events.state(),
-        }
+        self.shared.handles.events.state()
     }
 
     /// Returns the states of the session as they change, starting with the current one.
