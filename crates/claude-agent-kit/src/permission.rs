@@ -6,7 +6,7 @@ mod tests;
 
 use bytes::Bytes;
 use claude_wire::control::{
-    CanUseTool, CliControlRequest, CliRequest, PermissionAllow, PermissionAnswer, PermissionDeny,
+    CanUseTool, CliControlRequest, CliRequest, PermissionAllow, PermissionDeny, PermissionResponse,
 };
 use claude_wire::id::{AgentId, RequestId, SessionId, ToolUseId};
 use claude_wire::{FromCli, Json, ToolInput};
@@ -205,9 +205,9 @@ impl Permission {
         let answer = match self.0 {
             Decision::Allow(mut allow) => {
                 allow.updated_input.get_or_insert_with(|| input.clone());
-                PermissionAnswer::from(allow)
+                PermissionResponse::from(allow)
             }
-            Decision::Deny(deny) => PermissionAnswer::from(deny),
+            Decision::Deny(deny) => PermissionResponse::from(deny),
         };
         Json::from_serialize(&answer).map_err(|error| error.to_string())
     }

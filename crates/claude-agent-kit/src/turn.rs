@@ -357,7 +357,7 @@ impl Turn {
                 .remedy("raise `Limits::max_line_bytes`");
         }
         self.end_error().unwrap_or_else(|| {
-            Error::new(ErrorKind::UndecodableAnswer, "the result could not be made out")
+            Error::new(ErrorKind::UndecodableResponse, "the result could not be made out")
                 .remedy("read the items of the turn to see it as it came")
         })
     }

@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use claude_agent_kit::control::McpSetServers;
-use claude_agent_kit::elicitation::{DialogAnswer, ElicitationAnswer};
+use claude_agent_kit::elicitation::{DialogResponse, ElicitationResponse};
 use claude_agent_kit::mcp::{RemoteServer, StdioServer};
 use claude_agent_kit::transport::Wrapped;
 use claude_agent_kit::{
@@ -62,8 +62,8 @@ fn configuration() -> Vec<Printed> {
         of("Prompt", &Prompt::from(MARK)),
         of("ToolResult", &ToolResult::new().text(MARK)),
         of("ToolError", &ToolError::new(MARK)),
-        of("ElicitationAnswer", &ElicitationAnswer::accept(json!({"a": MARK}))),
-        of("DialogAnswer", &DialogAnswer::completed(json!(MARK))),
+        of("ElicitationResponse", &ElicitationResponse::accept(json!({"a": MARK}))),
+        of("DialogResponse", &DialogResponse::completed(json!(MARK))),
     ]
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use claude_agent_kit::mcp::{McpServers, RemoteServer, StdioServer, ToolPolicy};
 use claude_agent_kit::{Options, Session};
 use claude_agent_testkit::mock_api::Script;
-use claude_wire::control::{HostRequest, McpSetServers, McpSetServersAnswer};
+use claude_wire::control::{HostRequest, McpSetServers, McpSetServersResponse};
 use serde_json::{Value, json};
 use tests_e2e::outside::{HttpServer, MARK};
 use tests_e2e::stage::Stage;
@@ -154,7 +154,7 @@ fn servers_of_the_options_stay_when_others_are_set() {
 }
 
 /// Sets servers as the CLI is asked, without those that the SDK adds.
-async fn set_exactly(session: &Session, servers: Value) -> McpSetServersAnswer {
+async fn set_exactly(session: &Session, servers: Value) -> McpSetServersResponse {
     let request = HostRequest::from(McpSetServers::new(servers));
     in_time(session.request(request)).await.unwrap().unwrap().deserialize().unwrap()
 }

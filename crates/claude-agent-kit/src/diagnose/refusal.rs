@@ -35,12 +35,12 @@ pub(crate) fn refusal(refusal: &Refusal, operation: &str, evidence: &Evidence) -
                 facts.request_id = Some(request_id.clone());
                 facts.limit = Some(*limit);
             }
-            Refusal::AnswerTooLarge(size) => facts.size = Some(*size),
+            Refusal::ResponseTooLarge(size) => facts.size = Some(*size),
             Refusal::Closed(_) => {
                 facts.exit = evidence.exit;
                 facts.stderr_tail = evidence.stderr_if_any();
             }
-            Refusal::UndecodableAnswer(_)
+            Refusal::UndecodableResponse(_)
             | Refusal::InitQueueFull
             | Refusal::TooManyPending
             | Refusal::NotInitialized
@@ -67,13 +67,13 @@ fn refused(refusal: &Refusal, operation: &str) -> Told {
             format!("the CLI did not answer `{operation}` within {limit:?}"),
             Some("it may have taken effect; ask for the state, or allow more time"),
         ),
-        Refusal::AnswerTooLarge(size) => (
-            ErrorKind::AnswerTooLarge,
+        Refusal::ResponseTooLarge(size) => (
+            ErrorKind::ResponseTooLarge,
             format!("the answer to `{operation}` has {size} bytes and was not kept"),
             Some("raise `Limits::max_line_bytes`"),
         ),
-        Refusal::UndecodableAnswer(reason) => (
-            ErrorKind::UndecodableAnswer,
+        Refusal::UndecodableResponse(reason) => (
+            ErrorKind::UndecodableResponse,
             format!("the answer to `{operation}` could not be made out: {reason}"),
             Some("it may have taken effect; see whether there is a newer version of this crate"),
         ),

@@ -236,8 +236,8 @@ fn refusals(text: &str) -> Vec<(Refusal, ErrorKind)> {
             Refusal::TimedOut { request_id, limit: Duration::from_secs(30) },
             ErrorKind::ControlTimeout,
         ),
-        (Refusal::AnswerTooLarge(99), ErrorKind::AnswerTooLarge),
-        (Refusal::UndecodableAnswer(text.to_owned()), ErrorKind::UndecodableAnswer),
+        (Refusal::ResponseTooLarge(99), ErrorKind::ResponseTooLarge),
+        (Refusal::UndecodableResponse(text.to_owned()), ErrorKind::UndecodableResponse),
         (Refusal::InitQueueFull, ErrorKind::InitQueueFull),
         (Refusal::TooManyPending, ErrorKind::TooManyPending),
         (Refusal::NotInitialized, ErrorKind::NotInitialized),
@@ -276,7 +276,7 @@ fn the_facts_of_a_refusal_can_be_asked_for() {
     let error = told(&Refusal::TimedOut { request_id, limit: Duration::from_secs(30) });
     assert_eq!(error.request_id().unwrap().as_str(), "req_2");
     assert_eq!(error.limit(), Some(Duration::from_secs(30)));
-    assert_eq!(told(&Refusal::AnswerTooLarge(99)).size(), Some(99));
+    assert_eq!(told(&Refusal::ResponseTooLarge(99)).size(), Some(99));
     let error = told(&Refusal::Closed("its input broke".to_owned()));
     assert_eq!((error.exit(), error.stderr_tail()), (Some(Exit::Code(1)), Some("last words")));
     let text = error.to_string();

@@ -118,9 +118,9 @@ error_kinds! {
     /// Too many operations wait for their answers, or too much waits to be written.
     TooManyPending = "too_many_pending" [Retry],
     /// The answer to an operation was longer than `Limits::max_line_bytes`.
-    AnswerTooLarge = "answer_too_large" [],
+    ResponseTooLarge = "response_too_large" [],
     /// The answer to an operation could not be made out.
-    UndecodableAnswer = "undecodable_answer" [],
+    UndecodableResponse = "undecodable_response" [],
     /// Files cannot be put back because they are not checkpointed.
     CheckpointingNotEnabled = "checkpointing_not_enabled" [],
     /// The CLI dropped a message before it became a turn.

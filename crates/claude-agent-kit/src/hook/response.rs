@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use claude_wire::control::{
-    HookDecision, HookElicitation, HookOutput, HookPermission, HookPermissionAnswer,
+    HookDecision, HookElicitation, HookOutput, HookPermission, HookPermissionResponse,
     PermissionUpdate,
 };
 use claude_wire::{Json, Number};
@@ -265,7 +265,7 @@ impl HookResponse<PermissionRequestInput> {
         mut self,
         updates: impl IntoIterator<Item = PermissionUpdate>,
     ) -> Self {
-        if let Some(HookPermissionAnswer::Allow(allow)) = &mut self.specific.decision {
+        if let Some(HookPermissionResponse::Allow(allow)) = &mut self.specific.decision {
             allow.updated_permissions = updates.into_iter().collect();
         }
         self
@@ -273,7 +273,7 @@ impl HookResponse<PermissionRequestInput> {
 
     /// Ends the turn as well. Has an effect only after [`deny`](Self::deny).
     pub fn interrupt(mut self) -> Self {
-        if let Some(HookPermissionAnswer::Deny(deny)) = &mut self.specific.decision {
+        if let Some(HookPermissionResponse::Deny(deny)) = &mut self.specific.decision {
             deny.interrupt = Some(true);
         }
         self

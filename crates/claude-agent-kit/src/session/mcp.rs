@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claude_wire::control::{McpServerInfo, McpStatusAnswer};
+use claude_wire::control::{McpServerInfo, McpStatusResponse};
 use claude_wire::message::McpServerStatus;
 use tokio::time::Instant;
 
@@ -103,7 +103,7 @@ impl McpHandle<'_> {
         self,
         deadline: Option<Instant>,
         at_least: Duration,
-    ) -> std::result::Result<McpStatusAnswer, (Error, bool)> {
+    ) -> std::result::Result<McpStatusResponse, (Error, bool)> {
         let left = deadline.map(|deadline| (deadline - Instant::now()).max(at_least));
         let own = self.session.timeout.filter(|own| left.is_none_or(|left| *own < left));
         let asked = match own.or(left) {

@@ -11,7 +11,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use claude_wire::control::InitializeAnswer;
+use claude_wire::control::InitializeResponse;
 use claude_wire::id::{MessageId, SessionId};
 use claude_wire::session::{Cost, Event, Exit, Outgoing};
 
@@ -206,7 +206,7 @@ impl Session {
     /// [`InitMessage::capabilities`](claude_wire::message::InitMessage::capabilities) at the start of
     /// each turn; changed commands are reported by the message
     /// [`CommandsChanged`](claude_wire::message::SystemMessage::CommandsChanged).
-    pub fn server_info(&self) -> Option<InitializeAnswer> {
+    pub fn server_info(&self) -> Option<InitializeResponse> {
         let text = self.shared.handles.events.info()?;
         // A handshake that cannot be made out is one without anything in it.
         Some(serde_json::from_slice(&text).unwrap_or_default())

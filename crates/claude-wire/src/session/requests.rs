@@ -250,7 +250,7 @@ fn rule_of(plan: &HookPlan) -> FailRule {
 fn mcp_rule(message: &McpMessage) -> FailRule {
     let server = message.server_name.clone();
     if fail_rule::is_mcp_answer(&message.message) {
-        return FailRule::McpAnswer { server };
+        return FailRule::McpResponse { server };
     }
     FailRule::Mcp { server, id: fail_rule::mcp_id(&message.message) }
 }

@@ -96,8 +96,8 @@ impl Session {
     ///   [`NotInitialized`](ErrorKind::NotInitialized) when the session has ended.
     /// - [`InitQueueFull`](ErrorKind::InitQueueFull),
     ///   [`TooManyPending`](ErrorKind::TooManyPending) when too many operations are pending.
-    /// - [`AnswerTooLarge`](ErrorKind::AnswerTooLarge),
-    ///   [`UndecodableAnswer`](ErrorKind::UndecodableAnswer) when the response cannot be used.
+    /// - [`ResponseTooLarge`](ErrorKind::ResponseTooLarge),
+    ///   [`UndecodableResponse`](ErrorKind::UndecodableResponse) when the response cannot be used.
     ///
     /// # Cancel safety
     /// Dropping the future frees its place; the operation may still take effect.
@@ -180,7 +180,7 @@ pub(super) fn decoded<A: DeserializeOwned + Default>(
 
 fn undecodable(operation: &str, error: claude_wire::DecodeError) -> Error {
     let message = format!("the answer to `{operation}` could not be made out ({error})");
-    Error::new(ErrorKind::UndecodableAnswer, message)
+    Error::new(ErrorKind::UndecodableResponse, message)
         .remedy("use `request` to get it as it came")
         .with(|facts| facts.operation = Some(operation.to_owned()))
         .caused_by(error)
