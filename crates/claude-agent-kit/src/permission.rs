@@ -6,16 +6,12 @@ mod tests;
 
 use bytes::Bytes;
 use claude_wire::control::{
-    CanUseTool, CliControlRequest, CliRequest, PermissionAllow, PermissionDeny, PermissionResponse,
+    CanUseTool, CliControlRequest, CliRequest, McpServerRef, PermissionAllow, PermissionDeny,
+    PermissionResponse, PermissionUpdate,
 };
 use claude_wire::id::{AgentId, RequestId, SessionId, ToolUseId};
 use claude_wire::{FromCli, Json, ToolInput};
 use serde::{Serialize, Serializer};
-
-pub use claude_wire::control::{
-    DirectoriesUpdate, McpServerRef, ModeUpdate, PermissionBehavior, PermissionDestination,
-    PermissionRule, PermissionUpdate, RulesUpdate,
-};
 
 pub use inbox::PermissionInbox;
 
@@ -150,7 +146,7 @@ impl Serialize for ToolRequest {
 /// Whether a tool may run. There is no "ask": whoever is asked decides.
 ///
 /// ```
-/// use claude_agent_kit::permission::Permission;
+/// use claude_agent_kit::Permission;
 ///
 /// let yes = Permission::allow();
 /// let no = Permission::deny("not on a Friday").and_interrupt();
@@ -228,6 +224,8 @@ pub(crate) fn answered(returned: impl IntoCallbackResult<Permission>, input: &Js
 
 #[cfg(test)]
 mod encoding_tests {
+    use claude_wire::control::{DirectoriesUpdate, PermissionDestination};
+
     use super::*;
 
     #[test]

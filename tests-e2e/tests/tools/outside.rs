@@ -40,7 +40,7 @@ async fn echoed(stage: &Stage, options: Options) -> String {
 #[test]
 fn a_server_as_a_process_is_started_with_its_variables_and_called() {
     on_both(echoing, async |stage| {
-        let server = StdioServer::new(OUTSIDE).arg("--ignored").env(MARK, "stdio");
+        let server = StdioServer::new(OUTSIDE).args(["--ignored"]).env(MARK, "stdio");
         let options = stage.options().mcp("out", server);
         assert_eq!(echoed(&stage, options).await, "stdio: hello");
     });

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind};
 
 /// Why an operation was not done.
 pub(crate) fn refusal(refusal: &Refusal, operation: &str, evidence: &Evidence) -> Error {
-    let (kind, mut happened, remedy) = refused(refusal, operation);
+    let (kind, mut happened, help) = refused(refusal, operation);
     if let (Refusal::Closed(_), Some(exit)) = (refusal, evidence.exit) {
         happened = format!("{happened} (it ended with {exit})");
     }
@@ -18,8 +18,8 @@ pub(crate) fn refusal(refusal: &Refusal, operation: &str, evidence: &Evidence) -
         message.push_str(&evidence.quoted());
     }
     let mut error = Error::new(kind, message);
-    if let Some(remedy) = remedy {
-        error = error.remedy(remedy);
+    if let Some(help) = help {
+        error = error.with_help(help);
     }
     error.with(|facts| {
         facts.operation = Some(operation.to_owned());

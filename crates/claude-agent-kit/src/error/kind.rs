@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 /// What can help after an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Help {
+pub(super) enum Recovery {
     /// To call again.
     Retry,
     /// To continue the conversation in another run.
@@ -15,7 +15,7 @@ pub(super) enum Help {
 
 /// Declares the kinds, each with what can help.
 macro_rules! error_kinds {
-    ($( $(#[$meta:meta])* $kind:ident = $name:literal [$($help:ident)*], )+) => {
+    ($( $(#[$meta:meta])* $kind:ident = $name:literal [$($recovery:ident)*], )+) => {
         /// The kinds of errors.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -36,9 +36,9 @@ macro_rules! error_kinds {
             }
 
             /// What can help.
-            pub(super) fn help(self) -> &'static [Help] {
+            pub(super) fn recovery(self) -> &'static [Recovery] {
                 match self {
-                    $( Self::$kind => &[$( Help::$help ),*], )+
+                    $( Self::$kind => &[$( Recovery::$recovery ),*], )+
                 }
             }
         }

@@ -7,9 +7,10 @@ use claude_wire::control::{
 };
 use claude_wire::{Json, List};
 
-use super::{
+use super::HookEvent;
+use super::input::{
     ConfigChangeInput, CwdChangedInput, ElicitationInput, ElicitationResultInput, FileChangedInput,
-    HookEvent, NotificationInput, PermissionRequestInput, PostModelSwitchInput, PostToolBatchInput,
+    NotificationInput, PermissionRequestInput, PostModelSwitchInput, PostToolBatchInput,
     PostToolUseFailureInput, PostToolUseInput, PreCompactInput, PreModelSwitchInput,
     PreToolUseInput, SessionStartInput, SetupInput, StopInput, SubagentStartInput,
     SubagentStopInput, UserPromptExpansionInput, UserPromptSubmitInput,

@@ -11,11 +11,13 @@ use claude_wire::{Json, Number};
 
 use self::sealed::EncodedResponse;
 use super::event::sealed::Specific as _;
+use super::input::{
+    MessageDisplayInput, PermissionDeniedInput, PermissionRequestInput, PostToolUseInput,
+    PreToolUseInput, SessionStartInput, WorktreeCreateInput,
+};
 use super::{
     CanAddContext, CanAnswerElicitation, CanAsk, CanBlock, CanDeny, CanSetTitle, CanSuppressPrompt,
-    CanUpdateInput, CanWatchPaths, HookEvent, MessageDisplayInput, PermissionDeniedInput,
-    PermissionRequestInput, PostToolUseInput, PreToolUseInput, SessionStartInput,
-    WorktreeCreateInput,
+    CanUpdateInput, CanWatchPaths, HookEvent,
 };
 use crate::callback::{BoxError, told};
 
@@ -26,7 +28,7 @@ use crate::callback::{BoxError, told};
 /// event does not compile; the bound of the method names the events that have it.
 ///
 /// ```
-/// use claude_agent_kit::hook::{HookResponse, PreToolUseInput};
+/// use claude_agent_kit::hook::{HookResponse, input::PreToolUseInput};
 ///
 /// fn respond(call: &PreToolUseInput) -> HookResponse<PreToolUseInput> {
 ///     match call.tool_name.as_deref() {
@@ -361,7 +363,7 @@ impl<E: HookEvent> fmt::Debug for HookResponse<E> {
 ///
 /// ```compile_fail,E0277
 /// use claude_agent_kit::Options;
-/// use claude_agent_kit::hook::{HookResponse, PostToolUse, PreToolUseInput};
+/// use claude_agent_kit::hook::{HookResponse, PostToolUse, input::PreToolUseInput};
 ///
 /// Options::new()
 ///     .on(PostToolUse, |_, _| async { HookResponse::<PreToolUseInput>::deny("too late") });

@@ -88,7 +88,7 @@ impl Options {
     ///
     /// ```
     /// use claude_agent_kit::Options;
-    /// use claude_agent_kit::permission::Permission;
+    /// use claude_agent_kit::Permission;
     ///
     /// let options = Options::new().can_use_tool(|request, _ctx| async move {
     ///     match request.tool_name.as_str() {
@@ -102,7 +102,7 @@ impl Options {
     ///
     /// ```compile_fail,E0277
     /// use claude_agent_kit::Options;
-    /// use claude_agent_kit::hook::{HookResponse, PreToolUseInput};
+    /// use claude_agent_kit::hook::{HookResponse, input::PreToolUseInput};
     ///
     /// Options::new()
     ///     .can_use_tool(|_, _| async { HookResponse::<PreToolUseInput>::ask("a user?") });

@@ -149,13 +149,13 @@ fn is(server: &McpServerInfo, name: &str) -> bool {
 fn failed(name: &str, reason: &str) -> Error {
     let message = format!("the MCP server {name:?} is not connected: {reason}");
     Error::new(ErrorKind::McpServerFailed, message)
-        .remedy("see its configuration, or do without it")
+        .with_help("see its configuration, or do without it")
         .with(|facts| facts.server = Some(name.to_owned()))
 }
 
 fn late(name: String, timeout: Duration) -> Error {
     let message = format!("the MCP server {name:?} is still not connected after {timeout:?}");
-    Error::new(ErrorKind::McpTimeout, message).remedy("wait longer, or do without it").with(
+    Error::new(ErrorKind::McpTimeout, message).with_help("wait longer, or do without it").with(
         |facts| {
             facts.server = Some(name);
             facts.limit = Some(timeout);

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use claude_wire::control::{
-    CliControlRequest, CliRequest, ContextUsage, ControlOutcome, HookInput, InitializeResponse,
+    CliControlRequest, CliRequest, ContextUsage, ControlOutcome, InitializeResponse,
     InterruptResponse, McpStatusResponse,
 };
+use claude_wire::hook_input::HookInput;
 use claude_wire::{Body, Envelope, Framer, FromCli, FromHost, Message};
 use serde::Serialize;
 use serde_json::Value;

@@ -4,8 +4,9 @@ use std::fmt::Debug;
 
 use claude_wire::content::{Content, ContentBlock};
 use claude_wire::control::{
-    CliControlRequest, ControlResponse, HookInput, HookOutput, PermissionResponse, PermissionUpdate,
+    CliControlRequest, ControlResponse, HookOutput, PermissionResponse, PermissionUpdate,
 };
+use claude_wire::hook_input::HookInput;
 use claude_wire::{Body, FromCli, FromHost, Json, Number};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
