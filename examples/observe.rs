@@ -1,6 +1,6 @@
 //! See every hook event as it comes, but one: a hook for `WorktreeCreate` must make the worktree.
 
-use claude_agent_kit::control::HookInput;
+use claude_agent_kit::hook::input::HookInput;
 use claude_agent_kit::hook::{
     HookRegistration, PostToolUse, PostToolUseFailure, PreToolUse, Stop, UserPromptSubmit,
 };

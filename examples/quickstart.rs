@@ -6,7 +6,7 @@
 use claude_agent_kit::content::ContentBlock;
 use claude_agent_kit::message::SystemMessage;
 use claude_agent_kit::testing::{Reply, Script, demo_options};
-use claude_agent_kit::{Body, Item, json, query};
+use claude_agent_kit::{Body, Item, SystemPrompt, json, query};
 
 #[tokio::main]
 async fn main() -> claude_agent_kit::Result<()> {
@@ -14,7 +14,7 @@ async fn main() -> claude_agent_kit::Result<()> {
     let options = demo_options(script())
         .cwd(folder)
         .allowed_tools(["Bash(echo:*)"])
-        .append_system_prompt("Answer in one sentence.");
+        .system_prompt(SystemPrompt::claude_code().append("Answer in one sentence."));
 
     let mut stream = query("Which shell do I use? Find out with echo.", options).await?;
     while let Some(item) = stream.next().await {

@@ -4,10 +4,11 @@
 use claude_wire::Json;
 use claude_wire::control::AgentDefinition;
 use claude_wire::launch::{
-    CommandLine, DebugLog, EnvironmentPolicy, Form, Limits, Needs, Origin, Plugin, PluginDelivery,
-    Secret, Settings, SettingsSource, Skills, SystemPrompt, Thinking, ToolSet, command_line,
-    initialize, secrets,
+    CommandLine, Form, Limits, Needs, Origin, Plugin, Secret, Settings, Skills, Thinking, ToolSet,
+    command_line, initialize, secrets,
 };
+use claude_wire::settings::SystemPromptBase;
+use claude_wire::settings::{DebugLog, EnvironmentPolicy, PluginDelivery, SettingsSource};
 use serde_json::Value;
 
 use super::input::Input;
@@ -88,10 +89,10 @@ fn model(input: &mut Input<'_>, settings: &mut Settings) {
 
 fn prompts(input: &mut Input<'_>, settings: &mut Settings) {
     settings.system_prompt = match input.byte() % 5 {
-        1 => Some(SystemPrompt::Text(input.text())),
-        2 => Some(SystemPrompt::File(input.text().into())),
-        3 => Some(SystemPrompt::Parts(input.texts())),
-        4 => Some(SystemPrompt::ClaudeCode),
+        1 => Some(SystemPromptBase::Text(input.text())),
+        2 => Some(SystemPromptBase::File(input.text().into())),
+        3 => Some(SystemPromptBase::Parts(input.texts())),
+        4 => Some(SystemPromptBase::ClaudeCode),
         _ => None,
     };
     settings.append_system_prompt = input.option();

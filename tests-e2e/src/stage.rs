@@ -9,7 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use claude_agent_kit::{EnvironmentPolicy, Options, Timeouts};
+use claude_agent_kit::settings::EnvironmentPolicy;
+use claude_agent_kit::{Options, Timeouts};
 use claude_agent_testkit::mock_api::{MockApi, Script};
 use claude_agent_testkit::sim::{Faults, Sim};
 

@@ -87,7 +87,7 @@ fn what_happens_is_traced_by_level_and_nothing_that_was_said() {
                 let stage = Stage::in_memory(script()).await.unwrap();
                 let options = stage
                     .options()
-                    .append_system_prompt(MARKS[3])
+                    .system_prompt(claude_agent_kit::SystemPrompt::default().append(MARKS[3]))
                     .on(PreToolUse, |_, _| async { Err::<(), _>("broken on purpose".into()) })
                     .can_use_tool(|_, _| async { Permission::allow() });
                 let session = Session::start(options).await.unwrap();

@@ -18,25 +18,25 @@ use crate::callback::{
 ///
 /// ```
 /// use claude_agent_kit::Options;
-/// use claude_agent_kit::elicitation::ElicitationAnswer;
+/// use claude_agent_kit::elicitation::ElicitationResponse;
 /// use serde_json::json;
 ///
 /// let options = Options::new().on_elicitation(|question, _ctx| async move {
 ///     match question.mode.as_deref() {
 ///         // A form: the answer has to fit `requested_schema`.
-///         None | Some("form") => ElicitationAnswer::accept(json!({"name": "Ada"})),
-///         _ => ElicitationAnswer::decline(),
+///         None | Some("form") => ElicitationResponse::accept(json!({"name": "Ada"})),
+///         _ => ElicitationResponse::decline(),
 ///     }
 /// });
 /// ```
 #[derive(Clone, PartialEq)]
 #[must_use]
-pub struct ElicitationAnswer {
+pub struct ElicitationResponse {
     action: &'static str,
     content: Option<Json>,
 }
 
-impl ElicitationAnswer {
+impl ElicitationResponse {
     /// The user filled in the form like this: an object that fits the schema of the question.
     pub fn accept(content: impl Into<Json>) -> Self {
         Self { action: "accept", content: Some(content.into()) }
@@ -61,11 +61,11 @@ impl ElicitationAnswer {
 /// What the user does with a dialog ([`UserDialog`]).
 #[derive(Clone, PartialEq)]
 #[must_use]
-pub struct DialogAnswer {
+pub struct DialogResponse {
     result: Option<Json>,
 }
 
-impl DialogAnswer {
+impl DialogResponse {
     /// The user came to this result, in the shape of the dialog's kind.
     pub fn completed(result: impl Into<Json>) -> Self {
         Self { result: Some(result.into()) }
@@ -105,7 +105,7 @@ impl UserCallbacks {
     pub(crate) fn set_elicitation<F, R>(&mut self, callback: F)
     where
         F: Fn(Elicitation, CallbackContext) -> R + Send + Sync + 'static,
-        R: Future<Output: IntoCallbackResult<ElicitationAnswer>> + Send + 'static,
+        R: Future<Output: IntoCallbackResult<ElicitationResponse>> + Send + 'static,
     {
         self.elicitation = Some(waiting(callback));
     }
@@ -113,7 +113,7 @@ impl UserCallbacks {
     pub(crate) fn set_blocking_elicitation<F, A>(&mut self, callback: F)
     where
         F: Fn(Elicitation, CallbackContext) -> A + Send + Sync + 'static,
-        A: IntoCallbackResult<ElicitationAnswer>,
+        A: IntoCallbackResult<ElicitationResponse>,
     {
         self.elicitation = Some(blocking(callback));
     }
@@ -121,7 +121,7 @@ impl UserCallbacks {
     pub(crate) fn set_dialog<F, R>(&mut self, kinds: Vec<String>, callback: F)
     where
         F: Fn(UserDialog, CallbackContext) -> R + Send + Sync + 'static,
-        R: Future<Output: IntoCallbackResult<DialogAnswer>> + Send + 'static,
+        R: Future<Output: IntoCallbackResult<DialogResponse>> + Send + 'static,
     {
         (self.kinds, self.dialog) = (kinds, Some(waiting(callback)));
     }
@@ -129,7 +129,7 @@ impl UserCallbacks {
     pub(crate) fn set_blocking_dialog<F, A>(&mut self, kinds: Vec<String>, callback: F)
     where
         F: Fn(UserDialog, CallbackContext) -> A + Send + Sync + 'static,
-        A: IntoCallbackResult<DialogAnswer>,
+        A: IntoCallbackResult<DialogResponse>,
     {
         (self.kinds, self.dialog) = (kinds, Some(blocking(callback)));
     }
@@ -182,7 +182,7 @@ trait Answer: Sized {
     fn encode(self) -> CallResult;
 }
 
-impl Answer for ElicitationAnswer {
+impl Answer for ElicitationResponse {
     fn encode(self) -> CallResult {
         let mut answer = Extra::default();
         answer.set("action", self.action);
@@ -196,7 +196,7 @@ impl Answer for ElicitationAnswer {
     }
 }
 
-impl Answer for DialogAnswer {
+impl Answer for DialogResponse {
     fn encode(self) -> CallResult {
         let mut answer = Extra::default();
         match self.result {
@@ -210,33 +210,33 @@ impl Answer for DialogAnswer {
     }
 }
 
-impl sealed::Sealed for ElicitationAnswer {}
+impl sealed::Sealed for ElicitationResponse {}
 
-impl IntoCallbackResult<ElicitationAnswer> for ElicitationAnswer {
-    fn into_result(self) -> Result<ElicitationAnswer, BoxError> {
+impl IntoCallbackResult<ElicitationResponse> for ElicitationResponse {
+    fn into_result(self) -> Result<ElicitationResponse, BoxError> {
         Ok(self)
     }
 }
 
-impl sealed::Sealed for DialogAnswer {}
+impl sealed::Sealed for DialogResponse {}
 
-impl IntoCallbackResult<DialogAnswer> for DialogAnswer {
-    fn into_result(self) -> Result<DialogAnswer, BoxError> {
+impl IntoCallbackResult<DialogResponse> for DialogResponse {
+    fn into_result(self) -> Result<DialogResponse, BoxError> {
         Ok(self)
     }
 }
 
-impl fmt::Debug for ElicitationAnswer {
+impl fmt::Debug for ElicitationResponse {
     /// Without what was filled in.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ElicitationAnswer").field("action", &self.action).finish_non_exhaustive()
+        f.debug_struct("ElicitationResponse").field("action", &self.action).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for DialogAnswer {
+impl fmt::Debug for DialogResponse {
     /// Without the result.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DialogAnswer")
+        f.debug_struct("DialogResponse")
             .field("completed", &self.result.is_some())
             .finish_non_exhaustive()
     }
@@ -261,17 +261,17 @@ mod tests {
     fn each_answer_is_said_as_the_cli_wants_it() {
         for (answer, expected) in [
             (
-                ElicitationAnswer::accept(json!({"a": 1})).encode(),
+                ElicitationResponse::accept(json!({"a": 1})).encode(),
                 r#"{"action":"accept","content":{"a":1}}"#,
             ),
-            (ElicitationAnswer::agree().encode(), r#"{"action":"accept"}"#),
-            (ElicitationAnswer::decline().encode(), r#"{"action":"decline"}"#),
-            (ElicitationAnswer::cancel().encode(), r#"{"action":"cancel"}"#),
+            (ElicitationResponse::agree().encode(), r#"{"action":"accept"}"#),
+            (ElicitationResponse::decline().encode(), r#"{"action":"decline"}"#),
+            (ElicitationResponse::cancel().encode(), r#"{"action":"cancel"}"#),
             (
-                DialogAnswer::completed(json!("retry")).encode(),
+                DialogResponse::completed(json!("retry")).encode(),
                 r#"{"behavior":"completed","result":"retry"}"#,
             ),
-            (DialogAnswer::cancelled().encode(), r#"{"behavior":"cancelled"}"#),
+            (DialogResponse::cancelled().encode(), r#"{"behavior":"cancelled"}"#),
         ] {
             assert_eq!(answer.unwrap().text(), expected);
         }
@@ -279,10 +279,10 @@ mod tests {
 
     #[test]
     fn what_is_no_form_is_not_sent() {
-        let text = ElicitationAnswer::accept("Ada");
+        let text = ElicitationResponse::accept("Ada");
         assert!(text.clone().encode().unwrap_err().contains("no object"));
-        assert!(!format!("{text:?} {:?}", DialogAnswer::completed("Ada")).contains("Ada"));
-        let failed: Result<ElicitationAnswer, BoxError> = Err("nobody is there".into());
+        assert!(!format!("{text:?} {:?}", DialogResponse::completed("Ada")).contains("Ada"));
+        let failed: Result<ElicitationResponse, BoxError> = Err("nobody is there".into());
         assert_eq!(answered(failed), Err("nobody is there".to_owned()));
     }
 }

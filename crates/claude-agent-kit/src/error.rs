@@ -10,11 +10,11 @@ use bytes::Bytes;
 use claude_wire::Json;
 use claude_wire::id::{RequestId, SessionId};
 use claude_wire::launch::Problem;
-use claude_wire::session::Exit;
+use claude_wire::session::{Cost, Exit};
 use serde::{Serialize, Serializer};
 
 pub use self::kind::ErrorKind;
-use self::kind::Help;
+use self::kind::Recovery;
 use crate::cli::CliVersion;
 use crate::diagnose::TEXT_BYTES;
 use crate::json_object::JsonObject;
@@ -26,7 +26,7 @@ use crate::json_object::JsonObject;
 ///
 /// Serialises as one JSON object; facts without a value are left out: `{"type":"error",
 /// "kind":"rate_limited","text":…,"hint":…,"help":…,"retryable":true,"retry_after_seconds":…,
-/// "resumable":true,"session_id":…,"api_status":429,"exit":{"code":1},"operation":…,"code":…,"server":…,
+/// "resumable":true,"session_id":…,"api_status":429,"exit":{"code":1},"cost":{…},"operation":…,"code":…,"server":…,
 /// "problems":[…]}`. Texts have at most 4 KiB, with secrets masked. What the CLI printed and what the
 /// model wrote is not included.
 #[derive(Clone)]
@@ -34,11 +34,12 @@ pub struct Error {
     inner: Arc<Inner>,
 }
 
+#[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
     message: String,
     hint: Option<String>,
-    remedy: Option<String>,
+    help: Option<String>,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
     facts: Facts,
 }
@@ -48,27 +49,24 @@ struct Inner {
 pub(crate) struct Facts {
     pub(crate) exit: Option<Exit>,
     pub(crate) stopped_by_sdk: bool,
-    pub(crate) stdout_was_empty: bool,
     pub(crate) stderr_tail: Option<Arc<str>>,
     pub(crate) stdout_tail: Option<String>,
     pub(crate) line: Option<Bytes>,
     pub(crate) size: Option<u64>,
-    pub(crate) count: Option<usize>,
     pub(crate) limit: Option<Duration>,
     pub(crate) session_id: Option<SessionId>,
     pub(crate) detected: Option<CliVersion>,
-    pub(crate) minimum: Option<CliVersion>,
     pub(crate) flag: Option<String>,
     pub(crate) output: Option<String>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) operation: Option<String>,
     pub(crate) request_id: Option<RequestId>,
     pub(crate) code: Option<String>,
-    pub(crate) needs: Option<String>,
     pub(crate) server: Option<String>,
     pub(crate) value: Option<Json>,
     pub(crate) api_status: Option<u16>,
     pub(crate) retry_after: Option<Duration>,
+    pub(crate) cost: Cost,
 }
 
 /// A result with this crate's error.
@@ -80,7 +78,7 @@ impl Error {
             kind,
             message: message.into(),
             hint: None,
-            remedy: None,
+            help: None,
             source: None,
             facts: Facts::default(),
         };
@@ -88,13 +86,13 @@ impl Error {
     }
 
     /// Adds what probably was the cause.
-    pub(crate) fn hint_at(self, hint: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         self.change(|inner| inner.hint = Some(hint.into()))
     }
 
     /// Adds what to do about it.
-    pub(crate) fn remedy(self, remedy: impl Into<String>) -> Self {
-        self.change(|inner| inner.remedy = Some(remedy.into()))
+    pub(crate) fn with_help(self, help: impl Into<String>) -> Self {
+        self.change(|inner| inner.help = Some(help.into()))
     }
 
     /// Adds the error that caused it.
@@ -114,7 +112,7 @@ impl Error {
             format!("`{operation}` cannot be done, the session is over: {}", inner.message);
         let mut facts = inner.facts.clone();
         facts.operation = Some(operation.to_owned());
-        let (hint, remedy) = (inner.hint.clone(), inner.remedy.clone());
+        let (hint, help) = (inner.hint.clone(), inner.help.clone());
         let kind = match self.kind() {
             ErrorKind::InitializeTimeout
             | ErrorKind::InitializeRejected
@@ -125,15 +123,17 @@ impl Error {
             _ => ErrorKind::TransportClosed,
         };
         let source = Some(Arc::new(self.clone()) as _);
-        let inner = Inner { kind, message, hint, remedy, source, facts };
+        let inner = Inner { kind, message, hint, help, source, facts };
         Self { inner: Arc::new(inner) }
     }
 
+    /// Adds the cost of the attempt that failed.
+    pub(crate) fn with_cost(self, cost: Cost) -> Self {
+        self.with(|facts| facts.cost = cost)
+    }
+
     fn change(mut self, change: impl FnOnce(&mut Inner)) -> Self {
-        // Errors are put together before anybody else has them.
-        if let Some(inner) = Arc::get_mut(&mut self.inner) {
-            change(inner);
-        }
+        change(Arc::make_mut(&mut self.inner));
         self
     }
 
@@ -147,20 +147,26 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         // A request that the API refused for what it holds is refused again.
         let is_refused = self.api_status().is_some_and(|status| status < 500 && status != 408);
-        let can_help = self.kind().help().contains(&Help::Retry);
+        let can_help = self.kind().recovery().contains(&Recovery::Retry);
         can_help && !(self.kind() == ErrorKind::ApiError && is_refused)
     }
 
     /// Returns whether the conversation can be continued by resuming [`session_id`](Self::session_id)
     /// in another run: the run ended or was cut off, and not because of what the conversation holds.
     pub fn is_resumable(&self) -> bool {
-        self.kind().help().contains(&Help::Resume) && self.session_id().is_some()
+        self.kind().recovery().contains(&Recovery::Resume) && self.session_id().is_some()
     }
 
     /// Returns how long to wait before a retry: what the CLI last waited before it asked the API again,
     /// which is the API's own delay if the API named one.
     pub fn retry_after(&self) -> Option<Duration> {
         self.inner.facts.retry_after
+    }
+
+    /// Returns the cost of the turn or query that failed, so that failed attempts can be added up.
+    /// Nothing for errors of other calls.
+    pub fn cost(&self) -> Cost {
+        self.inner.facts.cost
     }
 
     /// Returns the HTTP status with which the API refused the request.
@@ -178,9 +184,9 @@ impl Error {
         self.inner.hint.as_deref()
     }
 
-    /// What to do about it, if that is known.
-    pub fn suggestion(&self) -> Option<&str> {
-        self.inner.remedy.as_deref()
+    /// Returns what to do about the error, if that is known. The text of the error ends with it.
+    pub fn help(&self) -> Option<&str> {
+        self.inner.help.as_deref()
     }
 
     /// How the process ended.
@@ -191,11 +197,6 @@ impl Error {
     /// Whether the process ended because it was stopped from here.
     pub fn stopped_by_sdk(&self) -> bool {
         self.inner.facts.stopped_by_sdk
-    }
-
-    /// Whether the process had written nothing at all to stdout.
-    pub fn stdout_was_empty(&self) -> bool {
-        self.inner.facts.stdout_was_empty
     }
 
     /// Returns the last 64 KiB of stderr, with secrets masked.
@@ -218,11 +219,6 @@ impl Error {
         self.inner.facts.size
     }
 
-    /// How many there were.
-    pub fn count(&self) -> Option<usize> {
-        self.inner.facts.count
-    }
-
     /// The limit that was passed.
     pub fn limit(&self) -> Option<Duration> {
         self.inner.facts.limit
@@ -236,11 +232,6 @@ impl Error {
     /// The version of the CLI, if it was known.
     pub fn detected_version(&self) -> Option<CliVersion> {
         self.inner.facts.detected
-    }
-
-    /// The version that is needed.
-    pub fn minimum_version(&self) -> Option<CliVersion> {
-        self.inner.facts.minimum
     }
 
     /// The flag that the CLI does not know.
@@ -280,11 +271,6 @@ impl Error {
         self.inner.facts.value.as_ref()
     }
 
-    /// The capability that the CLI lacks.
-    pub fn needs(&self) -> Option<&str> {
-        self.inner.facts.needs.as_deref()
-    }
-
     /// Returns the CLI's error code, with secrets masked.
     pub fn code(&self) -> Option<&str> {
         self.inner.facts.code.as_deref()
@@ -294,8 +280,8 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.inner.message)?;
-        match &self.inner.remedy {
-            Some(remedy) => write!(f, "; {remedy}"),
+        match &self.inner.help {
+            Some(help) => write!(f, "; help: {help}"),
             None => Ok(()),
         }
     }
@@ -310,13 +296,16 @@ impl Serialize for Error {
         object.field("kind", &self.inner.kind)?;
         object.field("text", limited(&self.inner.message))?;
         object.optional("hint", self.hint().map(limited))?;
-        object.optional("help", self.suggestion().map(limited))?;
+        object.optional("help", self.help().map(limited))?;
         object.field("retryable", &self.is_retryable())?;
         object.optional("retry_after_seconds", retry_after.as_ref())?;
         object.field("resumable", &self.is_resumable())?;
         object.optional("session_id", facts.session_id.as_ref())?;
         object.optional("api_status", facts.api_status.as_ref())?;
         object.optional("exit", facts.exit.as_ref())?;
+        if facts.cost != Cost::default() {
+            object.field("cost", &facts.cost)?;
+        }
         object.optional("operation", facts.operation.as_deref().map(limited))?;
         object.optional("code", facts.code.as_deref().map(limited))?;
         object.optional("server", facts.server.as_deref().map(limited))?;
@@ -335,8 +324,8 @@ impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Error");
         debug.field("kind", &self.inner.kind).field("message", &self.inner.message);
-        if let Some(remedy) = &self.inner.remedy {
-            debug.field("suggestion", remedy);
+        if let Some(help) = &self.inner.help {
+            debug.field("help", help);
         }
         debug.finish_non_exhaustive()
     }
@@ -367,9 +356,9 @@ mod tests {
     fn the_text_says_what_happened_and_what_to_do() {
         let error = Error::new(ErrorKind::SpawnFailed, "it did not start");
         assert_eq!(error.to_string(), "it did not start");
-        let error = error.remedy("try again").hint_at("it was asleep");
-        assert_eq!(error.to_string(), "it did not start; try again");
-        assert_eq!((error.hint(), error.suggestion()), (Some("it was asleep"), Some("try again")));
+        let error = error.with_help("try again").with_hint("it was asleep");
+        assert_eq!(error.to_string(), "it did not start; help: try again");
+        assert_eq!((error.hint(), error.help()), (Some("it was asleep"), Some("try again")));
     }
 
     #[test]
@@ -405,7 +394,7 @@ mod tests {
     #[test]
     fn an_error_serialises_with_its_facts_and_without_what_was_printed() {
         let error = Error::new(ErrorKind::RateLimited, "the rate limit was reached")
-            .remedy("wait")
+            .with_help("wait")
             .with(|facts| {
                 facts.session_id = Some("s".into());
                 facts.api_status = Some(429);

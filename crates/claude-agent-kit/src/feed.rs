@@ -287,6 +287,6 @@ fn lagged(bytes: u64) -> Error {
         ErrorKind::Lagged,
         format!("messages were not read until {bytes} bytes of them had to be dropped"),
     )
-    .remedy("read messages as they come, or raise the limit of the backlog")
+    .with_help("read messages as they come, or raise the limit of the backlog")
     .with(|facts| facts.size = Some(bytes))
 }

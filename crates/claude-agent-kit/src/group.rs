@@ -197,7 +197,7 @@ impl Drop for Membership {
 
 fn closed() -> Error {
     Error::new(ErrorKind::GroupClosed, "the run group was shut down, and nothing starts in it")
-        .remedy("use another group")
+        .with_help("use another group")
 }
 
 impl fmt::Debug for RunGroup {

@@ -47,11 +47,11 @@ mod mask;
 pub mod mcp;
 mod options;
 mod panics;
-pub mod permission;
+mod permission;
 mod process;
 mod prompt;
 mod query;
-pub mod question;
+mod question;
 mod random;
 mod reader;
 mod session;
@@ -60,7 +60,7 @@ mod stderr;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(feature = "tools")]
-pub mod tool;
+mod tool;
 pub mod transport;
 mod turn;
 #[cfg(feature = "tools")]
@@ -69,22 +69,19 @@ mod warning;
 
 pub use callback::{BoxError, CallbackContext, CancelToken, IntoCallbackResult};
 pub use claude_wire::content::ContentBlock;
-pub use claude_wire::control::{AgentDefinition, AgentMemory, PermissionMode};
+pub use claude_wire::control::{AgentDefinition, PermissionMode, PermissionUpdate};
 pub use claude_wire::id::{MessageId, SessionId, ToolUseId};
 pub use claude_wire::launch::{
-    CliSettings, CredentialMode, DebugLog, Effort, EnvironmentPolicy, Include, ManagedSettings,
-    PermissionPrompts, PermissionSettings, Plugin, PluginDelivery, PreviewFormat, Problem,
-    SYSTEM_PROMPT_BOUNDARY, Sandbox, SandboxCredential, SandboxCredentials, SandboxFilesystem,
-    SandboxNetwork, SandboxRipgrep, SandboxTls, SettingsSource, Skills, SystemPrompt, Thinking,
-    ThinkingDisplay, ToolSet,
+    Effort, Include, Plugin, Problem, Skills, SystemPrompt, Thinking, ToolSet,
 };
 pub use claude_wire::message::ResultMessage;
 pub use claude_wire::session::{Cost, Exit, Tokens};
+pub use claude_wire::tool_input::{Question, QuestionOption};
 pub use claude_wire::{
     Body, DecodeError, Extra, Json, List, Malformed, Message, Nullable, Number, ToolInput,
     Undecodable, Unknown,
 };
-pub use claude_wire::{content, control, id, message, tool_input};
+pub use claude_wire::{content, control, id, message, settings, tool_input};
 pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
 pub use doctor::{Check, Doctor, Finding, Level, Report, doctor};
 pub use error::{Error, ErrorKind, Result};
@@ -106,7 +103,10 @@ pub use session::{
     Events, Interruption, Messages, Operation, Session, SessionState, TurnInterruption,
 };
 #[cfg(feature = "tools")]
-pub use tool::{Tool, ToolContext, ToolError, ToolHandle, ToolResult, ToolServer};
+pub use tool::{
+    NoArguments, Tool, ToolContext, ToolError, ToolFunction, ToolHandle, ToolOutput, ToolProgress,
+    ToolResult, ToolServer,
+};
 pub use turn::{Turn, TurnOutcome};
 #[cfg(feature = "tools")]
 pub use typed::{Typed, query_as};

@@ -6,16 +6,12 @@ mod tests;
 
 use bytes::Bytes;
 use claude_wire::control::{
-    CanUseTool, CliControlRequest, CliRequest, PermissionAllow, PermissionAnswer, PermissionDeny,
+    CanUseTool, CliControlRequest, CliRequest, McpServerRef, PermissionAllow, PermissionDeny,
+    PermissionResponse, PermissionUpdate,
 };
 use claude_wire::id::{AgentId, RequestId, SessionId, ToolUseId};
 use claude_wire::{FromCli, Json, ToolInput};
 use serde::{Serialize, Serializer};
-
-pub use claude_wire::control::{
-    DirectoriesUpdate, McpServerRef, ModeUpdate, PermissionBehavior, PermissionDestination,
-    PermissionRule, PermissionUpdate, RulesUpdate,
-};
 
 pub use inbox::PermissionInbox;
 
@@ -150,7 +146,7 @@ impl Serialize for ToolRequest {
 /// Whether a tool may run. There is no "ask": whoever is asked decides.
 ///
 /// ```
-/// use claude_agent_kit::permission::Permission;
+/// use claude_agent_kit::Permission;
 ///
 /// let yes = Permission::allow();
 /// let no = Permission::deny("not on a Friday").and_interrupt();
@@ -205,9 +201,9 @@ impl Permission {
         let answer = match self.0 {
             Decision::Allow(mut allow) => {
                 allow.updated_input.get_or_insert_with(|| input.clone());
-                PermissionAnswer::from(allow)
+                PermissionResponse::from(allow)
             }
-            Decision::Deny(deny) => PermissionAnswer::from(deny),
+            Decision::Deny(deny) => PermissionResponse::from(deny),
         };
         Json::from_serialize(&answer).map_err(|error| error.to_string())
     }
@@ -228,6 +224,8 @@ pub(crate) fn answered(returned: impl IntoCallbackResult<Permission>, input: &Js
 
 #[cfg(test)]
 mod encoding_tests {
+    use claude_wire::control::{DirectoriesUpdate, PermissionDestination};
+
     use super::*;
 
     #[test]

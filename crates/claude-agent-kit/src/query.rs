@@ -164,58 +164,10 @@ impl QueryStream {
         collected.cost = self.cost();
         let delays = collected.messages().filter_map(|message| retry_delay(&message.body));
         let delay = delays.last();
-        collected.failure =
+        let failure =
             collected.result().and_then(|result| turn_failure(result, &self.handles.mask, delay));
+        collected.failure = failure.map(|failure| failure.with_cost(collected.cost));
         collected
-    }
-
-    /// All messages until the end.
-    ///
-    /// # Errors
-    /// What ended the run before its result. The messages before it are lost; [`Self::collect`]
-    /// keeps them.
-    ///
-    /// # Cancel safety
-    /// Dropping the future ends the CLI.
-    pub async fn collect_messages(self) -> Result<Vec<Message>> {
-        self.fold(Vec::new(), |mut messages, item| {
-            if let Item::Message(message) = item {
-                messages.push(message);
-            }
-            messages
-        })
-        .await
-    }
-
-    /// Puts the items together, one after the other.
-    ///
-    /// # Errors
-    /// What ended the run before its result.
-    ///
-    /// # Cancel safety
-    /// Dropping the future ends the CLI, and so does a panic of `add`.
-    pub async fn fold<T>(mut self, start: T, mut add: impl FnMut(T, Item) -> T) -> Result<T> {
-        let mut whole = start;
-        while let Some(item) = self.next().await {
-            whole = add(whole, item?);
-        }
-        Ok(whole)
-    }
-
-    /// Waits for the end and gives the last result. A result is not success: see
-    /// [`ResultMessage::is_error`]. `None` if the CLI ended without one.
-    ///
-    /// # Errors
-    /// What ended the run before its result.
-    ///
-    /// # Cancel safety
-    /// Dropping the future ends the CLI.
-    pub async fn final_result(self) -> Result<Option<Box<ResultMessage>>> {
-        self.fold(None, |last, item| match item {
-            Item::Message(Message { body: Body::Result(result), .. }) => Some(result),
-            _ => last,
-        })
-        .await
     }
 
     fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Item>>> {
@@ -231,11 +183,12 @@ impl QueryStream {
             }
             Some(Err(error)) => {
                 self.release();
-                Err(error)
+                Err(error.with_cost(self.cost()))
             }
             None => {
                 self.done = true;
-                return Poll::Ready(self.end_error().map(Err));
+                let error = self.end_error().map(|error| error.with_cost(self.cost()));
+                return Poll::Ready(error.map(Err));
             }
         };
         Poll::Ready(Some(item))
@@ -295,7 +248,7 @@ impl fmt::Debug for QueryStream {
 
 fn stopped() -> Error {
     Error::new(ErrorKind::SessionStopped, "the query was stopped before its result")
-        .remedy("start another one")
+        .with_help("start another one")
 }
 
 /// Everything that a query gave.
@@ -336,7 +289,7 @@ impl Collected {
         }
         if self.result().is_none() {
             let error = Error::new(ErrorKind::NoResult, "the CLI exited without a result");
-            return Err(error.remedy("see the warnings of the run"));
+            return Err(error.with_help("see the warnings of the run").with_cost(self.cost));
         }
         Ok(self)
     }

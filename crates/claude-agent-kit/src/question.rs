@@ -3,6 +3,7 @@
 //! The tool `AskUserQuestion` comes as a permission request, whatever the permission mode and the
 //! rules say; the answers go back as its arguments.
 
+use claude_wire::tool_input::{AskUserQuestionInput, Question};
 use claude_wire::{Extra, Json};
 use serde::{Serialize, Serializer};
 
@@ -23,59 +24,12 @@ pub struct Questions {
     pub raw: Json,
 }
 
-/// A question of the model.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Question {
-    /// The question.
-    pub question: String,
-    /// A word or two that stand for it.
-    pub header: Option<String>,
-    /// What the user may choose. Something else can always be said.
-    pub options: Vec<Choice>,
-    /// Whether several may be chosen.
-    pub multi_select: bool,
-}
-
-/// What the user may choose.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Choice {
-    /// The choice, as it is given back.
-    pub label: String,
-    /// What it means.
-    pub description: Option<String>,
-    /// What it would look like.
-    pub preview: Option<String>,
-}
-
 impl Serialize for Questions {
     /// `{"type":"questions","questions":[{"question":…,"header":…,"options":[{"label":…,
-    /// "description":…,"preview":…}],"multi_select":false}]}`
+    /// "description":…,"preview":…}],"multiSelect":false}]}`, with the questions as the model asked them.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = JsonObject::new(serializer, "questions")?;
         object.field("questions", &self.questions)?;
-        object.end()
-    }
-}
-
-impl Serialize for Question {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = JsonObject::untagged(serializer)?;
-        object.field("question", &self.question)?;
-        object.optional("header", self.header.as_ref())?;
-        object.field("options", &self.options)?;
-        object.field("multi_select", &self.multi_select)?;
-        object.end()
-    }
-}
-
-impl Serialize for Choice {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = JsonObject::untagged(serializer)?;
-        object.field("label", &self.label)?;
-        object.optional("description", self.description.as_ref())?;
-        object.optional("preview", self.preview.as_ref())?;
         object.end()
     }
 }
@@ -87,9 +41,10 @@ impl Questions {
     }
 
     pub(crate) fn read(raw: Json) -> Result<Self, String> {
-        let odd = |reason: String| format!("the questions cannot be made out: {reason}");
-        let fields: Extra = raw.deserialize().map_err(|error| odd(error.to_string()))?;
-        let questions = list(&fields, "questions", question).map_err(odd)?;
+        let input: AskUserQuestionInput = raw
+            .deserialize()
+            .map_err(|error| format!("cannot read the questions of the model: {error}"))?;
+        let questions = input.questions;
         Ok(Self { questions, raw })
     }
 }
@@ -103,45 +58,11 @@ impl<'a> IntoIterator for &'a Questions {
     }
 }
 
-fn question(json: &Json) -> Result<Question, String> {
-    let fields: Extra = json.deserialize().map_err(|error| error.to_string())?;
-    Ok(Question {
-        question: text(&fields, "question").ok_or("one of them has no text")?,
-        header: text(&fields, "header"),
-        options: list(&fields, "options", choice)?,
-        multi_select: fields.get("multiSelect").is_some_and(|json| json.text() == "true"),
-    })
-}
-
-fn choice(json: &Json) -> Result<Choice, String> {
-    let fields: Extra = json.deserialize().map_err(|error| error.to_string())?;
-    Ok(Choice {
-        label: text(&fields, "label").ok_or("one of the choices has no label")?,
-        description: text(&fields, "description"),
-        preview: text(&fields, "preview"),
-    })
-}
-
-fn list<T>(
-    fields: &Extra,
-    name: &str,
-    read: impl Fn(&Json) -> Result<T, String>,
-) -> Result<Vec<T>, String> {
-    let json = fields.get(name).ok_or_else(|| format!("`{name}` is missing"))?;
-    let entries: Vec<Json> = json.deserialize().map_err(|error| error.to_string())?;
-    entries.iter().map(read).collect()
-}
-
-fn text(fields: &Extra, name: &str) -> Option<String> {
-    fields.get(name)?.deserialize().ok()
-}
-
 /// What the user says to the model's questions. A question that is left out counts as not
 /// answered, and the model is told so.
 ///
 /// ```
-/// use claude_agent_kit::Options;
-/// use claude_agent_kit::question::Answers;
+/// use claude_agent_kit::{Answers, Options};
 ///
 /// let options = Options::new().ask_user(|questions, _ctx| async move {
 ///     questions.iter().fold(Answers::new(), |answers, question| {
@@ -242,7 +163,7 @@ mod tests {
         assert_eq!(colours.question, "Which colours?");
         assert_eq!(colours.header.as_deref(), Some("Colour"));
         assert_eq!(colours.options[1].preview.as_deref(), Some("*"));
-        assert!(colours.multi_select && !size.multi_select);
+        assert!(colours.is_multi_select() && !size.is_multi_select());
         assert_eq!(questions.raw.text(), INPUT);
     }
 
@@ -250,7 +171,7 @@ mod tests {
     fn questions_that_make_no_sense_are_a_failure_and_not_an_empty_list() {
         for text in ["{}", "[]", r#"{"questions":[{"options":[]}]}"#, r#"{"questions":"?"}"#] {
             let reason = read(text).unwrap_err();
-            assert!(reason.starts_with("the questions cannot be made out"), "{reason}");
+            assert!(reason.starts_with("cannot read the questions of the model"), "{reason}");
         }
     }
 

@@ -272,7 +272,8 @@ impl Turn {
         let ended = self.ended();
         let Some(result) = self.result.take() else {
             let given = self.error.take();
-            return Err(given.unwrap_or_else(|| self.without_result(ended.as_ref())));
+            let error = given.unwrap_or_else(|| self.without_result(ended.as_ref()));
+            return Err(error.with_cost(self.cost()));
         };
         let (shared_with, is_confirmed) = match &ended {
             Some(TurnEnd::Result { messages, named, .. }) => {
@@ -281,11 +282,13 @@ impl Turn {
             }
             Some(TurnEnd::Cancelled | TurnEnd::WithoutResult) | None => (Vec::new(), false),
         };
+        let cost = self.cost();
+        let failure = turn_failure(&result, &self.session.shared.handles.mask, self.retry_delay);
         Ok(TurnOutcome {
             text: std::mem::take(&mut self.text),
-            cost: self.cost(),
+            cost,
             warnings: std::mem::take(&mut self.warnings),
-            failure: turn_failure(&result, &self.session.shared.handles.mask, self.retry_delay),
+            failure: failure.map(|failure| failure.with_cost(cost)),
             result,
             shared_with,
             is_confirmed,
@@ -300,12 +303,15 @@ impl Turn {
         match &item {
             Some(Ok(item)) => self.look_at(item),
             Some(Err(error)) => {
+                let error = error.clone().with_cost(self.cost());
                 self.error = Some(error.clone());
                 self.done = true;
+                return Poll::Ready(Some(Err(error)));
             }
             None => {
                 self.done = true;
-                return Poll::Ready(self.end_error().map(Err));
+                let error = self.end_error().map(|error| error.with_cost(self.cost()));
+                return Poll::Ready(error.map(Err));
             }
         }
         Poll::Ready(item)
@@ -341,12 +347,13 @@ impl Turn {
             Some(TurnEnd::Result { .. }) => None,
             Some(TurnEnd::WithoutResult) => Some(
                 Error::new(ErrorKind::NoResult, "the CLI completed the message without a result")
-                    .remedy("send the message again with an id that was not used before"),
+                    .with_help("send the message again with an id that was not used before"),
             ),
-            Some(TurnEnd::Cancelled) => Some(
-                Error::new(ErrorKind::TurnCancelled, "the CLI dropped the message")
-                    .remedy("it was withdrawn or interrupted; send it again if it still matters"),
-            ),
+            Some(TurnEnd::Cancelled) => {
+                Some(Error::new(ErrorKind::TurnCancelled, "the CLI dropped the message").with_help(
+                    "it was withdrawn or interrupted; send it again if it still matters",
+                ))
+            }
             None => Some(self.session.over_error("turn")),
         }
     }
@@ -354,11 +361,11 @@ impl Turn {
     fn without_result(&self, ended: Option<&TurnEnd>) -> Error {
         if let Some(TurnEnd::Result { oversized: true, .. }) = ended {
             return Error::new(ErrorKind::LineTooLong, "the result was longer than a line may be")
-                .remedy("raise `Limits::max_line_bytes`");
+                .with_help("raise `Limits::max_line_bytes`");
         }
         self.end_error().unwrap_or_else(|| {
-            Error::new(ErrorKind::UndecodableAnswer, "the result could not be made out")
-                .remedy("read the items of the turn to see it as it came")
+            Error::new(ErrorKind::UndecodableResponse, "the result could not be made out")
+                .with_help("read the items of the turn to see it as it came")
         })
     }
 }

@@ -99,11 +99,13 @@ pub async fn query_as<T: DeserializeOwned + JsonSchema>(
         }
     }
     let Some(result) = result else {
-        return Err(Error::new(ErrorKind::NoResult, "the CLI exited without a result"));
+        let error = Error::new(ErrorKind::NoResult, "the CLI exited without a result");
+        return Err(error.with_cost(stream.cost()));
     };
     let value = match value_of(&result) {
         Err(error) => {
-            return Err(turn_failure(&result, stream.mask(), delay).unwrap_or(error));
+            let failure = turn_failure(&result, stream.mask(), delay).unwrap_or(error);
+            return Err(failure.with_cost(stream.cost()));
         }
         Ok(value) => value,
     };
@@ -131,7 +133,10 @@ impl Turn {
                 let TurnOutcome { result, cost, warnings, .. } = outcome;
                 Ok(Typed { value, result, cost, warnings })
             }
-            Err(error) => Err(outcome.into_result().err().unwrap_or(error)),
+            Err(error) => {
+                let cost = outcome.cost;
+                Err(outcome.into_result().err().unwrap_or(error).with_cost(cost))
+            }
         }
     }
 }
@@ -169,8 +174,8 @@ fn value_of<T: DeserializeOwned + JsonSchema>(result: &ResultMessage) -> Result<
         let place = unfit.path.map(|path| format!(" at `{path}`")).unwrap_or_default();
         let message = format!("the answer does not fit its type{place}");
         Error::new(ErrorKind::StructuredOutputMismatch, message)
-            .hint_at(unfit.reason)
-            .remedy("look at its `value` and `hint`")
+            .with_hint(unfit.reason)
+            .with_help("look at its `value` and `hint`")
             .with(|facts| facts.value = Some(output.clone()))
     })
 }
@@ -178,7 +183,7 @@ fn value_of<T: DeserializeOwned + JsonSchema>(result: &ResultMessage) -> Result<
 fn missing(result: &ResultMessage) -> Error {
     let said = result.result.clone().unwrap_or_else(|| result.errors.as_slice().join("; "));
     Error::new(ErrorKind::NoStructuredOutput, "the result has no structured output")
-        .remedy("see its `output` for what the model said instead")
+        .with_help("see its `output` for what the model said instead")
         .with(|facts| {
             facts.output = Some(said);
             facts.session_id.clone_from(&result.session_id);

@@ -43,12 +43,14 @@ mod error;
 pub mod frame;
 mod from_cli;
 mod from_host;
+pub mod hook_input;
 pub mod id;
 mod json;
 pub mod launch;
 pub mod message;
 mod repair;
 pub mod session;
+pub mod settings;
 pub mod tool_input;
 
 pub use envelope::Envelope;

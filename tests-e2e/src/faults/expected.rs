@@ -41,7 +41,7 @@ pub fn expected(state: State, fault: Fault) -> Result<Outcome, &'static str> {
         Fault::BrokenPipe => bad_exit(state).asked(&[CLOSED]),
         Fault::SlowReader => deaf(state).asked(&[STOPPED]),
         Fault::AnswersTwice => changed_answer(state, Told::Done),
-        Fault::WrongShape => changed_answer(state, Told::Error(ErrorKind::UndecodableAnswer)),
+        Fault::WrongShape => changed_answer(state, Told::Error(ErrorKind::UndecodableResponse)),
         Fault::HandlesDropped => dropped(state),
         Fault::TurnDropped | Fault::OperationDropped => future_dropped(state, fault),
         Fault::Stop | Fault::ShutdownAll => stopped(state).asked(&[Told::Done]),

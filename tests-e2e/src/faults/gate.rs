@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use claude_agent_kit::NoArguments;
 use claude_agent_kit::hook::PreToolUse;
-use claude_agent_kit::tool::NoArguments;
 use claude_agent_kit::{
     BoxError, CancelToken, Options, Permission, Timeouts, ToolError, ToolServer,
 };

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use claude_agent_kit::hook::{HookResponse, PreToolUse, PreToolUseInput};
+use claude_agent_kit::hook::{HookResponse, PreToolUse, input::PreToolUseInput};
 use claude_agent_kit::{Body, Conversation, Item, Options, Session, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::id::SessionId;

@@ -1,7 +1,7 @@
 //! Every hook event that can be provoked: all events are registered, one callback each.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_wire::control::HookInput;
+use claude_wire::hook_input::HookInput;
 use serde_json::{Map, Value, json};
 
 use super::{

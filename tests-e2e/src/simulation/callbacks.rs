@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use claude_agent_kit::hook::{
-    HookResponse, PostToolUse, PreToolUse, Stop, UserPromptSubmit, UserPromptSubmitInput,
+    HookResponse, PostToolUse, PreToolUse, Stop, UserPromptSubmit, input::UserPromptSubmitInput,
 };
 use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::{

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use claude_agent_kit::transport::{Child, Connection, Exit, InMemory, Launch};
+use claude_agent_kit::Exit;
+use claude_agent_kit::transport::{Child, Connection, InMemory, Launch};
 use claude_agent_kit::{Options, PermissionMode};
 use claude_agent_testkit::sim::{Fault, Faults, Point, Sim, SimHandle, VERSIONS};
 use tokio::time::sleep;

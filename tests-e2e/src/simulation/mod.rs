@@ -25,9 +25,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use claude_agent_kit::{
-    EnvironmentPolicy, Include, Limits, Options, QueryStream, Session, Timeouts,
-};
+use claude_agent_kit::settings::EnvironmentPolicy;
+use claude_agent_kit::{Include, Limits, Options, QueryStream, Session, Timeouts};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::{sleep, timeout};
 

@@ -230,7 +230,7 @@ impl Actor {
                     self.waiting.record.lock().finished.push(id);
                 }
             }
-            Some(Err(error)) if error.kind() == ErrorKind::UndecodableAnswer => {
+            Some(Err(error)) if error.kind() == ErrorKind::UndecodableResponse => {
                 self.waiting.record.violation("the result of a turn is said to be unreadable");
             }
             Some(Err(error)) => {

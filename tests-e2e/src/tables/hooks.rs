@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use claude_wire::control::HookInput;
+use claude_wire::hook_input::HookInput;
 use claude_wire::session::HookRefusal;
 
 use super::{docs, markdown, read};

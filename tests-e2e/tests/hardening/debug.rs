@@ -4,12 +4,13 @@
 use std::fmt::Debug;
 
 use claude_agent_kit::control::McpSetServers;
-use claude_agent_kit::elicitation::{DialogAnswer, ElicitationAnswer};
+use claude_agent_kit::elicitation::{DialogResponse, ElicitationResponse};
 use claude_agent_kit::mcp::{RemoteServer, StdioServer};
+use claude_agent_kit::settings::CliSettings;
 use claude_agent_kit::transport::Wrapped;
 use claude_agent_kit::{
-    AgentDefinition, CliSettings, Item, Json, Message, Options, Permission, Prompt, Session,
-    SystemPrompt, ToolError, ToolResult,
+    AgentDefinition, Item, Json, Message, Options, Permission, Prompt, Session, SystemPrompt,
+    ToolError, ToolResult,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::launch::{Form, Needs, Secret, Settings, command_line};
@@ -39,7 +40,7 @@ fn options() -> Options {
 fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.env.insert("ANY".to_owned(), Secret::from(MARK));
-    settings.system_prompt = Some(SystemPrompt::from(MARK));
+    settings.system_prompt = Some(MARK.into());
     settings
 }
 
@@ -62,8 +63,8 @@ fn configuration() -> Vec<Printed> {
         of("Prompt", &Prompt::from(MARK)),
         of("ToolResult", &ToolResult::new().text(MARK)),
         of("ToolError", &ToolError::new(MARK)),
-        of("ElicitationAnswer", &ElicitationAnswer::accept(json!({"a": MARK}))),
-        of("DialogAnswer", &DialogAnswer::completed(json!(MARK))),
+        of("ElicitationResponse", &ElicitationResponse::accept(json!({"a": MARK}))),
+        of("DialogResponse", &DialogResponse::completed(json!(MARK))),
     ]
 }
 

@@ -6,10 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use claude_agent_kit::settings::DebugLog;
 use claude_agent_kit::transport::{Connecting, Launch, Transport};
 use claude_agent_kit::{
-    AgentDefinition, Conversation, DebugLog, Error, ErrorKind, Options, Plugin, SystemPrompt,
-    Thinking, query,
+    AgentDefinition, Conversation, Error, ErrorKind, Options, Plugin, SystemPrompt, Thinking, query,
 };
 use serde_json::Value;
 
@@ -132,7 +132,7 @@ fn rows() -> Vec<Row> {
         }),
         row(Path, "--settings", |options, value| options.settings(PathBuf::from(value))),
         row(Path, "--system-prompt-file", |options, value| {
-            options.system_prompt(SystemPrompt::File(value.into()))
+            options.system_prompt(SystemPrompt::file(value))
         }),
         row(Entry, "--allowedTools", |options, value| options.allowed_tools([value])),
         row(Entry, "--disallowedTools", |options, value| options.disallowed_tools([value])),
@@ -322,7 +322,7 @@ fn the_handshake_and_the_prompt_carry_any_text() {
             let options = fake
                 .options()
                 .system_prompt(&*value)
-                .append_system_prompt(&*value)
+                .system_prompt(SystemPrompt::default().append(&*value))
                 .plan_mode_instructions(&*value)
                 .conversation(Conversation::new().title(&*value))
                 .tool_aliases([(text, "Bash")])

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use claude_agent_kit::mcp::{RemoteServer, StdioServer};
+use claude_agent_kit::settings::{CliSettings, Sandbox};
 use claude_agent_kit::transport::Wrapped;
-use claude_agent_kit::{
-    AgentDefinition, CliSettings, Conversation, Json, Options, Sandbox, SystemPrompt,
-};
+use claude_agent_kit::{AgentDefinition, Conversation, Json, Options, SystemPrompt};
 use serde_json::json;
 
 /// What it is.
@@ -74,7 +73,7 @@ fn keys() -> Vec<Place> {
             options.managed_settings(Json::from(json!({"env": {"X": mark}})))
         }),
         key("executable_args", Nowhere, |options, mark| {
-            options.executable_args([format!("--key={mark}")])
+            options.executable(["node".to_owned(), format!("--key={mark}")])
         }),
         key("transport", Nowhere, |options, mark| {
             options.transport(Wrapped::command("false", ["-e".to_owned(), format!("KEY={mark}")]))
@@ -122,7 +121,9 @@ fn texts() -> Vec<Place> {
         text("system_prompt", Hidden, |options, mark| {
             options.system_prompt(SystemPrompt::cached(mark, mark))
         }),
-        text("append_system_prompt", Hidden, |options, mark| options.append_system_prompt(mark)),
+        text("append_system_prompt", Hidden, |options, mark| {
+            options.system_prompt(SystemPrompt::default().append(mark))
+        }),
         text("plan_mode_instructions", Hidden, |options, mark| {
             options.plan_mode_instructions(mark)
         }),

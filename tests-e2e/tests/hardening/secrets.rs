@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::sync::{Arc, Mutex};
 
-use claude_agent_kit::hook::{HookResponse, PreToolUse, PreToolUseInput};
+use claude_agent_kit::hook::{HookResponse, PreToolUse, input::PreToolUseInput};
 use claude_agent_kit::{
     Conversation, ErrorKind, Options, Permission, Prompt, Session, Timeouts, ToolError, ToolServer,
     query,

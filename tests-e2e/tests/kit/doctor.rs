@@ -18,14 +18,14 @@ fn finding(report: &Report, check: Check) -> &Finding {
     first
 }
 
-/// The one problem of a report, which must be of this check, say this and have a remedy.
+/// The one problem of a report, which must be of this check, say this and have a help.
 fn only_problem(report: &Report, check: Check, part: &str) {
     assert!(!report.is_healthy());
     let problems: Vec<&Finding> = report.problems().collect();
     assert_eq!(problems.len(), 1, "{report}");
     assert_eq!(problems[0].check(), check, "{report}");
     assert!(problems[0].what().contains(part), "{part}: {report}");
-    assert!(problems[0].remedy().is_some_and(|remedy| !remedy.is_empty()), "{report}");
+    assert!(problems[0].help().is_some_and(|help| !help.is_empty()), "{report}");
 }
 
 /// A report on a fake CLI that would be good but for one thing.

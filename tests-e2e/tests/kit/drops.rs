@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use claude_agent_kit::transport::Exit;
+use claude_agent_kit::Exit;
 use claude_agent_kit::{Timeouts, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;

@@ -154,7 +154,7 @@ fn the_cli_of_a_variable_is_used_and_nothing_is_taken_unasked() {
         }
         let surroundings = Options::new()
             .cwd(fake.beside(""))
-            .environment(claude_agent_kit::EnvironmentPolicy::Clean)
+            .environment(claude_agent_kit::settings::EnvironmentPolicy::Clean)
             .env("PATH", "/usr/local/bin:/usr/bin:/bin");
         let path = fake.path().to_string_lossy().into_owned();
         let layers = Options::layered().variables([("CLAUDE_CLI_PATH", path)]);

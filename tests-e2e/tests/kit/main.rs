@@ -21,6 +21,7 @@ mod leaks;
 mod memory;
 mod options_real;
 mod probe;
+mod readme;
 mod real_cli;
 mod secrets;
 mod startup;

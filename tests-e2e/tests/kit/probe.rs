@@ -5,7 +5,8 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::Path;
 use std::process::{Command, Output};
 
-use claude_agent_kit::{Check, Cli, EnvironmentPolicy, Options, OsUser, WarningCode, doctor};
+use claude_agent_kit::settings::EnvironmentPolicy;
+use claude_agent_kit::{Check, Cli, Options, OsUser, WarningCode, doctor};
 use tests_e2e::stage::processes::marked;
 
 use crate::support::{

@@ -242,7 +242,7 @@ async fn assert_system_prompts(stage: Stage, print_mode: bool) {
         .options()
         .print_mode(print_mode)
         .system_prompt("You are the first marker.")
-        .append_system_prompt("And the second marker.");
+        .system_prompt(claude_agent_kit::SystemPrompt::default().append("And the second marker."));
     assert_clean(&ask("hello", options).await);
     let requests = stage.api().requests();
     let system = requests.iter().rev().find(|request| request.stream()).unwrap().system_text();

@@ -23,7 +23,7 @@ fn secretive(options: Options) -> Options {
         .env("MY_SETTING", SECRETS[0])
         .add_arg(("some-flag", SECRETS[1]))
         .system_prompt(SECRETS[2])
-        .append_system_prompt(SECRETS[5])
+        .system_prompt(claude_agent_kit::SystemPrompt::default().append(SECRETS[5]))
         .mcp("mine", Json::from_text(server).unwrap())
 }
 

@@ -3,7 +3,7 @@
 use std::future::ready;
 
 use claude_agent_kit::{
-    Collected, ErrorKind, Include, Item, Limits, Options, QueryStream, Timeouts, query,
+    Collected, ErrorKind, Include, Limits, Options, QueryStream, Timeouts, query,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
@@ -117,24 +117,26 @@ fn collecting_keeps_items_warnings_and_the_error() {
         let positions: Vec<bool> =
             collected.items.iter().map(|item| item.warning().is_some()).collect();
         assert!(positions[0] != positions[positions.len() - 2], "in order: {positions:?}");
-        let error = query("hello", stage.options()).await.unwrap().collect_messages().await;
+        let error = query("hello", stage.options()).await.unwrap().collect().await.into_result();
         assert_eq!(error.unwrap_err().kind(), ErrorKind::ProcessFailed);
         let stage = Stage::in_memory(hello()).await.unwrap();
-        let stream = query("hello", stage.options()).await.unwrap();
-        let messages = stream.collect_messages().await.unwrap();
-        assert!(messages.iter().any(|message| matches!(message.body, Body::Result(_))));
+        let answer = query("hello", stage.options()).await.unwrap().collect().await;
+        assert!(answer.messages().any(|message| matches!(message.body, Body::Result(_))));
     });
 }
 
 #[test]
-fn a_closure_that_panics_leaves_no_process() {
+fn a_reader_that_panics_leaves_no_process() {
     run(async {
         let stage = Stage::sim_process(hello(), SIM).await.unwrap();
-        let stream = query("hello", stage.options()).await.unwrap();
+        let mut stream = query("hello", stage.options()).await.unwrap();
         let pid = stream.pid().unwrap();
-        let folded = stream.fold((), |(), _item: Item| panic!("on purpose"));
+        let read = async move {
+            assert!(stream.next().await.is_some());
+            panic!("on purpose")
+        };
         // A task catches the panic, as it does for a host.
-        let failed = tokio::spawn(folded).await.unwrap_err();
+        let failed = tokio::spawn(read).await.unwrap_err();
         assert!(failed.is_panic());
         until("it ends and is reaped", || !exists(pid)).await;
     });
@@ -170,7 +172,7 @@ fn closing_ends_the_process_says_how_and_can_be_done_again() {
         let stage = faulty_process("after result exit 3").await;
         let mut stream = query("hello", stage.options()).await.unwrap();
         while stream.next().await.is_some() {}
-        assert_eq!(stream.close().await, Some(claude_agent_kit::transport::Exit::Code(3)));
+        assert_eq!(stream.close().await, Some(claude_agent_kit::Exit::Code(3)));
     });
 }
 

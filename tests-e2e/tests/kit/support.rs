@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use claude_agent_kit::settings::EnvironmentPolicy;
 use claude_agent_kit::{
-    Cli, Collected, EnvironmentPolicy, Error, ErrorKind, Options, Prompt, Warning, WarningCode,
-    query,
+    Cli, Collected, Error, ErrorKind, Options, Prompt, Warning, WarningCode, query,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::Faults;
@@ -153,7 +153,7 @@ pub(crate) fn everything(error: &Error) -> String {
     let mut text = format!("{error} {error:?} {error:#?}");
     let line = error.line().map(|line| String::from_utf8_lossy(line).into_owned());
     let facts = [error.stderr_tail(), error.stdout_tail(), error.output(), error.hint()];
-    for fact in facts.into_iter().flatten().chain(line.as_deref()).chain(error.suggestion()) {
+    for fact in facts.into_iter().flatten().chain(line.as_deref()).chain(error.help()) {
         write!(text, " {fact}").unwrap();
     }
     write!(text, " {:?} {:?}", error.problems(), error.flag()).unwrap();

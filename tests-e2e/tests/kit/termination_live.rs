@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use claude_agent_kit::transport::{ChildFuture, Connection, Exit, InMemory};
+use claude_agent_kit::Exit;
+use claude_agent_kit::transport::{ChildFuture, Connection, InMemory};
 use claude_agent_kit::{ErrorKind, Options, Timeouts, WarningCode, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::Body;

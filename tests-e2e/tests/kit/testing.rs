@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use claude_agent_kit::Exit;
 use claude_agent_kit::testing::{
     Fault, Faults, Model, Recorder, Recording, Replay, Reply, Script, Sim,
 };
-use claude_agent_kit::transport::Exit;
-use claude_agent_kit::{Body, ErrorKind, Include, Item, Options, Prompt, Session, Timeouts, query};
+use claude_agent_kit::{
+    Body, ErrorKind, Include, Item, Options, Prompt, Session, Timeouts, json, query,
+};
 use tests_e2e::stage::{Stage, processes};
 
 use crate::support::{SIM, ask, hello, in_time, kind_of, on_all, real, run, until};
@@ -106,6 +108,31 @@ fn runs_share_the_script_and_a_retry_succeeds() {
         let [first, second] = [script.clone(), script].map(|it| Options::new().simulated(it));
         assert!(ask("go", first).await.into_result().is_err());
         assert_eq!(ask("go", second).await.into_result().unwrap().text(), "Done.");
+    });
+}
+
+/// A batch adds up what its failed attempts cost.
+#[test]
+fn the_error_of_a_failed_attempt_has_its_cost() {
+    run(async {
+        let script = Script::new().otherwise([
+            Reply::tool("Bash", json!({"command": "true"})),
+            Reply::error(529, "overloaded_error", "Overloaded").no_retry(),
+        ]);
+        let options = Options::new().simulated(script).allowed_tools(["Bash"]);
+        let collected = ask("go", &options).await;
+        let (cost, error) = (collected.cost, collected.into_result().unwrap_err());
+        assert!(error.cost().tokens.total() > 0, "{error}");
+        assert_eq!(error.cost(), cost);
+        let session = Session::start(&options).await.unwrap();
+        let outcome = session.send("go").await.unwrap().finish().await.unwrap();
+        let (cost, error) = (outcome.cost, outcome.into_result().unwrap_err());
+        assert_eq!((error.kind(), error.cost()), (ErrorKind::Overloaded, cost));
+        session.stop().await.unwrap();
+        // A crash in the middle: what was read until then.
+        let sim = Sim::from(hello()).faults(Faults::new().before("result", Fault::Signal(9)));
+        let error = ask("hi", Options::new().simulated(sim)).await.into_result().unwrap_err();
+        assert!(error.cost().tokens.total() > 0 && !error.cost().is_complete, "{error}");
     });
 }
 

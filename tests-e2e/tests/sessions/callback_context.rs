@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use claude_agent_kit::Exit;
 use claude_agent_kit::hook::PreToolUse;
-use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{Options, Permission, PermissionMode, Session, SessionState, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;

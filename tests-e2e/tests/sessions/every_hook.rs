@@ -12,7 +12,8 @@ use claude_agent_kit::hook::{
 };
 use claude_agent_kit::{Options, PermissionMode};
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_wire::control::{HookInput, RegisterRepoRoot};
+use claude_wire::control::RegisterRepoRoot;
+use claude_wire::hook_input::HookInput;
 use serde_json::json;
 use tests_e2e::outside::ASKING_SERVER;
 use tests_e2e::stage::Stage;

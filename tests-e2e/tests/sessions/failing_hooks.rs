@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claude_agent_kit::hook::{
-    HookRegistration, HookResponse, PreToolUse, PreToolUseInput, RawHookResponse, UserPromptSubmit,
+    HookRegistration, HookResponse, PreToolUse, RawHookResponse, UserPromptSubmit,
+    input::PreToolUseInput,
 };
 use claude_agent_kit::{BoxError, Limits, Options, Timeouts, Warning, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Wake, Waker};
 
-use claude_agent_kit::hook::{HookResponse, PreToolUse, PreToolUseInput};
+use claude_agent_kit::hook::{HookResponse, PreToolUse, input::PreToolUseInput};
 use claude_agent_kit::{Options, Session, WarningCode};
 use serde_json::json;
 

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use claude_agent_kit::Exit;
 use claude_agent_kit::hook::PreToolUse;
-use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{
     ErrorKind, Include, Limits, Options, Permission, Session, SessionState, Timeouts,
 };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::{ErrorKind, Options, Permission, WarningCode};
-use claude_wire::control::McpStatusAnswer;
+use claude_wire::control::McpStatusResponse;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -16,7 +16,7 @@ use crate::play::Notes;
 use crate::puppet::{open, running};
 use crate::support::{in_time, noting, run, until};
 
-type Asking = Pin<Box<dyn Future<Output = claude_agent_kit::Result<McpStatusAnswer>> + Send>>;
+type Asking = Pin<Box<dyn Future<Output = claude_agent_kit::Result<McpStatusResponse>> + Send>>;
 
 /// Asks for the servers so many times; each call is under way.
 fn ask(session: &claude_agent_kit::Session, count: usize) -> Vec<Asking> {
@@ -116,7 +116,7 @@ fn an_answer_of_the_wrong_shape_is_an_error_of_its_operation_only() {
             let request = puppet.asked("interrupt").await;
             puppet.answer(&request, odd.clone()).await;
             let error = in_time(asked).await.unwrap().unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::UndecodableAnswer, "{odd}");
+            assert_eq!(error.kind(), ErrorKind::UndecodableResponse, "{odd}");
         }
         let mut pending = ask(&session, 1);
         let request = puppet.asked("mcp_status").await;
@@ -124,7 +124,7 @@ fn an_answer_of_the_wrong_shape_is_an_error_of_its_operation_only() {
                           "response": {"subtype": "maybe", "request_id": request["request_id"]}});
         puppet.say(line).await;
         let error = in_time(pending.pop().unwrap()).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::UndecodableAnswer);
+        assert_eq!(error.kind(), ErrorKind::UndecodableResponse);
         // A success that says nothing is one.
         let asked = session.clone();
         let asked = tokio::spawn(async move { asked.stop_task("t").await });

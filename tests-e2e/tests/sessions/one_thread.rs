@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::Poll;
 use std::time::Duration;
 
+use claude_agent_kit::Exit;
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
-use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{Limits, Options, Session, Timeouts, query};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -177,9 +177,9 @@ fn time_that_a_callback_takes_is_no_silence_of_the_cli() {
             puppet.result(&user).await;
             puppet.exit(Exit::Code(0));
         };
-        let asked = async { query("go", options).await.unwrap().final_result().await };
+        let asked = async { query("go", options).await.unwrap().collect().await };
         let (result, ()) = tokio::join!(asked, asks);
-        assert!(result.unwrap().is_some());
+        assert!(result.into_result().is_ok());
     });
 }
 
@@ -198,7 +198,7 @@ fn an_answer_is_written_before_the_next_callback_begins() {
                 notes.lock().unwrap().push(first || is_told());
                 async {}
             });
-        query("go", options).await.unwrap().final_result().await.unwrap();
+        query("go", options).await.unwrap().collect().await.into_result().unwrap();
         assert_eq!(*seen.lock().unwrap(), [true, true, true]);
     });
 }
@@ -224,7 +224,7 @@ fn others_have_their_turns_between_callbacks_that_wait_for_each_other() {
                 notes.lock().unwrap().push(turns.load(Ordering::Relaxed));
                 async {}
             });
-        query("go", options).await.unwrap().final_result().await.unwrap();
+        query("go", options).await.unwrap().collect().await.into_result().unwrap();
         other.abort();
         let seen = seen.lock().unwrap();
         assert!(seen.len() == 3 && seen[0] < seen[2], "{seen:?}");
@@ -242,7 +242,7 @@ fn what_needs_no_callback_is_answered_before_one_begins() {
             notes.lock().unwrap().push(is_told());
             async {}
         });
-        query("go", options).await.unwrap().final_result().await.unwrap();
+        query("go", options).await.unwrap().collect().await.into_result().unwrap();
         assert_eq!(*seen.lock().unwrap(), [true]);
     });
 }

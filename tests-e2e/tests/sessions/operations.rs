@@ -343,10 +343,10 @@ fn what_the_cli_would_ignore_is_not_asked_of_it() {
         let error = session.mcp().call(call()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert_eq!(error.operation(), Some("mcp_call"));
-        assert_eq!(error.needs(), Some("mcp_call_check_permissions_v1"));
+        assert!(error.to_string().contains("mcp_call_check_permissions_v1"), "{error}");
         assert!(error.hint().unwrap().contains("9.9.9"), "{error}");
         let error = session.reload_plugins(reload()).await.unwrap_err();
-        assert_eq!(error.needs(), Some("reload_plugins_refuse_if_busy_v1"));
+        assert!(error.to_string().contains("reload_plugins_refuse_if_busy_v1"), "{error}");
         // Nothing of it was written.
         let (given, request) = tokio::join!(
             session.reload_plugins(ReloadPlugins::default()),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claude_agent_kit::permission::PermissionUpdate;
+use claude_agent_kit::PermissionUpdate;
 use claude_agent_kit::{Answers, Background, BoxError, Limits, Permission, Timeouts, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use claude_agent_kit::transport::{ChildFuture, Connection, Exit, InMemory};
+use claude_agent_kit::Exit;
+use claude_agent_kit::transport::{ChildFuture, Connection, InMemory};
 use claude_agent_kit::{Options, Session};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};

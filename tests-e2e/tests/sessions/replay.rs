@@ -3,10 +3,11 @@
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 
+use claude_agent_kit::Exit;
 use claude_agent_kit::hook::{HookResponse, PostToolUse, PreToolUse};
 use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::testing::{Mismatch, Recorder, Recording, Reply, Script};
-use claude_agent_kit::transport::{ChildFuture, Connection, Exit, InMemory, Launch};
+use claude_agent_kit::transport::{ChildFuture, Connection, InMemory, Launch};
 use claude_agent_kit::{Options, Permission, Session, Tool, ToolServer};
 use claude_agent_testkit::player::Player;
 use claude_agent_testkit::recording::What;

@@ -57,7 +57,7 @@ fn a_query_that_is_stopped_before_its_result_ends_with_an_error() {
         puppet.handshake().await;
         let stopping = tokio::spawn(async move { group.shutdown(LIMIT).await });
         while puppet.next().await.is_some() {}
-        puppet.exit(claude_agent_kit::transport::Exit::Code(0));
+        puppet.exit(claude_agent_kit::Exit::Code(0));
         assert_eq!(in_time(stopping).await.unwrap(), 0);
         let collected = in_time(asked.collect()).await;
         assert_eq!(collected.error.unwrap().kind(), ErrorKind::SessionStopped);

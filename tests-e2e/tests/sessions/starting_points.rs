@@ -2,8 +2,9 @@
 
 use std::fs;
 
+use claude_agent_kit::settings::EnvironmentPolicy;
 use claude_agent_kit::transport::Wrapped;
-use claude_agent_kit::{Conversation, EnvironmentPolicy, ErrorKind, Options, Session, query};
+use claude_agent_kit::{Conversation, ErrorKind, Options, Session, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::id::SessionId;
 use tests_e2e::stage::Stage;
@@ -52,7 +53,7 @@ fn a_conversation_that_is_not_there_is_an_error_before_any_prompt() {
         let options = stage.options().conversation(Conversation::resume(missing.clone()));
         let error = Session::start(&options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
-        assert!(error.suggestion().is_some());
+        assert!(error.help().is_some());
         let collected = query("Which number?", options).await.unwrap().collect().await;
         let error = collected.error.unwrap();
         assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");

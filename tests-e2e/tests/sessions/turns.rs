@@ -32,7 +32,7 @@ fn three_turns_in_one_session() {
             let usd = outcome.cost.usd;
             assert!(usd > 0.0 && usd < 0.0012, "{usd}");
         }
-        assert_eq!(session.stop().await.unwrap(), Some(claude_agent_kit::transport::Exit::Code(0)));
+        assert_eq!(session.stop().await.unwrap(), Some(claude_agent_kit::Exit::Code(0)));
     });
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use claude_agent_kit::NoArguments;
 use claude_agent_kit::mcp::RawServer;
-use claude_agent_kit::tool::NoArguments;
 use claude_agent_kit::{
     ErrorKind, Json, Limits, Options, Session, Timeouts, Tool, ToolContext, ToolServer, WarningCode,
 };
@@ -254,7 +254,7 @@ fn after_a_stop_nothing_is_answered_and_nothing_runs() {
         while let Some(line) = puppet.next().await {
             assert_ne!(line["type"], "control_response", "{line}");
         }
-        puppet.exit(claude_agent_kit::transport::Exit::Code(0));
+        puppet.exit(claude_agent_kit::Exit::Code(0));
         in_time(stopping).await.unwrap().unwrap();
     });
 }

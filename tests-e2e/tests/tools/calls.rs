@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claude_agent_kit::mcp::RawServer;
-use claude_agent_kit::tool::{NoArguments, Progress};
 use claude_agent_kit::{Json, Tool, ToolContext, ToolError, ToolResult, ToolServer, WarningCode};
+use claude_agent_kit::{NoArguments, ToolProgress};
 use serde_json::{Value, json};
 use tests_e2e::stage::Stage;
 use tokio::sync::{Barrier, Semaphore};
@@ -283,7 +283,8 @@ fn progress_arrives_and_the_context_names_the_call() {
             let notes = notes.clone();
             async move {
                 for step in 1..=3 {
-                    let progress = Progress::new(f64::from(step)).total(3.0).message("counting");
+                    let progress =
+                        ToolProgress::new(f64::from(step)).total(3.0).message("counting");
                     ctx.progress(progress).await?;
                 }
                 ctx.client.log("info", "counted").await?;

@@ -1,6 +1,6 @@
 //! Tools that come and go while sessions run.
 
-use claude_agent_kit::tool::NoArguments;
+use claude_agent_kit::NoArguments;
 use claude_agent_kit::{ErrorKind, Options, Session, Tool, ToolServer};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
@@ -144,7 +144,7 @@ fn every_session_is_told_and_one_that_is_over_no_more() {
 }
 
 async fn end(session: Session, puppet: crate::puppet::Puppet) {
-    puppet.exit(claude_agent_kit::transport::Exit::Code(0));
+    puppet.exit(claude_agent_kit::Exit::Code(0));
     // It ended by itself, which is told as an error or not.
     drop(in_time(session.stop()).await);
 }

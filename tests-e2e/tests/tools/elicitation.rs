@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claude_agent_kit::elicitation::{DialogAnswer, ElicitationAnswer};
+use claude_agent_kit::elicitation::{DialogResponse, ElicitationResponse};
 use claude_agent_kit::mcp::StdioServer;
 use claude_agent_kit::{BoxError, ErrorKind, Options, Session, Timeouts, WarningCode};
 use claude_agent_testkit::mock_api::Script;
@@ -38,7 +38,7 @@ fn the_form_of_a_server_is_filled_in() {
         let answer = asked(&stage, |options| {
             options.on_elicitation(move |question, ctx| {
                 noted.add((question, ctx.session_id));
-                async { ElicitationAnswer::accept(json!({"name": "Ada"})) }
+                async { ElicitationResponse::accept(json!({"name": "Ada"})) }
             })
         });
         assert_eq!(answer.await, json!({"action": "accept", "content": {"name": "Ada"}}));
@@ -56,7 +56,7 @@ fn the_form_of_a_server_is_filled_in() {
 fn a_question_of_a_server_is_declined_by_hand_for_a_failure_and_without_a_callback() {
     on_both(asking, async |stage| {
         let by_hand = asked(&stage, |options| {
-            options.on_elicitation_blocking(|_, _| ElicitationAnswer::decline())
+            options.on_elicitation_blocking(|_, _| ElicitationResponse::decline())
         });
         assert_eq!(by_hand.await["action"], "decline");
     });
@@ -65,7 +65,8 @@ fn a_question_of_a_server_is_declined_by_hand_for_a_failure_and_without_a_callba
         let failed = asked(&stage, |options| {
             let (options, notes) = noting(options);
             noted = Some(notes);
-            options.on_elicitation(|_, _| async { Err::<ElicitationAnswer, BoxError>("no".into()) })
+            options
+                .on_elicitation(|_, _| async { Err::<ElicitationResponse, BoxError>("no".into()) })
         });
         assert_eq!(failed.await["action"], "decline");
         assert_eq!(*noted.unwrap().lock().unwrap(), [WarningCode::CallbackFailed]);
@@ -105,7 +106,7 @@ fn dialogs_of_the_named_kinds_are_shown() {
             assert_eq!(dialog.payload.unwrap().text(), r#"{"model":"m"}"#);
             assert_eq!(dialog.tool_use_id.unwrap().as_str(), "t");
             assert!(dialog.extra.get("brand_new").is_some());
-            DialogAnswer::completed(ctx.request_id.as_str())
+            DialogResponse::completed(ctx.request_id.as_str())
         });
         let (options, noted) = noting(options);
         let (session, mut puppet) = open(options).await;
@@ -128,14 +129,14 @@ fn a_dialog_that_is_withdrawn_or_late_is_over() {
         let notes = Notes::new();
         let noted = notes.clone();
         let options = Options::new()
-            .on_user_dialog_blocking(["quick"], |_, _| DialogAnswer::cancelled())
+            .on_user_dialog_blocking(["quick"], |_, _| DialogResponse::cancelled())
             .on_user_dialog([DIALOG], move |_, ctx| {
                 let notes = noted.clone();
                 async move {
                     notes.add("shown");
                     ctx.cancel.cancelled().await;
                     notes.add("closed");
-                    DialogAnswer::cancelled()
+                    DialogResponse::cancelled()
                 }
             })
             .timeouts(Timeouts::new().permission(Duration::from_millis(50)));
@@ -176,7 +177,7 @@ fn without_a_callback_no_dialog_is_wanted_or_answered() {
 fn dialogs_of_no_kind_are_refused_and_print_mode_asks_nobody() {
     run(async {
         let options = Options::new()
-            .on_user_dialog([""; 0], |_, _| async { DialogAnswer::cancelled() })
+            .on_user_dialog([""; 0], |_, _| async { DialogResponse::cancelled() })
             .print_mode(true);
         let error = Session::open(options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);

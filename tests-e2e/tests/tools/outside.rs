@@ -5,7 +5,7 @@ use std::time::Duration;
 use claude_agent_kit::mcp::{McpServers, RemoteServer, StdioServer, ToolPolicy};
 use claude_agent_kit::{Options, Session};
 use claude_agent_testkit::mock_api::Script;
-use claude_wire::control::{HostRequest, McpSetServers, McpSetServersAnswer};
+use claude_wire::control::{HostRequest, McpSetServers, McpSetServersResponse};
 use serde_json::{Value, json};
 use tests_e2e::outside::{HttpServer, MARK};
 use tests_e2e::stage::Stage;
@@ -40,7 +40,7 @@ async fn echoed(stage: &Stage, options: Options) -> String {
 #[test]
 fn a_server_as_a_process_is_started_with_its_variables_and_called() {
     on_both(echoing, async |stage| {
-        let server = StdioServer::new(OUTSIDE).arg("--ignored").env(MARK, "stdio");
+        let server = StdioServer::new(OUTSIDE).args(["--ignored"]).env(MARK, "stdio");
         let options = stage.options().mcp("out", server);
         assert_eq!(echoed(&stage, options).await, "stdio: hello");
     });
@@ -154,7 +154,7 @@ fn servers_of_the_options_stay_when_others_are_set() {
 }
 
 /// Sets servers as the CLI is asked, without those that the SDK adds.
-async fn set_exactly(session: &Session, servers: Value) -> McpSetServersAnswer {
+async fn set_exactly(session: &Session, servers: Value) -> McpSetServersResponse {
     let request = HostRequest::from(McpSetServers::new(servers));
     in_time(session.request(request)).await.unwrap().unwrap().deserialize().unwrap()
 }

@@ -56,7 +56,7 @@ fn a_flag_that_it_does_not_know_is_an_error_that_names_it() {
         let error = error_of(&collected);
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
         assert!(error.to_string().contains("--desktop"), "{error}");
-        assert!(error.suggestion().is_some_and(|hint| hint.contains("update the CLI")));
+        assert!(error.help().is_some_and(|hint| hint.contains("update the CLI")));
         assert!(stage.api().requests().is_empty());
     });
 }

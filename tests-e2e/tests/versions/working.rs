@@ -67,7 +67,10 @@ fn three_turns_in_one_session() {
 fn prompts_and_schemas_reach_the_model() {
     on_each(hello, async |stage| {
         let options = stage.options().system_prompt("You are a parrot.");
-        one_turn(options.append_system_prompt("A green one.")).await;
+        one_turn(
+            options.system_prompt(claude_agent_kit::SystemPrompt::default().append("A green one.")),
+        )
+        .await;
         assert!(model_was_told(&stage, "You are a parrot."));
         assert!(model_was_told(&stage, "A green one."));
     });

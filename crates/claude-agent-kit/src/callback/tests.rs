@@ -8,8 +8,8 @@ use claude_wire::{FromCli, Json};
 
 use super::{BoxError, Call, CallResult, CancelToken, Misfit, Registry, Running};
 use crate::hook::{
-    HookRegistration, HookResponse, IntoHookResponse, PostToolUse, PreToolUse, PreToolUseInput,
-    RawHookResponse, Stop, UserPromptSubmit,
+    HookRegistration, HookResponse, IntoHookResponse, PostToolUse, PreToolUse, RawHookResponse,
+    Stop, UserPromptSubmit, input::PreToolUseInput,
 };
 use crate::permission::{Permission, PermissionOrigin};
 use crate::question::Answers;

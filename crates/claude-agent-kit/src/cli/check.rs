@@ -200,7 +200,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let program = script(&folder, "echo \"1.2.3 $PWD $MARK $HOME.\"");
         let options = Options::new()
-            .environment(claude_wire::launch::EnvironmentPolicy::Clean)
+            .environment(claude_wire::settings::EnvironmentPolicy::Clean)
             .env("MARK", "mark")
             .cwd("/");
         let probe = probe(&program, &launch(options).await).await.unwrap();

@@ -63,7 +63,7 @@ pub(crate) fn find(places: &Places) -> Result<PathBuf> {
         ErrorKind::CliNotFound,
         format!("no `{}` was found; looked for {}", name(places.windows), looked.join(", ")),
     )
-    .remedy(
+    .with_help(
         "install it with `npm install -g @anthropic-ai/claude-code`, or name it with `cli_path` or \
          CLAUDE_CLI_PATH",
     ))
@@ -96,12 +96,12 @@ fn named(path: &Path, by: &str, windows: bool) -> Result<PathBuf> {
 }
 
 fn refused(path: &Path, by: &str, why: &str) -> Error {
-    let remedy = if why == BATCH {
+    let help = if why == BATCH {
         "name the native program with `cli_path`: `claude.exe`, in the package that npm installed"
     } else {
         "name the executable of the CLI, or leave it out to have it looked for"
     };
-    Error::new(ErrorKind::CliNotFound, format!("{} ({by}) {why}", path.display())).remedy(remedy)
+    Error::new(ErrorKind::CliNotFound, format!("{} ({by}) {why}", path.display())).with_help(help)
 }
 
 fn candidates(places: &Places) -> impl Iterator<Item = PathBuf> {

@@ -133,7 +133,7 @@ impl Cli {
             let message =
                 "`transport` is set: the transport starts the CLI, and no local one is used";
             return Err(Error::new(ErrorKind::InvalidOptions, message)
-                .remedy("leave `transport` out to find the CLI of this machine"));
+                .with_help("leave `transport` out to find the CLI of this machine"));
         }
         // Print mode is checked with a prompt; any will do.
         let prepared = prepare(&options, Some(&Prompt::from("hello")))?;
@@ -194,7 +194,7 @@ mod tests {
         ] {
             let error = program(name, text, mode).await.unwrap_err();
             assert_eq!(error.kind(), kind, "{error}");
-            assert!(error.suggestion().is_some(), "{error}");
+            assert!(error.help().is_some(), "{error}");
         }
     }
 

@@ -38,7 +38,7 @@ impl Program {
         let executable = find(name, places).ok_or_else(|| {
             let message =
                 format!("{} is a script, and no {} was found", path.display(), name.display());
-            Error::new(ErrorKind::CliNotFound, message).remedy(
+            Error::new(ErrorKind::CliNotFound, message).with_help(
                 "name what runs it with `executable`, or name the native program with `cli_path`",
             )
         })?;

@@ -24,7 +24,7 @@ impl CliVersion {
     }
 
     /// Takes the first `digits.digits.digits` of a text, whatever stands around it.
-    pub fn find_in(text: &str) -> Option<Self> {
+    pub(crate) fn find_in(text: &str) -> Option<Self> {
         let starts = text.char_indices().filter(|(at, first)| {
             // Not in the middle of a number.
             first.is_ascii_digit() && !text[..*at].ends_with(|last: char| last.is_ascii_digit())
@@ -80,27 +80,24 @@ pub(crate) fn judge(probe: &Probe, minimum: CliVersion) -> Result<CliVersion> {
             format!("failed to detect the version of the CLI with `--version`: {reason}"),
         ),
     };
-    Err(error
-        .remedy(
-            "check that it is the `claude` executable and that it runs in a terminal, or accept an \
+    Err(error.with_help(
+        "check that it is the `claude` executable and that it runs in a terminal, or accept an \
          unknown version with `VersionCheck::Permissive`",
-        )
-        .with(|facts| facts.minimum = Some(minimum)))
+    ))
 }
 
 fn too_old(detected: CliVersion, minimum: CliVersion, output: &str) -> Error {
-    let mut remedy = "update it with `npm install -g @anthropic-ai/claude-code`".to_owned();
+    let mut help = "update it with `npm install -g @anthropic-ai/claude-code`".to_owned();
     if detected >= MINIMUM_FOR_PRINT_MODE {
-        remedy += ", or make do with the one-way form of the option `print_mode`";
+        help += ", or make do with the one-way form of the option `print_mode`";
     }
     Error::new(
         ErrorKind::UnsupportedCliVersion,
         format!("the CLI is version {detected}, and at least {minimum} is needed"),
     )
-    .remedy(remedy)
+    .with_help(help)
     .with(|facts| {
         facts.detected = Some(detected);
-        facts.minimum = Some(minimum);
         facts.output = Some(shortened(output));
     })
 }
@@ -166,16 +163,16 @@ mod tests {
         let judge = |text: &str| judge(&Probe::Printed(text.to_owned()), minimum).unwrap_err();
         let old = judge("1.9.9 (Claude Code)\n");
         assert_eq!(old.detected_version(), Some(CliVersion::new(1, 9, 9)));
-        assert_eq!(old.minimum_version(), Some(minimum));
+        assert!(old.to_string().contains(&minimum.to_string()), "{old}");
         assert_eq!(old.output(), Some("1.9.9 (Claude Code)"));
-        let suggestion = old.suggestion().unwrap_or_default();
+        let suggestion = old.help().unwrap_or_default();
         assert!(suggestion.contains("npm install -g @anthropic-ai/claude-code"), "{suggestion}");
         assert!(suggestion.contains("`print_mode`"), "{suggestion}");
         // Too old for that as well.
         assert!(!judge("0.9.9").to_string().contains("print_mode"));
         let strange = judge(&"é".repeat(1000));
         assert_eq!(strange.output(), Some("é".repeat(100).as_str()));
-        let suggestion = strange.suggestion().unwrap_or_default();
+        let suggestion = strange.help().unwrap_or_default();
         assert!(suggestion.contains("`VersionCheck::Permissive`"), "{suggestion}");
     }
 }

@@ -6,15 +6,15 @@ use claude_wire::session::{Exit, Failure};
 use super::Evidence;
 use super::login::tells_of_login;
 
-/// A probable cause and its remedy.
+/// A probable cause and its help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clue {
     pub(super) hint: String,
-    pub(super) remedy: String,
+    pub(super) help: String,
 }
 
-fn clue(hint: impl Into<String>, remedy: impl Into<String>) -> Clue {
-    Clue { hint: hint.into(), remedy: remedy.into() }
+fn clue(hint: impl Into<String>, help: impl Into<String>) -> Clue {
+    Clue { hint: hint.into(), help: help.into() }
 }
 
 /// What points to the cause of a failure.
@@ -79,7 +79,7 @@ fn of_silence(evidence: &Evidence) -> Clue {
     }
 }
 
-/// The remedy for everything that is wrong with the build.
+/// The help for everything that is wrong with the build.
 const OTHER_BUILD: &str = "install the CLI on this very system, so that the right build is chosen";
 
 /// What the CLI writes to stderr when the conversation to resume does not exist.
@@ -153,8 +153,8 @@ fn of_stderr(evidence: &Evidence) -> Option<Clue> {
         // In one line: words of different complaints mean nothing together.
         text.lines().any(|line| words.iter().all(|word| line.contains(word)))
     });
-    if let Some((_, hint, remedy)) = row {
-        return Some(clue(*hint, *remedy));
+    if let Some((_, hint, help)) = row {
+        return Some(clue(*hint, *help));
     }
     text.lines().find_map(missing_node).or_else(|| text.lines().find_map(refused_value)).or_else(
         || {
@@ -267,22 +267,22 @@ mod tests {
             ..Evidence::default()
         };
         let clue = of(failure, &evidence);
-        clue.map(|clue| format!("{} -> {}", clue.hint, clue.remedy)).unwrap_or_default()
+        clue.map(|clue| format!("{} -> {}", clue.hint, clue.help)).unwrap_or_default()
     }
 
     fn ended(exit: Exit) -> Failure {
         Failure::Process { exit, stopped: false, silent: true }
     }
 
-    /// Whatever the exit, each text of stderr gives its hint and its remedy.
+    /// Whatever the exit, each text of stderr gives its hint and its help.
     fn check(cases: &[(&str, &str, &str)]) {
-        for (stderr, hinted, remedy) in cases {
+        for (stderr, hinted, help) in cases {
             for exit in [Exit::Code(1), Exit::Code(127), Exit::Signal(9)] {
                 for failure in [ended(exit), Failure::ExitedDuringInit(exit)] {
                     let told = hint(&failure, &format!("before\n{stderr}\nafter"), "");
                     let (hint, suggested) = told.split_once(" -> ").unwrap();
                     assert!(hint.contains(hinted), "{stderr}: {told}");
-                    assert!(suggested.contains(remedy), "{stderr}: {told}");
+                    assert!(suggested.contains(help), "{stderr}: {told}");
                 }
             }
         }

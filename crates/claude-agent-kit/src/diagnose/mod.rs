@@ -61,24 +61,20 @@ pub(crate) fn failure(failure: &Failure, evidence: &Evidence) -> Error {
     }
     let error = told(kind_of(failure, evidence), &happened, clue, evidence);
     error.with(|facts| match failure {
-        Failure::Process { exit, stopped, silent } => {
+        Failure::Process { exit, stopped, .. } => {
             facts.exit = Some(*exit);
             facts.stopped_by_sdk = *stopped;
-            facts.stdout_was_empty = *silent;
         }
         Failure::NonZeroExitAfterResult(exit) => facts.exit = Some(*exit),
         Failure::ExitedDuringInit(exit) => {
             facts.exit = Some(*exit);
-            facts.stdout_was_empty = evidence.nothing_on_stdout();
         }
         Failure::InitializeTimeout(limit) => {
             facts.limit = Some(*limit);
-            facts.stdout_was_empty = evidence.nothing_on_stdout();
         }
         Failure::LineTooLong(size) => facts.size = Some(*size),
         Failure::StdinNotRead(bytes) => facts.size = Some(*bytes as u64),
-        Failure::TooManyMalformed(count, last) => {
-            facts.count = Some(*count);
+        Failure::TooManyMalformed(_, last) => {
             facts.line = Some(masked(&last.line, &evidence.mask));
         }
         Failure::InitializeRejected(_) | Failure::IdleTimeout => facts.exit = evidence.exit,
@@ -151,7 +147,7 @@ fn told(kind: ErrorKind, happened: &str, clue: Option<Clue>, evidence: &Evidence
     message.push_str(&evidence.quoted());
     let mut error = Error::new(kind, evidence.mask.apply(&message));
     if let Some(clue) = clue {
-        error = error.hint_at(evidence.mask.apply(&clue.hint)).remedy(clue.remedy);
+        error = error.with_hint(evidence.mask.apply(&clue.hint)).with_help(clue.help);
     }
     error.with(|facts| {
         facts.stderr_tail = evidence.stderr_if_any();
@@ -207,13 +203,13 @@ fn unknown_option(failure: &Failure, evidence: &Evidence) -> Option<Error> {
             ErrorKind::InvalidOptions,
             format!("{cli} does not know the flag {flag}, which stands in `extra_args`: {output}"),
         )
-        .remedy("correct or remove it, or update the CLI if a newer one knows it")
+        .with_help("correct or remove it, or update the CLI if a newer one knows it")
     } else {
         Error::new(
             ErrorKind::UnsupportedCliVersion,
             format!("{cli} does not know the flag {flag}: {output}"),
         )
-        .remedy(
+        .with_help(
             "update it with `npm install -g @anthropic-ai/claude-code`, or do without the option",
         )
     };

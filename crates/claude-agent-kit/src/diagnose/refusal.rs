@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind};
 
 /// Why an operation was not done.
 pub(crate) fn refusal(refusal: &Refusal, operation: &str, evidence: &Evidence) -> Error {
-    let (kind, mut happened, remedy) = refused(refusal, operation);
+    let (kind, mut happened, help) = refused(refusal, operation);
     if let (Refusal::Closed(_), Some(exit)) = (refusal, evidence.exit) {
         happened = format!("{happened} (it ended with {exit})");
     }
@@ -18,8 +18,8 @@ pub(crate) fn refusal(refusal: &Refusal, operation: &str, evidence: &Evidence) -
         message.push_str(&evidence.quoted());
     }
     let mut error = Error::new(kind, message);
-    if let Some(remedy) = remedy {
-        error = error.remedy(remedy);
+    if let Some(help) = help {
+        error = error.with_help(help);
     }
     error.with(|facts| {
         facts.operation = Some(operation.to_owned());
@@ -35,12 +35,12 @@ pub(crate) fn refusal(refusal: &Refusal, operation: &str, evidence: &Evidence) -
                 facts.request_id = Some(request_id.clone());
                 facts.limit = Some(*limit);
             }
-            Refusal::AnswerTooLarge(size) => facts.size = Some(*size),
+            Refusal::ResponseTooLarge(size) => facts.size = Some(*size),
             Refusal::Closed(_) => {
                 facts.exit = evidence.exit;
                 facts.stderr_tail = evidence.stderr_if_any();
             }
-            Refusal::UndecodableAnswer(_)
+            Refusal::UndecodableResponse(_)
             | Refusal::InitQueueFull
             | Refusal::TooManyPending
             | Refusal::NotInitialized
@@ -67,13 +67,13 @@ fn refused(refusal: &Refusal, operation: &str) -> Told {
             format!("the CLI did not answer `{operation}` within {limit:?}"),
             Some("it may have taken effect; ask for the state, or allow more time"),
         ),
-        Refusal::AnswerTooLarge(size) => (
-            ErrorKind::AnswerTooLarge,
+        Refusal::ResponseTooLarge(size) => (
+            ErrorKind::ResponseTooLarge,
             format!("the answer to `{operation}` has {size} bytes and was not kept"),
             Some("raise `Limits::max_line_bytes`"),
         ),
-        Refusal::UndecodableAnswer(reason) => (
-            ErrorKind::UndecodableAnswer,
+        Refusal::UndecodableResponse(reason) => (
+            ErrorKind::UndecodableResponse,
             format!("the answer to `{operation}` could not be made out: {reason}"),
             Some("it may have taken effect; see whether there is a newer version of this crate"),
         ),

@@ -9,12 +9,12 @@ use crate::error::{Error, ErrorKind};
 /// The error for a process that could not be started. The system often says only "not found",
 /// whether it is the directory, the program or its interpreter that is missing.
 pub(crate) fn spawn_failed(error: &io::Error, program: &Path, cwd: Option<&Path>) -> Error {
-    let (happened, remedy) = match cwd.and_then(|cwd| unusable(error, cwd)) {
+    let (happened, help) = match cwd.and_then(|cwd| unusable(error, cwd)) {
         Some(why) => (why, "give a directory that exists, or none to stay in that of the host"),
         None => of_program(error, program),
     };
     Error::new(ErrorKind::SpawnFailed, format!("the CLI could not be started: {happened}"))
-        .remedy(remedy)
+        .with_help(help)
 }
 
 /// What is wrong with the working directory, if it is to blame.
@@ -123,7 +123,7 @@ mod tests {
         }
         let error = spawn_failed(&command.spawn().unwrap_err(), program, cwd);
         assert_eq!(error.kind(), ErrorKind::SpawnFailed);
-        assert!(error.suggestion().is_some(), "{error}");
+        assert!(error.help().is_some(), "{error}");
         error.to_string()
     }
 

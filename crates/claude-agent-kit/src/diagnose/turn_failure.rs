@@ -47,8 +47,8 @@ pub(crate) fn turn_failure(
         facts.api_status = status;
         facts.retry_after = retry_delay.filter(|_| is_temporary(kind));
     });
-    Some(match remedy(kind) {
-        Some(remedy) => error.remedy(remedy),
+    Some(match help(kind) {
+        Some(help) => error.with_help(help),
         None => error,
     })
 }
@@ -134,7 +134,7 @@ fn happened(kind: ErrorKind) -> &'static str {
     }
 }
 
-fn remedy(kind: ErrorKind) -> Option<&'static str> {
+fn help(kind: ErrorKind) -> Option<&'static str> {
     Some(match kind {
         ErrorKind::LoginMissing => "set `ANTHROPIC_API_KEY`, or run `claude` and log in",
         ErrorKind::ConversationNotFound => {

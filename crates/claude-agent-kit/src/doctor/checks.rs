@@ -6,7 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use claude_wire::control::PermissionMode;
-use claude_wire::launch::{Settings, SettingsSource, SystemPrompt};
+use claude_wire::launch::Settings;
+use claude_wire::settings::SettingsSource;
+use claude_wire::settings::SystemPromptBase;
 use serde_json::Value;
 
 use super::Variables;
@@ -85,25 +87,25 @@ impl Place<'_> {
         if self.is_elsewhere() {
             return None;
         }
-        let remedy = "name another with the variable CLAUDE_CONFIG_DIR";
+        let help = "name another with the variable CLAUDE_CONFIG_DIR";
         let named = self.variable("CLAUDE_CONFIG_DIR").filter(|path| !path.is_empty());
         let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
         let default = || Some(PathBuf::from(self.variable(home)?).join(".claude"));
         let Some(directory) = named.map(PathBuf::from).or_else(default) else {
             let what = format!("the CLI is given neither CLAUDE_CONFIG_DIR nor {home}");
-            return Some(Finding::warning(CHECK, what, remedy));
+            return Some(Finding::warning(CHECK, what, help));
         };
         let shown = directory.display();
         // The CLI makes what is missing.
         let Some(present) = directory.ancestors().find(|ancestor| ancestor.exists()) else {
-            return Some(Finding::problem(CHECK, format!("{shown} cannot be made"), remedy));
+            return Some(Finding::problem(CHECK, format!("{shown} cannot be made"), help));
         };
         Some(if !present.is_dir() {
             let what = format!("{shown} cannot be made, because {} is a file", present.display());
-            Finding::problem(CHECK, what, remedy)
+            Finding::problem(CHECK, what, help)
         } else if let Err(error) = try_to_write(present) {
             let what = format!("{shown} cannot be written, so no session can be kept ({error})");
-            Finding::warning(CHECK, what, remedy)
+            Finding::warning(CHECK, what, help)
         } else {
             Finding::good(CHECK, format!("{shown} can be written"))
         })
@@ -147,8 +149,8 @@ impl Place<'_> {
             }
             Err(why) => {
                 let what = format!("{} cannot be used ({why})", path.display());
-                let remedy = "it has to be a JSON object with an object `mcpServers`";
-                Finding::problem(Check::McpConfig, what, remedy)
+                let help = "it has to be a JSON object with an object `mcpServers`";
+                Finding::problem(Check::McpConfig, what, help)
             }
         });
         findings.collect()
@@ -175,8 +177,8 @@ impl Place<'_> {
             if fits {
                 return Finding::good(Check::Files, format!("{shown} is there"));
             }
-            let remedy = format!("make it, or name another with `{option}`");
-            Finding::problem(Check::Files, format!("{shown} {what}"), &remedy)
+            let help = format!("make it, or name another with `{option}`");
+            Finding::problem(Check::Files, format!("{shown} {what}"), &help)
         });
         findings.collect()
     }
@@ -186,9 +188,9 @@ impl Place<'_> {
         let bypass = *mode == Some(PermissionMode::BypassPermissions);
         let sandboxed = self.variable("IS_SANDBOX").is_some_and(|value| value == "1");
         (bypass && !sandboxed && !self.is_elsewhere() && is_root()).then(|| {
-            let remedy = "run as another user (`user`), choose another `permission_mode`, or set \
+            let help = "run as another user (`user`), choose another `permission_mode`, or set \
                           IS_SANDBOX=1 if this really is a sandbox";
-            Finding::problem(Check::Permissions, "the CLI does not let root bypass them", remedy)
+            Finding::problem(Check::Permissions, "the CLI does not let root bypass them", help)
         })
     }
 }
@@ -206,7 +208,7 @@ fn named_files(settings: &Settings) -> Vec<(&'static str, &Path, Kind)> {
     if let Some(SettingsSource::File(path)) = &settings.settings {
         named.push(("settings", path.as_path(), Kind::File));
     }
-    if let Some(SystemPrompt::File(path)) = &settings.system_prompt {
+    if let Some(SystemPromptBase::File(path)) = &settings.system_prompt {
         named.push(("system_prompt", path.as_path(), Kind::File));
     }
     // An archive will do.

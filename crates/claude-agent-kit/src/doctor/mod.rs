@@ -105,8 +105,8 @@ fn configuration(layers: Layers, options: &mut Options, findings: &mut Vec<Findi
             findings.push(Finding::good(Check::Configuration, "all of it can be used"));
         }
         Err(error) => findings.extend(error.problems().iter().map(|problem| {
-            let remedy = "correct it; what was to be configured is left out below";
-            Finding::problem(Check::Configuration, problem.to_string(), remedy)
+            let help = "correct it; what was to be configured is left out below";
+            Finding::problem(Check::Configuration, problem.to_string(), help)
         })),
     }
 }
@@ -174,14 +174,14 @@ fn of_version(chosen: Result<Chosen>, policy: VersionPolicy) -> Vec<Finding> {
     if policy.skip {
         return vec![Finding::good(CHECK, "it was not asked for, as `VersionCheck::Skip` says")];
     }
-    let remedy = "a run tries it all the same; name another CLI with `cli_path` if that fails";
+    let help = "a run tries it all the same; name another CLI with `cli_path` if that fails";
     let warnings = chosen.warnings.iter();
-    warnings.map(|warning| Finding::warning(CHECK, warning.to_string(), remedy)).collect()
+    warnings.map(|warning| Finding::warning(CHECK, warning.to_string(), help)).collect()
 }
 
 fn of_error(check: Check, error: &Error) -> Finding {
-    let remedy = error.suggestion().unwrap_or("see what the text says");
-    Finding::problem(check, error.what(), remedy)
+    let help = error.help().unwrap_or("see what the text says");
+    Finding::problem(check, error.what(), help)
 }
 
 async fn handshake(options: Options, limit: Duration, healthy: bool) -> Finding {
@@ -189,8 +189,8 @@ async fn handshake(options: Options, limit: Duration, healthy: bool) -> Finding 
         return Finding::good(Check::Handshake, "print mode has none");
     }
     if !healthy {
-        let remedy = "see to the problems above first";
-        return Finding::warning(Check::Handshake, "it was not tried", remedy);
+        let help = "see to the problems above first";
+        return Finding::warning(Check::Handshake, "it was not tried", help);
     }
     let session = match Session::start(options.timeouts(Timeouts::new().initialize(limit))).await {
         Ok(session) => session,

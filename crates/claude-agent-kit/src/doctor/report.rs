@@ -41,21 +41,21 @@ pub struct Finding {
     level: Level,
     check: Check,
     what: String,
-    remedy: Option<String>,
+    help: Option<String>,
 }
 
 impl Finding {
     pub(super) fn good(check: Check, what: impl Into<String>) -> Self {
-        Self { level: Level::Good, check, what: what.into(), remedy: None }
+        Self { level: Level::Good, check, what: what.into(), help: None }
     }
 
-    pub(super) fn warning(check: Check, what: impl Into<String>, remedy: &str) -> Self {
-        let remedy = Some(remedy.to_owned());
-        Self { level: Level::Warning, check, what: what.into(), remedy }
+    pub(super) fn warning(check: Check, what: impl Into<String>, help: &str) -> Self {
+        let help = Some(help.to_owned());
+        Self { level: Level::Warning, check, what: what.into(), help }
     }
 
-    pub(super) fn problem(check: Check, what: impl Into<String>, remedy: &str) -> Self {
-        Self { level: Level::Problem, ..Self::warning(check, what, remedy) }
+    pub(super) fn problem(check: Check, what: impl Into<String>, help: &str) -> Self {
+        Self { level: Level::Problem, ..Self::warning(check, what, help) }
     }
 
     /// How bad it is.
@@ -74,8 +74,8 @@ impl Finding {
     }
 
     /// What to do about it; nothing if all is well.
-    pub fn remedy(&self) -> Option<&str> {
-        self.remedy.as_deref()
+    pub fn help(&self) -> Option<&str> {
+        self.help.as_deref()
     }
 }
 
@@ -87,8 +87,8 @@ impl fmt::Display for Finding {
             Level::Problem => "PROBLEM",
         };
         write!(f, "{level:<8}{}: {}", self.check, self.what)?;
-        match &self.remedy {
-            Some(remedy) => write!(f, "; {remedy}"),
+        match &self.help {
+            Some(help) => write!(f, "; help: {help}"),
             None => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use claude_wire::Json;
-use claude_wire::launch::{EnvironmentPolicy, SystemPrompt};
+use claude_wire::settings::{EnvironmentPolicy, SystemPromptBase};
 
 use super::checks::Place;
 use super::*;
@@ -15,12 +15,12 @@ fn place<'a>(options: &'a Options, variables: &[(&str, &str)]) -> Place<'a> {
     Place { options, variables: variables.collect() }
 }
 
-/// The level of a finding that must say these parts, and a remedy unless all is well.
+/// The level of a finding that must say these parts, and a help unless all is well.
 fn level(finding: &Finding, parts: &[&str]) -> Level {
     for part in parts {
         assert!(finding.to_string().contains(part), "{part}: {finding}");
     }
-    assert_eq!(finding.remedy().is_none(), finding.level() == Level::Good, "{finding}");
+    assert_eq!(finding.help().is_none(), finding.level() == Level::Good, "{finding}");
     finding.level()
 }
 
@@ -143,7 +143,12 @@ fn files_and_directories_that_options_name_have_to_be_there() {
     fs::create_dir(folder.path().join("dir")).unwrap();
     let cases: [(&str, Set, bool, bool); 5] = [
         ("settings", |o, path| o.settings(Path::new(path)), true, false),
-        ("system_prompt", |o, path| o.system_prompt(SystemPrompt::File(path.into())), true, false),
+        (
+            "system_prompt",
+            |o, path| o.system_prompt(SystemPromptBase::File(path.into())),
+            true,
+            false,
+        ),
         ("plugins", |o, path| o.plugins([path]), true, true),
         ("project_config_root", |o, path| o.project_config_root(path), false, true),
         ("add_dirs", |o, path| o.add_dir(path), false, true),
@@ -157,7 +162,7 @@ fn files_and_directories_that_options_name_have_to_be_there() {
             let expected = if fits { Level::Good } else { Level::Problem };
             let path = folder.path().join(name);
             assert_eq!(level(&findings[0], &[option, text(&path)]), expected, "{}", findings[0]);
-            assert!(fits || findings[0].remedy().unwrap().contains(option));
+            assert!(fits || findings[0].help().unwrap().contains(option));
             let elsewhere = options.user(OsUser::Ids { user: 1, group: 1 });
             assert!(place(&elsewhere, &[]).files().is_empty());
         }

@@ -163,7 +163,7 @@ impl Drop for Driver {
             ErrorKind::RuntimeGone,
             "the Tokio runtime was shut down while the session was running",
         )
-        .remedy("keep the runtime for as long as the session is needed");
+        .with_help("keep the runtime for as long as the session is needed");
         self.publish_end(Some(error), None);
         // Only now: whoever finds the channel closed looks for the cause.
         self.commands.close().for_each(drop);

@@ -371,6 +371,6 @@ fn transport_failed(error: std::io::Error) -> Error {
 pub(crate) fn require_runtime() -> Result<Handle> {
     Handle::try_current().map_err(|_| {
         Error::new(ErrorKind::NoRuntime, "there is no Tokio runtime here")
-            .remedy("call it from an async function that Tokio runs, such as `#[tokio::main]`")
+            .with_help("call it from an async function that Tokio runs, such as `#[tokio::main]`")
     })
 }

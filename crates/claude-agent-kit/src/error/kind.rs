@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 /// What can help after an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Help {
+pub(super) enum Recovery {
     /// To call again.
     Retry,
     /// To continue the conversation in another run.
@@ -15,7 +15,7 @@ pub(super) enum Help {
 
 /// Declares the kinds, each with what can help.
 macro_rules! error_kinds {
-    ($( $(#[$meta:meta])* $kind:ident = $name:literal [$($help:ident)*], )+) => {
+    ($( $(#[$meta:meta])* $kind:ident = $name:literal [$($recovery:ident)*], )+) => {
         /// The kinds of errors.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -36,9 +36,9 @@ macro_rules! error_kinds {
             }
 
             /// What can help.
-            pub(super) fn help(self) -> &'static [Help] {
+            pub(super) fn recovery(self) -> &'static [Recovery] {
                 match self {
-                    $( Self::$kind => &[$( Help::$help ),*], )+
+                    $( Self::$kind => &[$( Recovery::$recovery ),*], )+
                 }
             }
         }
@@ -118,9 +118,9 @@ error_kinds! {
     /// Too many operations wait for their answers, or too much waits to be written.
     TooManyPending = "too_many_pending" [Retry],
     /// The answer to an operation was longer than `Limits::max_line_bytes`.
-    AnswerTooLarge = "answer_too_large" [],
+    ResponseTooLarge = "response_too_large" [],
     /// The answer to an operation could not be made out.
-    UndecodableAnswer = "undecodable_answer" [],
+    UndecodableResponse = "undecodable_response" [],
     /// Files cannot be put back because they are not checkpointed.
     CheckpointingNotEnabled = "checkpointing_not_enabled" [],
     /// The CLI dropped a message before it became a turn.

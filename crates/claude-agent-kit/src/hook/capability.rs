@@ -2,13 +2,15 @@
 //! methods of [`HookResponse`](super::HookResponse).
 
 use claude_wire::control::{
-    HookElicitation, HookPermission, HookPermissionAllow, HookPermissionAnswer, HookPermissionDeny,
+    HookElicitation, HookPermission, HookPermissionAllow, HookPermissionDeny,
+    HookPermissionResponse,
 };
 use claude_wire::{Json, List};
 
-use super::{
+use super::HookEvent;
+use super::input::{
     ConfigChangeInput, CwdChangedInput, ElicitationInput, ElicitationResultInput, FileChangedInput,
-    HookEvent, NotificationInput, PermissionRequestInput, PostModelSwitchInput, PostToolBatchInput,
+    NotificationInput, PermissionRequestInput, PostModelSwitchInput, PostToolBatchInput,
     PostToolUseFailureInput, PostToolUseInput, PreCompactInput, PreModelSwitchInput,
     PreToolUseInput, SessionStartInput, SetupInput, StopInput, SubagentStartInput,
     SubagentStopInput, UserPromptExpansionInput, UserPromptSubmitInput,
@@ -129,11 +131,11 @@ decide_in_fields!(PreToolUseInput, PreModelSwitchInput);
 impl sealed::CanDeny for PermissionRequestInput {
     fn decide(specific: &mut Self::Specific, decision: HookPermission, reason: Option<String>) {
         specific.decision = Some(if decision == HookPermission::Allow {
-            HookPermissionAnswer::Allow(HookPermissionAllow::default())
+            HookPermissionResponse::Allow(HookPermissionAllow::default())
         } else {
             let mut deny = HookPermissionDeny::default();
             deny.message = reason;
-            HookPermissionAnswer::Deny(deny)
+            HookPermissionResponse::Deny(deny)
         });
     }
 }
@@ -152,7 +154,7 @@ impl sealed::CanUpdateInput for PreToolUseInput {
 
 impl sealed::CanUpdateInput for PermissionRequestInput {
     fn update_input(specific: &mut Self::Specific, input: Json) {
-        if let Some(HookPermissionAnswer::Allow(allow)) = &mut specific.decision {
+        if let Some(HookPermissionResponse::Allow(allow)) = &mut specific.decision {
             allow.updated_input = Some(input);
         }
     }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use claude_wire::control::{HookInput, HookSpecificOutput};
+use claude_wire::control::HookSpecificOutput;
+use claude_wire::hook_input::HookInput;
 
 use super::HookRegistration;
 
@@ -23,7 +24,8 @@ pub(super) mod sealed {
     use std::time::Duration;
 
     use bytes::Bytes;
-    use claude_wire::control::{HookInput, HookSpecificOutput};
+    use claude_wire::control::HookSpecificOutput;
+    use claude_wire::hook_input::HookInput;
 
     pub trait Event: Sized + Send + 'static {
         /// The name on the wire; empty for events by name.
@@ -65,7 +67,7 @@ macro_rules! declare_events {
         $event:ident($input:ident $(-> $output:ident)?) = $name:literal:
             $refusal:ident, $decision:literal, $seconds:literal;
     )+) => {
-        pub use claude_wire::control::{$($input),+};
+        use claude_wire::hook_input::{$($input),+};
 
         $(
         $(#[$meta])*

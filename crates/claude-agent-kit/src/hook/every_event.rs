@@ -7,10 +7,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use claude_wire::control::{HookInput, HookSpecificOutput};
+use claude_wire::control::HookSpecificOutput;
+use claude_wire::hook_input::HookInput;
 use claude_wire::{Extra, Json};
 
 use super::event::sealed::{Event as _, HookRequest};
+use super::input::*;
 use super::response::sealed::Encode as _;
 use super::*;
 

@@ -4,7 +4,7 @@
 //! module, such as [`PreToolUse`] or [`Stop`]: a [`HookRegistration`] that can be narrowed with
 //! [`matching`](HookRegistration::matching), [`timeout`](HookRegistration::timeout) and
 //! [`fail_closed`](HookRegistration::fail_closed). The callback receives the event's input, such as
-//! [`PreToolUseInput`], and returns nothing or a [`HookResponse`].
+//! [`input::PreToolUseInput`], and returns nothing or a [`HookResponse`].
 //!
 //! ```
 //! use claude_agent_kit::Options;
@@ -25,6 +25,9 @@ mod registration;
 mod response;
 #[cfg(test)]
 mod tests;
+
+/// The inputs of the events, such as [`PreToolUseInput`](input::PreToolUseInput).
+pub use claude_wire::hook_input as input;
 
 pub use capability::{
     CanAddContext, CanAnswerElicitation, CanAsk, CanBlock, CanDeny, CanSetTitle, CanSuppressPrompt,

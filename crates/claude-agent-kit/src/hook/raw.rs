@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use claude_wire::control::{HookInput, HookOutput, HookSpecificOutput};
+use claude_wire::control::{HookOutput, HookSpecificOutput};
+use claude_wire::hook_input::HookInput;
 use claude_wire::id::SessionId;
 use claude_wire::{Extra, Json};
 

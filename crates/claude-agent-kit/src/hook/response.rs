@@ -4,18 +4,20 @@ use std::fmt;
 use std::time::Duration;
 
 use claude_wire::control::{
-    HookDecision, HookElicitation, HookOutput, HookPermission, HookPermissionAnswer,
+    HookDecision, HookElicitation, HookOutput, HookPermission, HookPermissionResponse,
     PermissionUpdate,
 };
 use claude_wire::{Json, Number};
 
 use self::sealed::EncodedResponse;
 use super::event::sealed::Specific as _;
+use super::input::{
+    MessageDisplayInput, PermissionDeniedInput, PermissionRequestInput, PostToolUseInput,
+    PreToolUseInput, SessionStartInput, WorktreeCreateInput,
+};
 use super::{
     CanAddContext, CanAnswerElicitation, CanAsk, CanBlock, CanDeny, CanSetTitle, CanSuppressPrompt,
-    CanUpdateInput, CanWatchPaths, HookEvent, MessageDisplayInput, PermissionDeniedInput,
-    PermissionRequestInput, PostToolUseInput, PreToolUseInput, SessionStartInput,
-    WorktreeCreateInput,
+    CanUpdateInput, CanWatchPaths, HookEvent,
 };
 use crate::callback::{BoxError, told};
 
@@ -26,7 +28,7 @@ use crate::callback::{BoxError, told};
 /// event does not compile; the bound of the method names the events that have it.
 ///
 /// ```
-/// use claude_agent_kit::hook::{HookResponse, PreToolUseInput};
+/// use claude_agent_kit::hook::{HookResponse, input::PreToolUseInput};
 ///
 /// fn respond(call: &PreToolUseInput) -> HookResponse<PreToolUseInput> {
 ///     match call.tool_name.as_deref() {
@@ -265,7 +267,7 @@ impl HookResponse<PermissionRequestInput> {
         mut self,
         updates: impl IntoIterator<Item = PermissionUpdate>,
     ) -> Self {
-        if let Some(HookPermissionAnswer::Allow(allow)) = &mut self.specific.decision {
+        if let Some(HookPermissionResponse::Allow(allow)) = &mut self.specific.decision {
             allow.updated_permissions = updates.into_iter().collect();
         }
         self
@@ -273,7 +275,7 @@ impl HookResponse<PermissionRequestInput> {
 
     /// Ends the turn as well. Has an effect only after [`deny`](Self::deny).
     pub fn interrupt(mut self) -> Self {
-        if let Some(HookPermissionAnswer::Deny(deny)) = &mut self.specific.decision {
+        if let Some(HookPermissionResponse::Deny(deny)) = &mut self.specific.decision {
             deny.interrupt = Some(true);
         }
         self
@@ -361,7 +363,7 @@ impl<E: HookEvent> fmt::Debug for HookResponse<E> {
 ///
 /// ```compile_fail,E0277
 /// use claude_agent_kit::Options;
-/// use claude_agent_kit::hook::{HookResponse, PostToolUse, PreToolUseInput};
+/// use claude_agent_kit::hook::{HookResponse, PostToolUse, input::PreToolUseInput};
 ///
 /// Options::new()
 ///     .on(PostToolUse, |_, _| async { HookResponse::<PreToolUseInput>::deny("too late") });

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use claude_wire::Json;
-use claude_wire::control::HookInput;
+use claude_wire::hook_input::HookInput;
 
 use super::event::known;
+use super::input::*;
 use super::response::sealed::Encode;
 use super::*;
 

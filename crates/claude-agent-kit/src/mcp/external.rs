@@ -34,15 +34,10 @@ impl StdioServer {
         }
     }
 
-    /// Adds an argument.
-    pub fn arg(mut self, argument: impl Into<String>) -> Self {
-        self.args.push(argument.into());
+    /// Sets the arguments. Replaces earlier ones.
+    pub fn args(mut self, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.args = arguments.into_iter().map(Into::into).collect();
         self
-    }
-
-    /// Adds arguments.
-    pub fn args(self, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        arguments.into_iter().fold(self, Self::arg)
     }
 
     /// Sets a variable of the program. `${NAME}` in a value is replaced by the CLI's own variable,
@@ -50,14 +45,6 @@ impl StdioServer {
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.set(name, value.into().as_str());
         self
-    }
-
-    /// Sets variables, as [`env`](Self::env) does.
-    pub fn envs(
-        self,
-        variables: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
-    ) -> Self {
-        variables.into_iter().fold(self, |server, (name, value)| server.env(name, value))
     }
 }
 
@@ -102,14 +89,6 @@ impl RemoteServer {
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.set(name, value.into().as_str());
         self
-    }
-
-    /// Sets headers, as [`header`](Self::header) does.
-    pub fn headers(
-        self,
-        headers: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
-    ) -> Self {
-        headers.into_iter().fold(self, |server, (name, value)| server.header(name, value))
     }
 
     /// Says how calls of one tool are decided, whatever the rules say about the server. The CLI
@@ -263,10 +242,10 @@ mod tests {
         check(StdioServer::new("s"), r#"{"type":"stdio","command":"s","args":[]}"#);
         check(
             StdioServer::new("s")
-                .arg("a")
-                .args(["b", "c d"])
+                .args(["a", "b", "c d"])
                 .env("K", "v")
-                .envs([("L", "w"), ("K", "x")])
+                .env("L", "w")
+                .env("K", "x")
                 .timeout(Duration::from_millis(1_500))
                 .always_load(true)
                 .set("later", "x"),
@@ -276,7 +255,7 @@ mod tests {
         check(
             RemoteServer::http("https://h/m")
                 .header("A", "b")
-                .headers([("C", "d\"e")])
+                .header("C", "d\"e")
                 .tool_policy("x", ToolPolicy::AlwaysAllow)
                 .tool_policy("y", ToolPolicy::AlwaysAsk)
                 .tool_policy("z", ToolPolicy::AlwaysDeny)
@@ -302,7 +281,7 @@ mod tests {
     #[test]
     fn printing_a_server_shows_names_and_no_values() {
         const MARK: &str = "s3cr3t";
-        let stdio = StdioServer::new("program").arg(MARK).env("KEY", MARK).set("more", MARK);
+        let stdio = StdioServer::new("program").args([MARK]).env("KEY", MARK).set("more", MARK);
         let remote =
             RemoteServer::http(format!("http://h/?{MARK}")).header("X-Key", MARK).set("more", MARK);
         let text = format!("{stdio:?} {remote:#?}");

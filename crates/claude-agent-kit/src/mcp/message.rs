@@ -1,6 +1,6 @@
 //! JSON-RPC, as far as the bridge must understand it.
 
-use claude_wire::control::McpAnswer;
+use claude_wire::control::McpResponse;
 use claude_wire::{Extra, Json};
 
 /// A message of the CLI for a server.
@@ -106,7 +106,7 @@ impl Reply {
             }
             (Some(_), Self::Nothing) => return Err("it gave no answer".to_owned()),
         }
-        encoded(&McpAnswer::new(&response))
+        encoded(&McpResponse::new(&response))
     }
 }
 

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use super::{Options, strings};
 use crate::callback::{CallbackContext, IntoCallbackResult, Registry};
-use crate::elicitation::{DialogAnswer, Elicitation, ElicitationAnswer, UserDialog};
+use crate::elicitation::{DialogResponse, Elicitation, ElicitationResponse, UserDialog};
 use crate::hook::{HookEvent, HookRegistration, IntoHookResponse};
 use crate::permission::{Permission, ToolRequest};
 use crate::question::{self, Answers, Questions};
@@ -88,7 +88,7 @@ impl Options {
     ///
     /// ```
     /// use claude_agent_kit::Options;
-    /// use claude_agent_kit::permission::Permission;
+    /// use claude_agent_kit::Permission;
     ///
     /// let options = Options::new().can_use_tool(|request, _ctx| async move {
     ///     match request.tool_name.as_str() {
@@ -102,7 +102,7 @@ impl Options {
     ///
     /// ```compile_fail,E0277
     /// use claude_agent_kit::Options;
-    /// use claude_agent_kit::hook::{HookResponse, PreToolUseInput};
+    /// use claude_agent_kit::hook::{HookResponse, input::PreToolUseInput};
     ///
     /// Options::new()
     ///     .can_use_tool(|_, _| async { HookResponse::<PreToolUseInput>::ask("a user?") });
@@ -150,14 +150,14 @@ impl Options {
     }
 
     /// Lets `callback` answer for the user when an MCP server outside this process asks something
-    /// (elicitation). See [`ElicitationAnswer`] for an example. Default: what is asked is declined,
+    /// (elicitation). See [`ElicitationResponse`] for an example. Default: what is asked is declined,
     /// with a warning.
     ///
     /// If the callback fails, the question is declined.
     pub fn on_elicitation<F, R>(self, callback: F) -> Self
     where
         F: Fn(Elicitation, CallbackContext) -> R + Send + Sync + 'static,
-        R: Future<Output: IntoCallbackResult<ElicitationAnswer>> + Send + 'static,
+        R: Future<Output: IntoCallbackResult<ElicitationResponse>> + Send + 'static,
     {
         self.change_callbacks(|callbacks| callbacks.user.set_elicitation(callback))
     }
@@ -167,7 +167,7 @@ impl Options {
     pub fn on_elicitation_blocking<F, A>(self, callback: F) -> Self
     where
         F: Fn(Elicitation, CallbackContext) -> A + Send + Sync + 'static,
-        A: IntoCallbackResult<ElicitationAnswer>,
+        A: IntoCallbackResult<ElicitationResponse>,
     {
         self.change_callbacks(|callbacks| callbacks.user.set_blocking_elicitation(callback))
     }
@@ -180,12 +180,12 @@ impl Options {
     ///
     /// ```
     /// use claude_agent_kit::Options;
-    /// use claude_agent_kit::elicitation::DialogAnswer;
+    /// use claude_agent_kit::elicitation::DialogResponse;
     ///
     /// let kinds = ["refusal_fallback_prompt"];
     /// let options = Options::new().on_user_dialog(kinds, |dialog, _ctx| async move {
     ///     println!("{}: {:?}", dialog.dialog_kind, dialog.payload);
-    ///     DialogAnswer::cancelled()
+    ///     DialogResponse::cancelled()
     /// });
     /// ```
     pub fn on_user_dialog<F, R>(
@@ -195,7 +195,7 @@ impl Options {
     ) -> Self
     where
         F: Fn(UserDialog, CallbackContext) -> R + Send + Sync + 'static,
-        R: Future<Output: IntoCallbackResult<DialogAnswer>> + Send + 'static,
+        R: Future<Output: IntoCallbackResult<DialogResponse>> + Send + 'static,
     {
         let kinds = strings(kinds);
         self.change_callbacks(|callbacks| callbacks.user.set_dialog(kinds, callback))
@@ -210,7 +210,7 @@ impl Options {
     ) -> Self
     where
         F: Fn(UserDialog, CallbackContext) -> A + Send + Sync + 'static,
-        A: IntoCallbackResult<DialogAnswer>,
+        A: IntoCallbackResult<DialogResponse>,
     {
         let kinds = strings(kinds);
         self.change_callbacks(|callbacks| callbacks.user.set_blocking_dialog(kinds, callback))

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use claude_wire::launch::{
-    DebugLog, EnvironmentPolicy, ManagedSettings, Sandbox, Secret, SettingsSource,
+use claude_wire::launch::Secret;
+use claude_wire::settings::{
+    DebugLog, EnvironmentPolicy, ManagedSettings, Sandbox, SettingsSource,
 };
 
 use super::{Options, strings};
@@ -59,12 +60,13 @@ impl Options {
         self.add_settings("extra_args", |settings| settings.extra_args.push(flag))
     }
 
-    /// Adds settings of the CLI's own kind, as [`CliSettings`](crate::CliSettings), as JSON or as
+    /// Adds settings of the CLI's own kind, as [`CliSettings`](crate::settings::CliSettings), as JSON or as
     /// the path of a file. They take precedence over those of the user. Sent as `--settings`.
     /// Default: none.
     ///
     /// ```
-    /// use claude_agent_kit::{CliSettings, Options};
+    /// use claude_agent_kit::Options;
+    /// use claude_agent_kit::settings::CliSettings;
     ///
     /// let options = Options::new().settings(CliSettings::default().output_style("Explanatory"));
     /// ```
@@ -79,7 +81,8 @@ impl Options {
     /// `--settings`. Default: what the user's settings say.
     ///
     /// ```
-    /// use claude_agent_kit::{Options, Sandbox, SandboxNetwork};
+    /// use claude_agent_kit::Options;
+    /// use claude_agent_kit::settings::{Sandbox, SandboxNetwork};
     ///
     /// let network = SandboxNetwork::default().allowed_domains(["example.com"]);
     /// let options = Options::new().sandbox(Sandbox::default().enabled(true).network(network));
@@ -88,7 +91,7 @@ impl Options {
         self.change_settings("sandbox", |settings| settings.sandbox = Some(Box::new(sandbox)))
     }
 
-    /// Adds settings that restrict whatever the user's say, as [`CliSettings`](crate::CliSettings)
+    /// Adds settings that restrict whatever the user's say, as [`CliSettings`](crate::settings::CliSettings)
     /// or JSON. The CLI takes from them only what restricts; policies of the machine take
     /// precedence. Sent as `--managed-settings`. Default: none.
     pub fn managed_settings(self, settings: impl Into<ManagedSettings>) -> Self {
@@ -105,7 +108,8 @@ impl Options {
     /// Default: nowhere.
     ///
     /// ```
-    /// use claude_agent_kit::{DebugLog, Options};
+    /// use claude_agent_kit::Options;
+    /// use claude_agent_kit::settings::DebugLog;
     ///
     /// let options = Options::new().debug(DebugLog::file("/var/log/agent.log"));
     /// ```

@@ -1,7 +1,8 @@
 //! Options about what is added to the CLI: agents, skills, plugins.
 
 use claude_wire::control::AgentDefinition;
-use claude_wire::launch::{Plugin, PluginDelivery, Skills};
+use claude_wire::launch::{Plugin, Skills};
+use claude_wire::settings::PluginDelivery;
 
 use super::Options;
 

@@ -151,16 +151,14 @@ impl Options {
     }
 
     /// Sets the program that runs the CLI where [`cli_path`](Self::cli_path) names a script (`.js`,
-    /// `.mjs`, `.ts`, `.tsx`, `.jsx`): a path, or a name on `PATH` such as `bun`. Default: `node`.
-    pub fn executable(self, program: impl Into<PathBuf>) -> Self {
-        self.change_host("executable", |host| host.runtime.executable = Some(program.into()))
-    }
-
-    /// Sets the arguments of that program before the script. Default: none.
-    pub fn executable_args(self, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.change_host("executable_args", |host| {
-            host.runtime.arguments = strings(arguments).into_iter().map(Secret::from).collect();
-        })
+    /// `.mjs`, `.ts`, `.tsx`, `.jsx`), and its arguments before the script: `["bun", "--smol"]`. The
+    /// program is a path, or a name on `PATH`. Replaces an earlier value. Default: `["node"]`.
+    pub fn executable(self, command: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let mut command = strings(command).into_iter();
+        let program = command.next().map(PathBuf::from);
+        let arguments: Vec<Secret> = command.map(Secret::from).collect();
+        self.change_host("executable", |host| host.runtime.executable = program)
+            .change_host("executable_args", |host| host.runtime.arguments = arguments)
     }
 
     /// Runs the CLI as this operating-system user: a name, or [`OsUser::Ids`]. Default: the user of

@@ -2,7 +2,7 @@
 
 use std::path::{self, Path, PathBuf};
 
-use claude_wire::launch::EnvironmentPolicy;
+use claude_wire::settings::EnvironmentPolicy;
 
 use super::{Options, SettingSources};
 

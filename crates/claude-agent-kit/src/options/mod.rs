@@ -131,10 +131,11 @@ mod tests {
 
     use claude_wire::Json;
     use claude_wire::control::{AgentDefinition, PermissionMode};
-    use claude_wire::launch::{
-        CliSettings, DebugLog, Effort, EnvironmentPolicy, Include, PermissionPrompts, Plugin,
-        PluginDelivery, PreviewFormat, Sandbox, Secret, SettingsSource, Skills, SystemPrompt,
-        Thinking, ToolSet,
+    use claude_wire::launch::{Effort, Include, Plugin, Secret, Skills, Thinking, ToolSet};
+    use claude_wire::settings::SystemPromptBase;
+    use claude_wire::settings::{
+        CliSettings, DebugLog, EnvironmentPolicy, PermissionPrompts, PluginDelivery, PreviewFormat,
+        Sandbox, SettingsSource,
     };
 
     use super::*;
@@ -158,9 +159,11 @@ mod tests {
         check(new().max_turns(2), |s| s.max_turns = Some(2));
         check(new().max_budget_usd(1.5), |s| s.max_budget_usd = Some(1.5));
         check(new().system_prompt("p"), |s| {
-            s.system_prompt = Some(SystemPrompt::Text("p".into()));
+            s.system_prompt = Some(SystemPromptBase::Text("p".into()));
         });
-        check(new().append_system_prompt("a"), |s| s.append_system_prompt = Some("a".into()));
+        check(new().system_prompt(crate::SystemPrompt::default().append("a")), |s| {
+            s.append_system_prompt = Some("a".into())
+        });
         check(new().betas(["b"]), |s| s.betas = vec!["b".into()]);
         check(new().include(Include::PARTIAL_MESSAGES), |s| s.include = Include::PARTIAL_MESSAGES);
         check(new().output_schema(object()), |s| s.output_schema = Some(object()));
@@ -216,8 +219,13 @@ mod tests {
         check(new().task_budget(9), |s| s.task_budget = Some(9));
         check(new().thinking(Thinking::adaptive()), |s| s.thinking = Some(Thinking::adaptive()));
         check(new().effort("max"), |s| s.effort = Some(Effort::Max));
-        check(new().exclude_dynamic_sections(true), |s| s.exclude_dynamic_sections = Some(true));
-        check(new().system_prompt_snapshot(false), |s| s.system_prompt_snapshot = Some(false));
+        check(
+            new().system_prompt(crate::SystemPrompt::default().exclude_dynamic_sections(true)),
+            |s| s.exclude_dynamic_sections = Some(true),
+        );
+        check(new().system_prompt(crate::SystemPrompt::default().snapshot(false)), |s| {
+            s.system_prompt_snapshot = Some(false)
+        });
         check(new().plan_mode_instructions("p"), |s| {
             s.plan_mode_instructions = Some("p".into());
         });
@@ -269,8 +277,7 @@ mod tests {
         let second = Duration::from_secs(1);
         let options = Options::new()
             .cli_path("c")
-            .executable("bun")
-            .executable_args(["--smol"])
+            .executable(["bun", "--smol"])
             .print_mode(true)
             .version_check(VersionCheck::Permissive)
             .version_check(VersionCheck::Skip)
@@ -362,7 +369,7 @@ mod tests {
         let json = || Json::from_text(format!(r#"{{"headers":{{"a":"{MARK}"}}}}"#)).unwrap();
         let options = Options::new()
             .system_prompt(MARK)
-            .append_system_prompt(MARK)
+            .system_prompt(crate::SystemPrompt::default().append(MARK))
             .env("NAME", MARK)
             .add_arg(("flag", MARK))
             .mcp("server", json())

@@ -23,7 +23,8 @@ impl Options {
     /// settings say.
     ///
     /// ```
-    /// use claude_agent_kit::{Options, Thinking, ThinkingDisplay};
+    /// use claude_agent_kit::{Options, Thinking};
+    /// use claude_agent_kit::settings::ThinkingDisplay;
     ///
     /// let options =
     ///     Options::new().thinking(Thinking::adaptive().display(ThinkingDisplay::Summarized));

@@ -82,17 +82,9 @@ impl Origins {
 }
 
 impl Options {
-    /// Where the value of an option comes from, by the option's name; lowest first where several
-    /// sources went together. Empty if nobody said anything of it.
-    ///
-    /// ```
-    /// use claude_agent_kit::{Options, Source};
-    ///
-    /// let options = Options::new().model("sonnet");
-    /// assert_eq!(options.sources("model"), [Source::Builder]);
-    /// assert!(options.sources("max_turns").is_empty());
-    /// ```
-    pub fn sources(&self, option: &str) -> &[Source] {
+    /// Returns where the value of an option comes from, lowest first.
+    #[cfg(test)]
+    pub(crate) fn sources(&self, option: &str) -> &[Source] {
         self.origins.of(option)
     }
 

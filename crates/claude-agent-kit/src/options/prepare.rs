@@ -290,7 +290,8 @@ mod tests {
     use claude_wire::content::ContentBlock;
 
     use super::*;
-    use crate::{EnvironmentPolicy, Json, Timeouts};
+    use crate::settings::EnvironmentPolicy;
+    use crate::{Json, Timeouts};
 
     fn surroundings(variables: &[(&str, &str)]) -> Surroundings {
         let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
@@ -365,7 +366,9 @@ mod tests {
     #[test]
     fn a_session_takes_prompts_of_eight_mebibytes_and_no_prompt_yet() {
         let long = "x".repeat(8 * 1024 * 1024);
-        let options = Options::new().system_prompt(long.as_str()).append_system_prompt(&long);
+        let options = Options::new()
+            .system_prompt(long.as_str())
+            .system_prompt(crate::SystemPrompt::default().append(&long));
         let prepared = with_prompt(&options, &long).map_err(|error| error.to_string()).unwrap();
         assert_eq!(prepared.initialize.unwrap().append_system_prompt, Some(long));
         assert!(prepare_in(&options, None, &surroundings(&[])).is_ok());
@@ -429,7 +432,8 @@ mod tests {
         assert_eq!(told(&prepared), [(WarningCode::OptionIgnored, expected)]);
         let memory =
             crate::transport::InMemory::new(|_| async { Err(std::io::Error::other("none")) });
-        let prepared = good(&Options::new().cli_path("claude").executable("bun").transport(memory));
+        let prepared =
+            good(&Options::new().cli_path("claude").executable(["bun"]).transport(memory));
         let expected = ["cli_path", "executable"]
             .map(|option| (WarningCode::OptionIgnored, vec![option, "transport"]));
         assert_eq!(told(&prepared), expected);
@@ -466,9 +470,9 @@ mod tests {
 
     #[test]
     fn what_runs_the_cli_is_told_nothing_that_is_no_argument_and_its_values_are_masked() {
-        let nul = Options::new().executable_args(["--a\0b"]);
+        let nul = Options::new().executable(["node", "--a\0b"]);
         assert_eq!(problems(with_prompt(&nul, "hello")), ["executable_args"]);
-        let valued = Options::new().executable_args(["--smol", "--key=hush-hush"]);
+        let valued = Options::new().executable(["node", "--smol", "--key=hush-hush"]);
         assert_eq!(good(&valued).secrets, ["hush-hush"]);
         assert!(!format!("{valued:?}").contains("hush"), "{valued:?}");
     }

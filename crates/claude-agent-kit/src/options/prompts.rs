@@ -6,42 +6,44 @@ use claude_wire::launch::{Include, Secret, SystemPrompt};
 use super::Options;
 
 impl Options {
-    /// Replaces the CLI's system prompt: a text, [`SystemPrompt::File`], or
-    /// [`SystemPrompt::cached`] for one of which a part is the same in every conversation. Texts in
-    /// the handshake may be long and do not appear in the process list. Sent as `systemPrompt` in
-    /// the handshake, `--system-prompt` in print mode, and `--system-prompt-file` for a file.
-    /// Default: the CLI's own.
+    /// Sets the system prompt: a text, or a [`SystemPrompt`] that is read from a file, has a part that
+    /// is the same in every conversation, or adds to the CLI's own. Texts in the handshake may be long
+    /// and do not appear in the process list. A part that the value does not name keeps what was set
+    /// before. Sent as `systemPrompt`, `appendSystemPrompt`, `excludeDynamicSections` and
+    /// `systemPromptSnapshot` in the handshake, `--system-prompt`, `--append-system-prompt`,
+    /// `--exclude-dynamic-system-prompt-sections` and `--system-prompt-snapshot` in print mode, and
+    /// `--system-prompt-file` for a file. Default: the CLI's own.
+    ///
+    /// ```
+    /// use claude_agent_kit::{Options, SystemPrompt};
+    ///
+    /// let terse = Options::new().system_prompt("You are terse.");
+    /// let own = Options::new().system_prompt(SystemPrompt::claude_code().append("Answer in French."));
+    /// ```
     pub fn system_prompt(self, prompt: impl Into<SystemPrompt>) -> Self {
-        self.change_settings("system_prompt", |settings| {
-            settings.system_prompt = Some(prompt.into());
-        })
-    }
-
-    /// Appends a text to the system prompt, whichever it is. Sent as `appendSystemPrompt` in the
-    /// handshake, and `--append-system-prompt` in print mode. Default: nothing.
-    pub fn append_system_prompt(self, text: impl Into<String>) -> Self {
-        self.change_settings("append_system_prompt", |settings| {
-            settings.append_system_prompt = Some(Secret::from(text));
-        })
-    }
-
-    /// Moves what differs between machines (directory, platform, memory) from the CLI's system
-    /// prompt to the first message, so that machines share the cache of the prompt. Sent as
-    /// `excludeDynamicSections` in the handshake, and `--exclude-dynamic-system-prompt-sections` in
-    /// print mode. Default: no.
-    pub fn exclude_dynamic_sections(self, exclude: bool) -> Self {
-        self.change_settings("exclude_dynamic_sections", |settings| {
-            settings.exclude_dynamic_sections = Some(exclude);
-        })
-    }
-
-    /// Records the system prompt with the first request of a conversation and sends that text from
-    /// then on, whatever a later run says. Sent as `systemPromptSnapshot` in the handshake, and
-    /// `--system-prompt-snapshot` in print mode. Default: what the CLI does by itself.
-    pub fn system_prompt_snapshot(self, snapshot: bool) -> Self {
-        self.change_settings("system_prompt_snapshot", |settings| {
-            settings.system_prompt_snapshot = Some(snapshot);
-        })
+        let SystemPrompt { base, append, exclude_dynamic_sections, snapshot, .. } = prompt.into();
+        let mut options = self;
+        if let Some(base) = base {
+            options = options.change_settings("system_prompt", |settings| {
+                settings.system_prompt = Some(base);
+            });
+        }
+        if let Some(append) = append {
+            options = options.change_settings("append_system_prompt", |settings| {
+                settings.append_system_prompt = Some(append);
+            });
+        }
+        if let Some(exclude) = exclude_dynamic_sections {
+            options = options.change_settings("exclude_dynamic_sections", |settings| {
+                settings.exclude_dynamic_sections = Some(exclude);
+            });
+        }
+        if let Some(snapshot) = snapshot {
+            options = options.change_settings("system_prompt_snapshot", |settings| {
+                settings.system_prompt_snapshot = Some(snapshot);
+            });
+        }
+        options
     }
 
     /// Replaces what the CLI tells the model in plan mode. Not in print mode. Sent as

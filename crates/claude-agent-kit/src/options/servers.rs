@@ -29,7 +29,7 @@ impl Options {
     /// let config = Json::from_text(r#"{"command": "my-server", "args": ["--stdio"]}"#)?;
     /// let options = Options::new()
     ///     .mcp("mine", config)
-    ///     .mcp("yours", StdioServer::new("your-server").arg("--stdio"))
+    ///     .mcp("yours", StdioServer::new("your-server").args(["--stdio"]))
     ///     .mcp("tracker", RemoteServer::http("https://tracker.example/mcp"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

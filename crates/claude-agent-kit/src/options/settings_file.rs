@@ -4,7 +4,8 @@ use std::io;
 use std::path::Path;
 
 use claude_wire::Json;
-use claude_wire::launch::{Problem, Settings, SettingsSource};
+use claude_wire::launch::{Problem, Settings};
+use claude_wire::settings::SettingsSource;
 
 use crate::small_file;
 
@@ -42,7 +43,7 @@ pub(super) fn read(path: &Path) -> io::Result<Json> {
 
 #[cfg(test)]
 mod tests {
-    use claude_wire::launch::Sandbox;
+    use claude_wire::settings::Sandbox;
 
     use super::*;
 

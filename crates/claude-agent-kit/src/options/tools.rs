@@ -1,7 +1,8 @@
 //! Options about tools and permissions.
 
 use claude_wire::control::PermissionMode;
-use claude_wire::launch::{PermissionPrompts, PreviewFormat, ToolSet};
+use claude_wire::launch::ToolSet;
+use claude_wire::settings::{PermissionPrompts, PreviewFormat};
 
 use super::{Options, strings};
 

@@ -65,7 +65,7 @@ async fn number(name: &str, which: &str) -> Result<u32> {
     let unknown = |cause: String| {
         let message = format!("`user`: there is no user {name:?}: {cause}");
         Error::new(ErrorKind::InvalidOptions, message)
-            .remedy("name another `user`, or give the IDs with `OsUser::Ids`")
+            .with_help("name another `user`, or give the IDs with `OsUser::Ids`")
     };
     if name.is_empty() || name.starts_with('-') || name.contains('\0') {
         return Err(unknown("not a user name".to_owned()));

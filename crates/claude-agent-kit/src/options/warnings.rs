@@ -1,7 +1,8 @@
 //! What is not obeyed, or will not work as it looks.
 
 use claude_wire::control::PermissionMode;
-use claude_wire::launch::{CommandLine, PermissionPrompts};
+use claude_wire::launch::CommandLine;
+use claude_wire::settings::PermissionPrompts;
 
 use super::{HostOptions, Options};
 use crate::mcp::names;

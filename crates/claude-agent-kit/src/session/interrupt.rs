@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use claude_wire::Extra;
-use claude_wire::control::{Interrupt, InterruptAnswer};
+use claude_wire::control::{Interrupt, InterruptResponse};
 use claude_wire::id::MessageId;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
@@ -90,7 +90,7 @@ impl Session {
             Reply::Response(response) => (response, Vec::new()),
             Reply::Accepted => (None, Vec::new()),
         };
-        let answer: InterruptAnswer = decoded("interrupt", answer)?;
+        let answer: InterruptResponse = decoded("interrupt", answer)?;
         let (still_queued, cancelled) =
             (answer.still_queued.into_vec(), answer.cancelled.into_vec());
         Ok(Interruption { turns, still_queued, cancelled, extra: answer.extra })

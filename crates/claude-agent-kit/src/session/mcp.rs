@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claude_wire::control::{McpServerInfo, McpStatusAnswer};
+use claude_wire::control::{McpServerInfo, McpStatusResponse};
 use claude_wire::message::McpServerStatus;
 use tokio::time::Instant;
 
@@ -103,7 +103,7 @@ impl McpHandle<'_> {
         self,
         deadline: Option<Instant>,
         at_least: Duration,
-    ) -> std::result::Result<McpStatusAnswer, (Error, bool)> {
+    ) -> std::result::Result<McpStatusResponse, (Error, bool)> {
         let left = deadline.map(|deadline| (deadline - Instant::now()).max(at_least));
         let own = self.session.timeout.filter(|own| left.is_none_or(|left| *own < left));
         let asked = match own.or(left) {
@@ -149,13 +149,13 @@ fn is(server: &McpServerInfo, name: &str) -> bool {
 fn failed(name: &str, reason: &str) -> Error {
     let message = format!("the MCP server {name:?} is not connected: {reason}");
     Error::new(ErrorKind::McpServerFailed, message)
-        .remedy("see its configuration, or do without it")
+        .with_help("see its configuration, or do without it")
         .with(|facts| facts.server = Some(name.to_owned()))
 }
 
 fn late(name: String, timeout: Duration) -> Error {
     let message = format!("the MCP server {name:?} is still not connected after {timeout:?}");
-    Error::new(ErrorKind::McpTimeout, message).remedy("wait longer, or do without it").with(
+    Error::new(ErrorKind::McpTimeout, message).with_help("wait longer, or do without it").with(
         |facts| {
             facts.server = Some(name);
             facts.limit = Some(timeout);

@@ -11,7 +11,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use claude_wire::control::InitializeAnswer;
+use claude_wire::control::InitializeResponse;
 use claude_wire::id::{MessageId, SessionId};
 use claude_wire::session::{Cost, Event, Exit, Outgoing};
 
@@ -166,11 +166,11 @@ impl Session {
         let prompt = prompt.into();
         if prompt.is_empty() {
             return Err(Error::new(ErrorKind::InvalidOptions, "the prompt is empty")
-                .remedy("say something"));
+                .with_help("say something"));
         }
         if prompt.has_empty_id() {
             return Err(Error::new(ErrorKind::InvalidOptions, "the id of the prompt is empty")
-                .remedy("give it another id, or none"));
+                .with_help("give it another id, or none"));
         }
         let id = prompt.id().cloned().unwrap_or_else(|| MessageId::from(crate::random::uuid()));
         let line = prompt.line(&id, None, self.shared.verbatim_prompts)?;
@@ -206,7 +206,7 @@ impl Session {
     /// [`InitMessage::capabilities`](claude_wire::message::InitMessage::capabilities) at the start of
     /// each turn; changed commands are reported by the message
     /// [`CommandsChanged`](claude_wire::message::SystemMessage::CommandsChanged).
-    pub fn server_info(&self) -> Option<InitializeAnswer> {
+    pub fn server_info(&self) -> Option<InitializeResponse> {
         let text = self.shared.handles.events.info()?;
         // A handshake that cannot be made out is one without anything in it.
         Some(serde_json::from_slice(&text).unwrap_or_default())
@@ -326,13 +326,13 @@ impl Session {
 
 fn input_ended(operation: &str) -> Error {
     Error::new(ErrorKind::InputEnded, format!("`{operation}`: the input was ended before"))
-        .remedy("start another session")
+        .with_help("start another session")
         .with(|facts| facts.operation = Some(operation.to_owned()))
 }
 
 fn stopped(operation: &str) -> Error {
     Error::new(ErrorKind::SessionStopped, format!("`{operation}`: the session was stopped"))
-        .remedy("start another one")
+        .with_help("start another one")
         .with(|facts| facts.operation = Some(operation.to_owned()))
 }
 

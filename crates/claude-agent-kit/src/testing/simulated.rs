@@ -21,7 +21,7 @@ impl Options {
     ///
     /// ```
     /// use claude_agent_kit::testing::{Fault, Faults, Reply, Script, Sim};
-    /// use claude_agent_kit::transport::Exit;
+    /// use claude_agent_kit::Exit;
     /// use claude_agent_kit::{Options, Session};
     ///
     /// # #[tokio::main(flavor = "current_thread")]

@@ -20,7 +20,7 @@ use crate::mcp::{McpClient, names};
 /// may still offer a removed tool to the model, as it did in earlier turns; a call of it fails.
 ///
 /// ```
-/// use claude_agent_kit::tool::NoArguments;
+/// use claude_agent_kit::NoArguments;
 /// use claude_agent_kit::{Options, Session, Tool, ToolServer};
 ///
 /// # async fn example() -> claude_agent_kit::Result<()> {

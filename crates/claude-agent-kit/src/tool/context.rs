@@ -25,15 +25,15 @@ pub struct ToolContext {
 
 impl ToolContext {
     /// Reports the progress of the call to the CLI and waits for its acknowledgement: a number of
-    /// steps done, or a [`Progress`]. Does nothing if the CLI did not ask for progress.
+    /// steps done, or a [`ToolProgress`]. Does nothing if the CLI did not ask for progress.
     ///
     /// # Errors
     /// Those of [`McpClient::notify`].
     ///
     /// # Cancel safety
     /// That of [`McpClient::notify`].
-    pub async fn progress(&self, progress: impl Into<Progress>) -> Result<()> {
-        let Progress { done, total, message } = progress.into();
+    pub async fn progress(&self, progress: impl Into<ToolProgress>) -> Result<()> {
+        let ToolProgress { done, total, message } = progress.into();
         let Some(token) = &self.progress_token else { return Ok(()) };
         let number = |value: f64| Json::from_serialize(&value).unwrap_or_default();
         let mut params = Extra::default();
@@ -52,19 +52,19 @@ impl ToolContext {
 /// How far a tool call is, for [`ToolContext::progress`].
 ///
 /// ```
-/// use claude_agent_kit::tool::Progress;
+/// use claude_agent_kit::ToolProgress;
 ///
-/// let progress = Progress::new(1.0).total(3.0).message("counting");
+/// let progress = ToolProgress::new(1.0).total(3.0).message("counting");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
-pub struct Progress {
+pub struct ToolProgress {
     done: f64,
     total: Option<f64>,
     message: Option<String>,
 }
 
-impl Progress {
+impl ToolProgress {
     /// Creates a report of this much done, in any unit. It should increase with each report.
     pub fn new(done: f64) -> Self {
         Self { done, total: None, message: None }
@@ -83,7 +83,7 @@ impl Progress {
     }
 }
 
-impl From<f64> for Progress {
+impl From<f64> for ToolProgress {
     fn from(done: f64) -> Self {
         Self::new(done)
     }

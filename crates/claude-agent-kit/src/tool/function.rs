@@ -9,12 +9,12 @@ use super::{ToolContext, ToolError, ToolOutput, ToolResult};
 /// the [`ToolContext`] of the call.
 ///
 /// ```
-/// use claude_agent_kit::tool::{NoArguments, Progress};
+/// use claude_agent_kit::{NoArguments, ToolProgress};
 /// use claude_agent_kit::{ToolContext, ToolServer};
 ///
 /// let server = ToolServer::new().tool("index", "Indexes all files", |_: NoArguments, ctx: ToolContext| async move {
 ///     for step in 1..=3 {
-///         ctx.progress(Progress::new(f64::from(step)).total(3.0)).await?;
+///         ctx.progress(ToolProgress::new(f64::from(step)).total(3.0)).await?;
 ///     }
 ///     Ok("done")
 /// });

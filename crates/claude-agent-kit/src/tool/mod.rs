@@ -60,7 +60,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 pub use changing::ToolHandle;
-pub use context::{Progress, ToolContext};
+pub use context::{ToolContext, ToolProgress};
 pub use definition::{NoArguments, Tool};
 pub use function::ToolFunction;
 pub use result::{ToolError, ToolOutput, ToolResult};

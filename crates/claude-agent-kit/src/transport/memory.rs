@@ -14,7 +14,8 @@ use super::{Child, Connecting, Connection, Launch, Transport};
 /// an exit. A simulated CLI is reached with it, or anything else that speaks the protocol.
 ///
 /// ```
-/// use claude_agent_kit::transport::{ChildFuture, Connection, Exit, InMemory};
+/// use claude_agent_kit::Exit;
+/// use claude_agent_kit::transport::{ChildFuture, Connection, InMemory};
 ///
 /// // A CLI that reads nothing, says nothing and is over at once.
 /// let transport = InMemory::new(|_launch| async {

@@ -15,12 +15,13 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use claude_wire::launch::{CommandLine, EnvironmentPolicy};
+use claude_wire::launch::CommandLine;
 use claude_wire::session::GracePeriods;
+use claude_wire::settings::EnvironmentPolicy;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use claude_wire::launch::Secret;
-pub use claude_wire::session::Exit;
+pub(crate) use claude_wire::session::Exit;
 pub use memory::{ChildFuture, InMemory};
 pub use wrapped::Wrapped;
 

@@ -101,7 +101,7 @@ open_enum! {
 wire_struct! {
     /// The CLI's answer to the handshake.
     #[derive(Default)]
-    pub struct InitializeAnswer {
+    pub struct InitializeResponse {
         /// The commands.
         commands: List<SlashCommand>,
         /// The agents.

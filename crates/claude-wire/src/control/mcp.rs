@@ -21,13 +21,13 @@ impl McpMessage {
 
 wire_struct! {
     /// The host's answer to an MCP message.
-    pub struct McpAnswer {
+    pub struct McpResponse {
         /// The server's answer.
         mcp_response: Json,
     }
 }
 
-impl McpAnswer {
+impl McpResponse {
     /// The server's answer.
     pub fn new(response: impl Into<Json>) -> Self {
         Self { mcp_response: response.into(), extra: Extra::default() }

@@ -2,7 +2,7 @@
 
 mod agent;
 mod frame;
-mod hook;
+pub(crate) mod hook;
 mod initialize;
 mod mcp;
 mod operation;
@@ -10,7 +10,15 @@ mod permission;
 
 pub use agent::*;
 pub use frame::*;
-pub use hook::*;
+pub use hook::{
+    CwdChangedOutput, ElicitationOutput, ElicitationResultOutput, FileChangedOutput, HookCallback,
+    HookDecision, HookElicitation, HookOutput, HookPermission, HookPermissionAllow,
+    HookPermissionDeny, HookPermissionResponse, HookSpecificOutput, MessageDisplayOutput,
+    NotificationOutput, PermissionDeniedOutput, PermissionRequestOutput, PostModelSwitchOutput,
+    PostToolBatchOutput, PostToolUseFailureOutput, PostToolUseOutput, PreModelSwitchOutput,
+    PreToolUseOutput, SessionStartOutput, SetupOutput, StopOutput, SubagentStartOutput,
+    SubagentStopOutput, UserPromptExpansionOutput, UserPromptSubmitOutput, WorktreeCreateOutput,
+};
 pub use initialize::*;
 pub use mcp::*;
 pub use operation::*;

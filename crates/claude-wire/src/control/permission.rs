@@ -246,7 +246,7 @@ open_enum! {
 
 open_union! {
     /// The host's answer to [`CanUseTool`]. There is no "ask": the CLI rejects it.
-    pub enum PermissionAnswer by "behavior" {
+    pub enum PermissionResponse by "behavior" {
         /// The tool may run.
         Allow(PermissionAllow) = "allow",
         /// It may not.
@@ -298,13 +298,13 @@ impl PermissionDeny {
     }
 }
 
-impl From<PermissionAllow> for PermissionAnswer {
+impl From<PermissionAllow> for PermissionResponse {
     fn from(allow: PermissionAllow) -> Self {
         Self::Allow(allow)
     }
 }
 
-impl From<PermissionDeny> for PermissionAnswer {
+impl From<PermissionDeny> for PermissionResponse {
     fn from(deny: PermissionDeny) -> Self {
         Self::Deny(deny)
     }

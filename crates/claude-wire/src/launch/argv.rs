@@ -5,7 +5,7 @@ use std::path::Path;
 use super::extensions::{PluginDelivery, Skills};
 use super::include::{DebugLog, Include};
 use super::sandbox::settings_with_sandbox;
-use super::settings::{Secret, Settings, SettingsSource, SystemPrompt, ToolSet};
+use super::settings::{Secret, Settings, SettingsSource, SystemPromptBase, ToolSet};
 use super::start::Origin;
 use super::thinking::Mode;
 use super::{Form, Needs};
@@ -48,7 +48,7 @@ fn prompts(argv: &mut Argv, settings: &Settings, form: &Form) {
     // In a session these stand in the handshake: everybody on the machine can read a command line,
     // and it has no room for long ones.
     if let Form::Print { .. } = form {
-        if let Some(SystemPrompt::Text(text)) = &settings.system_prompt {
+        if let Some(SystemPromptBase::Text(text)) = &settings.system_prompt {
             argv.value("--system-prompt", text);
         }
         let append = settings.append_system_prompt.as_ref();
@@ -56,7 +56,7 @@ fn prompts(argv: &mut Argv, settings: &Settings, form: &Form) {
         argv.option("--json-schema", settings.output_schema.as_ref().map(Json::text));
         printed(argv, settings);
     }
-    if let Some(SystemPrompt::File(path)) = &settings.system_prompt {
+    if let Some(SystemPromptBase::File(path)) = &settings.system_prompt {
         argv.path("--system-prompt-file", path);
     }
     argv.flag("--include-partial-messages", settings.include.contains(Include::PARTIAL_MESSAGES));

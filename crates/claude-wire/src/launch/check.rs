@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::extensions::Skills;
-use super::settings::{SYSTEM_PROMPT_BOUNDARY, Settings, SettingsSource, SystemPrompt};
+use super::settings::{SYSTEM_PROMPT_BOUNDARY, Settings, SettingsSource, SystemPromptBase};
 use super::thinking::Mode;
 use super::{Form, Needs, contradictions, print_mode, values};
 use crate::json::Json;
@@ -163,7 +163,7 @@ fn extensions(found: &mut Found, settings: &Settings) {
             found.add(&["tool_aliases"], "a name is empty");
         }
     }
-    if let Some(SystemPrompt::Parts(parts)) = &settings.system_prompt {
+    if let Some(SystemPromptBase::Parts(parts)) = &settings.system_prompt {
         let boundaries = parts.iter().filter(|part| *part == SYSTEM_PROMPT_BOUNDARY).count();
         if boundaries > 1 {
             found.add(&["system_prompt"], format!("it has {boundaries} boundaries, not one"));

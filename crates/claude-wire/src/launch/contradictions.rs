@@ -3,7 +3,7 @@
 use super::Needs;
 use super::check::Found;
 use super::extensions::Skills;
-use super::settings::{PermissionPrompts, Settings, SettingsSource, SystemPrompt, ToolSet};
+use super::settings::{PermissionPrompts, Settings, SettingsSource, SystemPromptBase, ToolSet};
 
 /// Settings that another one beats; the option and the winner.
 pub(super) fn ignored(settings: &Settings) -> Vec<(&'static str, &'static str)> {
@@ -40,8 +40,10 @@ pub(super) fn check(found: &mut Found, settings: &Settings, needs: &Needs) {
     settings.start.check(found);
     models(found, settings);
     let own_prompt = match &settings.system_prompt {
-        Some(SystemPrompt::ClaudeCode) | None => false,
-        Some(SystemPrompt::Text(_) | SystemPrompt::File(_) | SystemPrompt::Parts(_)) => true,
+        Some(SystemPromptBase::ClaudeCode) | None => false,
+        Some(
+            SystemPromptBase::Text(_) | SystemPromptBase::File(_) | SystemPromptBase::Parts(_),
+        ) => true,
     };
     if own_prompt && settings.exclude_dynamic_sections == Some(true) {
         found.add(

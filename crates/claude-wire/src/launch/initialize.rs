@@ -2,7 +2,7 @@
 
 use super::extensions::{Plugin, PluginDelivery, Skills};
 use super::include::Include;
-use super::settings::{Secret, Settings, SystemPrompt};
+use super::settings::{Secret, Settings, SystemPromptBase};
 use crate::control::Initialize;
 use crate::json::{Json, List};
 
@@ -37,9 +37,9 @@ pub fn initialize(settings: &Settings) -> Initialize {
 
 fn system_prompt(settings: &Settings) -> List<String> {
     match &settings.system_prompt {
-        Some(SystemPrompt::Text(text)) => vec![text.clone()].into(),
-        Some(SystemPrompt::Parts(parts)) => parts.clone().into(),
-        Some(SystemPrompt::File(_) | SystemPrompt::ClaudeCode) | None => List::absent(),
+        Some(SystemPromptBase::Text(text)) => vec![text.clone()].into(),
+        Some(SystemPromptBase::Parts(parts)) => parts.clone().into(),
+        Some(SystemPromptBase::File(_) | SystemPromptBase::ClaudeCode) | None => List::absent(),
     }
 }
 

@@ -6,41 +6,38 @@
 
 mod argv;
 mod check;
-mod cli_settings;
+pub(crate) mod cli_settings;
 mod contradictions;
-mod environment;
-mod extensions;
-mod include;
+pub(crate) mod environment;
+pub(crate) mod extensions;
+pub(crate) mod include;
 mod initialize;
 mod limits;
 mod merge;
 mod print_mode;
-mod sandbox;
+pub(crate) mod sandbox;
 mod secrets;
-mod settings;
+pub(crate) mod settings;
 mod start;
-mod thinking;
+pub(crate) mod thinking;
 mod values;
 
 pub use check::{Problem, Problems};
-pub use cli_settings::{CliSettings, PermissionSettings};
-pub use environment::{ENTRYPOINT, EnvironmentPolicy, NEVER_INHERITED};
-pub use extensions::{Agents, Plugin, PluginDelivery, Skills};
-pub use include::{DebugLog, Include};
+pub(crate) use cli_settings::CliSettings;
+pub(crate) use environment::EnvironmentPolicy;
+pub use environment::{ENTRYPOINT, NEVER_INHERITED};
+pub(crate) use extensions::PluginDelivery;
+pub use extensions::{Agents, Plugin, Skills};
+pub(crate) use include::DebugLog;
+pub use include::Include;
 pub use initialize::initialize;
 pub use limits::Limits;
 pub use merge::merge;
-pub use sandbox::{
-    CredentialMode, Sandbox, SandboxCredential, SandboxCredentials, SandboxFilesystem,
-    SandboxNetwork, SandboxRipgrep, SandboxTls,
-};
+pub(crate) use sandbox::Sandbox;
 pub use secrets::{secrets, secrets_in};
-pub use settings::{
-    ManagedSettings, McpServers, PermissionPrompts, PreviewFormat, SYSTEM_PROMPT_BOUNDARY, Secret,
-    Settings, SettingsSource, SystemPrompt, ToolSet,
-};
+pub use settings::{McpServers, Secret, Settings, SystemPrompt, ToolSet};
 pub use start::{Origin, Start};
-pub use thinking::{Effort, Thinking, ThinkingDisplay};
+pub use thinking::{Effort, Thinking};
 
 /// How the CLI is spoken to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

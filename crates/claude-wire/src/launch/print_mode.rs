@@ -4,7 +4,7 @@ use super::Needs;
 use super::check::Found;
 use super::extensions::{PluginDelivery, Skills};
 use super::include::Include;
-use super::settings::{Settings, SystemPrompt};
+use super::settings::{Settings, SystemPromptBase};
 
 const ONE_WAY: &str = "print mode is one-way, the CLI cannot ask the host; leave one out";
 const NO_HANDSHAKE: &str = "print mode has no handshake, which alone could tell it; leave one out";
@@ -22,7 +22,7 @@ pub(super) fn check(found: &mut Found, settings: &Settings, needs: &Needs, promp
             found.add(&["print_mode", option], ONE_WAY);
         }
     }
-    let parts = matches!(settings.system_prompt, Some(SystemPrompt::Parts(_)));
+    let parts = matches!(settings.system_prompt, Some(SystemPromptBase::Parts(_)));
     let by_handshake = settings.plugin_delivery == PluginDelivery::Handshake;
     for (option, given) in [
         ("system_prompt", parts),
@@ -44,7 +44,7 @@ pub(super) fn check(found: &mut Found, settings: &Settings, needs: &Needs, promp
 /// What stands on the command line in print mode and in the handshake otherwise.
 fn in_arguments(found: &mut Found, settings: &Settings, prompt: &str) {
     found.text("prompt", prompt);
-    if let Some(SystemPrompt::Text(text)) = &settings.system_prompt {
+    if let Some(SystemPromptBase::Text(text)) = &settings.system_prompt {
         found.text("system_prompt", text);
     }
     if let Some(text) = &settings.append_system_prompt {

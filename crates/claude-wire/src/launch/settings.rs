@@ -53,7 +53,7 @@ pub struct Settings {
     /// How much effort it makes.
     pub effort: Option<Effort>,
     /// The system prompt.
-    pub system_prompt: Option<SystemPrompt>,
+    pub system_prompt: Option<SystemPromptBase>,
     /// What is added to the system prompt. Not printed, like the prompt itself.
     pub append_system_prompt: Option<Secret>,
     /// Whether what changes from machine to machine stands in the first message and not in the
@@ -141,10 +141,73 @@ pub struct Settings {
     pub file_checkpointing: bool,
 }
 
-/// The system prompt.
+/// The system prompt of a conversation: what it starts from, and what changes it.
+///
+/// [`SystemPrompt::default`] names nothing, and the CLI uses its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SystemPrompt {
+    /// The text that it starts from; the CLI's own if none is set.
+    pub base: Option<SystemPromptBase>,
+    /// A text that is added to the end.
+    pub append: Option<Secret>,
+    /// Whether what differs between machines is left out.
+    pub exclude_dynamic_sections: Option<bool>,
+    /// Whether the text of the first request is kept.
+    pub snapshot: Option<bool>,
+}
+
+impl SystemPrompt {
+    /// Starts from the CLI's own system prompt.
+    pub fn claude_code() -> Self {
+        SystemPromptBase::ClaudeCode.into()
+    }
+
+    /// Starts from the text of a file.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        SystemPromptBase::File(path.into()).into()
+    }
+
+    /// Starts from a text that is the same in every conversation, which the API caches, and one that is
+    /// not.
+    pub fn cached(same: impl Into<String>, changing: impl Into<String>) -> Self {
+        SystemPromptBase::cached(same, changing).into()
+    }
+
+    /// Adds a text to the end. Replaces an earlier one.
+    #[must_use]
+    pub fn append(mut self, text: impl Into<String>) -> Self {
+        self.append = Some(Secret::from(text));
+        self
+    }
+
+    /// Moves what differs between machines (directory, platform, memory) from the CLI's own system
+    /// prompt to the first message, so that machines share the cache of the prompt.
+    #[must_use]
+    pub fn exclude_dynamic_sections(mut self, exclude: bool) -> Self {
+        self.exclude_dynamic_sections = Some(exclude);
+        self
+    }
+
+    /// Records the system prompt with the first request of a conversation and sends that text from
+    /// then on, whatever a later run says. Default: what the CLI does by itself.
+    #[must_use]
+    pub fn snapshot(mut self, snapshot: bool) -> Self {
+        self.snapshot = Some(snapshot);
+        self
+    }
+}
+
+impl<T: Into<SystemPromptBase>> From<T> for SystemPrompt {
+    fn from(base: T) -> Self {
+        Self { base: Some(base.into()), ..Self::default() }
+    }
+}
+
+/// The text that a [`SystemPrompt`] starts from.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SystemPrompt {
+pub enum SystemPromptBase {
     /// This text. Empty is a prompt too.
     Text(String),
     /// The text of this file.
@@ -156,18 +219,18 @@ pub enum SystemPrompt {
     ClaudeCode,
 }
 
-/// The part of a [`SystemPrompt::Parts`] that parts what is the same in every conversation from what
+/// The part of a [`SystemPromptBase::Parts`] that parts what is the same in every conversation from what
 /// is not. The model does not see it.
 pub const SYSTEM_PROMPT_BOUNDARY: &str = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__";
 
-impl SystemPrompt {
+impl SystemPromptBase {
     /// A text that is the same in every conversation, and one that is not.
     pub fn cached(same: impl Into<String>, changing: impl Into<String>) -> Self {
         Self::Parts(vec![same.into(), SYSTEM_PROMPT_BOUNDARY.to_owned(), changing.into()])
     }
 }
 
-impl fmt::Debug for SystemPrompt {
+impl fmt::Debug for SystemPromptBase {
     /// Without the text: it is long, and it is the host's.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -179,13 +242,13 @@ impl fmt::Debug for SystemPrompt {
     }
 }
 
-impl From<&str> for SystemPrompt {
+impl From<&str> for SystemPromptBase {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<String> for SystemPrompt {
+impl From<String> for SystemPromptBase {
     fn from(text: String) -> Self {
         Self::Text(text)
     }

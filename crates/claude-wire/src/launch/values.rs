@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::check::Found;
 use super::include::DebugLog;
-use super::settings::{Settings, SettingsSource, SystemPrompt, ToolSet};
+use super::settings::{Settings, SettingsSource, SystemPromptBase, ToolSet};
 
 pub(super) fn check(found: &mut Found, settings: &Settings) {
     for (option, text) in texts(settings) {
@@ -65,7 +65,7 @@ fn texts(settings: &Settings) -> impl Iterator<Item = (&'static str, &str)> {
 /// Paths that stand in arguments or in the handshake.
 fn paths(settings: &Settings) -> impl Iterator<Item = (&'static str, &Path)> {
     let prompt = match &settings.system_prompt {
-        Some(SystemPrompt::File(path)) => Some(path),
+        Some(SystemPromptBase::File(path)) => Some(path),
         _ => None,
     };
     let file = match &settings.settings {

@@ -304,7 +304,7 @@ impl Lanes {
     fn of(&mut self, rule: &FailRule) -> &mut Lane {
         match rule {
             FailRule::Mcp { .. } => &mut self.mcp,
-            FailRule::McpAnswer { .. } => &mut self.answers,
+            FailRule::McpResponse { .. } => &mut self.answers,
             _ => &mut self.decisions,
         }
     }

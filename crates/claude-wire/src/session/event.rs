@@ -321,9 +321,9 @@ pub enum Refusal {
         limit: Duration,
     },
     /// The answer was longer than a line may be.
-    AnswerTooLarge(u64),
+    ResponseTooLarge(u64),
     /// The answer could not be made out, for this reason.
-    UndecodableAnswer(String),
+    UndecodableResponse(String),
     /// Too many operations wait for the handshake.
     InitQueueFull,
     /// Too many operations wait for their answers, or too much waits to be written.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::refusal::{self, HookRefusal};
-use crate::control::{HookOutput, McpAnswer, PermissionAnswer, PermissionDeny};
+use crate::control::{HookOutput, McpResponse, PermissionDeny, PermissionResponse};
 use crate::json::{Extra, Json};
 
 /// How a request is answered that its callback did not answer.
@@ -30,7 +30,7 @@ pub(super) enum FailRule {
         id: Option<Json>,
     },
     /// The CLI answers a request of a server.
-    McpAnswer {
+    McpResponse {
         server: String,
     },
 }
@@ -44,7 +44,7 @@ impl FailRule {
             Self::Elicitation { server } => format!("question of the MCP server {server}"),
             Self::Dialog { kind } => format!("dialog {kind}"),
             Self::Mcp { server, .. } => format!("message for the MCP server {server}"),
-            Self::McpAnswer { server } => format!("answer for the MCP server {server}"),
+            Self::McpResponse { server } => format!("answer for the MCP server {server}"),
         }
     }
 
@@ -63,7 +63,7 @@ impl FailRule {
             | Self::Elicitation { .. }
             | Self::Dialog { .. }
             | Self::Mcp { .. }
-            | Self::McpAnswer { .. } => true,
+            | Self::McpResponse { .. } => true,
         }
     }
 
@@ -83,7 +83,7 @@ impl FailRule {
             Self::Elicitation { .. } => decline(),
             Self::Dialog { .. } => cancel_dialog(),
             Self::Mcp { id: Some(id), .. } => mcp_error(id, -32603, reason),
-            Self::Mcp { id: None, .. } | Self::McpAnswer { .. } => mcp_acknowledgement(),
+            Self::Mcp { id: None, .. } | Self::McpResponse { .. } => mcp_acknowledgement(),
         }
     }
 }
@@ -93,7 +93,7 @@ fn go_on() -> Json {
 }
 
 fn deny(reason: &str) -> Json {
-    encoded(&PermissionAnswer::from(PermissionDeny::because(reason)))
+    encoded(&PermissionResponse::from(PermissionDeny::because(reason)))
 }
 
 /// What a question of a server is answered where nobody does.
@@ -149,7 +149,7 @@ pub(super) fn mcp_acknowledgement() -> Json {
 }
 
 fn mcp_answer(text: String) -> Json {
-    encoded(&McpAnswer::new(Json::from_text(text).unwrap_or_default()))
+    encoded(&McpResponse::new(Json::from_text(text).unwrap_or_default()))
 }
 
 fn encoded(answer: &impl serde::Serialize) -> Json {

@@ -11,7 +11,7 @@ use super::refusal::HookRefusal;
 use super::shorten::{MAX_REASON_BYTES, truncate};
 use crate::control::{
     CliControlRequest, ControlOutcome, ControlResponse, ControlSuccess, HostRequest,
-    InitializeAnswer, PermissionMode,
+    InitializeResponse, PermissionMode,
 };
 use crate::from_cli::control;
 use crate::id::RequestId;
@@ -105,7 +105,7 @@ impl Machine {
 
     fn handshake_confirmed(&mut self, success: &ControlSuccess, now: Duration) {
         let answer = success.response.as_ref().and_then(|answer| answer.deserialize().ok());
-        let answer: InitializeAnswer = answer.unwrap_or_default();
+        let answer: InitializeResponse = answer.unwrap_or_default();
         if let Some(reason) = self.misses_something(&answer) {
             return self.reject(reason, now);
         }
@@ -120,7 +120,7 @@ impl Machine {
     }
 
     /// What the session would have to do without, although it was asked for.
-    fn misses_something(&self, answer: &InitializeAnswer) -> Option<String> {
+    fn misses_something(&self, answer: &InitializeResponse) -> Option<String> {
         // Said only where plugins were in the handshake.
         if answer.plugins_applied == Some(false) {
             return Some("the CLI did not load the plugins of the handshake".to_owned());

@@ -108,7 +108,7 @@ impl Operations {
     /// Settles whoever waits for an answer that was too long.
     pub(super) fn answered_too_long(&mut self, id: &RequestId, size: u64, out: &mut Outbox) {
         if let Some(pending) = self.pending.remove(id) {
-            out.settle(pending.waiter, Settled::Refused(Refusal::AnswerTooLarge(size)));
+            out.settle(pending.waiter, Settled::Refused(Refusal::ResponseTooLarge(size)));
         }
     }
 
@@ -158,12 +158,12 @@ fn settled(line: &Bytes) -> Settled {
         Ok(ControlOutcome::Error(failure)) => Refusal::Rejected(failure),
         Ok(ControlOutcome::Unknown(unknown)) => {
             let kind = shorten(&unknown.kind, MAX_NAME_BYTES);
-            Refusal::UndecodableAnswer(format!("unknown kind of response: `{kind}`"))
+            Refusal::UndecodableResponse(format!("unknown kind of response: `{kind}`"))
         }
         Ok(ControlOutcome::Undecodable(undecodable)) => {
-            Refusal::UndecodableAnswer(undecodable.reason)
+            Refusal::UndecodableResponse(undecodable.reason)
         }
-        Err(malformed) => Refusal::UndecodableAnswer(malformed.reason),
+        Err(malformed) => Refusal::UndecodableResponse(malformed.reason),
     };
     Settled::Refused(refusal)
 }

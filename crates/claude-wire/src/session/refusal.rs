@@ -1,9 +1,10 @@
 //! How a hook event is refused: the response with which the CLI does not do what it asked about.
 
 use crate::control::{
-    ElicitationOutput, ElicitationResultOutput, HookDecision, HookElicitation, HookInput,
-    HookOutput, HookSpecificOutput, MessageDisplayOutput,
+    ElicitationOutput, ElicitationResultOutput, HookDecision, HookElicitation, HookOutput,
+    HookSpecificOutput, MessageDisplayOutput,
 };
+use crate::hook_input::HookInput;
 
 /// What refusing a hook event achieves.
 ///

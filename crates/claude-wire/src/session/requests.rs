@@ -9,9 +9,10 @@ use super::event::{DeliveredPermissions, HookPlan, Notice};
 use super::fail_rule::{self, FailRule};
 use super::machine::Machine;
 use super::shorten::{MAX_NAME_BYTES, MAX_REASON_BYTES, shorten, truncate};
-use crate::control::{CliControlRequest, CliRequest, HookCallback, HookInput, McpMessage};
+use crate::control::{CliControlRequest, CliRequest, HookCallback, McpMessage};
 use crate::envelope::Envelope;
 use crate::from_cli::control;
+use crate::hook_input::HookInput;
 use crate::id::{CallbackId, RequestId};
 use crate::json::Extra;
 use crate::message::Malformed;
@@ -250,7 +251,7 @@ fn rule_of(plan: &HookPlan) -> FailRule {
 fn mcp_rule(message: &McpMessage) -> FailRule {
     let server = message.server_name.clone();
     if fail_rule::is_mcp_answer(&message.message) {
-        return FailRule::McpAnswer { server };
+        return FailRule::McpResponse { server };
     }
     FailRule::Mcp { server, id: fail_rule::mcp_id(&message.message) }
 }

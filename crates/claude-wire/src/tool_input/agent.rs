@@ -87,7 +87,7 @@ wire_struct! {
     #[derive(Default)]
     pub struct AskUserQuestionInput {
         /// One to four questions.
-        questions: Vec<AskedQuestion>,
+        questions: Vec<Question>,
         /// The answers by question, once the user has given them.
         answers: Option<Json>,
         /// What the user noted beside the answers.
@@ -100,26 +100,33 @@ wire_struct! {
 wire_struct! {
     /// A question to the user.
     #[derive(Default)]
-    pub struct AskedQuestion {
+    pub struct Question {
         /// The question.
         question: String,
         /// A short label.
-        header: String,
+        header: Option<String>,
         /// What the user may choose.
-        options: Vec<AskedOption>,
+        options: Vec<QuestionOption>,
         /// Whether the user may choose several options.
         multi_select: Option<bool> as "multiSelect",
+    }
+}
+
+impl Question {
+    /// Returns whether the user may choose several options; no if the model does not say.
+    pub fn is_multi_select(&self) -> bool {
+        self.multi_select.unwrap_or_default()
     }
 }
 
 wire_struct! {
     /// An option of a question.
     #[derive(Default)]
-    pub struct AskedOption {
+    pub struct QuestionOption {
         /// The option.
         label: String,
         /// What the option means.
-        description: String,
+        description: Option<String>,
         /// What the option would look like.
         preview: Option<String>,
     }

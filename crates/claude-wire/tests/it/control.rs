@@ -2,8 +2,8 @@
 
 use claude_wire::control::{
     CanUseTool, CliRequest, ControlCancel, ControlOutcome, ControlResponse, HookMatcher,
-    HookOutput, HookPermission, HostControlRequest, HostRequest, Initialize, McpAnswer,
-    PermissionAllow, PermissionAnswer, PermissionDeny, PreToolUseOutput, SetModel,
+    HookOutput, HookPermission, HostControlRequest, HostRequest, Initialize, McpResponse,
+    PermissionAllow, PermissionDeny, PermissionResponse, PreToolUseOutput, SetModel,
 };
 use claude_wire::id::{MessageId, RequestId, SessionId};
 use claude_wire::message::{Priority, UserMessage};
@@ -86,10 +86,12 @@ fn answers_of_hooks_permissions_and_servers_use_the_wire_names() {
     output.specific = Some(specific.into());
     let answers = [
         Json::from_serialize(&output).unwrap(),
-        Json::from_serialize(&PermissionAnswer::from(PermissionAllow::with_input(json!({"a": 1}))))
-            .unwrap(),
-        Json::from_serialize(&PermissionAnswer::from(PermissionDeny::because("no"))).unwrap(),
-        Json::from_serialize(&McpAnswer::new(json!({"jsonrpc": "2.0", "id": 0, "result": {}})))
+        Json::from_serialize(&PermissionResponse::from(PermissionAllow::with_input(
+            json!({"a": 1}),
+        )))
+        .unwrap(),
+        Json::from_serialize(&PermissionResponse::from(PermissionDeny::because("no"))).unwrap(),
+        Json::from_serialize(&McpResponse::new(json!({"jsonrpc": "2.0", "id": 0, "result": {}})))
             .unwrap(),
     ];
     let lines: String = answers

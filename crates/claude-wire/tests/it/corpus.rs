@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use claude_wire::control::{
-    CliControlRequest, CliRequest, ContextUsage, ControlOutcome, HookInput, InitializeAnswer,
-    InterruptAnswer, McpStatusAnswer,
+    CliControlRequest, CliRequest, ContextUsage, ControlOutcome, InitializeResponse,
+    InterruptResponse, McpStatusResponse,
 };
+use claude_wire::hook_input::HookInput;
 use claude_wire::{Body, Envelope, Framer, FromCli, FromHost, Message};
 use serde::Serialize;
 use serde_json::Value;
@@ -162,16 +163,16 @@ fn typed_answers_name_every_field_that_came() {
             let kind = frame.request_id().and_then(|id| asked.get(id)).map(String::as_str);
             match kind {
                 Some("initialize") => {
-                    let answer: InitializeAnswer = answer.deserialize().unwrap();
+                    let answer: InitializeResponse = answer.deserialize().unwrap();
                     assert!(!answer.commands.is_empty(), "{}", line.place);
                     assert!(!answer.models.is_empty(), "{}", line.place);
                 }
                 Some("interrupt") => {
-                    let answer: InterruptAnswer = answer.deserialize().unwrap();
+                    let answer: InterruptResponse = answer.deserialize().unwrap();
                     assert!(!answer.still_queued.is_absent(), "{}", line.place);
                 }
                 Some("mcp_status") => {
-                    let answer: McpStatusAnswer = answer.deserialize().unwrap();
+                    let answer: McpStatusResponse = answer.deserialize().unwrap();
                     assert!(!answer.mcp_servers.is_absent(), "{}", line.place);
                 }
                 Some("get_context_usage") => {

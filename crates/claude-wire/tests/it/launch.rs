@@ -7,9 +7,11 @@ use claude_wire::Json;
 use claude_wire::control::PermissionMode;
 use claude_wire::id::SessionId;
 use claude_wire::launch::{
-    CommandLine, EnvironmentPolicy, Form, Include, Limits, Needs, Origin, Secret, Settings,
-    SettingsSource, Start, SystemPrompt, ToolSet, command_line, initialize,
+    CommandLine, Form, Include, Limits, Needs, Origin, Secret, Settings, Start, ToolSet,
+    command_line, initialize,
 };
+use claude_wire::settings::SystemPromptBase;
+use claude_wire::settings::{EnvironmentPolicy, SettingsSource};
 use expect_test::{Expect, expect};
 
 pub(crate) fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
@@ -85,10 +87,10 @@ fn every_option_of_model_prompt_and_tools_has_its_flag() {
     check(|s| s.max_turns = Some(3), &expect!["--max-turns=3"]);
     check(|s| s.max_budget_usd = Some(0.5), &expect!["--max-budget-usd=0.5"]);
     check(
-        |s| s.system_prompt = Some(SystemPrompt::File("p.md".into())),
+        |s| s.system_prompt = Some(SystemPromptBase::File("p.md".into())),
         &expect!["--system-prompt-file=p.md"],
     );
-    check(|s| s.system_prompt = Some(SystemPrompt::ClaudeCode), &expect![""]);
+    check(|s| s.system_prompt = Some(SystemPromptBase::ClaudeCode), &expect![""]);
     check(
         |s| s.allowed_tools = vec!["Bash(git *)".into(), "Read".into()],
         &expect!["--allowedTools=Bash(git *),Read"],
@@ -161,7 +163,7 @@ fn prompts_and_schemas_stand_in_the_handshake_and_in_print_mode_in_arguments() {
         &expect!["--system-prompt="],
     );
     check_told(
-        |s| s.system_prompt = Some(SystemPrompt::ClaudeCode),
+        |s| s.system_prompt = Some(SystemPromptBase::ClaudeCode),
         &expect![[r#"{"subtype":"initialize"}"#]],
         &expect![""],
     );

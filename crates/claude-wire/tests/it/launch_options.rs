@@ -3,9 +3,13 @@
 use claude_wire::Json;
 use claude_wire::control::{AgentDefinition, AgentMemory, PermissionMode};
 use claude_wire::launch::{
-    DebugLog, Effort, Form, Include, Needs, Origin, PermissionPrompts, Plugin, PluginDelivery,
-    PreviewFormat, Problems, SYSTEM_PROMPT_BOUNDARY, Sandbox, Settings, SettingsSource, Skills,
-    SystemPrompt, Thinking, ThinkingDisplay, command_line, initialize, secrets,
+    Effort, Form, Include, Needs, Origin, Plugin, Problems, Settings, Skills, Thinking,
+    command_line, initialize, secrets,
+};
+use claude_wire::settings::SystemPromptBase;
+use claude_wire::settings::{
+    DebugLog, PermissionPrompts, PluginDelivery, PreviewFormat, SYSTEM_PROMPT_BOUNDARY, Sandbox,
+    SettingsSource, ThinkingDisplay,
 };
 use expect_test::{Expect, expect};
 
@@ -79,7 +83,7 @@ fn task_budget_has_its_flag() {
 #[test]
 fn a_system_prompt_in_parts_stands_in_the_handshake() {
     check(
-        |s| s.system_prompt = Some(SystemPrompt::cached("same", "changing")),
+        |s| s.system_prompt = Some(SystemPromptBase::cached("same", "changing")),
         &expect![[r#"{"systemPrompt":["same","__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__","changing"]}"#]],
     );
 }
@@ -342,7 +346,7 @@ fn values_that_mean_nothing_are_refused_together() {
             s.agents.set("empty", AgentDefinition::new(" ", ""));
             s.plugins = vec![Plugin::new("")];
             s.tool_aliases = [(String::new(), "Bash".into())].into();
-            s.system_prompt = Some(SystemPrompt::Parts(parts.map(str::to_owned).to_vec()));
+            s.system_prompt = Some(SystemPromptBase::Parts(parts.map(str::to_owned).to_vec()));
             s.managed_settings = Some(json("[]").into());
         },
         &Form::Session,
@@ -369,7 +373,7 @@ fn values_that_mean_nothing_are_refused_together() {
 fn print_mode_refuses_what_only_a_handshake_tells() {
     let problems = problems(
         |s| {
-            s.system_prompt = Some(SystemPrompt::cached("a", "b"));
+            s.system_prompt = Some(SystemPromptBase::cached("a", "b"));
             s.plan_mode_instructions = Some("p".into());
             s.verbatim_prompts = true;
             s.title = Some("t".into());
@@ -410,7 +414,7 @@ fn what_is_private_in_the_new_options_is_masked_and_not_printed() {
         s.managed_settings = Some(json(&format!(r#"{{"env":{{"K":"{MARK}-b"}}}}"#)).into());
         s.plan_mode_instructions = Some(MARK.into());
         s.title = Some(MARK.into());
-        s.system_prompt = Some(SystemPrompt::cached(MARK, MARK));
+        s.system_prompt = Some(SystemPromptBase::cached(MARK, MARK));
     });
     let text = format!("{settings:?} {settings:#?}");
     assert!(!text.contains(MARK), "{text}");

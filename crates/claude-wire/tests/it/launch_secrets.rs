@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use claude_wire::control::{HostRequest, McpSetServers};
-use claude_wire::launch::{Form, Needs, Secret, SystemPrompt, command_line, secrets, secrets_in};
+use claude_wire::launch::{Form, Needs, Secret, command_line, secrets, secrets_in};
+use claude_wire::settings::SystemPromptBase;
 
 use crate::launch::{json, settings};
 
@@ -104,7 +105,7 @@ fn secrets_are_printed_nowhere() {
         s.env = BTreeMap::from([("KEY".to_owned(), Secret::from(MARK))]);
         s.extra_args = vec![("key".into(), Some(Secret::from(MARK)))];
         s.settings = Some(json(&format!(r#"{{"a":"{MARK}"}}"#)).into());
-        s.system_prompt = Some(SystemPrompt::Text(MARK.to_owned()));
+        s.system_prompt = Some(SystemPromptBase::Text(MARK.to_owned()));
         s.append_system_prompt = Some(Secret::from(MARK));
         s.mcp_servers.set("ext", json(&format!(r#"{{"a":"{MARK}"}}"#)));
     });

@@ -2,7 +2,8 @@
 
 use claude_wire::Json;
 use claude_wire::control::PermissionMode;
-use claude_wire::launch::{CliSettings, Effort, PermissionSettings, Sandbox, SandboxNetwork};
+use claude_wire::launch::Effort;
+use claude_wire::settings::{CliSettings, PermissionSettings, Sandbox, SandboxNetwork};
 use expect_test::{Expect, expect};
 
 use crate::launch_options::{check, json};

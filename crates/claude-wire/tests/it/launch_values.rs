@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use claude_wire::Json;
 use claude_wire::control::AgentDefinition;
 use claude_wire::launch::{
-    CliSettings, DebugLog, Form, Needs, Origin, Plugin, Sandbox, Settings, SettingsSource,
-    SystemPrompt, Thinking, ThinkingDisplay, ToolSet, command_line, secrets,
+    Form, Needs, Origin, Plugin, Settings, Thinking, ToolSet, command_line, secrets,
 };
+use claude_wire::settings::SystemPromptBase;
+use claude_wire::settings::{CliSettings, DebugLog, Sandbox, SettingsSource, ThinkingDisplay};
 
 /// The options of every problem.
 fn problems(change: impl FnOnce(&mut Settings)) -> Vec<String> {
@@ -76,7 +77,7 @@ fn no_text_and_no_path_holds_a_nul() {
         s.start.origin = Origin::Session("a\0b".into());
         s.start.at = Some("a\0b".into());
         s.start.dropping_turn = Some("a\0b".into());
-        s.system_prompt = Some(SystemPrompt::File(path()));
+        s.system_prompt = Some(SystemPromptBase::File(path()));
         s.settings = Some(SettingsSource::File(path()));
         s.project_config_root = Some(path());
         s.debug = DebugLog::File(path());

@@ -4,8 +4,9 @@ use std::fmt::Debug;
 
 use claude_wire::content::{Content, ContentBlock};
 use claude_wire::control::{
-    CliControlRequest, ControlResponse, HookInput, HookOutput, PermissionAnswer, PermissionUpdate,
+    CliControlRequest, ControlResponse, HookOutput, PermissionResponse, PermissionUpdate,
 };
+use claude_wire::hook_input::HookInput;
 use claude_wire::{Body, FromCli, FromHost, Json, Number};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -69,7 +70,7 @@ fn unions_that_hosts_build_decode_from_a_value() {
         "rules": [{"toolName": "Bash", "ruleContent": "touch:*"}],
     });
     check::<PermissionUpdate>(rules.clone());
-    check::<PermissionAnswer>(json!({"behavior": "allow", "updatedPermissions": [rules]}));
+    check::<PermissionResponse>(json!({"behavior": "allow", "updatedPermissions": [rules]}));
     check::<ContentBlock>(json!({"id": "t", "input": {"a": 1}, "name": "N", "type": "tool_use"}));
     check::<Content>(json!([{"content": [{"text": "x", "type": "text"}], "tool_use_id": "t",
         "type": "tool_result", "is_error": true}]));

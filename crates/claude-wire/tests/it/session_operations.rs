@@ -66,7 +66,7 @@ fn an_answer_that_cannot_be_made_out_still_settles_its_waiter() {
         play.ask(1);
         let effects = play.line(line);
         assert_eq!(effects.len(), 1, "{line}");
-        assert!(effects[0].starts_with("1: refused UndecodableAnswer"), "{line} {effects:?}");
+        assert!(effects[0].starts_with("1: refused UndecodableResponse"), "{line} {effects:?}");
     }
 }
 
@@ -96,7 +96,7 @@ fn an_answer_that_is_too_long_settles_its_waiter() {
         play.happens(oversized(&line)),
         [
             format!(r#"warn OversizedLine {{ size: {size}, kind: Some("control_response") }}"#),
-            format!("1: refused AnswerTooLarge({size})"),
+            format!("1: refused ResponseTooLarge({size})"),
         ]
     );
     // The handshake is confirmed even so.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claude_wire::control::HookInput;
+use claude_wire::hook_input::HookInput;
 use claude_wire::id::CallbackId;
 use claude_wire::session::{CallOutcome, HookPlan, HookRefusal, Plan, Run};
 

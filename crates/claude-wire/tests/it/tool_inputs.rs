@@ -1,7 +1,8 @@
 //! Tool inputs as types: what is known, what is not, what does not fit.
 
 use claude_wire::content::ContentBlock;
-use claude_wire::control::{CanUseTool, HookInput};
+use claude_wire::control::CanUseTool;
+use claude_wire::hook_input::HookInput;
 use claude_wire::message::{DeferredToolUse, PermissionDenial};
 use claude_wire::tool_input::ToolInput;
 use claude_wire::{Body, FromCli, Json};

@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use claude_wire::control::{
-    HookInput, McpCall, PermissionDestination, PermissionMode, PermissionUpdate,
-};
+use claude_wire::control::{McpCall, PermissionDestination, PermissionMode, PermissionUpdate};
+use claude_wire::hook_input::HookInput;
 use claude_wire::message::{ResultMessage, StopReason, SystemMessage};
 use claude_wire::session::{Exit, Tokens};
 use claude_wire::{Body, Message};

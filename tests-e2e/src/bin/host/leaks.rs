@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use claude_agent_kit::NoArguments;
 use claude_agent_kit::hook::PreToolUse;
-use claude_agent_kit::tool::NoArguments;
 use claude_agent_kit::{Options, Permission, Session, ToolServer, query};
 use claude_agent_testkit::sim::Sim;
 use tests_e2e::stage::Stage;

@@ -4,8 +4,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use claude_agent_kit::Exit;
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
-use claude_agent_kit::transport::{ChildFuture, Connection, Exit, InMemory};
+use claude_agent_kit::transport::{ChildFuture, Connection, InMemory};
 use claude_agent_kit::{Item, Options, Session, query};
 use serde_json::{Value, json};
 use tests_e2e::stage::processes::Holdings;

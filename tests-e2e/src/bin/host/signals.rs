@@ -4,9 +4,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claude_agent_kit::{
-    EnvironmentPolicy, Options, OsUser, Session, Timeouts, VersionCheck, query,
-};
+use claude_agent_kit::settings::EnvironmentPolicy;
+use claude_agent_kit::{Options, OsUser, Session, Timeouts, VersionCheck, query};
 use tests_e2e::stage::Stage;
 
 use crate::Outcome;

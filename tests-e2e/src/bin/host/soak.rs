@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use claude_agent_kit::NoArguments;
 use claude_agent_kit::hook::PreToolUse;
-use claude_agent_kit::tool::NoArguments;
 use claude_agent_kit::{Options, Permission, Session, Timeouts, ToolServer, Turn};
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::{Holdings, children_of, until};

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use claude_agent_kit::settings::{PluginDelivery, PreviewFormat};
 use claude_agent_kit::{
-    AgentDefinition, Answers, ErrorKind, Include, Options, Plugin, PluginDelivery, PreviewFormat,
-    Session, Skills,
+    AgentDefinition, Answers, ErrorKind, Include, Options, Plugin, Session, Skills,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};

@@ -1,6 +1,7 @@
 //! Options about the model and what it is told.
 
-use claude_agent_kit::{Effort, Include, SystemPrompt, Thinking, ThinkingDisplay};
+use claude_agent_kit::settings::ThinkingDisplay;
+use claude_agent_kit::{Effort, Include, SystemPrompt, Thinking};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::message::ResultSubtype;
 use serde_json::json;
@@ -144,7 +145,7 @@ fn system_prompts_reach_the_model_in_every_form() {
             "system_prompt in parts, system_prompt_snapshot",
             |_, options| {
                 let prompt = SystemPrompt::cached("The same marker.", "The changing marker.");
-                options.system_prompt(prompt).system_prompt_snapshot(false)
+                options.system_prompt(prompt).system_prompt(SystemPrompt::default().snapshot(false))
             },
             |seen| {
                 seen.went_well();
@@ -159,8 +160,8 @@ fn system_prompts_reach_the_model_in_every_form() {
             |stage, options| {
                 super::write(stage.root(), "prompt.txt", "The marker of the file.");
                 options
-                    .system_prompt(SystemPrompt::File(stage.root().join("prompt.txt")))
-                    .append_system_prompt("The other marker.")
+                    .system_prompt(SystemPrompt::file(stage.root().join("prompt.txt")))
+                    .system_prompt(SystemPrompt::default().append("The other marker."))
             },
             |seen| {
                 seen.went_well();
@@ -179,7 +180,11 @@ fn system_prompts_reach_the_model_in_every_form() {
         ),
         Row::new(
             "exclude_dynamic_sections",
-            |_, options| options.model("claude-sonnet-4-5").exclude_dynamic_sections(true),
+            |_, options| {
+                options
+                    .model("claude-sonnet-4-5")
+                    .system_prompt(SystemPrompt::default().exclude_dynamic_sections(true))
+            },
             |seen| {
                 seen.went_well();
                 assert!(!names_a_directory(seen), "{}", seen.request().system_text());

@@ -1,9 +1,11 @@
 //! Options about settings, logs and the process.
 
 use claude_agent_kit::schemars::{self, JsonSchema};
+use claude_agent_kit::settings::{
+    CliSettings, DebugLog, PermissionPrompts, PermissionSettings, Sandbox,
+};
 use claude_agent_kit::{
-    CliSettings, Collected, DebugLog, ErrorKind, Include, OsUser, Permission, PermissionMode,
-    PermissionPrompts, PermissionSettings, Sandbox, SettingSources, ToolServer,
+    Collected, ErrorKind, Include, OsUser, Permission, PermissionMode, SettingSources, ToolServer,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde::Deserialize;
@@ -254,12 +256,12 @@ fn a_script_is_run_by_the_program_that_was_named() {
         let text = std::fs::read_to_string(fake.path()).unwrap();
         std::fs::write(&script, format!("echo \"$0\" > {}\n{text}", fake.beside("ran").display()))
             .unwrap();
-        let options = fake.options().cli_path(&script).executable("sh").executable_args(["-e"]);
+        let options = fake.options().cli_path(&script).executable(["sh", "-e"]);
         let collected = ask("hello", options.clone()).await;
         assert_eq!(answer(&collected), Some("Done."), "{:?}", collected.error);
         let ran = std::fs::read_to_string(fake.beside("ran")).unwrap();
         assert_eq!(ran.trim(), script.to_string_lossy());
-        let missing = options.executable("no-such-program");
+        let missing = options.executable(["no-such-program"]);
         let error = crate::support::refused("hello", missing).await;
         assert_eq!(error.kind(), ErrorKind::CliNotFound, "{error}");
     });

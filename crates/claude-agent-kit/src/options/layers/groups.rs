@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use claude_wire::launch::PermissionPrompts;
+use claude_wire::settings::PermissionPrompts;
 
 use super::table::{Row, TABLE};
 use crate::options::Options;

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use claude_wire::Json;
 use claude_wire::control::AgentDefinition;
 use claude_wire::launch::{
-    Agents, DebugLog, EnvironmentPolicy, Include, McpServers, Origin, Plugin, PluginDelivery,
-    Sandbox, SandboxCredential, SandboxCredentials, SandboxFilesystem, SandboxNetwork,
-    SandboxRipgrep, SandboxTls, Secret, SettingsSource, Skills, Start, SystemPrompt, Thinking,
-    ThinkingDisplay, ToolSet,
+    Agents, Include, McpServers, Origin, Plugin, Secret, Skills, Start, Thinking, ToolSet,
+};
+use claude_wire::settings::SystemPromptBase;
+use claude_wire::settings::{
+    DebugLog, EnvironmentPolicy, PluginDelivery, Sandbox, SandboxCredential, SandboxCredentials,
+    SandboxFilesystem, SandboxNetwork, SandboxRipgrep, SandboxTls, SettingsSource, ThinkingDisplay,
 };
 use serde::de::DeserializeOwned;
 
@@ -64,7 +66,7 @@ fn typed<T: DeserializeOwned>(node: &Node, known: &[&str]) -> Taken<T> {
     })
 }
 
-impl Take for SystemPrompt {
+impl Take for SystemPromptBase {
     const WHAT: &'static str =
         "a text, a list of parts, `{ file = … }` or `{ preset = \"claude_code\" }`";
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::Path;
 
-use claude_wire::launch::{Secret, SettingsSource, merge};
+use claude_wire::launch::{Secret, merge};
+use claude_wire::settings::SettingsSource;
 use serde_json::Value as JsonValue;
 
 use super::node::Node;

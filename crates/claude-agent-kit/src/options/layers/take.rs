@@ -7,7 +7,8 @@ use std::time::Duration;
 use claude_wire::Json;
 use claude_wire::control::PermissionMode;
 use claude_wire::id::{MessageId, SessionId};
-use claude_wire::launch::{Effort, ManagedSettings, PermissionPrompts, PreviewFormat, Secret};
+use claude_wire::launch::{Effort, Secret};
+use claude_wire::settings::{ManagedSettings, PermissionPrompts, PreviewFormat};
 
 use super::node::{Node, Value, Wrong};
 

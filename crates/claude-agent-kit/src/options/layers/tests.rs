@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use claude_wire::launch::{SettingsSource, Skills, SystemPrompt, ToolSet};
+use claude_wire::launch::{Skills, ToolSet};
+use claude_wire::settings::SettingsSource;
+use claude_wire::settings::SystemPromptBase;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -153,7 +155,7 @@ fn values_are_what_they_say() {
     let mut agent = AgentDefinition::new("d", "p");
     agent.max_turns = Some(3);
     assert_eq!(settings.agents.iter().collect::<Vec<_>>(), [("a", &agent)]);
-    assert_eq!(settings.system_prompt, Some(SystemPrompt::File("p.md".into())));
+    assert_eq!(settings.system_prompt, Some(SystemPromptBase::File("p.md".into())));
     assert_eq!(settings.skills, Some(Skills::Only(vec!["k".into()])));
     assert!(settings.plugins[1].skip_mcp_discovery && !settings.plugins[0].skip_mcp_discovery);
     assert_eq!(settings.extra_args, [("one".into(), None), ("two".into(), Some("2".into()))]);
@@ -374,8 +376,8 @@ fn printing_shows_no_secrets() {
     let servers = r#"{"mcp": {"s": {"args": ["--token", "s3cr3t-other"]}}}"#;
     let layers = layers.file_text("y.json", servers);
     let builder = Options::new()
-        .debug(crate::DebugLog::file("/s3cr3t-value/log"))
-        .executable_args(["--key=s3cr3t", "s3cr3t"])
+        .debug(crate::settings::DebugLog::file("/s3cr3t-value/log"))
+        .executable(["node", "--key=s3cr3t", "s3cr3t"])
         .project_config_root("/s3cr3t-other");
     let options = layers.under(builder).unwrap();
     assert!(!format!("{:?}", options.host).contains("s3cr3t"));

@@ -1,6 +1,6 @@
 //! Files.
 
-use claude_wire::control::{ReadFile, ReadFileAnswer, RewindFiles, RewindFilesAnswer};
+use claude_wire::control::{ReadFile, ReadFileResponse, RewindFiles, RewindFilesResponse};
 use claude_wire::id::MessageId;
 
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::session::Session;
 operations! { Session:
     /// Reads a file where the CLI is: its path, or a [`ReadFile`] that says more. The CLI refuses
     /// what its tools may not read.
-    fn read_file(file: impl Into<ReadFile>) -> ReadFileAnswer { file.into() }
+    fn read_file(file: impl Into<ReadFile>) -> ReadFileResponse { file.into() }
 }
 
 impl Session {
@@ -22,7 +22,7 @@ impl Session {
     ///
     /// # Cancel safety
     /// That of [`Self::request`].
-    pub async fn rewind_files(&self, message: impl Into<MessageId>) -> Result<RewindFilesAnswer> {
+    pub async fn rewind_files(&self, message: impl Into<MessageId>) -> Result<RewindFilesResponse> {
         self.operate(RewindFiles::new(message).into()).await
     }
 
@@ -33,7 +33,10 @@ impl Session {
     ///
     /// # Cancel safety
     /// That of [`Self::request`].
-    pub async fn preview_rewind(&self, message: impl Into<MessageId>) -> Result<RewindFilesAnswer> {
+    pub async fn preview_rewind(
+        &self,
+        message: impl Into<MessageId>,
+    ) -> Result<RewindFilesResponse> {
         let mut rewind = RewindFiles::new(message);
         rewind.dry_run = Some(true);
         self.operate(rewind.into()).await

@@ -1,13 +1,13 @@
 //! What the session is called and how full its context is.
 
 use claude_wire::control::{
-    ContextUsage, GetContextUsage, Initialize, InitializeAnswer, RenameSession,
+    ContextUsage, GetContextUsage, Initialize, InitializeResponse, RenameSession,
 };
 
 operations! { Session:
     /// Sends `initialize` again and returns the updated server information. What was registered at
     /// the start stays.
-    fn reinitialize() -> InitializeAnswer { Initialize::default() }
+    fn reinitialize() -> InitializeResponse { Initialize::default() }
 
     /// Returns what fills the context.
     fn context_usage() -> ContextUsage { GetContextUsage::default() }

@@ -1,9 +1,9 @@
 //! MCP servers of a session.
 
 use claude_wire::control::{
-    HostRequest, McpCall, McpCallAnswer, McpPermissionModeOverrideAnswer, McpReadResource,
-    McpReadResourceAnswer, McpReconnect, McpSetServers, McpSetServersAnswer, McpStatus,
-    McpStatusAnswer, McpToggle, PermissionMode, SetMcpPermissionModeOverride,
+    HostRequest, McpCall, McpCallResponse, McpPermissionModeOverrideResponse, McpReadResource,
+    McpReadResourceResponse, McpReconnect, McpSetServers, McpSetServersResponse, McpStatus,
+    McpStatusResponse, McpToggle, PermissionMode, SetMcpPermissionModeOverride,
 };
 use claude_wire::{Extra, Json};
 use serde::de::DeserializeOwned;
@@ -29,7 +29,7 @@ pub struct McpHandle<'a> {
 
 operations! { McpHandle:
     /// Returns the MCP servers and their state.
-    fn status() -> McpStatusAnswer { McpStatus::default() }
+    fn status() -> McpStatusResponse { McpStatus::default() }
 
     /// Reconnects an MCP server.
     fn reconnect(server: impl Into<String>) { McpReconnect::new(server) }
@@ -45,12 +45,12 @@ operations! { McpHandle:
     fn set_permission_mode(
         server: impl Into<String>,
         mode: PermissionMode
-    ) -> McpPermissionModeOverrideAnswer {
+    ) -> McpPermissionModeOverrideResponse {
         mode_override(server.into(), Some(mode))
     }
 
     /// Returns to the permission mode of the session for the tools of one MCP server.
-    fn reset_permission_mode(server: impl Into<String>) -> McpPermissionModeOverrideAnswer {
+    fn reset_permission_mode(server: impl Into<String>) -> McpPermissionModeOverrideResponse {
         mode_override(server.into(), None)
     }
 
@@ -58,7 +58,7 @@ operations! { McpHandle:
     fn read_resource(
         server: impl Into<String>,
         uri: impl Into<String>
-    ) -> McpReadResourceAnswer {
+    ) -> McpReadResourceResponse {
         let mut request = McpReadResource::default();
         (request.server_name, request.uri) = (server.into(), uri.into());
         request
@@ -98,7 +98,7 @@ impl McpHandle<'_> {
     ///
     /// # Cancel safety
     /// That of [`Session::request`].
-    pub async fn set_servers(self, servers: impl Into<Json>) -> Result<McpSetServersAnswer> {
+    pub async fn set_servers(self, servers: impl Into<Json>) -> Result<McpSetServersResponse> {
         let servers = with_hosted(servers.into(), &self.session.shared.hosted);
         self.operate(McpSetServers::new(servers).into()).await
     }
@@ -115,7 +115,7 @@ impl McpHandle<'_> {
     ///
     /// # Cancel safety
     /// That of [`Session::request`].
-    pub async fn call(self, call: McpCall) -> Result<McpCallAnswer> {
+    pub async fn call(self, call: McpCall) -> Result<McpCallResponse> {
         let fields = [
             ("check_permissions", call.check_permissions, "mcp_call_check_permissions_v1"),
             ("result_not_for_model", call.result_not_for_model, "mcp_call_result_not_for_model_v1"),

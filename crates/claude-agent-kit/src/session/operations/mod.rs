@@ -96,8 +96,8 @@ impl Session {
     ///   [`NotInitialized`](ErrorKind::NotInitialized) when the session has ended.
     /// - [`InitQueueFull`](ErrorKind::InitQueueFull),
     ///   [`TooManyPending`](ErrorKind::TooManyPending) when too many operations are pending.
-    /// - [`AnswerTooLarge`](ErrorKind::AnswerTooLarge),
-    ///   [`UndecodableAnswer`](ErrorKind::UndecodableAnswer) when the response cannot be used.
+    /// - [`ResponseTooLarge`](ErrorKind::ResponseTooLarge),
+    ///   [`UndecodableResponse`](ErrorKind::UndecodableResponse) when the response cannot be used.
     ///
     /// # Cancel safety
     /// Dropping the future frees its place; the operation may still take effect.
@@ -149,10 +149,9 @@ impl Session {
              capability `{capability}`"
         );
         let error = Error::new(ErrorKind::Unsupported, message)
-            .remedy("update the CLI, or do without the field")
+            .with_help("update the CLI, or do without the field")
             .with(|facts| {
                 facts.operation = Some(operation.to_owned());
-                facts.needs = Some(capability.to_owned());
             });
         Err(self.with_version(error))
     }
@@ -161,7 +160,7 @@ impl Session {
     fn with_version(&self, error: Error) -> Error {
         let info = if error.kind() == ErrorKind::Unsupported { self.server_info() } else { None };
         match info.and_then(|info| info.claude_code_version) {
-            Some(version) => error.hint_at(format!("the CLI is of version {version}")),
+            Some(version) => error.with_hint(format!("the CLI is of version {version}")),
             None => error,
         }
     }
@@ -180,8 +179,8 @@ pub(super) fn decoded<A: DeserializeOwned + Default>(
 
 fn undecodable(operation: &str, error: claude_wire::DecodeError) -> Error {
     let message = format!("the answer to `{operation}` could not be made out ({error})");
-    Error::new(ErrorKind::UndecodableAnswer, message)
-        .remedy("use `request` to get it as it came")
+    Error::new(ErrorKind::UndecodableResponse, message)
+        .with_help("use `request` to get it as it came")
         .with(|facts| facts.operation = Some(operation.to_owned()))
         .caused_by(error)
 }

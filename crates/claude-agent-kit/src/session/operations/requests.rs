@@ -2,12 +2,12 @@
 
 use claude_wire::Json;
 use claude_wire::control::{
-    BackgroundTasks, BackgroundTasksAnswer, BinaryVersion, ContextUsage, FileSuggestions,
-    FileSuggestionsAnswer, GetBinaryVersion, GetContextUsage, GetHooksListing, GetSessionCost,
-    GetUsage, HooksListing, HostRequest, ListModels, ListModelsAnswer, ListPermissionRules,
-    PermissionRulesAnswer, RegisterRepoRoot, RegisterRepoRootAnswer, ReloadOutputStyles,
-    ReloadOutputStylesAnswer, SeedReadState, SessionCost, SetColor, SetHasSubscribers,
-    SetMaxThinkingTokens, UpdateSettings, UsageAnswer,
+    BackgroundTasks, BackgroundTasksResponse, BinaryVersion, ContextUsage, FileSuggestions,
+    FileSuggestionsResponse, GetBinaryVersion, GetContextUsage, GetHooksListing, GetSessionCost,
+    GetUsage, HooksListing, HostRequest, ListModels, ListModelsResponse, ListPermissionRules,
+    PermissionRulesResponse, RegisterRepoRoot, RegisterRepoRootResponse, ReloadOutputStyles,
+    ReloadOutputStylesResponse, SeedReadState, SessionCost, SetColor, SetHasSubscribers,
+    SetMaxThinkingTokens, UpdateSettings, UsageResponse,
 };
 
 use super::decoded;
@@ -78,11 +78,11 @@ requests! {
     GetContextUsage => ContextUsage;
     /// Returns what the session used, and what is left of the account's limits. The CLI may change
     /// the contents.
-    GetUsage => UsageAnswer;
+    GetUsage => UsageResponse;
     /// Returns the cost of the session, as text for users.
     GetSessionCost => SessionCost;
     /// Returns the models to choose from, as they are now.
-    ListModels => ListModelsAnswer;
+    ListModels => ListModelsResponse;
     /// Returns the version of the running CLI.
     GetBinaryVersion => BinaryVersion;
     /// Changes the color of the session.
@@ -90,25 +90,25 @@ requests! {
     /// Returns the hooks of all settings files and plugins; not those of the host.
     GetHooksListing => HooksListing;
     /// Returns the permission rules that are in force.
-    ListPermissionRules => PermissionRulesAnswer;
+    ListPermissionRules => PermissionRulesResponse;
     /// Changes settings in a file. The CLI accepts `outputStyle` in the local file and `effortLevel`
     /// in the user's, and refuses all others.
     UpdateSettings => ();
     /// Reloads the output styles.
-    ReloadOutputStyles => ReloadOutputStylesAnswer;
+    ReloadOutputStyles => ReloadOutputStylesResponse;
     /// Sets how many tokens the model may think, and how its thinking is shown: `summarized`,
     /// `omitted` or `highlights`.
     SetMaxThinkingTokens => ();
     /// Moves one running tool call to the background.
-    BackgroundTasks => BackgroundTasksAnswer;
+    BackgroundTasks => BackgroundTasksResponse;
     /// Tells the CLI whether anything reads partial messages; `null` if that is not known. Only
     /// matters to a CLI that holds them back (`CLAUDE_CODE_STREAM_EVENT_HOLD_MS`).
     SetHasSubscribers => ();
     /// Returns the files below the working directory whose path matches a query.
-    FileSuggestions => FileSuggestionsAnswer;
+    FileSuggestions => FileSuggestionsResponse;
     /// Marks a file as already read, so that `Edit` is allowed without a `Read`. Holds if the file
     /// was last changed at `mtime`, in milliseconds since 1970.
     SeedReadState => ();
     /// Adds another directory to the session.
-    RegisterRepoRoot => RegisterRepoRootAnswer;
+    RegisterRepoRoot => RegisterRepoRootResponse;
 }

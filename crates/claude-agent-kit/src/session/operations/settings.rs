@@ -2,8 +2,8 @@
 
 use claude_wire::Json;
 use claude_wire::control::{
-    ApplyFlagSettings, GetSettings, ReloadPlugins, ReloadPluginsAnswer, ReloadSkills,
-    ReloadSkillsAnswer, SettingsAnswer,
+    ApplyFlagSettings, GetSettings, ReloadPlugins, ReloadPluginsResponse, ReloadSkills,
+    ReloadSkillsResponse, SettingsResponse,
 };
 
 use crate::error::Result;
@@ -19,10 +19,10 @@ operations! { Session:
     }
 
     /// Returns the settings that are in force, and where they come from.
-    fn settings() -> SettingsAnswer { GetSettings::default() }
+    fn settings() -> SettingsResponse { GetSettings::default() }
 
     /// Reloads the skills.
-    fn reload_skills() -> ReloadSkillsAnswer { ReloadSkills::default() }
+    fn reload_skills() -> ReloadSkillsResponse { ReloadSkills::default() }
 }
 
 impl Session {
@@ -34,7 +34,7 @@ impl Session {
     ///
     /// # Cancel safety
     /// That of [`Self::request`].
-    pub async fn reload_plugins(&self, request: ReloadPlugins) -> Result<ReloadPluginsAnswer> {
+    pub async fn reload_plugins(&self, request: ReloadPlugins) -> Result<ReloadPluginsResponse> {
         if request.refuse_if_busy == Some(true) {
             let capability = "reload_plugins_refuse_if_busy_v1";
             self.require("reload_plugins", "refuse_if_busy", capability).await?;

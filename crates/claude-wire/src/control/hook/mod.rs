@@ -28,7 +28,7 @@ macro_rules! hook_input {
                 /// The kind of subagent.
                 agent_type: Option<String>,
                 /// How hard the model thinks.
-                effort: Option<$crate::control::HookEffort>,
+                effort: Option<$crate::hook_input::HookEffort>,
             }
         }
 

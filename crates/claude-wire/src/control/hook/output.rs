@@ -54,10 +54,10 @@ impl HookOutput {
                 output.permission_decision_reason = reason;
             }
             HookSpecificOutput::PermissionRequest(output)
-                if !matches!(output.decision, Some(HookPermissionAnswer::Deny(_))) =>
+                if !matches!(output.decision, Some(HookPermissionResponse::Deny(_))) =>
             {
                 let deny = HookPermissionDeny { message: reason, ..HookPermissionDeny::default() };
-                output.decision = Some(HookPermissionAnswer::Deny(deny));
+                output.decision = Some(HookPermissionResponse::Deny(deny));
             }
             _ => {}
         }
@@ -73,7 +73,7 @@ impl HookOutput {
         let reason = self.stop_reason.clone();
         self.deny(event, reason.as_deref().unwrap_or("a hook ended the turn"));
         if let Some(HookSpecificOutput::PermissionRequest(output)) = &mut self.specific
-            && let Some(HookPermissionAnswer::Deny(deny)) = &mut output.decision
+            && let Some(HookPermissionResponse::Deny(deny)) = &mut output.decision
         {
             deny.interrupt = Some(true);
         }
@@ -118,7 +118,7 @@ open_enum! {
 
 open_union! {
     /// A hook's answer to a permission request.
-    pub enum HookPermissionAnswer by "behavior" {
+    pub enum HookPermissionResponse by "behavior" {
         /// The tool may run.
         Allow(HookPermissionAllow) = "allow",
         /// It may not.

@@ -1,6 +1,6 @@
 //! Tools and permissions.
 
-use crate::control::{HookPermission, HookPermissionAnswer, McpServerRef, PermissionUpdate};
+use crate::control::{HookPermission, HookPermissionResponse, McpServerRef, PermissionUpdate};
 use crate::id::ToolUseId;
 use crate::json::{Json, List, Number};
 use crate::tool_input::tool_call_view;
@@ -142,7 +142,7 @@ hook_output! {
     /// For a permission that is about to be asked for.
     PermissionRequestOutput = "PermissionRequest" {
         /// The answer; absent leaves it to be asked.
-        decision: Option<HookPermissionAnswer>,
+        decision: Option<HookPermissionResponse>,
     }
 }
 

@@ -23,7 +23,7 @@ impl RewindFiles {
 wire_struct! {
     /// What became of the files.
     #[derive(Default)]
-    pub struct RewindFilesAnswer {
+    pub struct RewindFilesResponse {
         /// Whether they could be put back.
         can_rewind: Option<bool> as "canRewind",
         /// Why not.
@@ -56,7 +56,7 @@ request_by!(ReadFile.path);
 wire_struct! {
     /// A file that was read.
     #[derive(Default)]
-    pub struct ReadFileAnswer {
+    pub struct ReadFileResponse {
         /// What is in it.
         contents: Option<String>,
         /// Where it is.
@@ -85,7 +85,7 @@ request_by!(FileSuggestions.query);
 wire_struct! {
     /// Files that are called like what was asked for.
     #[derive(Default)]
-    pub struct FileSuggestionsAnswer {
+    pub struct FileSuggestionsResponse {
         /// The best first.
         suggestions: List<FileSuggestion>,
         /// Where they are looked for.
@@ -133,7 +133,7 @@ request_by!(RegisterRepoRoot.directory);
 wire_struct! {
     /// The directory that became part of the session.
     #[derive(Default)]
-    pub struct RegisterRepoRootAnswer {
+    pub struct RegisterRepoRootResponse {
         /// Where it is.
         directory: Option<String>,
     }

@@ -12,7 +12,7 @@ request! {
 wire_struct! {
     /// The models to choose from.
     #[derive(Default)]
-    pub struct ListModelsAnswer {
+    pub struct ListModelsResponse {
         /// The models.
         models: List<ModelInfo>,
     }

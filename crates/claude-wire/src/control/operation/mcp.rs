@@ -23,7 +23,7 @@ wire_struct! {
 wire_struct! {
     /// The MCP servers.
     #[derive(Default)]
-    pub struct McpStatusAnswer {
+    pub struct McpStatusResponse {
         /// One entry for each.
         mcp_servers: List<McpServerInfo> as "mcpServers",
     }
@@ -132,7 +132,7 @@ impl fmt::Debug for McpSetServers {
 wire_struct! {
     /// What became of the new MCP servers.
     #[derive(Default)]
-    pub struct McpSetServersAnswer {
+    pub struct McpSetServersResponse {
         /// Those that were added.
         added: List<String>,
         /// Those that were removed.
@@ -168,7 +168,7 @@ request! {
 wire_struct! {
     /// What became of the change.
     #[derive(Default)]
-    pub struct McpPermissionModeOverrideAnswer {
+    pub struct McpPermissionModeOverrideResponse {
         /// What is odd about it.
         warning: Option<String>,
     }
@@ -187,7 +187,7 @@ request! {
 wire_struct! {
     /// A resource of an MCP server.
     #[derive(Default)]
-    pub struct McpReadResourceAnswer {
+    pub struct McpReadResourceResponse {
         /// Its parts.
         contents: List<McpResourceContents>,
     }
@@ -266,7 +266,7 @@ impl McpCall {
 wire_struct! {
     /// What a tool of an MCP server gave.
     #[derive(Default)]
-    pub struct McpCallAnswer {
+    pub struct McpCallResponse {
         /// Text, or blocks.
         content: Option<Json>,
         /// The same for programs.

@@ -75,7 +75,7 @@ wire_struct! {
 wire_struct! {
     /// The answer to an interrupt.
     #[derive(Default)]
-    pub struct InterruptAnswer {
+    pub struct InterruptResponse {
         /// Messages that still wait.
         still_queued: List<MessageId>,
         /// Messages that were dropped.
@@ -101,7 +101,7 @@ impl SetPermissionMode {
 wire_struct! {
     /// The answer to a change of the permission mode.
     #[derive(Default)]
-    pub struct SetPermissionModeAnswer {
+    pub struct SetPermissionModeResponse {
         /// The mode that is in force.
         mode: Option<PermissionMode>,
     }
@@ -119,7 +119,7 @@ wire_struct! {
 wire_struct! {
     /// The answer to a change of the model.
     #[derive(Default)]
-    pub struct SetModelAnswer {
+    pub struct SetModelResponse {
         /// The model that is in force.
         model: Option<String>,
     }
@@ -169,7 +169,7 @@ impl CancelAsyncMessage {
 wire_struct! {
     /// Whether a message was withdrawn.
     #[derive(Default)]
-    pub struct CancelAsyncMessageAnswer {
+    pub struct CancelAsyncMessageResponse {
         /// Whether it was.
         cancelled: Option<bool>,
     }
@@ -186,7 +186,7 @@ request! {
 wire_struct! {
     /// What went into the background.
     #[derive(Default)]
-    pub struct BackgroundTasksAnswer {
+    pub struct BackgroundTasksResponse {
         /// Whether anything did; absent means that it did.
         backgrounded: Option<bool>,
     }

@@ -19,7 +19,7 @@ request! {
 wire_struct! {
     /// What there is after the plugins were read anew.
     #[derive(Default)]
-    pub struct ReloadPluginsAnswer {
+    pub struct ReloadPluginsResponse {
         /// The commands.
         commands: List<SlashCommand>,
         /// The agents.
@@ -58,7 +58,7 @@ request! {
 wire_struct! {
     /// The skills.
     #[derive(Default)]
-    pub struct ReloadSkillsAnswer {
+    pub struct ReloadSkillsResponse {
         /// The skills.
         skills: List<SlashCommand>,
     }
@@ -72,7 +72,7 @@ request! {
 wire_struct! {
     /// The output styles.
     #[derive(Default)]
-    pub struct ReloadOutputStylesAnswer {
+    pub struct ReloadOutputStylesResponse {
         /// The styles to choose from.
         available_output_styles: List<String>,
     }

@@ -38,7 +38,7 @@ request! {
 wire_struct! {
     /// The settings that are in force.
     #[derive(Default)]
-    pub struct SettingsAnswer {
+    pub struct SettingsResponse {
         /// All together.
         effective: Option<Json>,
         /// Where they come from, the weakest first.
@@ -86,7 +86,7 @@ request! {
 wire_struct! {
     /// The rules about permissions.
     #[derive(Default)]
-    pub struct PermissionRulesAnswer {
+    pub struct PermissionRulesResponse {
         /// The rules and what they are about.
         state: Option<PermissionRules>,
     }

@@ -28,7 +28,7 @@ request! {
 wire_struct! {
     /// What was used, and what is left.
     #[derive(Default)]
-    pub struct UsageAnswer {
+    pub struct UsageResponse {
         /// By this session.
         session: Option<SessionUsage>,
         /// The subscription.
