@@ -28,6 +28,7 @@ pub mod drift;
 #[cfg(unix)]
 pub mod faults;
 pub mod golden;
+pub mod language;
 pub mod limits;
 pub mod outside;
 pub mod parity;

@@ -1,8 +1,7 @@
-//! What handles and callbacks tell the driver.
+//! The command channel from handles and callbacks to the driver.
 //!
-//! The channel has no limit of its own. Each command belongs to a call that is waited for, to a
-//! callback that runs, both of which have their limits, or to a handle that is dropped, so there are
-//! no more commands than those.
+//! The channel is not bounded itself. Each command belongs to a pending call or a running callback, both
+//! of which are limited, or to a dropped handle, so their number is bounded.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,37 +18,36 @@ use crate::error::Result;
 use crate::panics;
 use crate::turn::TurnSlot;
 
-/// Something that the host tells the driver.
+/// A command from the host to the driver.
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) event: Event,
-    /// Where the reply goes, if one is waited for.
+    /// The destination of the reply, if the sender waits for one.
     pub(crate) reply: Option<ReplySender>,
-    /// The turn of the message that is sent.
+    /// The turn of the message to send.
     pub(crate) turn: Option<TurnSlot>,
 }
 
 /// The reply to a command.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// The message waits to be written, or the input is closed.
+    /// The message was queued, or stdin was closed.
     Accepted,
-    /// The operation was done, with this response if there is one.
+    /// The operation completed, with its response if there is one.
     Response(Option<Json>),
-    /// The same for an interrupt, with those of the turns that were open when it was asked for that
-    /// run now.
+    /// An interrupt completed; of the turns open at the time of the request, these are still running.
     Interrupted(Option<Json>, Vec<MessageId>),
 }
 
-/// Takes the reply to a command.
+/// Sends the reply to a command.
 #[derive(Debug)]
 pub(crate) struct ReplySender {
     pub(crate) waiter: Waiter,
-    /// The operation, for an error.
+    /// The name of the operation, for errors.
     pub(crate) operation: String,
-    /// The message that is sent, if it is one.
+    /// The ID of the message, if the command sends one.
     pub(crate) turn: Option<MessageId>,
-    /// The turns that were open when an interrupt was asked for.
+    /// The turns that were open at the time of an interrupt request.
     pub(crate) interrupts: Option<Vec<MessageId>>,
     sender: oneshot::Sender<Result<Reply>>,
 }
@@ -63,14 +61,14 @@ impl ReplySender {
     }
 }
 
-/// The driver is gone.
+/// The driver has ended.
 #[derive(Debug)]
 pub(crate) struct DriverGone;
 
 /// Sends commands to a driver.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandSender {
-    // In boxes, because a channel keeps room for many of them.
+    // Boxed, because a channel allocates blocks of many commands.
     commands: mpsc::UnboundedSender<Box<Command>>,
     next_waiter: Arc<AtomicU64>,
 }
@@ -81,7 +79,7 @@ impl CommandSender {
         self.post(Command { event, reply: None, turn: None })
     }
 
-    /// Sends an event, and returns the reply that will come.
+    /// Sends an event and returns its pending reply.
     pub(crate) fn request(
         &self,
         operation: impl Into<String>,
@@ -115,7 +113,7 @@ impl CommandReceiver {
         }
     }
 
-    /// Takes no more commands, and returns those that are left.
+    /// Closes the channel and returns the remaining commands.
     pub(crate) fn close(&mut self) -> impl Iterator<Item = Box<Command>> {
         self.0.close();
         std::iter::from_fn(|| self.0.try_recv().ok())
@@ -128,7 +126,7 @@ pub(crate) fn channel() -> (CommandSender, CommandReceiver) {
     (CommandSender { commands, next_waiter: Arc::default() }, CommandReceiver(receiver))
 }
 
-/// The reply that will come. Dropping it tells the driver that it is not waited for any more.
+/// A pending reply. Dropping it cancels the wait.
 pub(crate) struct PendingReply {
     waiter: Waiter,
     receiver: oneshot::Receiver<Result<Reply>>,
@@ -137,7 +135,7 @@ pub(crate) struct PendingReply {
 }
 
 impl Future for PendingReply {
-    /// `Err` when the driver is gone without a reply.
+    /// `Err` if the driver ended without a reply.
     type Output = std::result::Result<Result<Reply>, DriverGone>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -150,7 +148,7 @@ impl Future for PendingReply {
 impl Drop for PendingReply {
     fn drop(&mut self) {
         if !self.is_done {
-            // A driver that is gone remembers nothing.
+            // After the end of the driver there is nothing to forget.
             let _ = self.commands.send(Event::Forget(self.waiter));
         }
     }

@@ -1,4 +1,4 @@
-//! What the CLI says that the types do not name, told once each.
+//! Reports each unknown field and message of the CLI once.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -10,15 +10,15 @@ use claude_wire::{Body, Extra, Message};
 use crate::lock::lock;
 use crate::warning::{Warning, WarningCode};
 
-/// How much of each sort is told of in one run. A CLI that has more that is new is another CLI.
-const MOST_TOLD: usize = 64;
-/// How much of a name is told.
+/// The maximum number of reports of each kind in one run.
+const MAX_REPORTS: usize = 64;
+/// The maximum length of a reported name, in bytes.
 const MOST_OF_A_NAME: usize = 64;
 
-/// What was told of already.
+/// The names that were already reported.
 #[derive(Debug, Default)]
 pub(crate) struct Drift {
-    /// Apart from the kinds: there may be many, and none of them may hide a kind.
+    /// Separate from the kinds: many unknown fields must not hide an unknown kind.
     fields: Told,
     kinds: Told,
 }
@@ -28,15 +28,14 @@ struct Told(Mutex<BTreeSet<String>>);
 
 impl Told {
     fn is_first(&self, name: &str) -> bool {
-        let mut told = lock(&self.0);
-        told.len() < MOST_TOLD && !told.contains(name) && told.insert(name.to_owned())
+        let mut reported = lock(&self.0);
+        reported.len() < MAX_REPORTS && !reported.contains(name) && reported.insert(name.to_owned())
     }
 }
 
 impl Drift {
-    /// Warnings about kinds of things in a message that are not known. Fields without a name are
-    /// told to `tracing` only: every CLI sends some that are not published. A message in which
-    /// everything is known costs a few looks at what was decoded anyway.
+    /// Returns warnings about unknown kinds in a message. Unknown fields are reported to `tracing` only:
+    /// every CLI sends some that are not documented. A message without unknown parts costs little.
     pub(crate) fn look_at(&self, message: &Message) -> Vec<Warning> {
         for (field, _) in message.body.extra().into_iter().flat_map(Extra::iter) {
             let field = format!("`{}` of `{}`", shown(field), shown(&full_kind(&message.body)));
@@ -76,7 +75,7 @@ impl Drift {
     }
 }
 
-/// The beginning of a name that the CLI chose: its first 64 characters.
+/// Returns the first 64 characters of a name that the CLI chose.
 pub(crate) fn shown(name: &str) -> String {
     name.chars().take(MOST_OF_A_NAME).collect()
 }
@@ -101,7 +100,7 @@ fn blocks(body: &Body) -> &[ContentBlock] {
 mod tests {
     use super::*;
 
-    fn told(drift: &Drift, line: &'static str) -> Vec<String> {
+    fn reported(drift: &Drift, line: &'static str) -> Vec<String> {
         let warnings = drift.look_at(&Message::decode(line).unwrap());
         assert!(warnings.iter().all(|warning| warning.code() == WarningCode::UnknownMessage));
         assert!(warnings.iter().all(|warning| warning.line().unwrap() == line));
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_told_once() {
+    fn unknown_kinds_are_reported_once() {
         let drift = Drift::default();
         for (line, name) in [
             (r#"{"type":"novel","a":1}"#, "type `novel`"),
@@ -123,40 +122,40 @@ mod tests {
                 "content of type `dance`",
             ),
         ] {
-            let first = told(&drift, line);
+            let first = reported(&drift, line);
             assert_eq!(first.len(), 1, "{first:?}");
             assert!(first[0].contains(name), "{first:?}");
-            assert!(told(&drift, line).is_empty(), "a second time");
+            assert!(reported(&drift, line).is_empty(), "a second time");
         }
     }
 
     #[test]
-    fn a_field_without_a_name_is_noted_once_and_is_no_warning() {
+    fn an_unknown_field_is_logged_once_without_a_warning() {
         let drift = Drift::default();
         let noted = || drift.fields.0.lock().unwrap().iter().cloned().collect::<Vec<_>>();
         for _ in 0..2 {
-            assert!(told(&drift, r#"{"type":"result","novel":1}"#).is_empty());
-            assert!(told(&drift, r#"{"type":"system","subtype":"status","new":1}"#).is_empty());
+            assert!(reported(&drift, r#"{"type":"result","novel":1}"#).is_empty());
+            assert!(reported(&drift, r#"{"type":"system","subtype":"status","new":1}"#).is_empty());
         }
         assert_eq!(noted(), ["`new` of `system/status`", "`novel` of `result`"]);
     }
 
     #[test]
-    fn what_is_known_is_not_told() {
+    fn known_fields_are_not_reported() {
         let drift = Drift::default();
         for line in [
             r#"{"type":"system"}"#,
             r#"{"type":"user","message":{"content":"hello"}}"#,
             r#"{"type":"assistant","message":{"content":[{"type":"text","text":"hello"}]}}"#,
-            // That it cannot be made out stands in the message itself.
+            // The message itself contains the decoding error.
             r#"{"type":"assistant","message":7}"#,
         ] {
-            assert!(told(&drift, line).is_empty(), "{line}");
+            assert!(reported(&drift, line).is_empty(), "{line}");
         }
     }
 
     #[test]
-    fn neither_the_number_nor_the_length_of_names_is_without_bounds() {
+    fn number_and_length_of_reported_names_are_limited() {
         let drift = Drift::default();
         let mut count = 0;
         for number in 0..1000 {
@@ -165,22 +164,22 @@ mod tests {
             count += warnings.len();
             assert!(warnings.iter().all(|warning| warning.to_string().len() < 300));
         }
-        assert_eq!(count, MOST_TOLD);
+        assert_eq!(count, MAX_REPORTS);
     }
 
     #[test]
-    fn no_number_of_fields_hides_a_kind() {
+    fn unknown_fields_do_not_hide_an_unknown_kind() {
         let drift = Drift::default();
-        for number in 0..2 * MOST_TOLD {
+        for number in 0..2 * MAX_REPORTS {
             let line = format!(r#"{{"type":"result","novel{number}":1}}"#);
             assert!(drift.look_at(&Message::decode(line).unwrap()).is_empty());
         }
-        assert_eq!(drift.fields.0.lock().unwrap().len(), MOST_TOLD);
-        assert_eq!(told(&drift, r#"{"type":"novel"}"#).len(), 1);
+        assert_eq!(drift.fields.0.lock().unwrap().len(), MAX_REPORTS);
+        assert_eq!(reported(&drift, r#"{"type":"novel"}"#).len(), 1);
     }
 
     #[test]
-    fn nothing_that_was_recorded_is_of_an_unknown_kind() {
+    fn the_corpus_contains_no_unknown_kind() {
         let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../claude-wire/tests/corpus/2.1.325");
         let mut all = 0;
@@ -189,7 +188,7 @@ mod tests {
             let text = String::from_utf8_lossy(&text).into_owned();
             for line in text.lines().filter(|line| line.starts_with("<<")) {
                 let line = line.splitn(3, ' ').nth(2).unwrap_or_default().to_owned();
-                // Control frames are no messages, and never come here.
+                // Control frames are not messages and do not reach this code.
                 if line.contains(r#""type":"control_"#) || line.contains(r#""type":"keep_alive""#) {
                     continue;
                 }
@@ -198,7 +197,7 @@ mod tests {
                     continue;
                 }
                 all += 1;
-                // A new one for each line: nothing was told of before.
+                // A new one for each line: nothing was reported before.
                 let new = Drift::default().look_at(&message);
                 assert!(new.is_empty(), "{new:?}");
             }

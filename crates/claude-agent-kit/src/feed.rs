@@ -1,4 +1,4 @@
-//! Messages on their way from the driver to whoever reads them.
+//! Passes messages from the driver to the readers.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,16 +14,16 @@ use crate::panics::wake;
 use crate::permission::PermissionOrigin;
 use crate::warning::Warning;
 
-/// How much a reader takes at a time: enough to make the lock cheap, little enough to count.
+/// The number of bytes a reader takes at a time: large enough to amortize the lock, small enough to ignore in limits.
 const BATCH_BYTES: usize = 64 * 1024;
 
-/// How many warnings of the start are kept.
+/// The maximum number of warnings kept from the start.
 const MOST_START_WARNINGS: usize = 64;
 
-/// So many lines share the memory of which of them were reported.
+/// The number of lines that share one block of reported marks.
 const BLOCK_LINES: u32 = 256;
 
-/// Something for the reader: a message or permission request that is not decoded yet, or a warning.
+/// An item for a reader: a message or permission request that is not decoded yet, or a warning.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
     Line(Bytes, LineMark),
@@ -40,8 +40,8 @@ impl Piece {
     }
 }
 
-/// Tells one line from all others of a run. Several readers may find that it is malformed, and
-/// only the first of them reports it.
+/// Identifies a line of a run. Several readers may find that it is malformed, and only the first of them
+/// reports it.
 #[derive(Clone, Debug)]
 pub(crate) struct LineMark {
     number: u32,
@@ -50,13 +50,13 @@ pub(crate) struct LineMark {
 }
 
 impl LineMark {
-    /// Whether the line was not reported before. From now on it was.
+    /// Marks the line as reported; returns whether it was not reported before.
     pub(crate) fn is_first_report(&self) -> bool {
         lock(&self.reported).insert(self.number)
     }
 }
 
-/// Gives every line its mark.
+/// Assigns a mark to every line.
 #[derive(Debug, Default)]
 pub(crate) struct LineMarks {
     next: Option<LineMark>,
@@ -76,9 +76,9 @@ impl LineMarks {
 pub(crate) struct Over {
     pub(crate) exit: Option<Exit>,
     pub(crate) error: Option<Error>,
-    /// Whether the host had ended the input and the end was good.
+    /// Whether the host closed stdin and the run then ended without an error.
     pub(crate) completed: bool,
-    /// Whether the host stopped it.
+    /// Whether the host stopped the run.
     pub(crate) stopped: bool,
 }
 
@@ -92,15 +92,15 @@ pub(crate) struct Feed {
 #[derive(Debug)]
 struct State {
     backlog: Backlog<Piece>,
-    /// In an order that is the same in every run.
+    /// Ordered, so that runs are reproducible.
     readers: BTreeMap<Subscriber, Waker>,
-    /// Warnings of the start that nobody has read yet.
+    /// Warnings of the start that have not been read yet.
     start: Vec<Warning>,
-    /// The driver, while it must not read.
+    /// The waker of the driver, while it must not read.
     driver: Option<Waker>,
-    somebody_waits: bool,
+    has_waiters: bool,
     over: Option<Over>,
-    /// Why there will be no more, while the end is still under way.
+    /// The cause of a failure, while the run is still shutting down.
     failure: Option<Error>,
     waiting_for_the_end: Vec<Waker>,
 }
@@ -112,7 +112,7 @@ impl Feed {
             readers: BTreeMap::new(),
             start: Vec::new(),
             driver: None,
-            somebody_waits: false,
+            has_waiters: false,
             over: None,
             failure: None,
             waiting_for_the_end: Vec::new(),
@@ -120,35 +120,34 @@ impl Feed {
         Self { state: Mutex::new(state), drift: Drift::default() }
     }
 
-    /// What readers found that is new.
+    /// Unknown fields and messages that readers found.
     pub(crate) fn drift(&self) -> &Drift {
         &self.drift
     }
 
-    /// A reader of everything from now on, and what it gets before: the first also has the
-    /// warnings of the start.
+    /// Creates a reader of all items from now on. The first reader also gets the warnings of the start.
     pub(crate) fn subscribe(&self) -> (Subscriber, VecDeque<Piece>) {
         let mut state = self.lock();
         let first = state.start.drain(..).map(Piece::Warning).collect();
         (state.backlog.subscribe(), first)
     }
 
-    /// Keeps warnings of the start for the first reader, whenever it comes.
+    /// Keeps warnings of the start for the first reader.
     pub(crate) fn start_with(&self, warnings: impl IntoIterator<Item = Warning>) {
         self.lock().start.extend(warnings.into_iter().take(MOST_START_WARNINGS));
     }
 
-    /// A reader that gets nothing until it begins: the reader of a turn.
+    /// Creates the reader of a turn, which gets nothing until the turn begins.
     pub(crate) fn subscribe_turn(&self) -> Subscriber {
         self.lock().backlog.subscribe_turn()
     }
 
-    /// Lets the reader of a turn have what comes from now on.
+    /// Begins a turn: its reader gets all items from now on.
     pub(crate) fn begin(&self, reader: Subscriber) {
         self.lock().backlog.begin(reader);
     }
 
-    /// Ends the part of a reader here.
+    /// Ends the items of a reader at this position.
     pub(crate) fn finish(&self, reader: Subscriber) {
         let mut state = self.lock();
         state.backlog.finish(reader);
@@ -166,8 +165,8 @@ impl Feed {
         wake(driver);
     }
 
-    /// Hands over what was read, in one go.
-    pub(crate) fn push(&self, pieces: &mut Vec<Piece>, somebody_waits: bool) {
+    /// Appends a batch of items.
+    pub(crate) fn push(&self, pieces: &mut Vec<Piece>, has_waiters: bool) {
         if pieces.is_empty() {
             return;
         }
@@ -176,28 +175,28 @@ impl Feed {
             let size = piece.size();
             state.backlog.push(piece, size);
         }
-        state.backlog.enforce(somebody_waits);
+        state.backlog.enforce(has_waiters);
         let readers = state.hungry_readers();
         drop(state);
         wake(readers);
     }
 
-    /// Whether the driver may read on; if not, it is woken when it may.
-    pub(crate) fn poll_may_read(&self, context: &mut Context<'_>, somebody_waits: bool) -> bool {
+    /// Returns whether the driver may read; if not, it is woken when it may.
+    pub(crate) fn poll_may_read(&self, context: &mut Context<'_>, has_waiters: bool) -> bool {
         let mut state = self.lock();
-        state.somebody_waits = somebody_waits;
-        // When something was pushed it was there for everybody. Only now do those wait who have
-        // taken it, and only now is it known who holds them up.
-        let lagged = state.backlog.enforce(somebody_waits);
+        state.has_waiters = has_waiters;
+        // Every reader could take what was pushed. Only readers that wait again by now are up to date, so
+        // only now is it known which ones lag.
+        let lagged = state.backlog.enforce(has_waiters);
         let readers = if lagged { state.hungry_readers() } else { Vec::new() };
-        let may = state.backlog.may_read(somebody_waits);
+        let may = state.backlog.may_read(has_waiters);
         state.driver = (!may).then(|| context.waker().clone());
         drop(state);
         wake(readers);
         may
     }
 
-    /// The next pieces for a reader. `None` when there are no more.
+    /// Polls for the next items of a reader. `None` at the end.
     pub(crate) fn poll_take(
         &self,
         context: &mut Context<'_>,
@@ -209,7 +208,7 @@ impl Feed {
         if let Taken::Empty = taken {
             state.readers.insert(reader, context.waker().clone());
         }
-        // A reader that found nothing, and one that made room, both let the driver read.
+        // Both a reader that found nothing and one that made room allow the driver to read.
         let driver = state.driver_that_may_read();
         drop(state);
         wake(driver);
@@ -221,7 +220,7 @@ impl Feed {
         }
     }
 
-    /// Says why no more will come, before it is over.
+    /// Publishes the cause of a failure before the run has ended.
     pub(crate) fn fail(&self, error: Error) {
         let mut state = self.lock();
         state.failure = Some(error);
@@ -231,13 +230,13 @@ impl Feed {
         wake(readers);
     }
 
-    /// What went wrong, once there is nothing more to read.
+    /// Returns the error of the run, once everything has been read.
     pub(crate) fn error(&self) -> Option<Error> {
         let state = self.lock();
         state.failure.clone().or_else(|| state.over.as_ref()?.error.clone())
     }
 
-    /// Says that it is over.
+    /// Publishes the end of the run.
     pub(crate) fn end(&self, over: Over) {
         let mut state = self.lock();
         state.over.get_or_insert(over);
@@ -272,11 +271,11 @@ impl Feed {
 
 impl State {
     fn driver_that_may_read(&mut self) -> Option<Waker> {
-        let may = self.driver.is_some() && self.backlog.may_read(self.somebody_waits);
+        let may = self.driver.is_some() && self.backlog.may_read(self.has_waiters);
         if may { self.driver.take() } else { None }
     }
 
-    /// Everybody who waits: there is something for each, or it is cheap to look.
+    /// Takes the wakers of all waiting readers; a spurious wake-up is cheap.
     fn hungry_readers(&mut self) -> Vec<Waker> {
         std::mem::take(&mut self.readers).into_values().collect()
     }

@@ -1,4 +1,4 @@
-//! Keeps panics in code of the host from ending anything but the call that they are in.
+//! Confines panics of host code to the call in which they happen.
 //!
 //! A panic payload is a value of the host, so dropping it can panic again; a waker belongs to the
 //! host's executor and can panic as well.
@@ -7,17 +7,17 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
-/// Code of the host panicked. The payload is gone.
+/// Host code panicked. The payload was dropped.
 #[derive(Debug)]
 pub(crate) struct Panicked;
 
-/// Calls code of the host and catches its panic, and that of dropping the payload.
+/// Calls host code and catches its panic, and that of dropping the payload.
 ///
 /// State that the call left half-changed belongs to the host.
 pub(crate) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
         if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            // This one could panic as well, and there is no end to it.
+            // Dropping this payload could panic again, endlessly.
             mem::forget(second);
         }
         Panicked
@@ -31,7 +31,7 @@ pub(crate) fn discard<T>(value: T) {
     }
 }
 
-/// Wakes all of them; one that panics keeps none of the others from being woken.
+/// Wakes all wakers, even if one of them panics.
 pub(crate) fn wake(wakers: impl IntoIterator<Item = Waker>) {
     for waker in wakers {
         if catch(|| waker.wake()).is_err() {
@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    /// Panics when it is dropped, with another of its kind.
+    /// Panics when dropped, with a payload of the same type.
     struct Explosive(usize);
 
     impl Drop for Explosive {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_that_panics_keeps_no_other_from_being_woken() {
+    fn a_panicking_waker_does_not_prevent_other_wakeups() {
         struct Counter(AtomicUsize);
         impl Wake for Counter {
             fn wake(self: Arc<Self>) {

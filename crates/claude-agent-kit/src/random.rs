@@ -1,13 +1,13 @@
-//! Ids that nobody else has. They are no secrets.
+//! Generates unique IDs. They are not secret.
 
 use uuid::Uuid;
 
-/// A new id for a message.
+/// Generates a message ID.
 pub(crate) fn uuid() -> String {
     Uuid::new_v4().to_string()
 }
 
-/// What makes the request ids of one session differ from those of another.
+/// Generates the prefix that makes request IDs unique across sessions.
 pub(crate) fn suffix() -> u32 {
     Uuid::new_v4().as_fields().0
 }

@@ -1,4 +1,4 @@
-//! One reader of the messages of a run.
+//! A reader of the messages of a run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::item::Item;
 use crate::permission::ToolRequest;
 use crate::warning::Warning;
 
-/// Takes pieces from the feed and decodes them, once, where they are consumed.
+/// Takes items from the feed and decodes each once, where it is consumed.
 #[derive(Debug)]
 pub(crate) struct Reader {
     feed: Arc<Feed>,
     warnings: WarningSink,
     subscriber: Subscriber,
-    /// What was handed over and is not decoded yet.
+    /// Items that were taken from the feed and are not decoded yet.
     taken: VecDeque<Piece>,
 }
 
@@ -29,13 +29,13 @@ impl Reader {
         Self { feed, warnings, subscriber, taken: VecDeque::new() }
     }
 
-    /// Puts these before everything else.
+    /// Yields these items before all others.
     pub(crate) fn beginning_with(mut self, first: VecDeque<Piece>) -> Self {
         self.taken = first;
         self
     }
 
-    /// Polls for the next item; `None` when there are no more. An error is the last.
+    /// Polls for the next item; `None` at the end. An error is the last item.
     pub(crate) fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Item>>> {
         loop {
             match self.taken.pop_front() {
@@ -49,7 +49,7 @@ impl Reader {
                     })));
                 }
                 Some(Piece::Permission(line, origin)) => {
-                    // The machine has read it before, so that it decodes.
+                    // The machine has already decoded the request.
                     if let Some(request) = ToolRequest::decode(line, *origin) {
                         return Poll::Ready(Some(Ok(Item::PermissionRequest(Box::new(request)))));
                     }
@@ -70,7 +70,7 @@ impl Reader {
         }
     }
 
-    /// Tells of what no reader has come across before, right after the message that it is in.
+    /// Reports unknown fields that no other reader has reported, right after their message.
     fn tell_what_is_new(&mut self, message: &Message) {
         for warning in self.feed.drift().look_at(message).into_iter().rev() {
             self.warnings.tell(&warning);
@@ -78,8 +78,8 @@ impl Reader {
         }
     }
 
-    /// Makes a warning of a line that began like a message and turned out to be malformed. The first reader of the line also passes the warning
-    /// to `on_warning`.
+    /// Creates the warning for a malformed line that began like a message. The first reader of the line also
+    /// passes the warning to `on_warning`.
     fn warn(&self, malformed: Malformed, mark: &LineMark) -> Warning {
         let warning = Warning::of(Notice::Malformed(malformed));
         if mark.is_first_report() {
@@ -88,7 +88,7 @@ impl Reader {
         warning
     }
 
-    /// Reads no more.
+    /// Releases the reader's place in the feed.
     pub(crate) fn release(&mut self) {
         self.taken.clear();
         self.feed.unsubscribe(self.subscriber);

@@ -1,15 +1,15 @@
-//! Files that somebody named: read whole, within bounds.
+//! Reads user-supplied files whole, up to a limit.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// More than any settings or configuration have, and than a command line holds.
+/// The maximum size: larger than any settings file, and than a command line.
 const MOST: u64 = 1024 * 1024;
 
-/// What stands in a file.
+/// Returns the contents of a file.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // Opening a pipe would wait for somebody to write.
+    // Opening a pipe would block until a writer opens it.
     if !path.metadata()?.is_file() {
         return Err(io::Error::other("it is no file"));
     }

@@ -1,5 +1,4 @@
-//! What the CLI writes to stderr: its last part for diagnostics, its lines for a callback. Secrets
-//! are masked in both.
+//! The CLI's stderr: its tail for diagnostics, its lines for a callback. Secrets are masked in both.
 
 use std::collections::VecDeque;
 
@@ -7,16 +6,16 @@ use bytes::Bytes;
 
 use crate::mask::{Mask, is_part_of_token};
 
-/// How much of the end is shown.
+/// The size of the visible tail, in bytes.
 const TAIL_BYTES: usize = 64 * 1024;
 
 /// Longer lines are passed on in pieces.
 const LINE_BYTES: usize = 64 * 1024;
 
-/// How far from a cut a blank is looked for, so that words stay whole.
+/// How far from a cut to search for a space, so that words stay whole.
 const WORD_BYTES: usize = 4 * 1024;
 
-/// How much is kept before a cut and never shown: a secret that begins there is recognised.
+/// The number of bytes kept before a cut but never shown, to recognize secrets that begin there.
 const CONTEXT_BYTES: usize = 4 * 1024;
 
 /// The capacity that the buffer of a line keeps.
@@ -25,7 +24,7 @@ const IDLE_BYTES: usize = 4 * 1024;
 /// The last 64 KiB of stderr.
 #[derive(Debug, Default)]
 pub(crate) struct StderrTail {
-    /// Up to [`CONTEXT_BYTES`] more than what is shown.
+    /// Up to [`CONTEXT_BYTES`] more than the visible tail.
     kept: VecDeque<u8>,
     /// Whether something before it was discarded.
     cut: bool,
@@ -41,7 +40,7 @@ impl StderrTail {
         self.kept.extend(kept);
     }
 
-    /// Copies what is kept, to be masked without a lock.
+    /// Copies the stored text, so that it can be masked without holding a lock.
     pub(crate) fn copy(&self) -> TailCopy {
         let (front, back) = self.kept.as_slices();
         TailCopy { bytes: [front, back].concat(), cut: self.cut }
@@ -66,8 +65,7 @@ impl TailCopy {
         copy
     }
 
-    /// Returns the last 64 KiB without secrets, from the start of a line if something is missing
-    /// before it.
+    /// Returns the last 64 KiB with secrets masked, starting at a line if earlier text was discarded.
     pub(crate) fn masked(&self, mask: &Mask) -> String {
         let length = self.bytes.len();
         let mut start = length.saturating_sub(TAIL_BYTES);
@@ -78,7 +76,7 @@ impl TailCopy {
             start += whole_start(&self.bytes[start..]);
         }
         let (context, shown) = self.bytes.split_at(start);
-        // A key may have begun before all that is kept.
+        // A key may have begun before the stored text.
         let inside = self.cut && context.iter().all(|byte| is_part_of_token(*byte));
         let mut text = String::from_utf8_lossy(context).into_owned();
         let start = text.len();
@@ -91,13 +89,13 @@ impl TailCopy {
 #[derive(Debug, Default)]
 pub(crate) struct StderrLines {
     mask: Mask,
-    /// The unfinished line, without what is not needed any more.
+    /// The unfinished line, without the part that is no longer needed.
     line: Vec<u8>,
-    /// How much of it was passed on. It is kept because a secret may begin there.
+    /// How much of the line was passed on; kept because a secret may begin there.
     passed: usize,
-    /// Whether something of the line was passed on.
+    /// Whether part of the line was passed on.
     in_pieces: bool,
-    /// Whether what was passed on ends inside a key or token.
+    /// Whether the part that was passed on ends inside a key or token.
     inside_token: bool,
 }
 
@@ -106,7 +104,7 @@ impl StderrLines {
         Self { mask, ..Self::default() }
     }
 
-    /// Takes bytes as they were read, and passes on every line that they finish.
+    /// Adds bytes and passes on every line that they complete.
     pub(crate) fn push(&mut self, bytes: &[u8], mut on_line: impl FnMut(&str)) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             match part.strip_suffix(b"\n") {
@@ -123,7 +121,7 @@ impl StderrLines {
         }
     }
 
-    /// Passes on the last line if it has no line break.
+    /// Passes on the last line if it has no newline.
     pub(crate) fn finish(&mut self, mut on_line: impl FnMut(&str)) {
         if !self.line.is_empty() {
             self.finish_line(&mut on_line);
@@ -183,7 +181,7 @@ impl StderrLines {
         self.in_pieces = true;
     }
 
-    /// How much around a piece is needed to recognise a secret that the piece cuts.
+    /// Returns how much text around a piece is needed to recognize a secret that the piece cuts.
     fn context(&self) -> usize {
         self.mask.longest().clamp(CONTEXT_BYTES, LINE_BYTES)
     }

@@ -1,4 +1,4 @@
-//! Callbacks that run, each in a task or on a blocking thread of its own.
+//! Runs callbacks, each in its own task or on its own blocking thread.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -26,21 +26,21 @@ use crate::warning::{Warning, WarningCode};
 /// A callback that holds its thread for longer than this is reported.
 const BLOCKED: Duration = Duration::from_secs(1);
 
-/// The callbacks of a run, and those that run now.
+/// The registered callbacks of a run, and the running ones.
 pub(crate) struct CallbackTasks {
     registry: Registry,
     runtime: Handle,
     commands: CommandSender,
     session: SessionLink,
     reporter: Reporter,
-    /// By key, so that they are dropped in the order of the requests and every run is the same.
+    /// Ordered by key: callbacks are dropped in the order of their requests, so that runs are reproducible.
     running: BTreeMap<CallKey, RunningCallback>,
 }
 
-/// A callback that runs, and how it is ended.
+/// A running callback, and the means to cancel it.
 struct RunningCallback {
     cancel: CancelToken,
-    /// `None` on a blocking thread, which cannot be aborted; its token tells it.
+    /// `None` on a blocking thread, which cannot be aborted; cancellation reaches it through its token.
     task: Option<AbortHandle>,
 }
 
@@ -56,7 +56,7 @@ impl CallbackTasks {
         let of_misfits = reporter.clone();
         let registry = registry.on_misfit(move |Misfit { event, fields }| {
             let message = format!(
-                "an answer to the hook {event} had fields that do not fit it and were left out: {}",
+                "the response to the `{event}` hook contained fields that the event does not support; they were not sent: {}",
                 fields.join(", ")
             );
             of_misfits.warn(Warning::new(WarningCode::HookFieldIgnored, message));
@@ -66,7 +66,7 @@ impl CallbackTasks {
         Self { registry, runtime, commands, session, reporter, running: BTreeMap::new() }
     }
 
-    /// Runs the callback for a request. Its outcome comes as an event, exactly once.
+    /// Runs the callback for a request. Its outcome arrives as an event, exactly once.
     pub(super) fn run(
         &mut self,
         key: CallKey,
@@ -98,7 +98,7 @@ impl CallbackTasks {
                 None
             }
             None => {
-                let reason = "no callback is registered for it".to_owned();
+                let reason = "no callback is registered for this request".to_owned();
                 return report.finish(CallOutcome::Failed(reason));
             }
         };
@@ -133,7 +133,7 @@ impl Drop for CallbackTasks {
     }
 }
 
-/// Warns the host from outside the driver.
+/// Reports warnings to the host from outside the driver.
 #[derive(Clone)]
 struct Reporter {
     feed: Arc<Feed>,
@@ -147,7 +147,7 @@ impl Reporter {
     }
 }
 
-/// A callback as a task: reports its outcome, whatever it is.
+/// Runs a callback as a task and reports its outcome.
 struct CallbackTask {
     future: Pin<Box<dyn Future<Output = CallResult> + Send>>,
     report: Option<CompletionGuard>,
@@ -165,7 +165,7 @@ impl Future for CallbackTask {
         self.warn_if_blocked(polled_at.elapsed());
         let outcome = match polled {
             Ok(polled) => outcome(ready!(polled)),
-            Err(_) => CallOutcome::Failed("it panicked".to_owned()),
+            Err(_) => CallOutcome::Failed("the callback panicked".to_owned()),
         };
         tracing::debug!(took = ?self.began.elapsed(), "the callback ended");
         if let Some(report) = self.report.take() {
@@ -193,7 +193,7 @@ fn block(
     report: CompletionGuard,
     token: &CancelToken,
 ) {
-    // It may have waited long for its thread, and its request may be closed.
+    // The request may have been cancelled while the callback waited for a thread.
     if token.is_cancelled() {
         panics::discard(function);
         return report.finish(CallOutcome::Gone);
@@ -201,11 +201,11 @@ fn block(
     let result = panics::catch(function);
     report.finish(match result {
         Ok(result) => outcome(result),
-        Err(_) => CallOutcome::Failed("it panicked".to_owned()),
+        Err(_) => CallOutcome::Failed("the callback panicked".to_owned()),
     });
 }
 
-/// Returns the kind of a request that callbacks answer.
+/// Returns the name of a request type, for logs.
 fn kind_of(request: &CliRequest) -> &'static str {
     match request {
         CliRequest::HookCallback(_) => "hook_callback",
@@ -222,7 +222,7 @@ fn outcome(result: CallResult) -> CallOutcome {
     }
 }
 
-/// Reports the outcome of a callback once, also when its task is dropped.
+/// Reports the outcome of a callback exactly once, even if its task is dropped.
 struct CompletionGuard {
     key: CallKey,
     commands: CommandSender,
@@ -236,7 +236,7 @@ impl CompletionGuard {
 
     fn report(&mut self, outcome: CallOutcome) {
         self.is_done = true;
-        // A driver that is gone responds to nothing.
+        // Without a driver there is no one to respond to the CLI.
         let _ = self.commands.send(Event::CallbackDone { key: self.key, outcome });
     }
 }

@@ -1,4 +1,4 @@
-//! Options as limits of the machine.
+//! Converts options into the limits of the session machine.
 
 use claude_wire::session::{BacklogLimits, QueryLimits, SessionLimits};
 

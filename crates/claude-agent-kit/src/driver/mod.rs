@@ -1,7 +1,7 @@
-//! The one task that owns the machine and the pipes.
+//! The task that owns the session machine and the pipes of a run.
 //!
-//! It moves bytes and does what the machine says. It never waits for code of the host: messages go
-//! to a feed, callbacks run in tasks of their own.
+//! The driver moves bytes and performs the machine's effects. It never waits for host code: messages go
+//! to a feed, and callbacks run in their own tasks.
 
 mod callback_tasks;
 mod exit_watch;
@@ -47,14 +47,14 @@ use stdin::Stdin;
 use timer::Timer;
 use turns::Turns;
 
-/// The task.
+/// The driver task of one run.
 pub(crate) struct Driver {
-    /// Tells this run from all others.
+    /// Distinguishes this run from all others.
     run: u32,
     machine: Machine,
     commands: CommandReceiver,
     stdin: Stdin,
-    /// `None` at its end.
+    /// `None` after EOF.
     stdout: Option<Box<dyn AsyncRead + Send + Unpin>>,
     framer: Framer,
     stderr: StderrReader,
@@ -66,18 +66,18 @@ pub(crate) struct Driver {
     callbacks: CallbackTasks,
     turns: Turns,
     replies: HashMap<Waiter, ReplySender>,
-    /// What was delivered and not handed to the feed yet.
+    /// Items that the machine delivered and the feed does not have yet.
     batch: Vec<Piece>,
     marks: LineMarks,
     feed: Arc<Feed>,
     events: Arc<EventLog>,
     warnings: WarningSink,
     cost: Arc<Mutex<RunCost>>,
-    /// What errors say besides what the machine knows.
+    /// Facts for error messages that the machine does not have.
     evidence: Evidence,
 }
 
-/// What happens to the driver.
+/// An I/O event of the driver.
 enum IoEvent {
     Command(Box<Command>),
     Written(usize),
@@ -90,7 +90,7 @@ enum IoEvent {
 }
 
 impl Driver {
-    /// Runs until the run is over.
+    /// Drives the run to its end.
     pub(crate) async fn run(&mut self) {
         loop {
             if let Some(end) = self.perform_effects() {
@@ -101,8 +101,8 @@ impl Driver {
         }
     }
 
-    /// Polls for what happens next. Commands and writes never wait behind a flood of output; of the
-    /// process itself the order is bytes, end of stdout, exit, deadlines.
+    /// Polls for the next event. Commands and writes never wait behind a flood of output; the process's own
+    /// events are ordered: bytes, EOF, exit, deadlines.
     fn poll_io(&mut self, context: &mut Context<'_>) -> Poll<IoEvent> {
         if let Poll::Ready(command) = self.commands.poll_next(context) {
             return Poll::Ready(IoEvent::Command(command));
@@ -134,7 +134,7 @@ impl Driver {
     fn poll_stdout(&mut self, context: &mut Context<'_>) -> Poll<IoEvent> {
         let Some(stdout) = &mut self.stdout else { return Poll::Pending };
         read_buffer::acquire(&mut self.framer);
-        // What was read is in the framer, not in this future: dropping it loses nothing.
+        // Bytes go to the framer, not to this future: dropping the future loses nothing.
         let read = pin!(stdout.read_buf(self.framer.space())).poll(context);
         if read.is_pending() {
             read_buffer::release(&mut self.framer);
@@ -165,7 +165,7 @@ impl Driver {
         self.machine.handle(event, self.clock.now());
     }
 
-    /// Keeps what belongs to a command here, and tells the machine of it.
+    /// Stores the reply and turn slots of a command, and passes its event to the machine.
     fn on_command(&mut self, command: Command) {
         let Command { event, reply, turn } = command;
         if let Some(slot) = turn {
@@ -184,7 +184,7 @@ impl Driver {
             && let Some(reply) = self.replies.remove(waiter)
             && let Some(turn) = &reply.turn
         {
-            // The future of `send` was dropped: the message is not sent and has no turn.
+            // The future of `send` was dropped, so the message is not sent and has no turn.
             self.turns.forget(turn);
         }
         if let Event::CallbackDone { key, .. } = &event {
@@ -207,7 +207,7 @@ impl Driver {
         while let Some(frame) = self.framer.next_frame() {
             self.machine.handle(line_event(frame), now);
         }
-        // Output that never ends must not delay what is due.
+        // Endless output must not delay deadlines.
         if self.machine.wake_at().is_some_and(|deadline| deadline <= now) {
             self.machine.handle(Event::Tick, now);
         }
@@ -223,8 +223,8 @@ impl Driver {
         self.handle(Event::OutputEnded(error));
     }
 
-    /// Does what the machine says until there is nothing more to do, or the run is over: then the
-    /// rest waits until the end is published.
+    /// Performs the machine's effects until none are left or the run ends; effects after the end are
+    /// performed once the end is published.
     fn perform_effects(&mut self) -> Option<End> {
         let mut any = false;
         while let Some(effect) = self.machine.next_effect() {

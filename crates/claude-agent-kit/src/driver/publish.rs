@@ -1,4 +1,4 @@
-//! What the driver tells the host: messages, warnings, states, replies, the end.
+//! Publishes messages, warnings, states, replies and the end of a run to the host.
 
 use bytes::Bytes;
 use claude_wire::id::{RequestId, SessionId};
@@ -26,13 +26,13 @@ impl Driver {
         }
     }
 
-    /// The session as the CLI names it, or the ID that it was started with.
+    /// Returns the session ID reported by the CLI, or the one it was started with.
     pub(super) fn session_id(&self) -> Option<SessionId> {
         let named = self.machine.evidence().session_id.clone();
         named.or_else(|| self.events.session_id())
     }
 
-    /// Delivers a permission request after the messages before it, and before its callback runs.
+    /// Delivers a permission request in its place among the messages, before its callback runs.
     pub(super) fn deliver_permission(&mut self, line: Bytes) {
         let session_id = self.session_id();
         let origin = PermissionOrigin { run: self.run, session_id };
@@ -41,7 +41,7 @@ impl Driver {
     }
 
     pub(super) fn warn(&mut self, warning: Warning) {
-        // It may repeat what the CLI or the host said.
+        // The text may quote the CLI or the host.
         let warning = warning.masked(&self.evidence.mask);
         self.warnings.tell(&warning);
         self.batch.push(Piece::Warning(warning));
@@ -60,7 +60,7 @@ impl Driver {
         }
     }
 
-    /// Publishes the cause of a failure at once, while the process is still being ended.
+    /// Publishes the cause of a failure immediately, while the process is still shutting down.
     fn publish_failure(&mut self, failure: &Failure) {
         self.collect_evidence();
         let error = diagnose::failure(failure, &self.evidence);
@@ -75,7 +75,7 @@ impl Driver {
             Settled::Sent | Settled::InputEnded => reply.send(Ok(Reply::Accepted)),
             Settled::Answered(response) => {
                 let done = match reply.interrupts.take() {
-                    // Here and not where it is waited for: their results may follow at once.
+                    // Here and not in the waiting future: the results of these turns may follow immediately.
                     Some(turns) => Reply::Interrupted(response, self.turns.running_of(turns)),
                     None => Reply::Response(response),
                 };
@@ -91,7 +91,7 @@ impl Driver {
         {
             self.turns.forget(turn);
         }
-        // The tails are masked only for an error that quotes them.
+        // Masking is costly, so only errors that quote the tails mask them.
         if let Refusal::Closed(_) = refusal {
             self.collect_evidence();
         } else {
@@ -114,10 +114,10 @@ impl Driver {
         evidence.read_error.clone_from(&seen.read_error);
     }
 
-    /// Publishes the end, then refuses what comes too late, then those that still wait.
+    /// Publishes the end, then rejects new commands, then fails the pending ones.
     pub(super) async fn shut_down(&mut self, end: End) {
         self.flush_batch();
-        // The last lines of stderr, which may hold the reason of a failure, may not be read yet.
+        // The last lines of stderr, which may contain the reason of a failure, may still be unread.
         self.stderr.finish().await;
         let error = match &end {
             End::Failed(failure) => {
@@ -129,7 +129,7 @@ impl Driver {
             End::Finished | End::Stopped | End::Completed => None,
         };
         self.publish_end(error, Some(&end));
-        // Only now: whoever finds the channel closed looks for the cause.
+        // After the cause is published: a sender that finds the channel closed reads the cause.
         let late: Vec<_> = self.commands.close().collect();
         for command in late {
             self.on_command(*command);
@@ -151,7 +151,7 @@ impl Driver {
 }
 
 impl Drop for Driver {
-    /// Publishes that the runtime is gone, where the task is dropped before the end.
+    /// Publishes that the runtime was shut down, if the driver task is dropped before the end.
     fn drop(&mut self) {
         if self.feed.over().is_some() {
             return;
@@ -165,17 +165,17 @@ impl Drop for Driver {
         )
         .with_help("keep the runtime for as long as the session is needed");
         self.publish_end(Some(error), None);
-        // Only now: whoever finds the channel closed looks for the cause.
+        // After the cause is published: a sender that finds the channel closed reads the cause.
         self.commands.close().for_each(drop);
     }
 }
 
-/// Logs a response that no operation waits for.
+/// Logs a response without a pending operation.
 pub(super) fn log_unclaimed(request_id: &RequestId, late: bool) {
     let request_id = drift::shown(request_id.as_str());
     if late {
-        tracing::debug!(request_id, "a response came too late");
+        tracing::debug!(request_id, "late response to an operation");
     } else {
-        tracing::warn!(request_id, "a response came that no operation waits for");
+        tracing::warn!(request_id, "response without a pending operation");
     }
 }

@@ -1,7 +1,7 @@
-//! A read buffer that all drivers of a thread share.
+//! A read buffer shared by all drivers of a thread.
 //!
-//! Only who reads needs one, and on a thread one reads at a time. Thousands of sessions that wait
-//! for their CLI would else hold one each.
+//! A driver needs a buffer only while it reads, and a thread runs one driver at a time. Thousands of
+//! idle sessions would otherwise hold one buffer each.
 
 use std::cell::Cell;
 
@@ -12,16 +12,16 @@ thread_local! {
     static SPARE: Cell<Option<BytesMut>> = const { Cell::new(None) };
 }
 
-/// Gives a framer the thread's buffer, if it has none of its own.
+/// Lends the thread's buffer to a framer that has none.
 pub(super) fn acquire(framer: &mut Framer) {
-    // A thread that ends has none to lend.
+    // An exiting thread has no buffer to lend.
     framer.lend(|| SPARE.try_with(Cell::take).ok().flatten());
 }
 
-/// Takes the buffer of a framer that waits for a new line.
+/// Returns the buffer of a framer that holds no partial line.
 pub(super) fn release(framer: &mut Framer) {
     if let Some(buffer) = framer.take_spare() {
-        // On a thread that ends it is dropped.
+        // On an exiting thread the buffer is dropped.
         let _ = SPARE.try_with(|spare| spare.set(Some(buffer)));
     }
 }
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_for_a_new_line_holds_no_buffer() {
+    fn an_idle_framer_holds_no_buffer() {
         let (mut one, mut other) = (Framer::default(), Framer::default());
         acquire(&mut one);
         one.push(b"a line\nand a ");

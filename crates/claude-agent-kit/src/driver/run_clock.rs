@@ -1,10 +1,10 @@
-//! The time of a run, which stands still while stdout may not be read.
+//! The clock of a run, paused while backpressure keeps stdout from being read.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What is not read yet came before the exit and before any deadline, so no time passes for them.
+/// Unread output precedes the exit and any deadline, so time does not advance for these either.
 #[derive(Debug)]
 pub(super) struct RunClock {
     start: Instant,
@@ -16,14 +16,14 @@ impl RunClock {
         Self { start: Instant::now(), paused: None }
     }
 
-    /// Returns the time since the start.
+    /// Returns the time since the start of the run.
     pub(super) fn now(&self) -> Duration {
         self.paused.unwrap_or_else(Instant::now) - self.start
     }
 
-    /// Returns when it will be that late, if the clock is not paused before.
+    /// Returns the instant at which the clock reaches `at`, unless it is paused before.
     pub(super) fn instant(&self, time: Duration) -> Instant {
-        // A time that no clock can show is never reached: look again in a year.
+        // An instant out of range is never reached: check again in a year.
         self.start.checked_add(time).unwrap_or(self.start + Duration::from_secs(365 * 24 * 3600))
     }
 

@@ -1,4 +1,4 @@
-//! From options to a driver that runs.
+//! Starts a CLI and its driver from options.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -36,13 +36,13 @@ use crate::session::SessionLink;
 use crate::session::events::{EventLog, Events};
 use crate::transport::{Connection, Launch, Local, Transport};
 
-/// What is to be run.
+/// The kind of run.
 pub(crate) enum RunKind {
     Query(Prompt),
     Session,
 }
 
-/// What is left in the hands of the host.
+/// The host's handles to a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Handles {
     pub(crate) feed: Arc<Feed>,
@@ -50,24 +50,24 @@ pub(crate) struct Handles {
     pub(crate) warnings: WarningSink,
     pub(crate) events: Arc<EventLog>,
     cost: Arc<Mutex<RunCost>>,
-    /// What must not be shown in errors.
+    /// Masks secrets in errors.
     pub(crate) mask: Mask,
     pub(crate) pid: Option<u32>,
     origin: Origin,
 }
 
-/// Keeps a run alive. Dropping it stops the run in the background: the driver does it, or the reaper
-/// thread if the driver is not polled any more.
+/// Keeps a run alive. Dropping the guard stops the run in the background: through the driver, or through
+/// the reaper thread if the driver is no longer polled.
 #[derive(Debug)]
 pub(crate) struct RunGuard {
     commands: CommandSender,
-    /// The process, to end it if the driver does not; `None` if it is elsewhere.
+    /// The process, to end it if the driver does not; `None` for a custom transport.
     process: Option<Process>,
 }
 
 impl Drop for RunGuard {
     fn drop(&mut self) {
-        // A driver that is gone has left its process to the reaper thread.
+        // A dropped driver has left its process to the reaper thread.
         let _ = self.commands.send(Event::Stop);
         if let Some(process) = self.process.take() {
             process.arm_watchdog();
@@ -75,10 +75,10 @@ impl Drop for RunGuard {
     }
 }
 
-/// A CLI that was started and is not driven yet.
+/// A started CLI without a driver task.
 pub(crate) struct Started {
     pub(crate) handles: Handles,
-    /// Leads the callbacks to the session, once it is set.
+    /// Gives callbacks access to the session, once it is set.
     pub(crate) link: SessionLink,
     guard: RunGuard,
     driver: Box<Driver>,
@@ -96,7 +96,7 @@ impl Started {
             driver.run().await;
             drop(driver);
             drop(memberships);
-            tracing::debug!(took = ?began.elapsed(), "the run is over");
+            tracing::debug!(took = ?began.elapsed(), "the run ended");
         };
         drop(runtime.spawn(run.instrument(span)));
         guard
@@ -104,23 +104,23 @@ impl Started {
 }
 
 impl Handles {
-    /// A reader of everything from now on; the first misses nothing.
+    /// Returns a reader of all messages from now on; the first reader also gets the earlier ones.
     pub(crate) fn reader(&self) -> Reader {
         let (subscriber, first) = self.feed.subscribe();
         Reader::new(self.feed.clone(), self.warnings.clone(), subscriber).beginning_with(first)
     }
 
-    /// Whether the run continues an earlier conversation; `None` if that is not known.
+    /// Returns whether the run continues an earlier conversation; `None` if unknown.
     pub(crate) fn is_resumed(&self) -> Option<bool> {
         match self.origin {
             Origin::New => Some(false),
-            // The CLI answers the handshake only if it has found the conversation.
+            // The CLI completes the handshake only if it has found the conversation.
             Origin::Session(_) => self.events.info().map(|_| true),
             _ => None,
         }
     }
 
-    /// Waits until the handshake is done.
+    /// Waits for the handshake to complete.
     pub(crate) async fn ready(&self) -> Result<()> {
         let events = Events::new(self.events.clone());
         match poll_fn(|context| events.poll_ready(context)).await {
@@ -129,7 +129,7 @@ impl Handles {
         }
     }
 
-    /// The costs that results have reported.
+    /// Returns the cost reported by the results so far.
     pub(crate) fn cost(&self) -> RunCost {
         *lock(&self.cost)
     }
@@ -168,22 +168,25 @@ pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Started> {
     }
     handles.feed.start_with(warnings);
     let link = SessionLink::default();
-    // In a box: a future holds what it is made of more than once.
+    // Boxed: a future may hold its parts more than once.
     let driver = Box::new(driver(options, plan, connected, receiver, &handles, &link, &runtime));
     let guard = RunGuard { commands: handles.commands.clone(), process };
     Ok(Started { handles, link, guard, driver, runtime, memberships })
 }
 
-/// Chooses the ID of a new conversation, so that it is known from the start.
+/// Chooses the session ID of a new conversation, so that it is known from the start.
 fn with_session_id(options: &Options) -> Options {
     let mut options = options.clone();
     let start = &mut options.settings.start;
     let makes_one = start.session_id().is_none() && (start.fork || start.origin == Origin::New);
-    // Old CLIs, for which print mode is, may not know the flag, and extra arguments may contradict it.
+    // The old CLIs that print mode supports may not know the flag, and extra arguments may contradict it.
     let flags =
         ["session-id", "resume", "r", "continue", "c", "fork-session", "teleport", "from-pr"];
-    let is_told = |(name, _): &(String, _)| flags.contains(&name.trim_start_matches('-'));
-    if makes_one && !options.host.print_mode && !options.settings.extra_args.iter().any(is_told) {
+    let names_a_session = |(name, _): &(String, _)| flags.contains(&name.trim_start_matches('-'));
+    if makes_one
+        && !options.host.print_mode
+        && !options.settings.extra_args.iter().any(names_a_session)
+    {
         options.settings.start.id = Some(SessionId::from(crate::random::uuid()));
     }
     options
@@ -255,14 +258,14 @@ fn driver(
     }
 }
 
-/// Whether the CLI continues an earlier conversation, also where `extra_args` say so.
+/// Returns whether the CLI continues an earlier conversation, by its options or extra arguments.
 fn resumes(prepared: &Prepared) -> bool {
     let flags = ["--resume", "-r", "--continue", "-c"];
     let flag = |argument: &String| argument.split('=').next().is_some_and(|it| flags.contains(&it));
     prepared.command.arguments.iter().any(flag)
 }
 
-/// A CLI that was started, and what was found out on the way.
+/// A started CLI, and the facts found while starting it.
 struct Connected {
     connection: Connection,
     version: Option<CliVersion>,
@@ -285,7 +288,7 @@ async fn connect(options: &Options, launch: Launch) -> Result<Connected> {
 
 #[cfg(feature = "testing")]
 fn recording_failed(error: std::io::Error) -> Error {
-    let message = format!("the run cannot be recorded: {error}");
+    let message = format!("cannot record the run: {error}");
     Error::new(ErrorKind::SpawnFailed, message).caused_by(error)
 }
 
@@ -310,8 +313,8 @@ fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Resu
     let run = match prompt {
         Some(prompt) => {
             let verbatim = options.settings.verbatim_prompts;
-            let told = !options.host.print_mode;
-            let prompt = told.then(|| outgoing(prompt, verbatim)).transpose()?;
+            let uses_stdin = !options.host.print_mode;
+            let prompt = uses_stdin.then(|| outgoing(prompt, verbatim)).transpose()?;
             Run::Query { prompt, limits: limits::query(options, prepared) }
         }
         None => Run::Session,
@@ -360,17 +363,17 @@ fn extra_flags(options: &Options) -> Vec<String> {
 }
 
 fn transport_failed(error: std::io::Error) -> Error {
-    let message = format!("the transport could not start the CLI ({error})");
+    let message = format!("the transport failed to start the CLI: {error}");
     Error::new(ErrorKind::SpawnFailed, message).caused_by(error)
 }
 
-/// Returns the Tokio runtime that this is called on.
+/// Returns the current Tokio runtime.
 ///
 /// # Errors
 /// [`ErrorKind::NoRuntime`].
 pub(crate) fn require_runtime() -> Result<Handle> {
     Handle::try_current().map_err(|_| {
-        Error::new(ErrorKind::NoRuntime, "there is no Tokio runtime here")
+        Error::new(ErrorKind::NoRuntime, "no Tokio runtime is active on this thread")
             .with_help("call it from an async function that Tokio runs, such as `#[tokio::main]`")
     })
 }

@@ -1,4 +1,4 @@
-//! Stderr is always read, whatever the rest does: a CLI that cannot complain would stand still.
+//! Reads stderr continuously: a CLI whose stderr pipe is full would block.
 
 use std::future::{Future, poll_fn};
 use std::mem::MaybeUninit;
@@ -19,76 +19,76 @@ use crate::options::OnStderr;
 use crate::panics;
 use crate::stderr::{StderrLines, StderrTail};
 
-/// After the end stderr is read on until so long nothing came, and so long at most: another process
-/// may hold it open.
+/// After the exit, stderr is read until it has been quiet for `QUIET`, and for `MAX_WAIT` at most:
+/// another process may hold it open.
 const QUIET: Duration = Duration::from_millis(100);
-const MOST: Duration = Duration::from_secs(2);
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// Reads stderr in a task of its own, so that a callback that takes its time delays nothing else.
+/// Reads stderr in its own task, so that a slow callback delays nothing else.
 pub(crate) struct StderrReader {
-    heard: Arc<Heard>,
+    state: Arc<StderrState>,
     mask: Mask,
-    /// The masked tail, with the numbers of reads and of secrets at that time. Many operations that
-    /// fail at once are told the same.
+    /// The masked tail, with the number of reads and secrets it was computed from: operations that
+    /// fail together share it.
     masked: Option<(u64, usize, Arc<str>)>,
     task: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Heard {
+struct StderrState {
     tail: Mutex<StderrTail>,
     reads: AtomicU64,
-    /// Read what is there, and then no more.
+    /// Read what is available, then stop.
     last_call: Notify,
 }
 
 impl StderrReader {
-    /// Starts reading, on the runtime of the caller.
+    /// Starts reading on the caller's runtime.
     pub(crate) fn start(
         errors: Option<Box<dyn AsyncRead + Send + Unpin>>,
         mask: Mask,
         callback: Option<OnStderr>,
     ) -> Self {
-        let heard = Arc::new(Heard::default());
+        let state = Arc::new(StderrState::default());
         let task = errors.map(|errors| {
             let listener = Listener { callback, lines: StderrLines::new(mask.clone()) };
-            tokio::spawn(read(errors, heard.clone(), listener))
+            tokio::spawn(read(errors, state.clone(), listener))
         });
-        Self { heard, mask, masked: None, task }
+        Self { state, mask, masked: None, task }
     }
 
-    /// Waits for the rest of it, unless somebody else holds it open.
+    /// Waits for the rest of stderr, unless another process holds it open.
     pub(crate) async fn finish(&mut self) {
         let Some(mut task) = self.task.take() else { return };
-        let latest = Instant::now() + MOST;
+        let latest = Instant::now() + MAX_WAIT;
         loop {
-            let reads = self.heard.reads.load(Ordering::Relaxed);
+            let reads = self.state.reads.load(Ordering::Relaxed);
             if tokio::time::timeout(QUIET, &mut task).await.is_ok() {
                 return;
             }
-            let quiet = reads == self.heard.reads.load(Ordering::Relaxed);
+            let quiet = reads == self.state.reads.load(Ordering::Relaxed);
             if quiet || Instant::now() > latest {
                 break;
             }
         }
-        // The time may have passed because the machine stood still: only the reader knows whether
-        // nothing is left.
-        self.heard.last_call.notify_one();
+        // The deadline may have passed because the whole system was suspended: only the reader knows
+        // whether anything is left.
+        self.state.last_call.notify_one();
         let latest = latest.max(Instant::now() + QUIET);
         if tokio::time::timeout_at(latest, &mut task).await.is_err() {
             task.abort();
         }
     }
 
-    /// Returns the end of stderr without secrets.
+    /// Returns the tail of stderr with secrets masked.
     pub(crate) fn tail(&mut self) -> Arc<str> {
-        let (reads, secrets) = (self.heard.reads.load(Ordering::Relaxed), self.mask.len());
+        let (reads, secrets) = (self.state.reads.load(Ordering::Relaxed), self.mask.len());
         if let Some((before, known, tail)) = &self.masked
             && (*before, *known) == (reads, secrets)
         {
             return tail.clone();
         }
-        let kept = self.heard.lock().copy();
+        let kept = self.state.lock().copy();
         let tail: Arc<str> = kept.masked(&self.mask).into();
         self.masked = Some((reads, secrets, tail.clone()));
         tail
@@ -103,7 +103,7 @@ impl Drop for StderrReader {
     }
 }
 
-/// Passes the lines on to the callback, if there is one.
+/// Passes lines to the `on_stderr` callback, if one is registered.
 struct Listener {
     callback: Option<OnStderr>,
     lines: StderrLines,
@@ -135,12 +135,12 @@ impl Listener {
 
 async fn read(
     mut errors: Box<dyn AsyncRead + Send + Unpin>,
-    heard: Arc<Heard>,
+    state: Arc<StderrState>,
     mut listener: Listener,
 ) {
-    // An error is as good as the end: there is nothing to read any more.
-    let mut last_call = pin!(heard.last_call.notified());
-    let mut next = |context: &mut Context<'_>| match poll_read(&mut errors, &heard, context) {
+    // A read error is treated as EOF: nothing more can be read.
+    let mut last_call = pin!(state.last_call.notified());
+    let mut next = |context: &mut Context<'_>| match poll_read(&mut errors, &state, context) {
         Poll::Pending => last_call.as_mut().poll(context).map(|()| None),
         read @ Poll::Ready(_) => read,
     };
@@ -150,25 +150,25 @@ async fn read(
     listener.finish();
 }
 
-/// Reads once; `None` at the end. The space lives on the stack, so that a silent stderr costs none.
+/// Reads once; returns `None` at EOF. The buffer is on the stack, so a silent stderr uses no memory.
 fn poll_read(
     errors: &mut Box<dyn AsyncRead + Send + Unpin>,
-    heard: &Heard,
+    state: &StderrState,
     context: &mut Context<'_>,
 ) -> Poll<Option<Vec<u8>>> {
     let mut space = [MaybeUninit::uninit(); 4096];
     let mut buffer = ReadBuf::uninit(&mut space);
     match ready!(Pin::new(errors).poll_read(context, &mut buffer)) {
         Ok(()) if !buffer.filled().is_empty() => {
-            heard.lock().push(buffer.filled());
-            heard.reads.fetch_add(1, Ordering::Relaxed);
+            state.lock().push(buffer.filled());
+            state.reads.fetch_add(1, Ordering::Relaxed);
             Poll::Ready(Some(buffer.filled().to_vec()))
         }
         _ => Poll::Ready(None),
     }
 }
 
-impl Heard {
+impl StderrState {
     fn lock(&self) -> MutexGuard<'_, StderrTail> {
         lock(&self.tail)
     }
@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// Says this when the time has come, and nothing more.
+    /// A stream that yields its text once the timer fires.
     struct Late(Pin<Box<tokio::time::Sleep>>, Option<&'static str>);
 
     impl AsyncRead for Late {
@@ -201,21 +201,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_comes_at_the_last_moment_is_heard() {
-        let told = Arc::new(Mutex::new(String::new()));
-        let lines = told.clone();
+    async fn output_at_the_deadline_is_read() {
+        let lines_read = Arc::new(Mutex::new(String::new()));
+        let lines = lines_read.clone();
         let callback: OnStderr =
             Arc::new(move |line: &str| writeln!(lines.lock().unwrap(), "{line}").unwrap());
-        // As after a stall: the time is up and there is something to read, both at once.
+        // As after a stall: the deadline has passed and there is something to read.
         let errors = Late(Box::pin(tokio::time::sleep(QUIET)), Some("why\nit di"));
         let mut reader =
             StderrReader::start(Some(Box::new(errors)), Mask::default(), Some(callback));
         reader.finish().await;
         assert_eq!(&*reader.tail(), "why\nit di");
-        assert_eq!(*told.lock().unwrap(), "why\nit di\n");
+        assert_eq!(*lines_read.lock().unwrap(), "why\nit di\n");
     }
 
-    /// A payload that panics when it is dropped.
+    /// A panic payload that panics when dropped.
     struct Grenade;
 
     impl Drop for Grenade {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn stderr_is_read_on_after_a_callback_panicked_whatever_the_payload() {
+    async fn stderr_is_read_after_a_callback_panicked_with_any_payload() {
         let calls = Arc::new(AtomicU64::new(0));
         let counted = calls.clone();
         let callback: OnStderr = Arc::new(move |_: &str| {
@@ -237,7 +237,7 @@ mod tests {
             StderrReader::start(Some(Box::new(errors)), Mask::default(), Some(callback));
         for text in ["one\n", "two\n", "three\n"] {
             tokio::io::AsyncWriteExt::write_all(&mut writer, text.as_bytes()).await.unwrap();
-            // Each is read by itself.
+            // Each line is read separately.
             tokio::time::sleep(QUIET).await;
         }
         drop(writer);
@@ -250,13 +250,13 @@ mod tests {
     async fn the_tail_is_masked_again_only_after_a_read_or_a_new_secret() {
         let mask = Mask::default();
         let mut reader = StderrReader::start(None, mask.clone(), None);
-        reader.heard.lock().push(b"hush-hush");
+        reader.state.lock().push(b"hush-hush");
         let first = reader.tail();
         assert!(Arc::ptr_eq(&first, &reader.tail()));
         mask.learn(["hush-hush".to_owned()]);
         assert_eq!(&*reader.tail(), "***");
-        reader.heard.lock().push(b" more");
-        reader.heard.reads.fetch_add(1, Ordering::Relaxed);
+        reader.state.lock().push(b" more");
+        reader.state.reads.fetch_add(1, Ordering::Relaxed);
         assert_eq!(&*reader.tail(), "*** more");
     }
 }

@@ -8,9 +8,9 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf as _, Bytes};
 use tokio::io::AsyncWrite;
 
-/// The CLI's stdin, and what waits to be written to it. The machine bounds that.
+/// The CLI's stdin and its write buffer, whose size the machine bounds.
 pub(super) struct Stdin {
-    /// None when it is closed.
+    /// `None` once closed.
     writer: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     waiting: VecDeque<Bytes>,
     flushed: bool,
@@ -28,20 +28,20 @@ impl Stdin {
         }
     }
 
-    /// Closes it when everything that waits is written.
+    /// Closes stdin once the buffer has been written.
     pub(super) fn close(&mut self) {
         self.closing = true;
     }
 
-    /// Writes, and says how much. Pending when there is nothing to do.
+    /// Writes buffered bytes and returns their number. Pending if there is nothing to write.
     pub(super) fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Some(writer) = &mut self.writer else { return Poll::Pending };
         let result = poll_step(Pin::new(writer), &mut self.waiting, &mut self.flushed, context);
         match result {
             Poll::Ready(Ok(0)) if self.closing => {
-                // Dropping it closes a pipe; a stream that needs more is shut down first.
+                // Dropping closes a pipe; other streams need an explicit shutdown.
                 ready!(Pin::new(writer).poll_shutdown(context)).unwrap_or_else(|error| {
-                    tracing::debug!(%error, "stdin of the CLI could not be shut down");
+                    tracing::debug!(%error, "failed to shut down the CLI's stdin");
                 });
                 self.writer = None;
                 Poll::Pending
@@ -57,7 +57,7 @@ impl Stdin {
     }
 }
 
-/// One write, or the flush after the last; 0 when nothing is left to do.
+/// Performs one write, or the flush after the last one; returns 0 if nothing is left to do.
 fn poll_step(
     mut writer: Pin<&mut Box<dyn AsyncWrite + Send + Unpin>>,
     waiting: &mut VecDeque<Bytes>,

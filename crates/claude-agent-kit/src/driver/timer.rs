@@ -6,14 +6,14 @@ use std::task::{Context, Poll, ready};
 
 use tokio::time::{Instant, Sleep};
 
-/// A timer of the runtime that is moved from one deadline to the next.
+/// A runtime timer that moves from one deadline to the next.
 #[derive(Debug, Default)]
 pub(super) struct Timer {
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
 impl Timer {
-    /// Is ready at `deadline`, and never without one.
+    /// Completes at `deadline`; never completes without one.
     pub(super) fn poll(
         &mut self,
         deadline: Option<Instant>,
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn on_a_paused_clock_an_hour_is_over_at_once() {
+    async fn a_paused_clock_advances_to_the_deadline() {
         let (real, start) = (std::time::Instant::now(), Instant::now());
         let hour = Duration::from_secs(3600);
         let mut timer = Timer::default();

@@ -1,4 +1,4 @@
-//! The turns that the host follows.
+//! The turns for which the host holds a handle.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) struct Turns {
 
 impl Turns {
     pub(super) fn add(&mut self, slot: TurnSlot) {
-        // One that is open already stays: the machine refuses a second of the same id.
+        // An existing entry stays: the machine rejects a second turn with the same ID.
         self.open.entry(slot.id.clone()).or_insert(slot);
     }
 
@@ -27,7 +27,7 @@ impl Turns {
         self.open.keys().cloned().collect()
     }
 
-    /// Returns those of these turns that run.
+    /// Returns the turns among these that are running.
     pub(super) fn running_of(&self, mut ids: Vec<MessageId>) -> Vec<MessageId> {
         ids.retain(|id| self.open.get(id).is_some_and(TurnSlot::is_started));
         ids
@@ -46,13 +46,13 @@ impl Turns {
 
     pub(super) fn finish(&mut self, id: &MessageId, how: TurnEnd, feed: &Feed) {
         if let Some(slot) = self.open.remove(id) {
-            // How it ended is known before the reader comes to its end.
+            // Set before the reader reaches the end of the turn.
             slot.end(how);
             feed.finish(slot.reader);
         }
     }
 
-    /// Ends all of them: the run is over.
+    /// Ends all turns when the run ends.
     pub(super) fn end_all(&mut self, feed: &Feed) {
         for slot in std::mem::take(&mut self.open).into_values() {
             feed.finish(slot.reader);

@@ -1,4 +1,4 @@
-//! Where warnings go besides the stream.
+//! Passes warnings to the host's callback and to `tracing`.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::options::OnWarning;
 use crate::panics;
 use crate::warning::Warning;
 
-/// Tells warnings to the host's callback and to `tracing`.
+/// Passes warnings to the host's callback and to `tracing`.
 #[derive(Clone, Default)]
 pub(crate) struct WarningSink {
     callback: Option<OnWarning>,
@@ -22,7 +22,7 @@ impl WarningSink {
         if let Some(callback) = &self.callback
             && panics::catch(|| callback(warning)).is_err()
         {
-            tracing::warn!("the callback for warnings panicked");
+            tracing::warn!("the `on_warning` callback panicked");
         }
     }
 }

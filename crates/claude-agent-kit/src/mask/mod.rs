@@ -87,7 +87,7 @@ impl Mask {
         search.clone()
     }
 
-    /// Creates a mask that hides the values of variables whose names say that they are secret.
+    /// Creates a mask that hides the values of variables with secret-looking names.
     pub(crate) fn of_environment<N, V>(variables: impl IntoIterator<Item = (N, V)>) -> Self
     where
         N: AsRef<OsStr>,
@@ -97,7 +97,7 @@ impl Mask {
         for (name, value) in variables {
             let name = name.as_ref().to_string_lossy().to_ascii_uppercase();
             let value = value.as_ref().to_string_lossy().into_owned();
-            // A limit of tokens is a number.
+            // A token limit is a number, not a secret.
             let is_count = name.ends_with("TOKENS") && value.parse::<u64>().is_ok();
             if !names_a_secret(&name) || is_count {
                 continue;
@@ -129,8 +129,7 @@ impl Mask {
         render(text, 0..text.len(), places)
     }
 
-    /// Returns the first `limit` bytes of a text without secrets. What comes after them is not
-    /// looked at.
+    /// Returns the first `limit` bytes of a text without secrets. The rest is not examined.
     pub(crate) fn apply_limited<'a>(&self, text: &'a str, limit: usize) -> Cow<'a, str> {
         if text.len() <= limit {
             return self.apply(text);
@@ -141,7 +140,7 @@ impl Mask {
 
     /// Returns a part of a text without secrets, also those that begin before it or end after it.
     ///
-    /// `inside_token` says that the part begins inside a key or token whose beginning is gone.
+    /// `inside_token` means that the part begins inside a key or token whose beginning is missing.
     pub(crate) fn apply_within(
         &self,
         text: &str,
@@ -158,8 +157,8 @@ impl Mask {
     }
 }
 
-/// Returns a part of a text without what stands at these places. A place that begins before the part
-/// leaves no trace in it.
+/// Returns a part of a text with these ranges replaced. A range that begins before the part leaves no trace
+/// in it.
 fn render(text: &str, part: Range<usize>, mut places: Vec<Range<usize>>) -> Cow<'_, str> {
     if places.is_empty() {
         return Cow::Borrowed(&text[part]);
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_hidden_wherever_they_stand() {
+    fn values_are_hidden_everywhere() {
         check(
             &["hunter22", "pass word"],
             &[
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn short_values_are_no_secrets() {
+    fn short_values_are_not_masked() {
         check(&["1", "true", "", "12345"], &[("1 true 12345", "1 true 12345")]);
         // Characters count, not bytes.
         check(&["üüüüü"], &[("üüüüü", "üüüüü")]);

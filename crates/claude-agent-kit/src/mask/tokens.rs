@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Adds the places of keys and tokens: `sk-ant-…`, and what follows `bearer` or `x-api-key`.
 ///
-/// `inside` says that a token began before `from` and had not ended there.
+/// `inside` means that a token began before `from` and had not ended there.
 pub(super) fn find(text: &str, from: usize, inside: bool, places: &mut Vec<Range<usize>>) {
     if inside {
         places.extend(Some(0..end_of_token(text, from)).filter(|token| !token.is_empty()));
@@ -40,7 +40,7 @@ fn find_after(text: &str, name: &str, places: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Whether a byte can stand in a key or token.
+/// Returns whether a byte can be part of a key or token.
 pub(crate) fn is_part(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.~+/=".contains(&byte)
 }

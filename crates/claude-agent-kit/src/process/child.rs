@@ -1,4 +1,4 @@
-//! A process that was started, in either way.
+//! A child process, started with `spawn` or with `std`.
 
 use std::io;
 #[cfg(target_os = "linux")]
@@ -9,7 +9,7 @@ use super::Spec;
 #[cfg(target_os = "linux")]
 use super::spawn::{self, Spawned};
 
-/// A child of this process, started in either way.
+/// A child process, started with `spawn` or with `std`.
 pub(super) enum Child {
     Standard(std::process::Child),
     #[cfg(target_os = "linux")]
@@ -24,8 +24,8 @@ pub(super) struct Pipes {
 }
 
 impl Child {
-    /// Starts a process. Even while it hangs in `exec`, it holds none of the descriptors `not_held`,
-    /// provided that they are closed on exec anyway.
+    /// Starts a process. Even while it hangs in `exec`, it holds none of the descriptors `not_held`, which
+    /// must be close-on-exec.
     #[cfg(target_os = "linux")]
     pub(super) fn spawn(spec: &Spec, not_held: &[RawFd]) -> io::Result<(Self, Pipes)> {
         if let Some((child, pipes)) = spawn::spawn(spec, not_held)? {
@@ -61,7 +61,7 @@ impl Child {
         }
     }
 
-    /// Reaps it if it has exited, and returns its exit status.
+    /// Reaps the process if it has exited, and returns its exit status.
     pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         match self {
             Self::Standard(child) => child.try_wait(),
@@ -70,7 +70,7 @@ impl Child {
         }
     }
 
-    /// Sends SIGKILL. It must not be reaped yet.
+    /// Sends SIGKILL. The process must not have been reaped.
     pub(super) fn kill(&mut self) -> io::Result<()> {
         match self {
             Self::Standard(child) => child.kill(),
@@ -95,12 +95,12 @@ fn command(spec: &Spec) -> Command {
     #[cfg(unix)]
     {
         use std::os::unix::process::CommandExt as _;
-        // A group of its own: a Ctrl-C on the host's terminal is the host's business, and a signal
-        // to the group reaches what the CLI started in it.
+        // Its own group: Ctrl-C on the host's terminal must not reach the CLI, and a signal to the
+        // group reaches the processes that the CLI started in it.
         command.process_group(0);
         if let Some(ids) = spec.user {
-            // `std` also drops the supplementary groups of the host, where the host may do that. Those
-            // of the user are not set.
+            // `std` also drops the host's supplementary groups if the host is allowed to. The user's own
+            // supplementary groups are not set.
             command.gid(ids.group).uid(ids.user);
         }
     }

@@ -1,5 +1,5 @@
-//! What a child does before it becomes the other program, where `std` starts it: default signals and
-//! the signal that the kernel sends when the host dies. With `spawn` the only unsafe code here.
+//! Prepares a child that `std` starts: default signals and the parent-death signal. Together with
+//! `spawn`, this is the only unsafe code of the crate.
 
 #![expect(unsafe_code, reason = "running something between fork and exec is unsafe by nature")]
 
@@ -19,23 +19,23 @@ pub(super) fn prepare(command: &mut Command, die_with_parent: bool, not_held: &[
     let parent: Pid = getpid();
     let not_held = not_held.to_vec();
     let prepare = move || {
-        // SAFETY: this is the child; the host has a table of signals and one of descriptors of its own.
+        // SAFETY: this runs in the child, which has its own tables of signals and descriptors.
         unsafe {
             default_signals();
             close_unless_inherited(&not_held);
         }
         if die_with_parent {
             set_parent_process_death_signal(Some(Signal::TERM))?;
-            // The host may have died before that; then nobody will send the signal.
+            // If the host died before the request, the signal is never sent.
             if getppid() != Some(parent) {
-                return Err(std::io::Error::other("the host is gone"));
+                return Err(std::io::Error::other("the host process has exited"));
             }
         }
         Ok(())
     };
     // SAFETY: between fork and exec only async-signal-safe functions may be called. `prepare` makes
-    // system calls (sigaction, fcntl, close, prctl, getppid), allocates nothing on the way that
-    // succeeds, and takes no lock. The error is only made when the host has died, where nothing is
-    // left to be broken.
+    // system calls (sigaction, fcntl, close, prctl, getppid), allocates nothing on success,
+    // and takes no lock. The error is only created after the host has died, when nothing can be
+    // corrupted.
     unsafe { command.pre_exec(prepare) };
 }

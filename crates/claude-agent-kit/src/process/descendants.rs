@@ -1,4 +1,4 @@
-//! The processes below a process, found through `/proc`.
+//! Finds the descendants of a process through `/proc`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
-/// All processes at one moment. One scan serves every SIGKILL that is due.
+/// A snapshot of all processes. One scan serves every SIGKILL that is due.
 pub(super) struct ProcessTable {
     children: HashMap<u32, Vec<Entry>>,
 }
@@ -15,16 +15,16 @@ pub(super) struct ProcessTable {
 struct Entry {
     process: u32,
     parent: u32,
-    /// In ticks since boot. Two processes with the same id differ in it.
+    /// In ticks since boot; distinguishes processes with a reused ID.
     started: u64,
 }
 
-/// Processes that can be killed even when their parent is gone and their id was reused.
+/// Processes that can be killed safely even after their parent exited or their ID was reused.
 pub(super) struct Descendants(Vec<Descendant>);
 
 enum Descendant {
     Pidfd(OwnedFd),
-    /// Where there is no `pidfd_open`.
+    /// Without `pidfd_open`.
     Pid(Pid, Entry),
 }
 
@@ -42,8 +42,8 @@ impl ProcessTable {
         Self { children }
     }
 
-    /// Returns everything below `root`. The CLI runs tools in sessions of their own, which a signal
-    /// to its process group does not reach.
+    /// Returns all descendants of `root`. The CLI runs tools in their own sessions, which a signal to its
+    /// process group does not reach.
     pub(super) fn below(&self, root: u32) -> Descendants {
         let children = |process: u32| self.children.get(&process).into_iter().flatten().copied();
         let mut found: Vec<Entry> = children(root).collect();
@@ -60,14 +60,14 @@ impl ProcessTable {
 impl Entry {
     fn read(process: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name stands in parentheses and may contain anything. Behind it are the state, the
-        // parent, and as the twentieth field the start time.
+        // The name is in parentheses and may contain any character. It is followed by the state, the
+        // parent, and, as the twentieth field, the start time.
         let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace().skip(1);
         let parent = fields.next()?.parse().ok()?;
         Some(Self { process, parent, started: fields.nth(17)?.parse().ok()? })
     }
 
-    /// Whether the id still belongs to the process that was scanned.
+    /// Returns whether the ID still belongs to the scanned process.
     fn is_current(&self) -> bool {
         Self::read(self.process).is_some_and(|now| now.started == self.started)
     }
@@ -96,13 +96,13 @@ impl Descendant {
 impl Descendants {
     pub(super) fn kill(&self) {
         for process in &self.0 {
-            // One that has exited is fine, and one that may not be signalled runs as another user:
-            // only that user or the closed pipes can end it.
+            // The process may have exited. One that must not be signalled runs as another user: only that
+            // user or the closed pipes can end it.
             let _ = process.kill();
         }
     }
 }
 
-/// How often `/proc` was scanned.
+/// The number of scans of `/proc`.
 #[cfg(test)]
 pub(super) static SCANS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);

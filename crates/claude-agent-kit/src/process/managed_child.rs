@@ -1,4 +1,4 @@
-//! One child of the reaper thread, and how it is signalled.
+//! A child of the reaper thread, and how it is signalled.
 
 use std::io;
 use std::time::Duration;
@@ -19,10 +19,10 @@ pub(super) struct ManagedChild {
     pub(super) watch: Option<ExitWatch>,
     ended: watch::Sender<Option<Ended>>,
     grace: GracePeriods,
-    /// The shutdown sequence that the reaper thread runs, because no driver does.
+    /// The shutdown sequence that the reaper thread runs in place of a driver.
     shutdown: Shutdown,
-    /// When the reaper thread begins that sequence although the driver is not known to be gone: one
-    /// that runs would have ended the child by then.
+    /// When the reaper thread begins that sequence although the driver was not dropped: a driver that is
+    /// polled would have ended the child by then.
     watchdog: Option<Duration>,
 }
 
@@ -36,7 +36,7 @@ impl ManagedChild {
         Self { child, watch, ended, grace, shutdown: Shutdown::default(), watchdog: None }
     }
 
-    /// Enters a step of the shutdown sequence. Returns whether it has to be taken.
+    /// Enters a step of the shutdown sequence. Returns whether it must be taken.
     pub(super) fn enter(&mut self, step: ShutdownStep, now: Duration) -> bool {
         self.watchdog = None;
         self.shutdown.enter(step, now, &self.grace)
@@ -61,7 +61,7 @@ impl ManagedChild {
         }
     }
 
-    /// Tells everybody who waits how the child ended.
+    /// Publishes the exit of the child to all waiters.
     pub(super) fn tell(&self, ended: Ended) {
         contain_panic(|| {
             self.ended.send_replace(Some(ended));
@@ -76,7 +76,7 @@ impl ManagedChild {
 
     #[cfg(not(unix))]
     pub(super) fn terminate(&mut self) {
-        // The system has nothing gentler.
+        // The system has no gentler way.
         self.kill_child();
     }
 
@@ -112,7 +112,7 @@ fn signal_group(child: &Child, signal: rustix::process::Signal) {
     let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
     if let Some(group) = group {
         // The child is not reaped yet, so the group belongs to it. A group without a process that
-        // may be signalled is no failure of its own: what matters is the child itself.
+        // may be signalled is not a failure: only the child itself matters.
         let _ = rustix::process::kill_process_group(group, signal);
     }
 }

@@ -1,9 +1,9 @@
-//! Processes that outlive no owner.
+//! Child processes that never outlive their owner.
 //!
-//! Kept threads start, end and reap them, so that none of it needs a runtime: a child that is dropped
-//! after its runtime is gone still ends and leaves no zombie. One reaper thread ends and reaps; starter
-//! threads start, usually one, since a start can hang. A starter thread must also live as long as the
-//! host does, because the kernel ties the parent-death signal to the *thread*.
+//! Process-wide threads start, end and reap them without an async runtime: a child dropped after its
+//! runtime was shut down still ends and leaves no zombie. One reaper thread ends and reaps. Starter
+//! threads, usually one, start processes, because a start can hang. A starter thread must live as long as
+//! the host, because the kernel ties the parent-death signal to the *thread*.
 
 mod child;
 #[cfg(target_os = "linux")]
@@ -38,16 +38,16 @@ pub(crate) use spawn::fixture;
 #[cfg(target_os = "linux")]
 pub(crate) use spawn::without_sigpipe;
 
-/// What to start.
+/// The description of a process to start.
 #[derive(Clone)]
 pub(crate) struct Spec {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,
-    /// The whole environment; nothing is inherited beside it.
+    /// The whole environment; nothing else is inherited.
     pub(crate) environment: BTreeMap<OsString, OsString>,
-    /// The working directory; the host's own if there is none.
+    /// The working directory. Default: the host's.
     pub(crate) directory: Option<PathBuf>,
-    /// Whom it runs as; who this is, if nobody is named.
+    /// The user to run as. Default: the host's.
     #[cfg_attr(
         not(unix),
         expect(dead_code, reason = "only Unix starts a process as another user")
@@ -65,7 +65,7 @@ pub(crate) struct UserIds {
     pub(crate) group: u32,
 }
 
-/// A process that was started, and its pipes.
+/// A started process and its pipes.
 pub(crate) struct Started {
     pub(crate) process: Process,
     pub(crate) stdin: ChildStdin,
@@ -73,18 +73,18 @@ pub(crate) struct Started {
     pub(crate) stderr: ChildStderr,
 }
 
-/// How a process ended, as far as the reaper thread can tell.
+/// How a process ended, as far as the reaper thread knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Status(ExitStatus),
-    /// It has exited, and the system has discarded its status: the host ignores SIGCHLD.
+    /// The process exited, and the system discarded its status because the host ignores SIGCHLD.
     Unknown,
-    /// It still runs: the host may not signal it.
+    /// The process still runs: the host is not allowed to signal it.
     NotKilled,
 }
 
-/// A process. When the last handle is dropped, it has the grace period for its exit, then SIGTERM and
-/// SIGKILL follow.
+/// A handle to a process. When the last handle is dropped, the process has a grace period to exit before
+/// SIGTERM and SIGKILL follow.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     handle: Arc<Handle>,
@@ -98,11 +98,11 @@ struct Handle {
 }
 
 impl Process {
-    /// Starts a process. Dropping the future ends a process that was started meanwhile.
+    /// Starts a process. Dropping the future ends a process that was already started.
     ///
     /// # Errors
-    /// Returns the error of the system: the program or the directory does not exist, may not be
-    /// executed, or is not a program.
+    /// Returns the system's error: the program or the directory does not exist, cannot be executed, or is
+    /// not a program.
     pub(crate) async fn start(spec: Spec, grace: GracePeriods) -> io::Result<Started> {
         Reaper::get()?.start(spec, grace).await
     }
@@ -111,36 +111,37 @@ impl Process {
         self.handle.pid
     }
 
-    /// Sends SIGTERM to it and its process group.
+    /// Sends SIGTERM to the process and its process group.
     pub(crate) fn terminate(&self) {
         self.handle.signal(ShutdownStep::Terminate);
     }
 
-    /// Sends SIGKILL to it, its process group and, on Linux, everything below it.
+    /// Sends SIGKILL to the process, its process group and, on Linux, all its descendants.
     pub(crate) fn kill(&self) {
         self.handle.signal(ShutdownStep::Kill);
     }
 
-    /// Ends it in the background, from this step of the shutdown sequence on: its driver is gone.
+    /// Ends the process in the background, from this step of the shutdown sequence, after its driver was
+    /// dropped.
     pub(crate) fn shut_down(&self, from: ShutdownStep) {
         self.handle.shut_down(from);
     }
 
-    /// Ends it in the background if it still runs when a driver would have killed it: the runtime of
-    /// the driver may exist without being polled.
+    /// Ends the process in the background if it still runs when a driver would have killed it: the driver's
+    /// runtime may exist without being polled.
     pub(crate) fn arm_watchdog(&self) {
         if self.handle.ended.borrow().is_none() {
             self.handle.orders.arm_watchdog(self.handle.id);
         }
     }
 
-    /// Whether it has ended. Asking again and again costs next to nothing.
+    /// Returns whether the process has ended. Cheap enough to poll.
     pub(crate) fn has_ended(&self) -> bool {
-        // Nobody marks this receiver's value as seen, and the sender is dropped only afterwards.
+        // The value of this receiver is never marked as seen, and the sender is dropped only afterwards.
         self.handle.ended.has_changed().unwrap_or(true)
     }
 
-    /// Returns its exit status, if it has exited and the status is known.
+    /// Returns the exit status, if the process has exited and the status is known.
     pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
         match *self.handle.ended.borrow() {
             Some(Ended::Status(status)) => Some(status),
@@ -148,7 +149,7 @@ impl Process {
         }
     }
 
-    /// Waits for its end. Needs no runtime of its own, and can be dropped and called again.
+    /// Waits for the process to end. Needs no runtime; may be dropped and called again.
     ///
     /// # Errors
     /// When the reaper thread is gone, as in a process that was forked from the host.
@@ -161,8 +162,7 @@ impl Process {
     }
 }
 
-/// Wakes a task at some time by the system's clock, also where a test has paused the clock of the
-/// runtime.
+/// Wakes a task at a time of the system clock, even if a test has paused the runtime's clock.
 pub(crate) struct Alarm {
     id: u64,
     at: Instant,
@@ -170,7 +170,7 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
-    /// Wakes the task at this time at the earliest.
+    /// Wakes the task no earlier than at this time.
     pub(crate) fn set(at: Instant, waker: &Waker) -> io::Result<Self> {
         let orders = Reaper::get()?.orders().clone();
         let id = orders.set_alarm(at, waker.clone());
@@ -180,7 +180,7 @@ impl Alarm {
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        // One that has fired is not there any more.
+        // An alarm that has fired is already removed.
         if Instant::now() < self.at {
             self.orders.drop_alarm(self.id, self.at);
         }
@@ -219,19 +219,19 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// The reaper thread keeps a child until it has reaped it.
+/// The error for a reaper thread that ended, which it never does while it has children.
 fn lost() -> io::Error {
-    io::Error::other("the thread that reaps processes is gone")
+    io::Error::other("the reaper thread has ended")
 }
 
-/// Runs code that belongs to the host, such as a waker of its executor. A panic in it must not end a
-/// kept thread, on which every session depends.
+/// Runs host code, such as a waker of its executor. A panic must not end a process-wide thread, on which
+/// every session depends.
 fn contain_panic(run: impl FnOnce()) {
     if panics::catch(run).is_err() {
         // A subscriber of the host may panic as well; that panic is discarded.
         let report = || {
             tracing::error!(
-                "a waker panicked; tasks that wait for the same process may not be woken"
+                "a waker panicked; other tasks waiting for the same process may not be woken"
             );
         };
         drop(panics::catch(report));

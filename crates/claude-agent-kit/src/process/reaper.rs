@@ -19,23 +19,23 @@ use super::starter::Starters;
 use super::wake::Wake;
 use super::{Ended, Handle, Process, Spec, Started, contain_panic};
 
-/// How late the exit of a child may be noticed that the system does not report.
+/// The polling interval for children whose exit the system does not report.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The kept threads of this process: the one that reaps, and those that start.
+/// The process-wide threads: the reaper thread and the starter threads.
 pub(super) struct Reaper {
     orders: Orders,
     starters: Arc<Starters>,
-    /// The threads of a process that was forked from this one, which has none of ours.
+    /// The threads of a process forked from this one, which does not inherit threads.
     in_fork: OnceLock<Box<Reaper>>,
 }
 
-/// Reaches the reaper thread.
+/// A handle to the reaper thread.
 #[derive(Clone)]
 pub(super) struct Orders {
     sender: mpsc::Sender<Order>,
     wake: Wake,
-    /// The process whose thread it is.
+    /// The ID of the process that owns the thread.
     host: u32,
 }
 
@@ -44,12 +44,12 @@ enum Order {
         id: u64,
         child: Box<ManagedChild>,
     },
-    /// The driver takes this step of its own shutdown sequence.
+    /// The driver takes this step of its shutdown sequence.
     Signal {
         id: u64,
         step: ShutdownStep,
     },
-    /// The driver is gone: the reaper thread runs the sequence, from this step on.
+    /// The driver was dropped: the reaper thread runs the sequence from this step.
     ShutDown {
         id: u64,
         from: ShutdownStep,
@@ -70,15 +70,15 @@ enum Order {
     Quit,
 }
 
-/// Returns an id for a child or an alarm. Not even a forked process uses one again: what it inherited
-/// from its parent must not name anything of its own.
+/// Returns an ID for a child or an alarm. IDs stay unique across forks: handles inherited from the parent
+/// must not name anything in the forked process.
 pub(super) fn next_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Reaper {
-    /// Returns the kept threads of this process, started when they are first needed.
+    /// Returns the threads of this process, starting them on first use.
     pub(super) fn get() -> io::Result<&'static Self> {
         static FIRST: OnceLock<Box<Reaper>> = OnceLock::new();
         let host = std::process::id();
@@ -87,8 +87,8 @@ impl Reaper {
             match slot.get() {
                 Some(reaper) if reaper.orders.host == host => return Ok(reaper),
                 Some(parent) => slot = &parent.in_fork,
-                // The slot is not locked while the thread starts: a fork in that moment would leave
-                // it locked for ever in the forked process.
+                // The slot is not locked while the thread starts: a fork at that moment would leave it
+                // locked forever in the forked process.
                 None => {
                     if let Err(unused) = slot.set(Box::new(Self::start_thread(host)?)) {
                         unused.orders.send(Order::Quit);
@@ -156,25 +156,25 @@ impl Orders {
     }
 
     fn send(&self, order: Order) {
-        // A forked process has handles of its parent, and the thread is not there.
+        // A forked process has its parent's handles, but not the thread.
         if self.host == std::process::id() && self.sender.send(order).is_ok() {
             self.wake.up();
         }
     }
 }
 
-/// What the thread works with.
+/// The state of the reaper thread.
 struct ReaperThread {
     inbox: mpsc::Receiver<Order>,
     wake: Wake,
     starters: Arc<Starters>,
     children: HashMap<u64, ManagedChild>,
     epoch: Instant,
-    /// When the shutdown of a child takes its next step. A child has one step at most.
+    /// The next shutdown step of each child; a child has at most one.
     steps: BTreeSet<(Duration, u64)>,
-    /// Children that are killed in this round. They share one scan of `/proc`.
+    /// Children killed in this round. They share one scan of `/proc`.
     kills: Vec<u64>,
-    /// Children whose exit nobody reports, and when they are looked at.
+    /// Children whose exit is found by polling, and when to poll them.
     polled: BTreeSet<u64>,
     poll_at: Instant,
     alarms: BTreeMap<(Instant, u64), Waker>,
@@ -198,8 +198,7 @@ impl ReaperThread {
         }
     }
 
-    /// A round costs as much as there is to do, however many children there are: hosts have
-    /// thousands.
+    /// The cost of a round depends on the work due, not on the number of children: hosts have thousands.
     fn run(mut self) {
         let mut exited = Vec::new();
         loop {
@@ -208,7 +207,7 @@ impl ReaperThread {
             ROUNDS.fetch_add(1, Ordering::Relaxed);
             loop {
                 match self.inbox.try_recv() {
-                    // The host keeps the other end for ever.
+                    // The host never closes the other end.
                     Ok(Order::Quit) | Err(mpsc::TryRecvError::Disconnected) => return,
                     Ok(order) => self.obey(order),
                     Err(mpsc::TryRecvError::Empty) => break,
@@ -232,22 +231,22 @@ impl ReaperThread {
 
     fn deadline(&self) -> Option<Instant> {
         let alarm = self.alarms.first_key_value().map(|((at, _), _)| *at);
-        // A step beyond what the clock can show is none.
+        // A step beyond the range of the clock is never due.
         let step = self.steps.first().and_then(|(at, _)| self.epoch.checked_add(*at));
         let poll = (!self.polled.is_empty()).then_some(self.poll_at);
         [alarm, step, poll, self.starters_at].into_iter().flatten().min()
     }
 
-    /// Tells how a child ended, and forgets it.
+    /// Reports the exit of a child and removes it.
     fn reap(&mut self, id: u64, now: Instant) {
         let Some(child) = self.children.get_mut(&id) else { return };
         let ended = match child.child.try_wait() {
             Ok(Some(status)) => Ended::Status(status),
-            // It runs, or it has exited and a debugger holds its exit back. That the kernel would
-            // report again and again.
+            // The child runs, or it has exited and a debugger holds back its exit, which the kernel would
+            // report continuously.
             Ok(None) => return self.poll(id, now),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return self.poll(id, now),
-            // There is no such child: the host ignores SIGCHLD, or has waited for it.
+            // No such child: the host ignores SIGCHLD, or has already waited for it.
             Err(_) => Ended::Unknown,
         };
         if let Some(child) = self.children.remove(&id) {
@@ -262,7 +261,7 @@ impl ReaperThread {
         }
     }
 
-    /// Looks at a child from time to time from now on.
+    /// Starts to poll a child.
     fn poll(&mut self, id: u64, now: Instant) {
         if let Some(watch) = self.children.get_mut(&id).and_then(|child| child.watch.take()) {
             self.wake.forget(&watch);
@@ -273,7 +272,7 @@ impl ReaperThread {
         self.polled.insert(id);
     }
 
-    /// Changes how far the shutdown of a child has come, and when it goes on.
+    /// Updates the shutdown state of a child and schedules its next step.
     fn change<T>(&mut self, id: u64, change: impl FnOnce(&mut ManagedChild) -> T) -> Option<T> {
         let mut child = self.children.remove(&id)?;
         self.forget_step(id, &child);
@@ -291,7 +290,7 @@ impl ReaperThread {
         }
     }
 
-    /// Takes a step of the shutdown sequence of this thread, unless it was taken before.
+    /// Takes a step of this thread's shutdown sequence, unless it was taken before.
     fn step(&mut self, id: u64, step: ShutdownStep, now: Duration) {
         if self.change(id, |child| child.enter(step, now)) == Some(true) {
             self.signal(id, step);
@@ -300,7 +299,7 @@ impl ReaperThread {
 
     fn signal(&mut self, id: u64, step: ShutdownStep) {
         match step {
-            // The turn is interrupted, and stdin closed, by whoever has the pipe.
+            // The owner of the pipe interrupts the turn and closes stdin.
             ShutdownStep::Settle | ShutdownStep::Interrupt | ShutdownStep::CloseStdin => {}
             ShutdownStep::Terminate => {
                 self.children.get_mut(&id).into_iter().for_each(ManagedChild::terminate);
@@ -309,7 +308,7 @@ impl ReaperThread {
         }
     }
 
-    /// Takes the steps that are due, and kills the children that are to be killed.
+    /// Takes the steps that are due, and kills the children marked for it.
     fn take_steps(&mut self, now: Instant) {
         let now = now - self.epoch;
         while let Some(&(at, id)) = self.steps.first().filter(|(at, _)| *at <= now) {
@@ -359,7 +358,7 @@ impl ReaperThread {
     }
 }
 
-/// How often the thread has woken up.
+/// The number of wake-ups of the thread.
 #[cfg(test)]
 pub(super) static ROUNDS: AtomicU64 = AtomicU64::new(0);
 

@@ -1,19 +1,19 @@
-//! Starting a process that dies with this one, without a copy of this one; and writing to its stdin.
-//! With `death_signal` the only unsafe code here.
+//! Starts a process with a parent-death signal without forking the host, and writes to its stdin.
+//! Together with `death_signal`, this is the only unsafe code of the crate.
 //!
-//! To ask the kernel for the parent-death signal something has to run in the child before it becomes
-//! the other program. `std` forks for that: the page tables of the host are copied, and after that
-//! every page that the host writes. Of a thousand sessions that start at once this was two thirds of
-//! the time. Here the child borrows the memory of the host, whose thread stands still until the child
-//! is the other program (`CLONE_VM | CLONE_VFORK`), as `posix_spawn` of the C library does it.
+//! Requesting the parent-death signal requires code to run in the child before `execve`. `std` forks
+//! for that, which copies the host's page tables and then every page that the host writes: two thirds
+//! of the time when a thousand sessions start at once. Here the child borrows the host's memory, and the
+//! host's thread is suspended until the child has called `execve` (`CLONE_VM | CLONE_VFORK`), as in the C
+//! library's `posix_spawn`.
 //!
 //! # Why this is sound
-//! The child and the host share one memory until `execve` or `_exit`, so the question is what the child
-//! may touch, and who else runs meanwhile.
+//! The child and the host share one address space until `execve` or `_exit`. What matters is which memory
+//! the child accesses, and which other code runs meanwhile.
 //! - *The thread that starts it* does not run: the kernel resumes it after `execve` or `_exit`
 //!   (`CLONE_VFORK`). Everything that the child reads (`Orders` and what it points to) is owned by the frame
-//!   of that thread and lives until `clone` returns. The child writes two things: its own stack, which nobody
-//!   else has, and `Orders::failure`, which is read only after `clone` has returned.
+//!   of that thread and lives until `clone` returns. The child writes to its own stack, which is not shared, and
+//!   to `Orders::failure`, which is read only after `clone` has returned.
 //! - *Other threads of the host* run, allocate and take locks. The child does neither: it makes system calls
 //!   and calls functions of the C library that POSIX lists as safe in a signal handler. It cannot panic:
 //!   nothing in it indexes, adds or unwraps. `errno` is that of the waiting thread, whose thread-local
@@ -50,14 +50,14 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use super::Spec;
 use super::child::Pipes;
 
-/// What the child has for itself until it is the other program; the C library uses half of it.
+/// The size of the child's stack until `execve`; the C library uses half of it.
 const STACK_BYTES: usize = 64 * 1024;
 
-/// A process that was started, not reaped yet.
+/// A started process that has not been reaped.
 #[derive(Debug)]
 pub(super) struct Spawned(Pid);
 
-/// Starts a process, or returns `None` if `std` has to do that, which can do more. The process holds
+/// Starts a process, or returns `None` if it needs a feature that only `std` supports. The process holds
 /// none of the descriptors `not_held`.
 ///
 /// # Errors
@@ -79,7 +79,7 @@ pub(super) fn spawn(spec: &Spec, not_held: &[RawFd]) -> io::Result<Option<(Spawn
         return Ok(None);
     }
     match start(&texts, streams, spec.die_with_parent, not_held) {
-        // No program and no script that names its interpreter: a shell is tried, which `std` does.
+        // Neither a binary nor a script with an interpreter line: `std` falls back to a shell.
         Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => Ok(None),
         Err(error) => Err(error),
         Ok(pid) => {
@@ -94,24 +94,24 @@ impl Spawned {
         self.0.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// How it ended, if it has; then it is reaped.
+    /// Reaps the process if it has exited, and returns its exit status.
     pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let ended = waitpid(Some(self.0), WaitOptions::NOHANG)?;
         Ok(ended.map(|(_, status)| ExitStatus::from_raw(status.as_raw())))
     }
 
-    /// Waits for its end and reaps it.
+    /// Waits for the process to exit and reaps it.
     fn wait(&mut self) {
         while matches!(waitpid(Some(self.0), WaitOptions::empty()), Err(Errno::INTR)) {}
     }
 
-    /// It must not be reaped yet.
+    /// Sends SIGKILL. The process must not have been reaped.
     pub(super) fn kill(&mut self) -> io::Result<()> {
         Ok(kill_process(self.0, Signal::KILL)?)
     }
 }
 
-/// What the new program is given, as the kernel takes it.
+/// The arguments of `execve`.
 struct Texts {
     program: CString,
     arguments: Vec<CString>,
@@ -143,17 +143,17 @@ fn text(text: &OsStr) -> io::Result<CString> {
     Ok(CString::new(text.as_bytes())?)
 }
 
-/// The pointers to texts, and the null that ends them.
+/// A null-terminated array of pointers to C strings.
 fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
     texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
 }
 
-/// What the child reads, and where it leaves why it could not become the other program.
+/// The input of the child, and the place where it stores the reason of a failure.
 struct Orders {
     program: *const libc::c_char,
     arguments: *const *const libc::c_char,
     environment: *const *const libc::c_char,
-    /// Null for the host's own.
+    /// Null for the host's working directory.
     directory: *const libc::c_char,
     streams: [libc::c_int; 3],
     not_held: *const [RawFd],
@@ -180,24 +180,24 @@ fn start(
         host: libc::pid_t::try_from(std::process::id()).map_err(io::Error::other)?,
         failure: 0,
     };
-    // Of a type that is aligned as a stack has to be.
+    // An element type with the alignment of a stack.
     let mut stack = Vec::<u128>::with_capacity(STACK_BYTES / size_of::<u128>());
     // SAFETY: the child runs on a stack of its own, of which this is the upper end, and reads and
     // writes nothing but `orders` and what it points to. All of that lives until the end of this
-    // function, and with `CLONE_VFORK` this thread goes on only when the child has become another
-    // program or has ended. All signals are blocked meanwhile, in the child too: no handler of the
+    // function, and with `CLONE_VFORK` this thread continues only after the child has called `execve`
+    // or exited. All signals are blocked meanwhile, in the child too: no handler of the
     // host runs in it.
     let started = unsafe {
         let top = stack.as_mut_ptr().add(stack.capacity()).cast();
         let before = block_signals();
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        let pid = libc::clone(become_the_program, top, flags, ptr::from_mut(&mut orders).cast());
+        let pid = libc::clone(exec_in_child, top, flags, ptr::from_mut(&mut orders).cast());
         let started = if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid) };
         set_signal_mask(&before);
         started
     };
     let pid = started?;
-    // SAFETY: it is ours; the child, which has written it, is there no more or is another program.
+    // SAFETY: the value is owned here; the child, which wrote it, has exited or called `execve`.
     let failure = unsafe { ptr::read_volatile(&raw const orders.failure) };
     let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("a child without an id"))?;
     if failure != 0 {
@@ -207,8 +207,8 @@ fn start(
     Ok(pid)
 }
 
-/// A set of signals as the kernel has it. The C library keeps two signals for itself and leaves them
-/// out of its own sets.
+/// A signal set in the kernel's layout. The C library reserves two signals and leaves them out of its
+/// own sets.
 type SignalSet = [u64; SIGNAL_SET_BYTES / 8];
 
 const SIGNAL_SET_BYTES: usize =
@@ -222,7 +222,7 @@ fn block_signals() -> SignalSet {
 /// Blocks exactly these signals for this thread, and returns those that were blocked before.
 fn set_signal_mask(blocked: &SignalSet) -> SignalSet {
     let mut before = SignalSet::default();
-    // SAFETY: both sets have the size that the kernel is told. With that it cannot fail.
+    // SAFETY: both sets have the size passed to the kernel, so the call cannot fail.
     unsafe {
         libc::syscall(
             libc::SYS_rt_sigprocmask,
@@ -235,8 +235,8 @@ fn set_signal_mask(blocked: &SignalSet) -> SignalSet {
     before
 }
 
-/// What the child does.
-extern "C" fn become_the_program(orders: *mut libc::c_void) -> libc::c_int {
+/// The entry point of the child.
+extern "C" fn exec_in_child(orders: *mut libc::c_void) -> libc::c_int {
     // SAFETY: these are the orders of `start`, which waits. Only system calls are made, nothing is
     // allocated, no lock is taken, and nothing here can panic.
     unsafe {
@@ -247,16 +247,16 @@ extern "C" fn become_the_program(orders: *mut libc::c_void) -> libc::c_int {
     }
 }
 
-/// Becomes the other program, or says why not (an `errno`).
+/// Calls `execve`. Returns only on failure, with an `errno`.
 ///
 /// # Safety
-/// To be called in the child alone, with orders whose pointers are good.
+/// Must be called only in the child, with valid pointers in `orders`.
 unsafe fn follow(orders: &Orders) -> libc::c_int {
-    // SAFETY: as above; `errno` is that of the thread which waits, and nobody else's.
+    // SAFETY: as above; `errno` belongs to the suspended thread and is not used by any other.
     unsafe {
         let errno = || *libc::__errno_location();
         default_signals();
-        // A group of its own: a Ctrl-C on the host's terminal is the host's business.
+        // Its own group: Ctrl-C on the host's terminal must not reach the CLI.
         if libc::setpgid(0, 0) != 0 {
             return errno();
         }
@@ -275,7 +275,7 @@ unsafe fn follow(orders: &Orders) -> libc::c_int {
             if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
                 return errno();
             }
-            // The host may have died before that; then nobody will send the signal.
+            // If the host died before the request, the signal is never sent.
             if libc::getppid() != orders.host {
                 return libc::ESRCH;
             }
@@ -286,13 +286,13 @@ unsafe fn follow(orders: &Orders) -> libc::c_int {
     }
 }
 
-/// Closes these descriptors unless the other program is to inherit them.
+/// Closes these descriptors unless the new program must inherit them.
 ///
 /// # Safety
-/// To be called in the child alone: the host has a table of its own.
+/// Must be called only in the child, which has its own table.
 pub(super) unsafe fn close_unless_inherited(descriptors: &[RawFd]) {
     for descriptor in descriptors {
-        // SAFETY: system calls. A number that is not in use is no harm.
+        // SAFETY: system calls. An unused descriptor number is harmless.
         unsafe {
             let flags = libc::fcntl(*descriptor, libc::F_GETFD);
             if flags >= 0 && flags & libc::FD_CLOEXEC != 0 {
@@ -302,9 +302,9 @@ pub(super) unsafe fn close_unless_inherited(descriptors: &[RawFd]) {
     }
 }
 
-/// Signals that do what they usually do, even if the host ignores them: those that are to end the
-/// CLI must do so, SIGPIPE is ignored by every Rust program, and with SIGCHLD ignored the CLI could
-/// not wait for its tools.
+/// Signals that are reset to their default even if the host ignores them: those that must end the CLI,
+/// SIGPIPE, which every Rust program ignores, and SIGCHLD, without which the CLI could not wait for its
+/// tools.
 const ALWAYS_DEFAULT: [libc::c_int; 6] =
     [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE, libc::SIGCHLD];
 
@@ -312,9 +312,9 @@ const ALWAYS_DEFAULT: [libc::c_int; 6] =
 /// stay ignored, except for a few.
 ///
 /// # Safety
-/// To be called in the child alone: the host has a table of its own.
+/// Must be called only in the child, which has its own table.
 pub(super) unsafe fn default_signals() {
-    // SAFETY: plain data and system calls; a signal that cannot be asked about has no handler.
+    // SAFETY: plain data and system calls; a signal that cannot be queried has no handler.
     unsafe {
         let mut default: libc::sigaction = std::mem::zeroed();
         default.sa_sigaction = libc::SIG_DFL;
@@ -330,8 +330,8 @@ pub(super) unsafe fn default_signals() {
     }
 }
 
-/// Writes to a pipe so that one without a reader is an error, in hosts too that left SIGPIPE at its
-/// default, where it would end them.
+/// Writes to a pipe. A pipe without a reader is an error, even in hosts that left SIGPIPE at its default,
+/// which would terminate them.
 pub(crate) fn without_sigpipe(
     write: impl FnOnce() -> Poll<io::Result<usize>>,
 ) -> Poll<io::Result<usize>> {
@@ -351,7 +351,7 @@ pub(crate) fn without_sigpipe(
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const pipe, &raw mut before);
         let written = write();
         let broken = matches!(&written, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe);
-        // One that was pending before is not ours.
+        // A signal that was pending before must stay pending.
         if broken && libc::sigismember(&raw const pending, libc::SIGPIPE) == 0 {
             let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
             libc::sigtimedwait(&raw const pipe, ptr::null_mut(), &raw const at_once);

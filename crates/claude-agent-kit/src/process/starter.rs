@@ -1,9 +1,9 @@
 //! The threads that start processes.
 //!
-//! A start can hang in `exec` for as long as the file system of the executable likes (a file lease,
-//! NFS, FUSE), and its thread hangs with it. So these threads do nothing else, and a queue that does
-//! not move gets another one. They are never ended: the kernel sends the parent-death signal when the
-//! *thread* that started a child ends.
+//! A start can hang in `exec` indefinitely, depending on the file system of the executable (a file lease,
+//! NFS, FUSE), and its thread hangs with it. These threads therefore do nothing else, and a stalled queue
+//! gets another thread. They never end: the kernel sends the parent-death signal when the *thread* that
+//! started a child ends.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,10 +19,10 @@ use super::reaper::{self, Orders};
 use super::{Spec, Started, contain_panic};
 use crate::lock::lock;
 
-/// The most threads that there can be. So many starts can hang until the next has to wait.
+/// The maximum number of threads, and so of starts that can hang before others have to wait.
 pub(super) const MAX_THREADS: usize = 16;
 
-/// How long the queue may stand still until another thread is added.
+/// How long the queue may stall before another thread is added.
 const STUCK_AFTER: Duration = Duration::from_millis(100);
 
 pub(super) struct Starters {
@@ -34,14 +34,14 @@ pub(super) struct Starters {
 }
 
 struct Queue {
-    /// In the order of their arrival.
+    /// In order of arrival.
     pending: BTreeMap<u64, PendingStart>,
     next_ticket: u64,
     threads: usize,
-    /// Threads that wait for a start, or are about to.
+    /// The number of threads that wait for a start, or are about to.
     idle: usize,
     last_taken: Instant,
-    /// Whether the reaper thread looks after the queue.
+    /// Whether the reaper thread watches the queue.
     is_watched: bool,
 }
 
@@ -51,7 +51,7 @@ struct PendingStart {
     reply: oneshot::Sender<io::Result<Started>>,
 }
 
-/// Takes a start out of the queue again when its caller gives up.
+/// Removes a start from the queue when its caller gives up.
 struct Ticket<'a> {
     starters: &'a Starters,
     number: u64,
@@ -84,7 +84,7 @@ impl Starters {
         }
     }
 
-    /// Starts a process. If the future is dropped, a process that was started meanwhile is ended.
+    /// Starts a process. Dropping the future ends a process that was already started.
     pub(super) async fn start(
         self: &Arc<Self>,
         spec: Spec,
@@ -92,7 +92,9 @@ impl Starters {
     ) -> io::Result<Started> {
         let (reply, response) = oneshot::channel();
         let _ticket = self.enqueue(PendingStart { spec, grace, reply })?;
-        response.await.map_err(|_| io::Error::other("the start of the process was lost"))?
+        response.await.map_err(|_| {
+            io::Error::other("the starter thread ended before the process was started")
+        })?
     }
 
     fn enqueue(self: &Arc<Self>, start: PendingStart) -> io::Result<Ticket<'_>> {
@@ -142,7 +144,7 @@ impl Starters {
         loop {
             let start = self.next();
             let started = self.spawn(&start.spec, start.grace);
-            // A caller that is gone drops the process, which ends it.
+            // Without a caller the process is dropped, which ends it.
             contain_panic(|| drop(start.reply.send(started)));
             self.lock().idle += 1;
         }
@@ -173,7 +175,7 @@ impl Starters {
         Ok(Started { process, stdin, stdout, stderr })
     }
 
-    /// Forgets a child that was reaped.
+    /// Removes a reaped child.
     #[cfg(target_os = "linux")]
     pub(super) fn forget(&self, id: u64) {
         self.stdin_ends.remove(id);

@@ -1,5 +1,5 @@
-//! What the reaper thread sleeps on: orders, a deadline, and exits of children where the system has a
-//! descriptor for them.
+//! Lets the reaper thread sleep until a command, a deadline, or the exit of a child where the system has
+//! a descriptor for it.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::{ExitWatch, Wake};
@@ -18,7 +18,7 @@ mod linux {
     use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
     use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-    /// Exits that are taken from the kernel at a time; the others come next.
+    /// The number of exits taken from the kernel per call; the rest follows in the next call.
     const EXITS_AT_A_TIME: usize = 64;
 
     #[derive(Clone)]
@@ -38,7 +38,7 @@ mod linux {
         }
 
         pub(in crate::process) fn up(&self) {
-            // A counter that is full wakes the thread as well.
+            // A full counter wakes the thread as well.
             let _ = rustix::io::write(&*self.orders, &1_u64.to_ne_bytes());
         }
 
@@ -58,7 +58,7 @@ mod linux {
             let _ = rustix::io::read(&*self.orders, &mut counter);
             let mut events = Vec::with_capacity(EXITS_AT_A_TIME);
             let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-            // Events are level-triggered: a call that fails is made up for by the next.
+            // Events are level-triggered: the next call recovers from a failed one.
             let _ = epoll::wait(&*self.children, spare_capacity(&mut events), Some(&at_once));
             exited.extend(events.iter().map(|event| event.data.u64()));
         }

@@ -1,4 +1,4 @@
-//! A CLI as a process of this machine.
+//! Runs the CLI as a local process.
 
 use std::future::Future;
 use std::io;
@@ -55,7 +55,7 @@ impl Transport for Local {
     }
 }
 
-/// A process of this machine. Dropping it ends it, whoever else has a handle of the process.
+/// A local process. Dropping it ends the process, even if other handles exist.
 pub(crate) struct LocalChild {
     process: Process,
     ended: Pin<Box<dyn Future<Output = io::Result<Ended>> + Send>>,

@@ -1,4 +1,4 @@
-//! A CLI that lives in this process.
+//! Runs a CLI inside the host process.
 
 use std::fmt;
 use std::future::Future;
@@ -10,14 +10,14 @@ use claude_wire::session::Exit;
 
 use super::{Child, Connecting, Connection, Launch, Transport};
 
-/// A transport made of a function: it gets what a CLI would be started with and gives streams and
-/// an exit. A simulated CLI is reached with it, or anything else that speaks the protocol.
+/// A transport backed by a function that receives a [`Launch`] and returns streams and an exit. Use it for a
+/// simulated CLI, or for anything else that speaks the protocol.
 ///
 /// ```
 /// use claude_agent_kit::Exit;
 /// use claude_agent_kit::transport::{ChildFuture, Connection, InMemory};
 ///
-/// // A CLI that reads nothing, says nothing and is over at once.
+/// // A CLI that reads nothing, writes nothing and exits immediately.
 /// let transport = InMemory::new(|_launch| async {
 ///     let child = ChildFuture::new(async { Exit::Code(0) });
 ///     Ok(Connection::new(tokio::io::sink(), tokio::io::empty(), child))
@@ -33,7 +33,7 @@ where
     F: Fn(Launch) -> Starting + Send + Sync + 'static,
     Starting: Future<Output = io::Result<Connection>> + Send + 'static,
 {
-    /// A transport that starts its CLI with this function.
+    /// Creates a transport that starts its CLI with `start`.
     pub fn new(start: F) -> Self {
         Self { start }
     }
@@ -55,9 +55,9 @@ impl<F> fmt::Debug for InMemory<F> {
     }
 }
 
-/// A CLI that is known by a future of its exit.
+/// A CLI represented by a future of its exit.
 ///
-/// Without functions for the signals either of them drops the future and counts as the exit.
+/// Without functions for the signals, either signal drops the future and counts as the exit.
 pub struct ChildFuture {
     exit: Option<Pin<Box<dyn Future<Output = Exit> + Send>>>,
     ended: Exit,
@@ -66,19 +66,19 @@ pub struct ChildFuture {
 }
 
 impl ChildFuture {
-    /// A CLI that ends when the future does.
+    /// Creates a CLI that exits when the future completes.
     pub fn new(exit: impl Future<Output = Exit> + Send + 'static) -> Self {
         Self { exit: Some(Box::pin(exit)), ended: Exit::Signal(15), terminate: None, kill: None }
     }
 
-    /// Does what SIGTERM does.
+    /// Sets the function that is called in place of SIGTERM.
     #[must_use]
     pub fn on_terminate(mut self, terminate: impl FnMut() + Send + 'static) -> Self {
         self.terminate = Some(Box::new(terminate));
         self
     }
 
-    /// Does what SIGKILL does.
+    /// Sets the function that is called in place of SIGKILL.
     #[must_use]
     pub fn on_kill(mut self, kill: impl FnMut() + Send + 'static) -> Self {
         self.kill = Some(Box::new(kill));

@@ -1,4 +1,4 @@
-//! How a CLI is reached: arguments, environment and directory in, byte streams and an exit out.
+//! Transports start a CLI: from arguments, environment and working directory to byte streams and an exit.
 
 mod local;
 mod memory;
@@ -31,25 +31,25 @@ pub(crate) use output::{Output, before, output};
 use crate::cli::Program;
 use crate::process::{Process, Spec, UserIds};
 
-/// A future that a [`Transport`] gives.
+/// The future returned by [`Transport::connect`].
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Connection>> + Send + 'a>>;
 
 /// Starts a CLI somewhere.
 ///
-/// With a transport of its own a run looks for no executable and checks no version.
+/// A run with a custom transport does not search for an executable and does not check its version.
 pub trait Transport: Send + Sync + 'static {
-    /// Starts the CLI. Dropping the future must leave nothing running.
+    /// Starts the CLI. Dropping the returned future must end everything it started.
     fn connect(&self, launch: Launch) -> Connecting<'_>;
 }
 
-/// What a CLI is to be started with.
+/// The arguments, environment and working directory of a CLI to start.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Launch {
     command: CommandLine,
     directory: Option<PathBuf>,
     die_with_parent: bool,
-    /// Whom it runs as; who this is, if nobody is named.
+    /// The user to run as. Default: the host's.
     user: Option<UserIds>,
     grace: GracePeriods,
 }
@@ -61,7 +61,7 @@ impl Launch {
         die_with_parent: bool,
         grace: GracePeriods,
     ) -> Self {
-        // No name is no directory.
+        // An empty path means no directory.
         let directory = directory.filter(|path| !path.as_os_str().is_empty());
         Self { command, directory, die_with_parent, user: None, grace }
     }
@@ -100,13 +100,13 @@ impl Launch {
         self.directory.as_deref()
     }
 
-    /// Returns the variables that the CLI gets besides those it inherits.
+    /// Returns the variables that the options set, in addition to the inherited ones.
     pub fn envs(&self) -> &[(String, Secret)] {
         &self.command.set
     }
 
-    /// Returns the whole environment of a CLI on this machine: what the CLI inherits from the host,
-    /// and the variables that the options set. On Windows names are compared without case.
+    /// Returns the whole environment of a local CLI: the variables inherited from the host and those set by
+    /// the options. Names are case-insensitive on Windows.
     pub fn environment(&self) -> BTreeMap<OsString, OsString> {
         merge(&self.command, std::env::vars_os(), cfg!(windows))
     }
@@ -127,7 +127,7 @@ fn merge(
             command.inherit.passes(text)
                 && !command.remove.iter().any(|removed| is_same(removed.as_ref(), name))
         }
-        // A name that is not UTF-8 cannot have been excluded by name.
+        // A name that is not valid UTF-8 cannot be excluded by name.
         None => command.inherit == EnvironmentPolicy::Inherit,
     };
     let mut environment: BTreeMap<_, _> = host.filter(|(name, _)| inherits(name)).collect();
@@ -149,7 +149,7 @@ impl fmt::Debug for Launch {
     }
 }
 
-/// A CLI that was started.
+/// The streams of a started CLI and its process.
 pub struct Connection {
     pub(crate) input: Box<dyn AsyncWrite + Send + Unpin>,
     pub(crate) output: Box<dyn AsyncRead + Send + Unpin>,
@@ -157,39 +157,39 @@ pub struct Connection {
     pub(crate) child: Running,
 }
 
-/// What runs at the other end.
+/// The process behind a connection.
 pub(crate) enum Running {
-    /// A process of this machine, which the reaper thread ends when nobody else can.
+    /// A local process, which the reaper thread ends if the driver cannot.
     Local(LocalChild),
-    /// Something else.
+    /// A process of a custom transport.
     Other(Box<dyn Child>),
-    /// One of these, whose exit is recorded.
+    /// Either, with its exit recorded.
     #[cfg(feature = "testing")]
     Recorded(Box<Running>, crate::testing::ExitTap),
 }
 
-/// A CLI that runs somewhere. Dropping it must end it.
+/// A running CLI of a custom transport. Dropping it must end the CLI.
 pub trait Child: Send + 'static {
-    /// How it ended, once it has.
+    /// Polls for the exit of the CLI.
     ///
     /// # Errors
-    /// When that can no longer be found out.
+    /// Fails if the exit status can no longer be determined.
     fn poll_exit(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Exit>>;
 
-    /// Asks it to end, as SIGTERM does.
+    /// Requests termination, as SIGTERM does.
     fn terminate(&mut self);
 
-    /// Ends it, as SIGKILL does.
+    /// Kills the CLI, as SIGKILL does.
     fn kill(&mut self);
 
-    /// Its process, if it has one here.
+    /// Returns the process ID, if the CLI is a local process.
     fn pid(&self) -> Option<u32> {
         None
     }
 }
 
 impl Connection {
-    /// A CLI with these streams.
+    /// Creates a connection from the CLI's stdin, stdout and process.
     pub fn new(
         input: impl AsyncWrite + Send + Unpin + 'static,
         output: impl AsyncRead + Send + Unpin + 'static,
@@ -260,7 +260,7 @@ impl Running {
         }
     }
 
-    /// A handle by which the process can be ended when the driver does not run.
+    /// Returns a handle that can end the process when the driver does not run.
     pub(crate) fn process(&self) -> Option<Process> {
         match self {
             Self::Local(child) => Some(child.process()),
@@ -277,7 +277,7 @@ mod tests {
 
     use super::*;
 
-    /// The names and values of a merged environment that do not name this SDK.
+    /// Returns the merged environment without the variables that name this SDK.
     fn merged(change: impl FnOnce(&mut Settings), ignores_case: bool) -> Vec<(String, String)> {
         let mut settings = Settings::default();
         change(&mut settings);

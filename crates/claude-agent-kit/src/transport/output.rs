@@ -1,4 +1,4 @@
-//! Running a program for what it prints.
+//! Runs a program and captures its output.
 
 use std::future::{Future, pending, poll_fn};
 use std::io;
@@ -14,34 +14,34 @@ use tokio::process::{ChildStderr, ChildStdout};
 use super::pipe::OutputPipe;
 use crate::process::{Alarm, Process, Spec, Started};
 
-/// The longest output that is read. A program that prints more is cut off here.
+/// The maximum number of bytes that are read; the rest of the output is discarded.
 const MAX_BYTES: usize = 64 * 1024;
 
 /// How often, and how far apart, an executable that is being written is started again.
 const BUSY_TRIES: usize = if cfg!(test) { 2_000 } else { 20 };
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
-/// How a program that is no longer read is ended: most exit by themselves at once.
+/// The grace periods for a program whose output is no longer needed: most exit on their own immediately.
 const GRACE: GracePeriods = GracePeriods {
     interrupt: Duration::ZERO,
     exit: Duration::from_millis(500),
     terminate: Duration::from_secs(1),
 };
 
-/// What a program printed, and how it ended.
+/// The output of a program and its exit status.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) stdout: String,
-    /// `None` if the program still runs, or if the host ignores SIGCHLD and the status is lost.
+    /// `None` if the program still runs, or if the status is lost because the host ignores SIGCHLD.
     pub(crate) exit: Option<ExitStatus>,
     pub(crate) timed_out: bool,
 }
 
 /// Runs a program until it prints a complete line that `is_answer` accepts, closes stdout after
-/// printing something, exits, or `timeout` is over.
+/// printing something, exits, or `timeout` elapses.
 ///
 /// Returns without waiting for a process that outlives its answer or holds stdout open. The program
-/// and its process group are ended in the background, also when the future is dropped.
+/// and its process group are ended in the background, even if the future is dropped.
 ///
 /// # Errors
 /// When the program cannot be started.
@@ -66,9 +66,9 @@ pub(crate) async fn output(
     })
 }
 
-/// Waits for a future until `deadline` by the system's clock; `None` when that is over.
+/// Waits for a future until `deadline` on the system clock; returns `None` after that.
 ///
-/// Processes run by that clock also where a test has paused the clock of its runtime.
+/// Processes follow that clock even if a test has paused its runtime's clock.
 ///
 /// # Errors
 /// When the thread that watches deadlines cannot be started.
@@ -120,7 +120,7 @@ struct Capture {
     /// Read and discarded, so that a program that writes much to it does not block.
     stderr: Option<OutputPipe<ChildStderr>>,
     stdout: Vec<u8>,
-    /// The end of the last complete line that was looked at.
+    /// The end of the last complete line that was examined.
     seen: usize,
     is_answer: fn(&str) -> bool,
 }
@@ -133,7 +133,7 @@ impl Capture {
         Ok(Self {
             pipe: OutputPipe::new(ChildStdout::from_std(stdout)?, process.clone()),
             stderr: Some(OutputPipe::new(ChildStderr::from_std(stderr)?, process.clone())),
-            // Without a status the process is gone all the same.
+            // The process has ended even if its status is unknown.
             exit: Box::pin(async move { drop(waited_for.wait().await) }),
             process,
             has_exited: false,
@@ -144,7 +144,7 @@ impl Capture {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // Before stdout is read: what an exited process has written is in the pipe by then.
+        // Checked before stdout is read: the pipe then contains everything an exited process has written.
         self.has_exited = self.has_exited || self.exit.as_mut().poll(context).is_ready();
         let is_closed = loop {
             if self.has_answer() || self.stdout.len() >= MAX_BYTES {
@@ -161,7 +161,7 @@ impl Capture {
         if self.has_exited || is_closed && !is_silent { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Whether a complete line is the answer. Looks at each line once.
+    /// Returns whether a complete line is the answer. Examines each line once.
     fn has_answer(&mut self) -> bool {
         while let Some(length) = self.stdout[self.seen..].iter().position(|byte| *byte == b'\n') {
             let line = &self.stdout[self.seen..self.seen + length];
@@ -184,7 +184,7 @@ impl Capture {
     }
 }
 
-/// Reads some bytes; none at the end of the stream, which a failure counts as.
+/// Reads some bytes; none at EOF. A read error counts as EOF.
 fn read(stream: &mut (impl AsyncRead + Unpin), context: &mut Context<'_>) -> Poll<Vec<u8>> {
     let mut space = [0; 4096];
     let mut buffer = ReadBuf::new(&mut space);
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::process::tests::shell;
 
-    /// Far more than anything here takes.
+    /// A generous bound against hanging.
     const LIMIT: Duration = Duration::from_secs(120);
 
     fn is_number(line: &str) -> bool {
@@ -215,7 +215,7 @@ mod tests {
         tokio::time::timeout(LIMIT * 2, output(&spec, timeout, is_number)).await.unwrap().unwrap()
     }
 
-    /// Waits until a process is gone; nothing signals that.
+    /// Polls until a process has ended; nothing signals that.
     async fn is_gone(pid: &str) {
         let began = Instant::now();
         while Path::new("/proc").join(pid.trim()).exists() {

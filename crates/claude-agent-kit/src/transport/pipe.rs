@@ -1,8 +1,8 @@
-//! The pipes that the CLI talks through.
+//! The pipes to and from the CLI.
 //!
-//! When the process has ended, all that it said is there, although the runtime may not have heard of
-//! it yet: then it is read without asking the runtime. An end that is only late to be told must not
-//! look like a pipe that somebody else holds open.
+//! When the process has exited, all of its output is in the pipe, although the runtime may not have
+//! received the readiness event yet. The pipe is then read without waiting for the runtime, so that a
+//! delayed EOF is not mistaken for a pipe that another process holds open.
 
 use std::io;
 #[cfg(unix)]
@@ -15,7 +15,7 @@ use tokio::process::ChildStdin;
 
 use crate::process::Process;
 
-/// The CLI's stdin. Writing to a CLI that has closed it is an error, and never ends the host.
+/// The CLI's stdin. Writing to a closed stdin is an error and never terminates the host.
 pub(super) struct Stdin(ChildStdin);
 
 impl Stdin {
@@ -46,7 +46,7 @@ impl AsyncWrite for Stdin {
     }
 }
 
-/// The most that is read at a time from a pipe whose process has exited.
+/// The maximum number of bytes read at once from a pipe whose process has exited.
 #[cfg(unix)]
 const REST_BYTES: usize = 64 * 1024;
 
@@ -75,7 +75,7 @@ impl<P: AsyncRead + AsFd + Unpin> AsyncRead for OutputPipe<P> {
     }
 }
 
-/// Reads what a process that has ended left behind.
+/// Reads the remaining output of a process that has exited.
 #[cfg(unix)]
 fn poll_rest(
     pipe: &impl AsFd,
@@ -88,7 +88,7 @@ fn poll_rest(
     if !process.has_ended() {
         return Poll::Pending;
     }
-    // Somebody who holds it open may fill it without end: others have their turns all the same.
+    // Another process may fill the pipe endlessly; yield to other tasks all the same.
     let turn = std::task::ready!(tokio::task::coop::poll_proceed(context));
     let most = buffer.remaining().min(REST_BYTES);
     loop {
@@ -98,7 +98,7 @@ fn poll_rest(
                 turn.made_progress();
                 return Poll::Ready(Ok(()));
             }
-            // Somebody else holds it open; the runtime tells of more.
+            // Another process holds the pipe open; the runtime reports further output.
             Err(Errno::AGAIN) => return Poll::Pending,
             Err(Errno::INTR) => {}
             Err(error) => return Poll::Ready(Err(error.into())),
@@ -106,7 +106,7 @@ fn poll_rest(
     }
 }
 
-/// Other systems have no descriptors.
+/// Other systems have no file descriptors.
 #[cfg(not(unix))]
 trait AsFd {}
 
@@ -141,7 +141,7 @@ mod tests {
 
     type Pipe = OutputPipe<ChildStdout>;
 
-    /// Stdout and stdin of a shell that runs this.
+    /// Returns stdout and stdin of a shell that runs `script`.
     async fn shell(script: &str) -> (Pipe, ChildStdin) {
         let (output, _, input) = all_of(script).await;
         (output, input)
@@ -155,7 +155,7 @@ mod tests {
         (output, errors, ChildStdin::from_std(stdin).unwrap())
     }
 
-    /// Waits until so much is there to be read. Nobody tells of more in a pipe that is not empty.
+    /// Polls until so many bytes can be read: no event reports more data in a pipe that is not empty.
     async fn there(pipe: &Pipe, bytes: usize) {
         while ioctl_fionread(&pipe.pipe).unwrap() < bytes as u64 {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_process_left_is_read_before_the_runtime_has_heard_of_it() {
+    async fn remaining_output_is_read_before_the_runtime_reports_it() {
         fn poll(pipe: &mut (impl AsyncRead + Unpin)) -> Poll<usize> {
             let mut space = [0; 100];
             let mut buffer = ReadBuf::new(&mut space);
@@ -175,7 +175,7 @@ mod tests {
         let (mut pipe, mut errors, input) = all_of(script).await;
         assert!(poll(&mut pipe).is_pending() && poll(&mut errors).is_pending());
         drop(input);
-        // The thread of this runtime is held up, and with it all that the runtime hears.
+        // The runtime's only thread is blocked, so it receives no events.
         let began = std::time::Instant::now();
         while pipe.process.exit_status().is_none() {
             assert!(began.elapsed() < Duration::from_secs(120));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_fills_it_without_end_leaves_turns_to_others() {
+    async fn endless_output_does_not_starve_other_tasks() {
         let (mut pipe, mut errors, _input) = all_of("yes & echo $! >&2; exit 0").await;
         pipe.process.wait().await.unwrap();
         let mut space = [0; 10];
@@ -201,7 +201,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         });
-        // There is something to be read each time, and nothing that it would have to wait for.
+        // Each read finds data and never waits.
         for _ in 0..2_000 {
             assert_eq!(pipe.read(&mut space).await.unwrap(), space.len());
         }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_output_that_somebody_else_holds_open_is_waited_for() {
+    async fn output_held_open_by_another_process_is_awaited() {
         let (mut pipe, input) = shell("exec 3<&0; (read -r line <&3; echo more) & exit 0").await;
         pipe.process.wait().await.unwrap();
         let mut space = [0; 100];
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_host_that_sigpipe_ends_a_closed_stdin_is_an_error() {
+    fn a_closed_stdin_is_an_error_in_a_host_with_default_sigpipe() {
         use crate::process::fixture::{default_sigpipe, in_fork};
 
         in_fork(|| {

@@ -1,4 +1,4 @@
-//! A CLI that another command starts: `ssh` to a machine, `exec` into a container.
+//! Runs the CLI through another command, such as `ssh` or `docker exec`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -12,12 +12,12 @@ use crate::cli::find_on_path;
 
 /// Starts the CLI through another command, which passes stdin, stdout and stderr through.
 ///
-/// The CLI gets its arguments, its directory and the variables that the options set. The
-/// environment policy of the options is about the command; what it passes on is its business.
-/// Variables stand on a command line, where others on the machine can see them: keys belong to the
-/// far end. Stopping ends the command; the CLI at the far end then sees its input end.
+/// The CLI gets its arguments, its working directory and the variables that the options set. The
+/// environment policy of the options applies to the command, which decides what it passes on.
+/// Variables are visible on the command line to other users of the machine, so keep keys at the remote
+/// end. Stopping ends the command; the remote CLI then reads EOF on stdin.
 ///
-/// No executable is looked for and no version checked.
+/// The run does not search for an executable and does not check its version.
 ///
 /// ```
 /// use claude_agent_kit::Options;
@@ -34,12 +34,12 @@ pub struct Wrapped {
     program: PathBuf,
     arguments: Vec<String>,
     cli: String,
-    /// Whether the command itself gives what follows to a shell.
+    /// Whether the command passes its last argument to a shell.
     is_shell: bool,
 }
 
 impl Wrapped {
-    /// A command that runs the program which its further arguments name, such as `docker exec`.
+    /// Uses a command that runs the program named by its remaining arguments, such as `docker exec`.
     pub fn command(
         program: impl Into<PathBuf>,
         arguments: impl IntoIterator<Item = impl Into<String>>,
@@ -48,7 +48,7 @@ impl Wrapped {
         Self { program: program.into(), arguments, cli: "claude".to_owned(), is_shell: false }
     }
 
-    /// A command that gives its last argument to a shell at the far end, such as `ssh`.
+    /// Uses a command that passes its last argument to a remote shell, such as `ssh`.
     pub fn remote_shell(
         program: impl Into<PathBuf>,
         arguments: impl IntoIterator<Item = impl Into<String>>,
@@ -56,7 +56,7 @@ impl Wrapped {
         Self { is_shell: true, ..Self::command(program, arguments) }
     }
 
-    /// The CLI at the far end. Default: `claude`.
+    /// Sets the path of the CLI at the remote end. Default: `claude`.
     #[must_use]
     pub fn cli(mut self, path: impl Into<String>) -> Self {
         self.cli = path.into();
@@ -68,14 +68,14 @@ impl Wrapped {
         if !self.is_shell {
             arguments.extend(["sh".to_owned(), "-c".to_owned()]);
         }
-        arguments.push(self.far_command(launch));
+        arguments.push(self.remote_command(launch));
         arguments
     }
 
-    /// What a shell at the far end runs.
-    fn far_command(&self, launch: &Launch) -> String {
+    /// Returns the command line for the remote shell.
+    fn remote_command(&self, launch: &Launch) -> String {
         let mut words = Vec::new();
-        // What follows `--` is no option, whatever it begins with.
+        // Nothing after `--` is parsed as an option.
         if let Some(directory) = launch.cwd() {
             words.push(format!("cd -- {} &&", quoted(&directory.to_string_lossy())));
         }
@@ -90,7 +90,7 @@ impl Wrapped {
 }
 
 impl fmt::Debug for Wrapped {
-    /// Without the arguments: keys may stand in them.
+    /// Omits the arguments, which may contain keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Wrapped")
             .field("program", &self.program)
@@ -109,21 +109,23 @@ impl Transport for Wrapped {
             Err(error) => return Box::pin(async { Err(error) }),
         };
         if launch.cwd().is_some_and(|directory| directory.to_str().is_none()) {
-            // It would be another one there.
-            let error = io::Error::other("the directory is not of Unicode, and cannot be told");
+            // A lossy conversion would name another directory.
+            let error = io::Error::other(
+                "`cwd` is not valid UTF-8 and cannot be passed to the remote command",
+            );
             return Box::pin(async { Err(error) });
         }
-        // The directory is one of the far end.
+        // The directory is at the remote end.
         let launch = Launch { directory: None, ..launch };
         Box::pin(async move { Local::new(program).start(launch, arguments).await })
     }
 }
 
-/// Resolves the name of a command as the child's `PATH` says, but for its relative entries: these
-/// would mean another program in another working directory.
+/// Resolves the name of a command through the child's `PATH`, ignoring relative entries: these would name
+/// another program in another working directory.
 #[cfg(unix)]
 fn resolve(program: &Path, path: Option<&OsString>) -> io::Result<PathBuf> {
-    /// Where the system looks without a `PATH`.
+    /// The default search path without a `PATH`.
     const DEFAULT: &str = "/bin:/usr/bin";
     if program.components().count() > 1 {
         return Ok(program.to_owned());
@@ -135,14 +137,14 @@ fn resolve(program: &Path, path: Option<&OsString>) -> io::Result<PathBuf> {
     })
 }
 
-/// Leaves it to the standard library, which does not search the working directory.
+/// Returns the name unchanged: the standard library does not search the working directory.
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "on Unix there may be none")]
 fn resolve(program: &Path, _path: Option<&OsString>) -> io::Result<PathBuf> {
     Ok(program.to_owned())
 }
 
-/// A word that a POSIX shell takes as it is.
+/// Quotes a word for a POSIX shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_gets_a_shell_and_a_remote_shell_is_one() {
+    fn a_command_is_given_a_shell_unless_it_has_a_remote_one() {
         let launch = launch(|settings| settings.model = Some("it's $(me)".into()));
         let container = Wrapped::command("docker", ["exec", "-i", "box"]).wrap(&launch);
         assert_eq!(container[..5], ["exec", "-i", "box", "sh", "-c"]);
@@ -174,20 +176,20 @@ mod tests {
     }
 
     #[test]
-    fn directory_and_variables_reach_the_far_end() {
+    fn directory_and_variables_reach_the_remote_end() {
         let launch = launch(|settings| {
             settings.cwd = Some("/a b".into());
             settings.env.insert("KEY".to_owned(), "v'w".into());
         });
-        let far = Wrapped::remote_shell("ssh", ["host"]).far_command(&launch);
-        assert!(far.starts_with("cd -- '/a b' && exec env -- "), "{far}");
-        assert!(far.contains(r"'KEY=v'\''w'"), "{far}");
-        assert!(!far.contains("PWD="), "the shell at the far end sets it: {far}");
+        let remote = Wrapped::remote_shell("ssh", ["host"]).remote_command(&launch);
+        assert!(remote.starts_with("cd -- '/a b' && exec env -- "), "{remote}");
+        assert!(remote.contains(r"'KEY=v'\''w'"), "{remote}");
+        assert!(!remote.contains("PWD="), "the shell at the far end sets it: {remote}");
     }
 
     #[cfg(unix)]
     #[test]
-    fn nothing_at_the_far_end_is_taken_for_something_else() {
+    fn special_characters_are_quoted_for_the_remote_shell() {
         let folder = tempfile::tempdir().unwrap();
         let odd = folder.path().join("-P $(touch made)\n'\"");
         std::fs::create_dir(&odd).unwrap();
@@ -196,18 +198,18 @@ mod tests {
             settings.env.insert("-u".to_owned(), "PATH".into());
             settings.env.insert("A;B".to_owned(), "`touch made` \n$HOME".into());
         });
-        let far = Wrapped::remote_shell("sh", ["-c"]).cli("sh").far_command(&launch);
-        // In the place of the CLI's own arguments, a script that tells what it got.
+        let remote = Wrapped::remote_shell("sh", ["-c"]).cli("sh").remote_command(&launch);
+        // A script in place of the CLI's arguments prints what it received.
         let arguments: Vec<String> = launch.args().iter().map(|word| quoted(word)).collect();
-        let (start, _) = far.split_once(&arguments.join(" ")).unwrap();
-        let told = format!("{start} -c 'pwd; tr \\\\0 \\\\n < /proc/self/environ'");
+        let (start, _) = remote.split_once(&arguments.join(" ")).unwrap();
+        let command = format!("{start} -c 'pwd; tr \\\\0 \\\\n < /proc/self/environ'");
         let output = std::process::Command::new("sh")
-            .args(["-c", &told])
+            .args(["-c", &command])
             .current_dir(folder.path())
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{told}: {output:?}");
+        assert!(output.status.success(), "{command}: {output:?}");
         assert!(text.starts_with(odd.to_str().unwrap()), "{text}");
         assert!(text.contains("-u=PATH\n") && text.contains("A;B=`touch made` \n$HOME"), "{text}");
         assert!(!folder.path().join("made").exists() && !odd.join("made").exists());
@@ -215,7 +217,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_command_is_not_looked_for_in_relative_entries_of_the_path() {
+    fn relative_entries_of_path_are_not_searched() {
         let found = |program: &str, path: Option<&str>| {
             resolve(Path::new(program), path.map(OsString::from).as_ref()).ok()
         };
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn printing_it_shows_no_arguments() {
+    fn debug_omits_arguments() {
         let wrapped = Wrapped::command("docker", ["exec", "-e", "KEY=hush", "box"]);
         assert_eq!(
             format!("{wrapped:?}"),
