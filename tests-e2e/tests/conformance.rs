@@ -251,7 +251,7 @@ fn every_option_is_used_in_a_test_from_outside() {
 fn every_example_is_told_of_and_run_by_the_test_command() {
     let (readme, steps) = (text_of("README.md"), text_of("tests-e2e/src/bin/xtask/checks.rs"));
     let mut count = 0;
-    for entry in fs::read_dir(root().join("examples")).unwrap() {
+    for entry in fs::read_dir(root().join("crates/claude-agent-kit/examples")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "rs") {
             continue;
