@@ -33,6 +33,7 @@ const FAMILIES: &[(&str, u32)] = &[
     ("HIS", 2),
     ("DOC", 4),
     ("TST", 5),
+    ("PUB", 3),
 ];
 
 /// What stands in the last column, by id.
