@@ -36,7 +36,7 @@ pub(crate) fn check() -> Result<Packages, Box<dyn Error>> {
     deny()
 }
 
-/// Runs `cargo deny`. Compiling it takes longer than the rest of this step, so it is not installed here.
+/// Runs `cargo deny` where it is installed. It is not installed here, because it has to be compiled.
 fn deny() -> Result<Packages, Box<dyn Error>> {
     let version = Command::new("cargo-deny").arg("--version").output();
     if !version.is_ok_and(|output| output.status.success()) {
