@@ -43,3 +43,8 @@ pub mod snippets;
 pub mod stage;
 pub mod tables;
 pub mod versions;
+
+/// Compiles the examples of the README of the repository, which is not part of a package.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -33,6 +33,7 @@ const FAMILIES: &[(&str, u32)] = &[
     ("HIS", 2),
     ("DOC", 4),
     ("TST", 5),
+    ("PUB", 3),
 ];
 
 /// What stands in the last column, by id.
@@ -251,7 +252,7 @@ fn every_option_is_used_in_a_test_from_outside() {
 fn every_example_is_told_of_and_run_by_the_test_command() {
     let (readme, steps) = (text_of("README.md"), text_of("tests-e2e/src/bin/xtask/checks.rs"));
     let mut count = 0;
-    for entry in fs::read_dir(root().join("examples")).unwrap() {
+    for entry in fs::read_dir(root().join("crates/claude-agent-kit/examples")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "rs") {
             continue;

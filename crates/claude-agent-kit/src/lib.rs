@@ -26,6 +26,9 @@
 //! The types of the wire are re-exported: [`message`], [`content`], [`control`] and [`id`], the ones of
 //! every day at the root. The [guide] tells the rest, chapter by chapter.
 
+// Marks items with the feature that they need on docs.rs, which builds with nightly.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod callback;
 mod cli;
 mod commands;
@@ -112,7 +115,7 @@ pub use turn::{Turn, TurnOutcome};
 pub use typed::{Typed, query_as};
 pub use warning::{Warning, WarningCode};
 
-/// Compiles the examples of the README.
+/// Compiles the example of the README.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

@@ -11,6 +11,9 @@
 //! | [`recording`] | reads and writes the file format of such recordings | |
 //! | [`player`] | replays a recording as a CLI | `claude-player` |
 
+// Marks items with the feature that they need on docs.rs, which builds with nightly.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod mock_api;
 pub mod player;
 pub mod recorder;

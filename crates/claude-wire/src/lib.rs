@@ -62,3 +62,8 @@ pub use json::{Extra, Json, List, Nullable, Number};
 pub use message::{Body, Malformed, Message};
 pub use schema::{Undecodable, Unknown};
 pub use tool_input::ToolInput;
+
+/// Runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

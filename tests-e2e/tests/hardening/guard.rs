@@ -6,7 +6,7 @@ use std::path::Path;
 use claude_agent_kit::{Json, ToolInput};
 use serde_json::{Value, json};
 
-#[path = "../../../examples/guard.rs"]
+#[path = "../../../crates/claude-agent-kit/examples/guard.rs"]
 #[allow(dead_code, clippy::print_stdout, reason = "only the guard is tested; an example prints")]
 mod example;
 
@@ -145,7 +145,7 @@ fn guard_in(text: &str) -> &str {
 fn the_guide_prints_the_guard_of_the_example() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
-    let example = read("examples/guard.rs").replace("pub(crate) fn", "fn");
+    let example = read("crates/claude-agent-kit/examples/guard.rs").replace("pub(crate) fn", "fn");
     let guide = read("crates/claude-agent-kit/src/guide/hooks.md");
     assert_eq!(guard_in(&example), guard_in(&guide));
     for path in ["README.md", "crates/claude-agent-kit/src/options/callbacks.rs"] {

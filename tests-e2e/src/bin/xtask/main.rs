@@ -11,6 +11,7 @@ mod checks;
 mod golden;
 mod long;
 mod outside;
+mod packages;
 mod parity;
 mod platforms;
 mod prove;

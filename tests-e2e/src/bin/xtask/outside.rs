@@ -84,7 +84,7 @@ fn write_snippets(package: &Path) -> Result<(), Box<dyn Error>> {
         fs::write(package.join(format!("src/{}.rs", snippet.name)), snippet.module())?;
     }
     fs::write(package.join("src/lib.rs"), library)?;
-    copy_programs(&root().join("examples"), &package.join("src/bin"))
+    copy_programs(&root().join("crates/claude-agent-kit/examples"), &package.join("src/bin"))
 }
 
 /// Copies the applications; those with tests become test programs.

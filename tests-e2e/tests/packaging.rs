@@ -1,0 +1,214 @@
+//! Whether the crates are ready to be published, and what their dependencies are licensed under.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the way to fail")]
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+use tests_e2e::places::root;
+use tests_e2e::public_api::CRATES;
+
+/// Far more than the crates have; a corpus that was packaged by mistake exceeds it.
+const MAX_SOURCE_BYTES: u64 = 3_000_000;
+
+fn cargo(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO")).args(arguments).current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Returns the packages of the dependency tree, the workspace included.
+fn packages() -> Vec<Value> {
+    let metadata = cargo(&["metadata", "--locked", "--format-version=1", "--all-features"]);
+    let mut metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let Value::Array(packages) = metadata["packages"].take() else { panic!("no packages") };
+    packages
+}
+
+fn files(name: &str) -> Vec<String> {
+    let list = cargo(&["package", "--list", "--allow-dirty", "--package", name]);
+    // The separator is that of the platform.
+    list.lines().map(|line| line.replace('\\', "/")).collect()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn only_the_three_crates_are_published() {
+    let mut published: Vec<String> = packages()
+        .iter()
+        .filter(|package| package["source"].is_null() && package["publish"].is_null())
+        .map(|package| package["name"].as_str().unwrap().to_owned())
+        .collect();
+    let mut expected = CRATES.map(str::to_owned).to_vec();
+    published.sort();
+    expected.sort();
+    assert_eq!(published, expected);
+}
+
+#[test]
+fn every_published_crate_has_the_metadata_of_a_registry() {
+    let packages = packages();
+    for name in CRATES {
+        let package = packages.iter().find(|package| package["name"] == name).unwrap();
+        for field in ["description", "license", "readme", "rust_version"] {
+            assert!(package[field].is_string(), "{name} has no {field}");
+        }
+        for field in ["keywords", "categories"] {
+            // crates.io accepts at most five of each.
+            let count = package[field].as_array().unwrap().len();
+            assert!((1..=5).contains(&count), "{name} has {count} {field}");
+        }
+        let docs = &package["metadata"]["docs"]["rs"];
+        assert_eq!(docs["all-features"], true, "{name}");
+        assert_eq!(docs["rustdoc-args"], serde_json::json!(["--cfg", "docsrs"]), "{name}");
+    }
+}
+
+#[test]
+fn every_package_has_its_readme_and_licences_and_no_recordings() {
+    for name in CRATES {
+        let files = files(name);
+        for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "src/lib.rs"] {
+            assert!(files.iter().any(|listed| listed == file), "{name} is packaged without {file}");
+        }
+        for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+            assert_eq!(read(&format!("crates/{name}/{licence}")), read(licence), "{name}");
+        }
+        // Cargo writes some of the listed files itself.
+        let sizes = files.iter().filter_map(|file| {
+            fs::metadata(root().join("crates").join(name).join(file)).ok().map(|data| data.len())
+        });
+        let bytes: u64 = sizes.sum();
+        assert!(bytes < MAX_SOURCE_BYTES, "{name} has {bytes} bytes");
+        assert!(!files.iter().any(|file| file.contains("corpus/")), "{name}: {files:?}");
+    }
+}
+
+#[test]
+fn every_example_is_in_the_package_of_the_kit() {
+    let files = files("claude-agent-kit");
+    let mut count = 0;
+    for entry in fs::read_dir(root().join("crates/claude-agent-kit/examples")).unwrap() {
+        let file = format!("examples/{}", entry.unwrap().file_name().to_string_lossy());
+        assert!(files.contains(&file), "{file} is not packaged");
+        count += 1;
+    }
+    assert!(count > 5, "{count}");
+}
+
+#[test]
+fn the_testkit_does_not_depend_on_the_kit() {
+    let packages = packages();
+    for name in ["claude-wire", "claude-agent-testkit"] {
+        let package = packages.iter().find(|package| package["name"] == name).unwrap();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            assert_ne!(dependency["name"], "claude-agent-kit", "{name}");
+        }
+    }
+    // With a version, a dev-dependency of the kit on itself could not be published.
+    let kit = packages.iter().find(|package| package["name"] == "claude-agent-kit").unwrap();
+    for dependency in kit["dependencies"].as_array().unwrap() {
+        if dependency["name"] == "claude-agent-kit" {
+            assert_eq!((&dependency["kind"], &dependency["req"]), (&"dev".into(), &"*".into()));
+        }
+    }
+}
+
+/// The licences that `deny.toml` allows.
+fn allowed_licences() -> Vec<String> {
+    let rules = read("deny.toml");
+    let (_, list) = rules.split_once("\nallow = [\n").unwrap();
+    let (list, _) = list.split_once("\n]").unwrap();
+    list.lines().map(|line| line.trim().trim_matches(['"', ',']).to_owned()).collect()
+}
+
+/// Whether a licence expression can be met with these licences.
+fn is_allowed(expression: &str, allowed: &[String]) -> bool {
+    // Some old packages separate alternatives by a slash.
+    let expression = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
+    let mut words = expression.split_whitespace().peekable();
+    let met = any_of(&mut words, allowed);
+    met && words.next().is_none()
+}
+
+type Words<'a> = std::iter::Peekable<std::str::SplitWhitespace<'a>>;
+
+fn any_of(words: &mut Words<'_>, allowed: &[String]) -> bool {
+    let mut met = all_of(words, allowed);
+    while words.next_if_eq(&"OR").is_some() {
+        met |= all_of(words, allowed);
+    }
+    met
+}
+
+fn all_of(words: &mut Words<'_>, allowed: &[String]) -> bool {
+    let mut met = one(words, allowed);
+    while words.next_if_eq(&"AND").is_some() {
+        met &= one(words, allowed);
+    }
+    met
+}
+
+fn one(words: &mut Words<'_>, allowed: &[String]) -> bool {
+    if words.next_if_eq(&"(").is_some() {
+        let met = any_of(words, allowed);
+        return words.next_if_eq(&")").is_some() && met;
+    }
+    let Some(licence) = words.next() else { return false };
+    // With an exception it is another licence, which would have to be listed as such.
+    if words.next_if_eq(&"WITH").is_some() {
+        words.next();
+        return false;
+    }
+    allowed.iter().any(|name| name == licence)
+}
+
+#[test]
+fn licence_expressions_are_evaluated() {
+    let allowed = ["MIT".to_owned(), "Unicode-3.0".to_owned()];
+    for expression in ["MIT", "X/MIT", "X WITH y OR MIT", "(MIT OR X) AND Unicode-3.0"] {
+        assert!(is_allowed(expression, &allowed), "{expression}");
+    }
+    for expression in ["", "X", "MIT AND X", "MIT WITH y", "(MIT OR X) AND X", "(MIT", "MIT X"] {
+        assert!(!is_allowed(expression, &allowed), "{expression}");
+    }
+}
+
+#[test]
+fn every_dependency_has_an_allowed_licence_and_comes_from_the_registry() {
+    let allowed = allowed_licences();
+    assert!(allowed.contains(&"MIT".to_owned()), "{allowed:?}");
+    for package in packages() {
+        let name = &package["name"];
+        let licence = package["license"].as_str().unwrap_or_default();
+        assert!(is_allowed(licence, &allowed), "{name} is licensed under {licence:?}");
+        if let Some(source) = package["source"].as_str() {
+            let registry = "registry+https://github.com/rust-lang/crates.io-index";
+            assert_eq!(source, registry, "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_test_command_packages_the_crates() {
+    let checks = read("tests-e2e/src/bin/xtask/checks.rs");
+    assert!(checks.contains("match packages::check()?"));
+    let packages = read("tests-e2e/src/bin/xtask/packages.rs");
+    for part in [r#""publish", "--workspace", "--dry-run""#, r#""deny", "check""#] {
+        assert!(packages.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn the_workflow_runs_the_script_and_security_reports_have_a_policy() {
+    assert!(read(".github/workflows/ci.yml").contains("run: .ci/run\n"));
+    assert!(read(".ci/run").contains("cargo xtask test"));
+    let policy = read("SECURITY.md");
+    for part in ["## Reporting", "## Supported versions", "docs/security-review.md"] {
+        assert!(policy.contains(part), "{part}");
+    }
+}
