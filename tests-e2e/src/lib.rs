@@ -8,7 +8,7 @@
 //! - [`decoded`]: whether every line of a recording decodes.
 //! - [`faults`]: what becomes of a session in every state when something goes wrong.
 //! - [`golden`]: what is written and delivered, as hashes that are kept.
-//! - [`outside`]: an MCP server outside the host.
+//! - [`external_mcp`]: an MCP server outside the host.
 //! - [`simulation`]: whole runs that follow from a seed.
 //! - [`harness`]: where the SDK is tried.
 //! - [`compare`]: whether two CLIs said the same.
@@ -17,7 +17,7 @@
 //! - [`tables`]: tables of the guide that are derived from the code.
 //! - [`mod@bench`]: how fast it is, beside others.
 //! - [`prove`]: claims that are proved by many repetitions on the real CLI.
-//! - [`places`]: where tests stand that the documents name.
+//! - [`workspace`]: where tests stand that the documents name.
 
 #[cfg(unix)]
 pub mod bench;
@@ -25,14 +25,13 @@ pub mod compare;
 pub mod corpus;
 pub mod decoded;
 pub mod drift;
+pub mod external_mcp;
 #[cfg(unix)]
 pub mod faults;
 pub mod golden;
 pub mod harness;
 pub mod limits;
-pub mod outside;
 pub mod parity;
-pub mod places;
 pub mod prove;
 pub mod public_api;
 pub mod real_cli;
@@ -42,3 +41,4 @@ pub mod simulation;
 pub mod snippets;
 pub mod tables;
 pub mod versions;
+pub mod workspace;

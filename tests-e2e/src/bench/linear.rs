@@ -6,7 +6,7 @@ use super::spread::digits;
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Growth {
-    /// What the contestants are asked for.
+    /// What the subjects are asked for.
     pub work: &'static str,
     /// What there is more and more of.
     pub title: &'static str,

@@ -2,18 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use super::contestant::Answer;
 use super::row::{Comparison, Row};
 use super::spread::Spread;
+use super::subject::Measurement;
 
-/// What came of one contestant in a row of the table.
+/// What came of one subject in a row of the table.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Column {
     /// What was measured in which round.
     pub figures: Vec<Option<f64>>,
     /// Why there is no more.
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
     spent: Duration,
 }
 
@@ -38,15 +38,15 @@ impl Column {
     }
 
     fn takes_a_turn(&self, row: &Row) -> bool {
-        let patience = row.patience.map_or(Duration::MAX, Duration::from_secs);
-        self.trouble.is_none() && (self.spent < patience || self.measured().len() < 3)
+        let time_budget = row.time_budget.map_or(Duration::MAX, Duration::from_secs);
+        self.failure.is_none() && (self.spent < time_budget || self.measured().len() < 3)
     }
 
-    fn take(&mut self, answer: Answer, took: Duration) {
+    fn take(&mut self, answer: Measurement, took: Duration) {
         self.spent += took;
         match answer {
-            Answer::Figure(figure) => self.figures.push(Some(figure)),
-            Answer::Trouble(trouble) => self.trouble = Some(trouble),
+            Measurement::Figure(figure) => self.figures.push(Some(figure)),
+            Measurement::Failure(failure) => self.failure = Some(failure),
         }
     }
 
@@ -55,16 +55,16 @@ impl Column {
     }
 }
 
-/// Runs `turn` for each of `contestants` in every round, each round beginning with another.
+/// Runs `turn` for each of `subjects` in every round, each round beginning with another.
 pub fn rounds(
     row: &Row,
     rounds: usize,
-    contestants: usize,
-    mut turn: impl FnMut(usize) -> Answer,
+    subjects: usize,
+    mut turn: impl FnMut(usize) -> Measurement,
 ) -> Vec<Column> {
-    let mut columns = vec![Column::default(); contestants];
+    let mut columns = vec![Column::default(); subjects];
     for round in 0..rounds {
-        for index in order(round, contestants) {
+        for index in order(round, subjects) {
             let Some(column) = columns.get_mut(index) else { continue };
             if column.takes_a_turn(row) {
                 let began = Instant::now();
@@ -79,16 +79,16 @@ pub fn rounds(
 }
 
 /// Who follows whom in a round.
-fn order(round: usize, contestants: usize) -> impl Iterator<Item = usize> {
-    (0..contestants).map(move |turn| (round + turn) % contestants)
+fn order(round: usize, subjects: usize) -> impl Iterator<Item = usize> {
+    (0..subjects).map(move |turn| (round + turn) % subjects)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Column, order, rounds};
-    use crate::bench::contestant::Answer;
     use crate::bench::row::{Comparison, ROWS, Row};
     use crate::bench::spread::Spread;
+    use crate::bench::subject::Measurement;
 
     #[test]
     fn every_round_begins_with_another_and_leaves_nobody_out() {
@@ -121,18 +121,22 @@ mod tests {
         let mut asked = [0, 0];
         let columns = rounds(&ROWS[0], 4, 2, |index| {
             asked[index] += 1;
-            if index == 1 { Answer::Trouble("hangs".to_owned()) } else { Answer::Figure(1.0) }
+            if index == 1 {
+                Measurement::Failure("hangs".to_owned())
+            } else {
+                Measurement::Figure(1.0)
+            }
         });
         assert_eq!(asked, [4, 1]);
         assert_eq!(columns[0].measured().len(), 4);
-        assert_eq!(columns[1].trouble.as_deref(), Some("hangs"));
+        assert_eq!(columns[1].failure.as_deref(), Some("hangs"));
         assert_eq!(columns[1].measured(), [0.0; 0]);
     }
 
     #[test]
     fn who_is_slow_has_three_rounds_all_the_same() {
-        let impatient = Row { patience: Some(0), ..ROWS[0] };
-        let columns = rounds(&impatient, 11, 1, |_| Answer::Figure(1.0));
+        let without_budget = Row { time_budget: Some(0), ..ROWS[0] };
+        let columns = rounds(&without_budget, 11, 1, |_| Measurement::Figure(1.0));
         assert_eq!(columns[0].measured().len(), 3);
         assert_eq!(columns[0].figures.len(), 11);
     }

@@ -6,7 +6,7 @@ use super::spread::{Spread, digits};
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Row {
-    /// What the contestants are asked for.
+    /// What the subjects are asked for.
     pub work: &'static str,
     /// What it is, for people.
     pub title: &'static str,
@@ -16,14 +16,14 @@ pub struct Row {
     pub quick_count: usize,
     /// How often everybody takes a turn.
     pub rounds: usize,
-    /// Whether contestant and CLI share one CPU, which takes the noise of the scheduler away.
+    /// Whether subject and CLI share one CPU, which takes the noise of the scheduler away.
     pub pinned: bool,
     /// How figures are set beside the floor's.
     pub comparison: Comparison,
     /// What is aimed at.
     pub target: Option<Target>,
-    /// A contestant that has taken so many seconds, and three rounds, takes no more turns.
-    pub patience: Option<u64>,
+    /// A subject that has taken so many seconds, and three rounds, takes no more turns.
+    pub time_budget: Option<u64>,
 }
 
 /// How a figure is set beside the floor's of the same round.
@@ -91,7 +91,7 @@ impl Comparison {
         }
     }
 
-    /// The floor's own figures, which are what the contestants print.
+    /// The floor's own figures, which are what the subjects print.
     pub fn absolute(self, figures: &[f64], count: usize) -> String {
         let shown = |unit: &str, convert: &dyn Fn(f64) -> f64| {
             let spread = Spread::of(figures.iter().map(|figure| convert(*figure)));
@@ -122,7 +122,7 @@ const MANY: Row = Row {
     pinned: false,
     comparison: Comparison::Throughput,
     target: Some(Target::AtLeast(1.5)),
-    patience: None,
+    time_budget: None,
 };
 
 const TRIP: Row = Row {
@@ -134,7 +134,7 @@ const TRIP: Row = Row {
     pinned: true,
     comparison: Comparison::Over,
     target: Some(Target::AtMost(6.0)),
-    patience: Some(60),
+    time_budget: Some(60),
 };
 
 const FREE_TRIP: Row = Row {

@@ -27,19 +27,19 @@ fn joined(cells: impl IntoIterator<Item = String>) -> String {
 
 fn cell(row: &Row, floor: &Column, column: &Column) -> String {
     let figure = column.beside(floor, row.comparison).map(|spread| spread.to_string());
-    match (&column.trouble, figure) {
-        (Some(trouble), Some(figure)) => format!("{figure}, then {}", short(trouble)),
-        (Some(trouble), None) => short(trouble),
+    match (&column.failure, figure) {
+        (Some(failure), Some(figure)) => format!("{figure}, then {}", short(failure)),
+        (Some(failure), None) => short(failure),
         (None, Some(figure)) => figure,
         (None, None) => "nothing".to_owned(),
     }
 }
 
 /// What fits into a cell.
-fn short(trouble: &str) -> String {
+fn short(failure: &str) -> String {
     const LONGEST: usize = 60;
     let clean: String =
-        trouble.chars().map(|c| if c == '|' || c.is_control() { ' ' } else { c }).collect();
+        failure.chars().map(|c| if c == '|' || c.is_control() { ' ' } else { c }).collect();
     match clean.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &clean[..end]),
         None => clean,
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_table_has_a_cell_for_everybody_also_for_who_cannot() {
         let mut unable = Column::default();
-        unable.trouble = Some("cannot: no | hooks".to_owned());
+        unable.failure = Some("cannot: no | hooks".to_owned());
         let columns = [Column::with([1.0, 1.0]), Column::with([0.5, 0.5]), unable];
         let said = line(&ROWS[0], 200_000, &columns);
         assert_eq!(

@@ -16,18 +16,18 @@ use claude_agent_testkit::sim::{Faults, Sim};
 use crate::real_cli::{InstalledCli, SandboxDir};
 
 /// How long a CLI has to end when it was told to.
-const PATIENCE: Duration = Duration::from_secs(30);
+const EXIT_GRACE: Duration = Duration::from_secs(30);
 
 /// A CLI with a scripted model, and a sandbox of its own.
 #[derive(Debug)]
 pub struct Harness {
     sandbox: SandboxDir,
     api: MockApi,
-    cli: Cli,
+    cli: CliKind,
 }
 
 #[derive(Debug, Clone)]
-enum Cli {
+enum CliKind {
     InMemory(Faults),
     Program(PathBuf),
     /// The simulated CLI as a process, with a script file that also says what goes wrong.
@@ -45,7 +45,7 @@ impl Harness {
     /// # Errors
     /// When directories or the mock API cannot be had.
     pub async fn in_memory(script: Script) -> io::Result<Self> {
-        Self::new(script, Cli::InMemory(Faults::new())).await
+        Self::new(script, CliKind::InMemory(Faults::new())).await
     }
 
     /// The simulated CLI in memory, with something wrong.
@@ -53,7 +53,7 @@ impl Harness {
     /// # Errors
     /// When directories or the mock API cannot be had.
     pub async fn faulty(script: Script, faults: Faults) -> io::Result<Self> {
-        Self::new(script, Cli::InMemory(faults)).await
+        Self::new(script, CliKind::InMemory(faults)).await
     }
 
     /// The simulated CLI as a process.
@@ -61,7 +61,7 @@ impl Harness {
     /// # Errors
     /// When directories or the mock API cannot be had.
     pub async fn sim_process(script: Script, program: impl Into<PathBuf>) -> io::Result<Self> {
-        Self::new(script, Cli::Program(program.into())).await
+        Self::new(script, CliKind::Program(program.into())).await
     }
 
     /// The simulated CLI as a process that a script file drives, the faults in it included. The
@@ -92,10 +92,10 @@ impl Harness {
         program: PathBuf,
         asks_api: bool,
     ) -> io::Result<Self> {
-        let mut harness = Self::new(model, Cli::Program(program.clone())).await?;
+        let mut harness = Self::new(model, CliKind::Program(program.clone())).await?;
         let script = harness.root().join("script.sim");
         std::fs::write(&script, file)?;
-        harness.cli = Cli::Scripted { program, script, asks_api };
+        harness.cli = CliKind::Scripted { program, script, asks_api };
         Ok(harness)
     }
 
@@ -104,10 +104,10 @@ impl Harness {
     /// # Errors
     /// When directories or the mock API cannot be had.
     pub async fn real(script: Script, cli: &InstalledCli) -> io::Result<Self> {
-        Self::new(script, Cli::Program(cli.path.clone())).await
+        Self::new(script, CliKind::Program(cli.path.clone())).await
     }
 
-    async fn new(script: Script, cli: Cli) -> io::Result<Self> {
+    async fn new(script: Script, cli: CliKind) -> io::Result<Self> {
         Ok(Self { sandbox: SandboxDir::new()?, api: MockApi::start(script).await?, cli })
     }
 
@@ -117,12 +117,12 @@ impl Harness {
         let address = self.api.base_url();
         let options = Options::new()
             .cwd(self.sandbox.project())
-            .timeouts(Timeouts::new().exit_grace(PATIENCE));
+            .timeouts(Timeouts::new().exit_grace(EXIT_GRACE));
         match &self.cli {
-            Cli::InMemory(faults) => {
+            CliKind::InMemory(faults) => {
                 options.simulated(Sim::new().api(address).faults(faults.clone()))
             }
-            Cli::Program(program) | Cli::Scripted { program, .. } => {
+            CliKind::Program(program) | CliKind::Scripted { program, .. } => {
                 let options = options.cli_path(program).environment(EnvironmentPolicy::Clean);
                 let variables = self.variables().into_iter();
                 variables.fold(options, |options, (name, value)| options.env(name, value))
@@ -134,11 +134,11 @@ impl Harness {
     pub fn variables(&self) -> BTreeMap<String, String> {
         let address = self.api.base_url();
         let mut variables = self.sandbox.variables(&address);
-        if let Cli::Scripted { script, .. } = &self.cli {
+        if let CliKind::Scripted { script, .. } = &self.cli {
             let script = script.to_string_lossy().into_owned();
             variables.insert("CLAUDE_SIM_SCRIPT".to_owned(), script);
         }
-        if !matches!(&self.cli, Cli::Scripted { asks_api: false, .. }) {
+        if !matches!(&self.cli, CliKind::Scripted { asks_api: false, .. }) {
             variables.insert("CLAUDE_SIM_API".to_owned(), address);
         }
         variables
@@ -147,8 +147,8 @@ impl Harness {
     /// The executable of the CLI; none if it lives in memory.
     pub fn program(&self) -> Option<&Path> {
         match &self.cli {
-            Cli::InMemory(_) => None,
-            Cli::Program(program) | Cli::Scripted { program, .. } => Some(program),
+            CliKind::InMemory(_) => None,
+            CliKind::Program(program) | CliKind::Scripted { program, .. } => Some(program),
         }
     }
 

@@ -41,7 +41,7 @@ fn all() -> impl Iterator<Item = u32> {
 /// What this process holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Holdings {
+pub struct ResourceUsage {
     /// Open descriptors.
     pub descriptors: usize,
     /// Threads.
@@ -51,10 +51,10 @@ pub struct Holdings {
     /// Memory in use, in KiB.
     pub memory: usize,
     /// The most memory that ever was in use, in KiB.
-    pub most_memory: usize,
+    pub peak_memory: usize,
 }
 
-impl Holdings {
+impl ResourceUsage {
     /// What it holds now.
     pub fn now() -> Self {
         let entries = |path| fs::read_dir(path).map_or(0, Iterator::count);
@@ -64,7 +64,7 @@ impl Holdings {
             threads: entries("/proc/self/task"),
             children: children_of(std::process::id()).len(),
             memory: status("VmRSS:"),
-            most_memory: status("VmHWM:"),
+            peak_memory: status("VmHWM:"),
         }
     }
 }

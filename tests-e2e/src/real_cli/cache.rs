@@ -1,9 +1,8 @@
 //! What is installed once per machine, outside the clone.
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-};
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 

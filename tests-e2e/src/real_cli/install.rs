@@ -1,11 +1,9 @@
 //! Installs the pinned CLIs with npm, once per machine.
 
-use std::{
-    borrow::Cow,
-    env,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::borrow::Cow;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use super::npm::{InstallError, Pin};
 

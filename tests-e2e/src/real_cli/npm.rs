@@ -1,12 +1,12 @@
 //! Installs a pinned package with npm, once per machine.
 
-use std::{
-    borrow::Cow,
-    error::Error,
-    fmt, fs, io,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use super::cache;
 

@@ -1,28 +1,25 @@
 //! One CLI process: its pipes, its end, and that nothing of it stays behind.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    fs, io,
-    os::unix::process::CommandExt as _,
-    path::Path,
-    process::{Child, Command, Stdio},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    thread,
-    time::{Duration, Instant},
-};
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use claude_agent_testkit::recording::Exit;
-use rustix::{
-    io::Errno,
-    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid},
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
-use tokio::{
-    process::{ChildStderr, ChildStdin, ChildStdout},
-    sync::watch,
-};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::sync::watch;
 
 /// How long the CLI may take to end by itself.
-const PATIENCE: Duration = Duration::from_secs(60);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long it may take for each further step of its end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -114,7 +111,7 @@ impl RealProcess {
     ///
     /// Dropping the future stops the waiting; dropping the process still ends it.
     pub async fn end(&self) -> Exit {
-        if let Ok(exit) = tokio::time::timeout(PATIENCE, self.exited()).await {
+        if let Ok(exit) = tokio::time::timeout(EXIT_TIMEOUT, self.exited()).await {
             return exit;
         }
         self.group.terminate();

@@ -1,10 +1,9 @@
 //! What the CLI gets to see of a machine: fresh directories and a handful of variables.
 
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
-use super::{Cli, Failure, Fixture, Outcome, Plan, tools::bash};
+use super::tools::bash;
+use super::{Cli, Failure, Fixture, Outcome, Plan};
 
 /// Plays one turn with an API that always fails like this; two retries are allowed.
 async fn failing(fixture: &Fixture, reply: Reply) -> Result<(Cli, Value), Failure> {

@@ -1,12 +1,15 @@
 //! What a scenario is played on: anything that takes arguments, variables and a script of the
 //! model's answers, and gives byte streams and an exit.
 
-use std::{collections::BTreeMap, fmt, future::Future, io, pin::Pin, sync::Arc};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
 
-use claude_agent_testkit::{
-    mock_api::{MockApi, Script},
-    recording::Exit,
-};
+use claude_agent_testkit::mock_api::{MockApi, Script};
+use claude_agent_testkit::recording::Exit;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::sim_backend::Api;
@@ -21,7 +24,7 @@ pub trait Backend: Send + Sync {
     fn version(&self) -> &str;
 
     /// Starts it.
-    fn launch(&self, launch: Launch) -> BoxFuture<'_, io::Result<Running>>;
+    fn launch(&self, launch: Launch) -> BoxFuture<'_, io::Result<StartedCli>>;
 }
 
 /// How to start a CLI.
@@ -39,7 +42,7 @@ pub struct Launch {
 
 /// A started CLI. Dropping it ends it.
 #[non_exhaustive]
-pub struct Running {
+pub struct StartedCli {
     /// What the CLI reads.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
     /// What the CLI writes.
@@ -58,7 +61,7 @@ pub trait Process: Send + Sync {
     fn end(&self) -> BoxFuture<'_, Exit>;
 }
 
-impl Running {
+impl StartedCli {
     /// A CLI with these streams.
     pub fn new(
         stdin: impl AsyncWrite + Send + Unpin + 'static,
@@ -82,9 +85,9 @@ impl fmt::Debug for Launch {
     }
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for StartedCli {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").finish_non_exhaustive()
+        f.debug_struct("StartedCli").finish_non_exhaustive()
     }
 }
 
@@ -106,7 +109,7 @@ impl RealCli {
         Self { cli }
     }
 
-    async fn start(&self, launch: Launch) -> io::Result<Running> {
+    async fn start(&self, launch: Launch) -> io::Result<StartedCli> {
         let api = MockApi::start(launch.script).await?;
         let mut variables = launch.sandbox.variables(&api.base_url());
         for (name, value) in launch.variables {
@@ -118,8 +121,8 @@ impl RealCli {
         let project = launch.sandbox.project();
         let (process, pipes) =
             RealProcess::start(&self.cli.path, &launch.arguments, &variables, &project)?;
-        let running = Running::new(pipes.stdin, pipes.stdout, pipes.stderr, process);
-        Ok(Running { api: Some(Api::Mock(api)), ..running })
+        let running = StartedCli::new(pipes.stdin, pipes.stdout, pipes.stderr, process);
+        Ok(StartedCli { api: Some(Api::Mock(api)), ..running })
     }
 }
 
@@ -128,7 +131,7 @@ impl Backend for RealCli {
         &self.cli.version
     }
 
-    fn launch(&self, launch: Launch) -> BoxFuture<'_, io::Result<Running>> {
+    fn launch(&self, launch: Launch) -> BoxFuture<'_, io::Result<StartedCli>> {
         Box::pin(self.start(launch))
     }
 }

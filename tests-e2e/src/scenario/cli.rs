@@ -1,30 +1,25 @@
-//! The CLI under test, as a scenario sees it: frames in, lines out, everything on tape.
+//! The CLI under test, as a scenario sees it: frames in, lines out, everything on recorder.
 
-use std::{fmt, future::Future, time::Duration};
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
 
-use claude_agent_testkit::{
-    mock_api::ApiRequest,
-    recorder::Tape,
-    recording::{Channel, Exit, Recording},
-};
+use claude_agent_testkit::mock_api::ApiRequest;
+use claude_agent_testkit::recorder::Tape;
+use claude_agent_testkit::recording::{Channel, Exit, Recording};
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
-    sync::mpsc,
-    task::JoinHandle,
-    time::timeout,
-};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::harness::processes;
 
-use super::{
-    Failure,
-    answer::{Answer, Handler, agreeable},
-    backend::{Process, Running},
-    ids::Ids,
-    line,
-    sim_backend::Api,
-};
+use super::backend::{Process, StartedCli};
+use super::ids::Ids;
+use super::response::{Handler, Response, default_response};
+use super::sim_backend::Api;
+use super::{Failure, line};
 
 /// Far more than anything here takes, so that only what never comes runs into it.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -39,18 +34,18 @@ pub struct Cli {
     readers: Vec<JoinHandle<()>>,
     process: Box<dyn Process>,
     api: Option<Api>,
-    tape: Tape,
+    recorder: Tape,
     ids: Ids,
     handler: Handler,
     history: Vec<Value>,
 }
 
 impl Cli {
-    pub(super) fn new(running: Running, tape: Tape, ids: Ids) -> Self {
+    pub(super) fn new(running: StartedCli, recorder: Tape, ids: Ids) -> Self {
         let (lines_in, lines) = mpsc::channel(1024);
         let readers = vec![
-            tokio::spawn(read_stdout(running.stdout, tape.clone(), lines_in)),
-            tokio::spawn(read_stderr(running.stderr, tape.clone())),
+            tokio::spawn(read_stdout(running.stdout, recorder.clone(), lines_in)),
+            tokio::spawn(read_stderr(running.stderr, recorder.clone())),
         ];
         Self {
             stdin: Some(running.stdin),
@@ -58,15 +53,15 @@ impl Cli {
             readers,
             process: running.process,
             api: running.api,
-            tape,
+            recorder,
             ids,
-            handler: Box::new(agreeable),
+            handler: Box::new(default_response),
             history: Vec::new(),
         }
     }
 
     /// Replaces what is answered to the requests of the CLI.
-    pub(super) fn on_request(&mut self, handler: impl FnMut(&Value) -> Answer + Send + 'static) {
+    pub(super) fn on_request(&mut self, handler: impl FnMut(&Value) -> Response + Send + 'static) {
         self.handler = Box::new(handler);
     }
 
@@ -92,7 +87,7 @@ impl Cli {
 
     /// A failure that shows everything seen so far.
     pub(super) fn fail(&self, expected: &str) -> Failure {
-        let recording = String::from_utf8_lossy(&self.tape.recording().to_bytes()).into_owned();
+        let recording = String::from_utf8_lossy(&self.recorder.recording().to_bytes()).into_owned();
         let lines = recording.lines().map(|line| {
             let short: String = line.chars().take(600).collect();
             if short.len() < line.len() { short + " …" } else { short }
@@ -114,7 +109,7 @@ impl Cli {
             return Err(self.fail("stdin is still open"));
         };
         // Noted before it is written: no answer may stand before its question.
-        self.tape.bytes(Channel::Sent, bytes.as_bytes());
+        self.recorder.bytes(Channel::Sent, bytes.as_bytes());
         stdin.write_all(bytes.as_bytes()).await?;
         Ok(stdin.flush().await?)
     }
@@ -125,7 +120,7 @@ impl Cli {
     }
 
     /// Sends a prompt with an id, which it returns.
-    pub(super) async fn say(&mut self, prompt: &str) -> Result<String, Failure> {
+    pub(super) async fn send_prompt(&mut self, prompt: &str) -> Result<String, Failure> {
         let uuid = self.message_id();
         self.send(&user_frame(&json!(prompt), Some(&uuid))).await?;
         Ok(uuid)
@@ -145,7 +140,7 @@ impl Cli {
     /// Closes stdin.
     pub(super) async fn close_input(&mut self) {
         if let Some(mut stdin) = self.stdin.take() {
-            self.tape.input_closed();
+            self.recorder.input_closed();
             // Dropping closes it whatever the answer.
             drop(stdin.shutdown().await);
         }
@@ -170,11 +165,11 @@ impl Cli {
     async fn answer(&mut self, request: &Value) -> Result<(), Failure> {
         let id = &request["request_id"];
         let response = match (self.handler)(&request["request"]) {
-            Answer::Silence => return Ok(()),
-            Answer::Success(payload) => {
+            Response::NoResponse => return Ok(()),
+            Response::Success(payload) => {
                 format!(r#"{{"subtype":"success","request_id":{id},"response":{payload}}}"#)
             }
-            Answer::Error(text) => {
+            Response::Error(text) => {
                 format!(r#"{{"subtype":"error","request_id":{id},"error":{}}}"#, json!(text))
             }
         };
@@ -217,7 +212,7 @@ impl Cli {
     }
 
     /// The next request of the CLI of this subtype: the whole frame.
-    pub(super) async fn asked(&mut self, subtype: &str) -> Result<Value, Failure> {
+    pub(super) async fn next_request(&mut self, subtype: &str) -> Result<Value, Failure> {
         self.until(&format!("a control request `{subtype}`"), |line| {
             line["type"] == "control_request" && line["request"]["subtype"] == subtype
         })
@@ -225,7 +220,7 @@ impl Cli {
     }
 
     /// The answer to a control request: its `response` object, success or error.
-    pub(super) async fn answer_to(&mut self, id: &str) -> Result<Value, Failure> {
+    pub(super) async fn response_to(&mut self, id: &str) -> Result<Value, Failure> {
         let frame = self
             .until(&format!("the answer to {id}"), |line| {
                 line["type"] == "control_response" && line["response"]["request_id"] == id
@@ -238,28 +233,36 @@ impl Cli {
 
     /// The handshake without hooks.
     pub(super) async fn initialize(&mut self) -> Result<Value, Failure> {
-        self.ask("initialize", json!({})).await
+        self.operation("initialize", json!({})).await
     }
 
     /// Asks for an operation that succeeds; returns its payload.
-    pub(super) async fn ask(&mut self, subtype: &str, fields: Value) -> Result<Value, Failure> {
+    pub(super) async fn operation(
+        &mut self,
+        subtype: &str,
+        fields: Value,
+    ) -> Result<Value, Failure> {
         let id = self.request(subtype, fields).await?;
-        let answer = self.answer_to(&id).await?;
+        let answer = self.response_to(&id).await?;
         self.check(answer["subtype"] == "success", &format!("`{subtype}` succeeds"))?;
         Ok(answer["response"].clone())
     }
 
     /// Asks for an operation that fails; returns the answer.
-    pub(super) async fn refused(&mut self, subtype: &str, fields: Value) -> Result<Value, Failure> {
+    pub(super) async fn rejected_operation(
+        &mut self,
+        subtype: &str,
+        fields: Value,
+    ) -> Result<Value, Failure> {
         let id = self.request(subtype, fields).await?;
-        let answer = self.answer_to(&id).await?;
+        let answer = self.response_to(&id).await?;
         self.check(answer["subtype"] == "error", &format!("`{subtype}` is refused"))?;
         Ok(answer)
     }
 
     /// Sends a prompt and waits for its result and for idle; returns the result.
     pub(super) async fn turn(&mut self, prompt: &str) -> Result<Value, Failure> {
-        self.say(prompt).await?;
+        self.send_prompt(prompt).await?;
         let result = self.result().await?;
         self.idle().await?;
         Ok(result)
@@ -290,13 +293,13 @@ impl Cli {
     pub(super) async fn finish(mut self, code: i32) -> Result<Recording, Failure> {
         let exit = self.run_to_the_end().await;
         self.check(exit == Exit::Code(code), &format!("exit code {code}"))?;
-        Ok(self.tape.recording())
+        Ok(self.recorder.recording())
     }
 
     /// Closes stdin, reads the rest and waits for the end, whatever it is.
     pub(super) async fn end(mut self) -> Recording {
         self.run_to_the_end().await;
-        self.tape.recording()
+        self.recorder.recording()
     }
 
     async fn run_to_the_end(&mut self) -> Exit {
@@ -306,7 +309,7 @@ impl Cli {
             // The streams end with the process unless something it left behind holds them.
             drop(timeout(LIMIT, reader).await);
         }
-        self.tape.exited(exit);
+        self.recorder.exited(exit);
         exit
     }
 }
@@ -357,30 +360,30 @@ fn request_frame(id: &str, subtype: &str, fields: &Value) -> String {
 /// Notes and cuts what the CLI writes; goes on until the end, whether or not anybody listens.
 async fn read_stdout(
     mut stdout: Box<dyn AsyncRead + Send + Unpin>,
-    tape: Tape,
+    recorder: Tape,
     lines: mpsc::Sender<Vec<u8>>,
 ) {
     let mut chunk = vec![0; 64 * 1024];
     let mut unfinished = Vec::new();
     while let Ok(count @ 1..) = stdout.read(&mut chunk).await {
-        tape.bytes(Channel::Received, &chunk[..count]);
+        recorder.bytes(Channel::Received, &chunk[..count]);
         unfinished.extend_from_slice(&chunk[..count]);
         while let Some(end) = unfinished.iter().position(|byte| *byte == b'\n') {
             let rest = unfinished.split_off(end + 1);
             unfinished.truncate(end);
-            // Without a listener there is still the tape.
+            // Without a listener there is still the recorder.
             drop(lines.send(std::mem::replace(&mut unfinished, rest)).await);
         }
     }
-    tape.output_closed();
+    recorder.output_closed();
 }
 
-async fn read_stderr(mut stderr: Box<dyn AsyncRead + Send + Unpin>, tape: Tape) {
+async fn read_stderr(mut stderr: Box<dyn AsyncRead + Send + Unpin>, recorder: Tape) {
     let mut chunk = vec![0; 16 * 1024];
     let mut kept = 0;
     while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
         if kept < STDERR_KEPT {
-            tape.bytes(Channel::Stderr, &chunk[..count]);
+            recorder.bytes(Channel::Stderr, &chunk[..count]);
             kept += count;
         }
     }

@@ -1,6 +1,8 @@
 //! Why a scenario did not go as it should.
 
-use std::{error::Error, fmt, io};
+use std::error::Error;
+use std::fmt;
+use std::io;
 
 /// What was expected and did not come, with everything that did.
 #[derive(Debug)]

@@ -1,20 +1,20 @@
 //! Where a scenario is played: a backend, a fresh sandbox, and how to start a CLI in it.
 
-use std::{collections::BTreeMap, fmt, fs, sync::Arc};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::sync::Arc;
 
-use claude_agent_testkit::{
-    mock_api::{Reply, Script},
-    recorder::Tape,
-    recording::Header,
-};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_testkit::recorder::Tape;
+use claude_agent_testkit::recording::Header;
 
-use super::{
-    Failure,
-    backend::{Backend, Launch},
-    cli::Cli,
-    ids::Ids,
-};
-use crate::{harness::processes::eventually, real_cli::SandboxDir};
+use super::Failure;
+use super::backend::{Backend, Launch};
+use super::cli::Cli;
+use super::ids::Ids;
+use crate::harness::processes::eventually;
+use crate::real_cli::SandboxDir;
 
 /// The arguments of a session, as every SDK gives them.
 const SESSION: &[&str] =

@@ -4,22 +4,18 @@
 //! hangs. Each flow is played to its end and reduced to a short text, so that versions, and the
 //! simulated CLI, can be compared.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
-use claude_agent_testkit::{
-    mock_api::{Reply, Script},
-    recording::{Recording, What},
-};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_testkit::recording::{Recording, What};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{
-    Backend, BoxFuture, Cli, Failure, Fixture, Plan,
-    answer::{Answer, agreeable},
-    cli::user_frame,
-    line,
-    tools::bash,
-};
+use super::cli::user_frame;
+use super::response::{Response, default_response};
+use super::tools::bash;
+use super::{Backend, BoxFuture, Cli, Failure, Fixture, Plan, line};
 
 /// A message that has not come to its end by now never will: nothing here takes this long.
 const NEVER: Duration = Duration::from_secs(30);
@@ -177,7 +173,7 @@ async fn prompt(fixture: &Fixture, plan: Plan, text: &str) -> Result<Recording, 
 /// One prompt after the other.
 async fn say_and_end(mut cli: Cli, prompts: &[&str]) -> Result<Recording, Failure> {
     for prompt in prompts {
-        let id = cli.say(prompt).await?;
+        let id = cli.send_prompt(prompt).await?;
         settled(&mut cli, &[&id]).await?;
     }
     Ok(cli.end().await)
@@ -192,11 +188,11 @@ async fn hooked(
     let plan = Plan::session(bash("touch made")).args(&["--allowedTools", "Bash"]);
     let mut cli = fixture.start(plan).await?;
     cli.on_request(move |request| match request["subtype"].as_str() {
-        Some("hook_callback") => Answer::Success(answer.clone()),
-        _ => agreeable(request),
+        Some("hook_callback") => Response::Success(answer.clone()),
+        _ => default_response(request),
     });
     let hooks = json!({event: [{"matcher": null, "hookCallbackIds": ["hook_0"]}]});
-    cli.ask("initialize", json!({"hooks": hooks})).await?;
+    cli.operation("initialize", json!({"hooks": hooks})).await?;
     say_and_end(cli, &["run it"]).await
 }
 
@@ -219,13 +215,13 @@ async fn busy(fixture: &Fixture) -> Result<(Cli, String), Failure> {
     let plan = Plan::session(bash("touch begun; until [ -e go ]; do sleep 0.05; done"))
         .args(&["--allowedTools", "Bash"]);
     let mut cli = started(fixture, plan).await?;
-    let first = cli.say("run it").await?;
+    let first = cli.send_prompt("run it").await?;
     cli.wait("the tool runs", fixture.appears("begun")).await?;
     Ok((cli, first))
 }
 
 async fn queued(cli: &mut Cli, text: &str) -> Result<String, Failure> {
-    let id = cli.say(text).await?;
+    let id = cli.send_prompt(text).await?;
     cli.until("the message is queued", |line| {
         line["type"] == "command_lifecycle" && line["command_uuid"] == *id
     })
@@ -243,10 +239,10 @@ async fn message_joins_a_turn(fixture: &Fixture) -> Result<Recording, Failure> {
 
 async fn same_message_twice(fixture: &Fixture) -> Result<Recording, Failure> {
     let mut cli = started(fixture, Plan::hello()).await?;
-    let id = cli.say("hello").await?;
+    let id = cli.send_prompt("hello").await?;
     settled(&mut cli, &[&id]).await?;
     cli.send(&user_frame(&json!("hello"), Some(&id))).await?;
-    let other = cli.say("another").await?;
+    let other = cli.send_prompt("another").await?;
     settled(&mut cli, &[&other]).await?;
     Ok(cli.end().await)
 }
@@ -254,7 +250,7 @@ async fn same_message_twice(fixture: &Fixture) -> Result<Recording, Failure> {
 /// A process with one prompt: the id of the message, and that of the session.
 async fn first_process(fixture: &Fixture) -> Result<(String, String), Failure> {
     let mut cli = started(fixture, Plan::hello()).await?;
-    let id = cli.say("hello").await?;
+    let id = cli.send_prompt("hello").await?;
     settled(&mut cli, &[&id]).await?;
     let init = cli.history().iter().find(|line| line["subtype"] == "init");
     let session = init.and_then(|line| line["session_id"].as_str()).unwrap_or_default().to_owned();
@@ -303,21 +299,21 @@ async fn answering(fixture: &Fixture) -> Result<(Cli, String), Failure> {
     .hold()]);
     let plan = Plan::session(script).args(&["--include-partial-messages"]);
     let mut cli = started(fixture, plan).await?;
-    let first = cli.say("first").await?;
+    let first = cli.send_prompt("first").await?;
     cli.until("the first piece", |line| line["event"]["type"] == "content_block_delta").await?;
     Ok((cli, first))
 }
 
 async fn interrupted_answer(fixture: &Fixture) -> Result<Recording, Failure> {
     let (mut cli, first) = answering(fixture).await?;
-    cli.ask("interrupt", json!({})).await?;
+    cli.operation("interrupt", json!({})).await?;
     settled(&mut cli, &[&first]).await?;
     Ok(cli.end().await)
 }
 
 async fn interrupted_tool(fixture: &Fixture) -> Result<Recording, Failure> {
     let (mut cli, first) = busy(fixture).await?;
-    cli.ask("interrupt", json!({})).await?;
+    cli.operation("interrupt", json!({})).await?;
     settled(&mut cli, &[&first]).await?;
     Ok(cli.end().await)
 }
@@ -325,7 +321,7 @@ async fn interrupted_tool(fixture: &Fixture) -> Result<Recording, Failure> {
 async fn queued_then_interrupted(fixture: &Fixture) -> Result<Recording, Failure> {
     let (mut cli, first) = answering(fixture).await?;
     let second = queued(&mut cli, "second").await?;
-    cli.ask("interrupt", json!({})).await?;
+    cli.operation("interrupt", json!({})).await?;
     settled(&mut cli, &[&first, &second]).await?;
     Ok(cli.end().await)
 }
@@ -333,7 +329,7 @@ async fn queued_then_interrupted(fixture: &Fixture) -> Result<Recording, Failure
 async fn queued_then_cancelled(fixture: &Fixture) -> Result<Recording, Failure> {
     let (mut cli, first) = busy(fixture).await?;
     let second = queued(&mut cli, "never mind").await?;
-    cli.ask("cancel_async_message", json!({"message_uuid": second})).await?;
+    cli.operation("cancel_async_message", json!({"message_uuid": second})).await?;
     fixture.file("go", "")?;
     settled(&mut cli, &[&first, &second]).await?;
     Ok(cli.end().await)
@@ -342,7 +338,7 @@ async fn queued_then_cancelled(fixture: &Fixture) -> Result<Recording, Failure> 
 async fn queued_then_dropped(fixture: &Fixture) -> Result<Recording, Failure> {
     let (mut cli, first) = answering(fixture).await?;
     let second = queued(&mut cli, "second").await?;
-    cli.ask("interrupt", json!({"cancel_queued": true})).await?;
+    cli.operation("interrupt", json!({"cancel_queued": true})).await?;
     settled(&mut cli, &[&first, &second]).await?;
     Ok(cli.end().await)
 }
@@ -385,7 +381,7 @@ async fn background_shell(fixture: &Fixture) -> Result<Recording, Failure> {
         .when("start it", [Reply::tool("Bash", command), Reply::text("Started.")])
         .otherwise([Reply::text("It is done.")]);
     let mut cli = started(fixture, Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
-    let first = cli.say("start it").await?;
+    let first = cli.send_prompt("start it").await?;
     settled(&mut cli, &[&first]).await?;
     fixture.file("go", "")?;
     cli.result().await?;
@@ -402,7 +398,7 @@ async fn message_joins_a_turn_of_the_cli(fixture: &Fixture) -> Result<Recording,
         Reply::text("It is done."),
     ]);
     let mut cli = started(fixture, Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
-    let first = cli.say("start it").await?;
+    let first = cli.send_prompt("start it").await?;
     settled(&mut cli, &[&first]).await?;
     fixture.file("end", "")?;
     cli.wait("the tool of the CLI's own turn runs", fixture.appears("begun")).await?;

@@ -1,9 +1,7 @@
 //! Ids of requests and messages: counted, so that a scenario sends the same bytes every time.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Mints ids that are unique in a scenario. Clones go on counting where the others are.
 #[derive(Debug, Clone)]

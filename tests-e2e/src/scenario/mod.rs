@@ -3,7 +3,6 @@
 //! A scenario starts a CLI on a [`Backend`], talks to it and checks what it says; it fails when the
 //! CLI does not behave as it is known to. What was said is its [`Recording`].
 
-mod answer;
 mod backend;
 mod cli;
 mod failure;
@@ -12,6 +11,7 @@ pub mod flow;
 mod ids;
 mod line;
 pub mod probe;
+mod response;
 mod sim_backend;
 mod table;
 
@@ -24,25 +24,24 @@ mod mcp;
 mod operations;
 mod permissions;
 mod queue;
-mod rare;
 mod startup;
 mod tasks;
 mod tool_lists;
 mod tools;
 mod turns;
+mod uncommon_messages;
 
-use std::{fmt, sync::Arc};
+use std::fmt;
+use std::sync::Arc;
 
 use claude_agent_testkit::recording::Recording;
 
-pub use self::{
-    backend::{Backend, BoxFuture, Launch, Process, RealCli, Running},
-    cli::Cli,
-    failure::Failure,
-    fixture::{Fixture, Plan},
-    sim_backend::{Api, SimInMemory, SimProcessBackend},
-    table::SCENARIOS,
-};
+pub use self::backend::{Backend, BoxFuture, Launch, Process, RealCli, StartedCli};
+pub use self::cli::Cli;
+pub use self::failure::Failure;
+pub use self::fixture::{Fixture, Plan};
+pub use self::sim_backend::{Api, SimInMemory, SimProcessBackend};
+pub use self::table::SCENARIOS;
 use crate::{decoded, scrub};
 
 /// Something to play on a CLI.
@@ -73,7 +72,7 @@ impl Scenario {
     pub async fn play(&self, backend: Arc<dyn Backend>, date: &str) -> Result<Recording, Failure> {
         let fixture = Arc::new(Fixture::new(backend, self.name, self.about, date)?);
         let recording = (self.run)(Arc::clone(&fixture)).await?;
-        let complaints = decoded::complaints(&recording);
+        let complaints = decoded::problems(&recording);
         if !complaints.is_empty() {
             return Err(Failure::new("every line of the CLI decodes", complaints.join("\n")));
         }

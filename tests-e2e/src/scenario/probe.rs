@@ -1,10 +1,13 @@
 //! What is asked of the launcher itself and is no part of the corpus.
 
-use std::{fs, path::Path, sync::Arc};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Backend, Cli, Failure, Fixture, Plan, tools::bash};
+use super::tools::bash;
+use super::{Backend, Cli, Failure, Fixture, Plan};
 use crate::real_cli::SandboxDir;
 
 /// The environment that a tool sees, in the form of `env`.
@@ -45,7 +48,7 @@ pub async fn knows_operation(
     let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     let id = cli.request(operation, fields).await?;
-    let answer = cli.answer_to(&id).await?;
+    let answer = cli.response_to(&id).await?;
     cli.end().await;
     let refused = answer["error"].as_str().unwrap_or_default();
     Ok(answer["error_code"] != "unsupported_request"
@@ -67,8 +70,8 @@ pub async fn busy_with_a_tool(
     let fixture = Fixture::new(backend, "busy", "", "")?;
     let plan = Plan::session(bash("touch begun; sleep 60")).args(&["--allowedTools", "Bash"]);
     let mut cli = fixture.start(plan).await?;
-    cli.ask("initialize", json!({})).await?;
-    cli.say("run it").await?;
+    cli.operation("initialize", json!({})).await?;
+    cli.send_prompt("run it").await?;
     cli.until("the call", |line| line["message"]["content"][0]["type"] == "tool_use").await?;
     cli.wait("the tool runs", fixture.appears("begun")).await?;
     Ok((cli, Arc::clone(fixture.sandbox())))

@@ -1,14 +1,13 @@
 //! The simulated CLI, in memory and as a process, behind the same scenarios as the real one.
 
-use std::{io, path::PathBuf};
+use std::io;
+use std::path::PathBuf;
 
-use claude_agent_testkit::{
-    mock_api::{ApiRequest, MockApi},
-    recording::Exit,
-    sim::{self, Model, Sim, SimHandle},
-};
+use claude_agent_testkit::mock_api::{ApiRequest, MockApi};
+use claude_agent_testkit::recording::Exit;
+use claude_agent_testkit::sim::{self, Model, Sim, SimHandle};
 
-use super::backend::{Backend, BoxFuture, Launch, Process, Running};
+use super::backend::{Backend, BoxFuture, Launch, Process, StartedCli};
 use crate::real_cli::RealProcess;
 
 /// What stands behind a CLI in a scenario: the mock of the Messages API, or the model of a
@@ -70,7 +69,7 @@ impl Backend for SimInMemory {
         &self.version
     }
 
-    fn launch(&self, launch: Launch) -> BoxFuture<'_, io::Result<Running>> {
+    fn launch(&self, launch: Launch) -> BoxFuture<'_, io::Result<StartedCli>> {
         Box::pin(async move {
             let variables = variables(&launch, "http://127.0.0.1:1");
             let sim = Sim::new()
@@ -81,8 +80,8 @@ impl Backend for SimInMemory {
                 .script(launch.script);
             let (stdin, stdout, stderr, handle) = sim.start().into_parts();
             let model = handle.model().clone();
-            let running = Running::new(stdin, stdout, stderr, InMemory(handle));
-            Ok(Running { api: Some(Api::Model(model)), ..running })
+            let running = StartedCli::new(stdin, stdout, stderr, InMemory(handle));
+            Ok(StartedCli { api: Some(Api::Model(model)), ..running })
         })
     }
 }
@@ -113,7 +112,7 @@ impl Backend for SimProcessBackend {
         sim::VERSION
     }
 
-    fn launch(&self, mut launch: Launch) -> BoxFuture<'_, io::Result<Running>> {
+    fn launch(&self, mut launch: Launch) -> BoxFuture<'_, io::Result<StartedCli>> {
         Box::pin(async move {
             let script = std::mem::take(&mut launch.script);
             let api = MockApi::start(script).await?;
@@ -122,8 +121,8 @@ impl Backend for SimProcessBackend {
             let project = launch.sandbox.project();
             let (process, pipes) =
                 RealProcess::start(&self.program, &launch.arguments, &variables, &project)?;
-            let running = Running::new(pipes.stdin, pipes.stdout, pipes.stderr, process);
-            Ok(Running { api: Some(Api::Mock(api)), ..running })
+            let running = StartedCli::new(pipes.stdin, pipes.stdout, pipes.stderr, process);
+            Ok(StartedCli { api: Some(Api::Mock(api)), ..running })
         })
     }
 }

@@ -23,7 +23,7 @@ fn is_task(line: &Value, subtype: &str) -> bool {
 
 pub(super) async fn subagent(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::session(delegating(Reply::text("Greeted."), false))).await?;
-    cli.ask("initialize", json!({"forwardSubagentText": true})).await?;
+    cli.operation("initialize", json!({"forwardSubagentText": true})).await?;
     cli.turn("delegate").await?;
     cli.check(
         cli.saw(|line| line["parent_tool_use_id"].is_string()),
@@ -49,7 +49,7 @@ pub(super) async fn subagent_with_tool(fixture: &Fixture) -> Outcome {
         ]);
     let mut cli = fixture.start(Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
     let agents = json!({"lister": {"description": "Lists files", "prompt": "You list files."}});
-    cli.ask("initialize", json!({"agents": agents})).await?;
+    cli.operation("initialize", json!({"agents": agents})).await?;
     cli.turn("delegate").await?;
     cli.check(
         cli.saw(|line| {
@@ -65,7 +65,7 @@ pub(super) async fn background_agent(fixture: &Fixture) -> Outcome {
     let script = delegating(Reply::text("Greeted.").hold(), true);
     let mut cli = fixture.start(Plan::session(script)).await?;
     cli.initialize().await?;
-    cli.say("delegate").await?;
+    cli.send_prompt("delegate").await?;
     cli.result().await?;
     // The agent goes on only now, so that its end comes after the turn that started it.
     cli.model_is_asked("greet the world").await?;
@@ -115,7 +115,7 @@ pub(super) async fn background_shell_stopped(fixture: &Fixture) -> Outcome {
     let started = cli.history().iter().find(|line| is_task(line, "task_started"));
     let task = started.map(|line| line["task_id"].clone()).unwrap_or_default();
     cli.check(task.is_string(), "the task has an id")?;
-    cli.ask("stop_task", json!({"task_id": task})).await?;
+    cli.operation("stop_task", json!({"task_id": task})).await?;
     cli.check(
         cli.saw(|line| is_task(line, "task_notification") && line["status"] == "stopped"),
         "the end of the task is told before the answer",

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
-use super::{Failure, Fixture, Outcome, Plan, cli::Cli, tools::tool_results};
+use super::cli::Cli;
+use super::tools::tool_results;
+use super::{Failure, Fixture, Outcome, Plan};
 
 const CALC: &str = r#"{"mcpServers":{"calc":{"type":"sdk","name":"calc"}}}"#;
 const CITY: &str = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}"#;

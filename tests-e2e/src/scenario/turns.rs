@@ -3,7 +3,8 @@
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
-use super::{Fixture, Outcome, Plan, cli::user_frame};
+use super::cli::user_frame;
+use super::{Fixture, Outcome, Plan};
 
 pub(super) async fn handshake(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::hello()).await?;
@@ -16,7 +17,7 @@ pub(super) async fn handshake(fixture: &Fixture) -> Outcome {
 pub(super) async fn plain_turn(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
-    let uuid = cli.say("hello").await?;
+    let uuid = cli.send_prompt("hello").await?;
     let result = cli.result().await?;
     cli.check(result["subtype"] == "success", "the turn succeeds")?;
     cli.check(result["result"] == "Hello.", "the result holds the text")?;
@@ -70,7 +71,7 @@ pub(super) async fn session_state_off(fixture: &Fixture) -> Outcome {
     let plan = Plan::hello().without_env("CLAUDE_CODE_SDK_READS_SESSION_STATE");
     let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
-    cli.say("hello").await?;
+    cli.send_prompt("hello").await?;
     cli.result().await?;
     cli.close_input().await;
     while cli.next().await?.is_some() {}
@@ -84,7 +85,7 @@ pub(super) async fn session_state_off(fixture: &Fixture) -> Outcome {
 pub(super) async fn replayed_user_messages(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::hello().args(&["--replay-user-messages"])).await?;
     cli.initialize().await?;
-    let uuid = cli.say("hello").await?;
+    let uuid = cli.send_prompt("hello").await?;
     cli.result().await?;
     cli.check(
         cli.saw(|line| line["isReplay"] == true && line["uuid"] == *uuid),

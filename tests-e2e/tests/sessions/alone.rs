@@ -6,7 +6,7 @@ use claude_agent_kit::{ErrorKind, Options, Session, SessionState, Timeouts, shut
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::harness::Harness;
-use tests_e2e::harness::processes::{Holdings, children_of, exists};
+use tests_e2e::harness::processes::{ResourceUsage, children_of, exists};
 use tokio::runtime::Handle;
 
 use crate::lifetime::steps;
@@ -103,9 +103,9 @@ async fn live_and_end(number: usize, good: &Harness, bad: &Harness) {
     }
 }
 
-async fn settled(before: Holdings, tasks: usize) {
+async fn settled(before: ResourceUsage, tasks: usize) {
     until("everything is given back", || {
-        let now = Holdings::now();
+        let now = ResourceUsage::now();
         let grown = now.descriptors > before.descriptors
             || now.threads > before.threads
             || now.children > before.children
@@ -122,9 +122,9 @@ async fn many(good: Harness, bad: Harness, count: usize) {
     until("the warm-up is over", || children_of(std::process::id()).is_empty()).await;
     // Threads that may block are kept for a while, and connections to the mock too.
     let tasks = || Handle::current().metrics().num_alive_tasks();
-    let mut least = (Holdings::now(), tasks());
+    let mut least = (ResourceUsage::now(), tasks());
     until("all is quiet", || {
-        let now = (Holdings::now(), tasks());
+        let now = (ResourceUsage::now(), tasks());
         let quiet = now.0.descriptors == least.0.descriptors && now.1 == least.1;
         least = now;
         quiet

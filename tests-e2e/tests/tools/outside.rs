@@ -7,15 +7,15 @@ use claude_agent_kit::{Options, Session};
 use claude_agent_testkit::mock_api::Script;
 use claude_wire::control::{HostRequest, McpSetServers, McpSetServersAnswer};
 use serde_json::{Value, json};
+use tests_e2e::external_mcp::{HttpServer, MARK};
 use tests_e2e::harness::Harness;
-use tests_e2e::outside::{HttpServer, MARK};
 
 use crate::calc::{calc, calling, results, texts, with};
 use crate::play::{on_both, start, turn};
 use crate::support::{LIMIT, hello, in_time, real, run};
 
 /// The server of these tests as a program.
-pub(crate) const OUTSIDE: &str = env!("CARGO_BIN_EXE_outside");
+pub(crate) const OUTSIDE: &str = env!("CARGO_BIN_EXE_external_mcp");
 
 fn echoing() -> Script {
     calling(&[("mcp__out__echo", json!({"text": "hello"}))])

@@ -26,7 +26,7 @@ const MOST_STEPS: usize = 1000;
 
 /// Where the query lives when it is dropped.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum RuntimeKind {
     MultiThread,
     CurrentThread,
     /// On a runtime that is gone by then.
@@ -34,20 +34,20 @@ enum Place {
 }
 
 #[expect(clippy::print_stdout, reason = "that is its answer")]
-pub(crate) fn run(sim: &str, place: &str) -> Outcome {
-    let place = match place {
-        "multi-thread" => Place::MultiThread,
-        "current-thread" => Place::CurrentThread,
-        "gone" => Place::Gone,
+pub(crate) fn run(sim: &str, kind: &str) -> Outcome {
+    let kind = match kind {
+        "multi-thread" => RuntimeKind::MultiThread,
+        "current-thread" => RuntimeKind::CurrentThread,
+        "gone" => RuntimeKind::Gone,
         other => return Err(format!("there is no such runtime: {other}").into()),
     };
     // The model outlives the runtimes of the queries.
-    let backstage = Runtime::new()?;
+    let api_runtime = Runtime::new()?;
     // Until it is let go, a CLI that nobody ends would stay for ever.
     let script = Script::new().otherwise([Reply::text("Hello, world.").deltas_of(4).hold()]);
-    let harness = backstage.block_on(Harness::sim_process(script, sim))?;
+    let harness = api_runtime.block_on(Harness::sim_process(script, sim))?;
     for steps in 0..MOST_STEPS {
-        let completed = drop_after(steps, place, &harness)?;
+        let completed = drop_after(steps, kind, &harness)?;
         if !wait_until(LIMIT, || children_of(id()).is_empty()) {
             let left = children_of(id());
             return Err(format!("dropped after {steps} steps, {left:?} is left").into());
@@ -61,14 +61,18 @@ pub(crate) fn run(sim: &str, place: &str) -> Outcome {
 }
 
 /// Drops a query after so many steps; says whether it was over before that.
-fn drop_after(steps: usize, place: Place, harness: &Harness) -> io::Result<bool> {
-    let runtime = match place {
-        Place::MultiThread => Builder::new_multi_thread().worker_threads(2).enable_all().build()?,
-        Place::CurrentThread | Place::Gone => Builder::new_current_thread().enable_all().build()?,
+fn drop_after(steps: usize, kind: RuntimeKind, harness: &Harness) -> io::Result<bool> {
+    let runtime = match kind {
+        RuntimeKind::MultiThread => {
+            Builder::new_multi_thread().worker_threads(2).enable_all().build()?
+        }
+        RuntimeKind::CurrentThread | RuntimeKind::Gone => {
+            Builder::new_current_thread().enable_all().build()?
+        }
     };
     let mut whole = Box::pin(whole(harness));
     let completed = runtime.block_on(steps_of(whole.as_mut(), steps));
-    if place == Place::Gone {
+    if kind == RuntimeKind::Gone {
         drop(runtime);
         drop(whole);
         return Ok(completed);

@@ -7,7 +7,7 @@ use claude_agent_kit::tool::NoArguments;
 use claude_agent_kit::{Options, Permission, Session, ToolServer, query};
 use claude_agent_testkit::sim::Sim;
 use tests_e2e::harness::Harness;
-use tests_e2e::harness::processes::{Holdings, until};
+use tests_e2e::harness::processes::{ResourceUsage, until};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::Outcome;
@@ -84,27 +84,29 @@ async fn no_growth(count: usize, one: impl AsyncFn(usize) -> Outcome) -> Outcome
         one(number).await?;
     }
     // What still ends must not be counted as having been there.
-    if !until(SETTLED, || Holdings::now().children == 0 && tasks() == 0).await {
-        return Err(format!("after {WARM_UP}: {:?}, {} tasks", Holdings::now(), tasks()).into());
+    if !until(SETTLED, || ResourceUsage::now().children == 0 && tasks() == 0).await {
+        return Err(
+            format!("after {WARM_UP}: {:?}, {} tasks", ResourceUsage::now(), tasks()).into()
+        );
     }
-    let before = Holdings::now();
+    let before = ResourceUsage::now();
     for number in 0..count {
         one(number).await?;
     }
-    let mut after = Holdings::now();
+    let mut after = ResourceUsage::now();
     let settled = until(SETTLED, || {
-        after = Holdings::now();
+        after = ResourceUsage::now();
         after.descriptors <= before.descriptors
             && after.threads <= before.threads
             && after.children == 0
             && tasks() == 0
     });
     let settled = settled.await;
-    let told = format!("before {before:?}, after {after:?} and {} tasks", tasks());
+    let summary = format!("before {before:?}, after {after:?} and {} tasks", tasks());
     if !settled || after.memory > before.memory + MOST_GROWTH {
-        return Err(format!("{count} runs left something: {told}").into());
+        return Err(format!("{count} runs left something: {summary}").into());
     }
-    println!("{told}");
+    println!("{summary}");
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! A host of the SDK as a process of its own, for what cannot be seen from inside of a test: what it
 //! holds after thousands of queries, what it leaves behind when it dies.
 
-mod bait;
 mod drops;
+mod isolation;
 mod leaks;
 mod memory;
 mod signals;
@@ -15,7 +15,7 @@ use claude_agent_kit::{Cli, Options, query};
 #[cfg(unix)]
 use tests_e2e::faults::{self, Fault, State};
 use tests_e2e::harness::Harness;
-use tests_e2e::harness::processes::Holdings;
+use tests_e2e::harness::processes::ResourceUsage;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -27,8 +27,8 @@ fn main() -> ExitCode {
         ["turn"] => turn(),
         ["find", arguments @ ..] => find(arguments),
         ["long-line", sim, size] => long_line(sim, size),
-        ["open"] => bait::run(Options::new()),
-        ["isolated", directory] => bait::isolated(directory),
+        ["open"] => isolation::run(Options::new()),
+        ["isolated", directory] => isolation::isolated(directory),
         ["drops", sim, runtime] => drops::run(sim, runtime),
         #[cfg(unix)]
         ["fault", sim, state, fault] => one_fault(sim, state, fault),
@@ -104,9 +104,9 @@ fn long_line(sim: &str, size: &str) -> Outcome {
     let script = format!("otherwise say \"Hello.\"\nfaults before assistant long-line {size}");
     tokio::runtime::Runtime::new()?.block_on(async {
         let harness = Harness::scripted(&script, sim).await?;
-        let before = Holdings::now();
+        let before = ResourceUsage::now();
         let mut stream = query("hello", harness.options()).await?;
-        let mut told = "ended".to_owned();
+        let mut summary = "ended".to_owned();
         let mut longest = 0;
         while let Some(item) = stream.next().await {
             match item {
@@ -114,11 +114,11 @@ fn long_line(sim: &str, size: &str) -> Outcome {
                     let length = item.message().map_or(0, |message| message.raw().len());
                     longest = longest.max(length);
                 }
-                Err(error) => told = format!("{:?} {:?}", error.kind(), error.size()),
+                Err(error) => summary = format!("{:?} {:?}", error.kind(), error.size()),
             }
         }
-        let grown = Holdings::now().most_memory.saturating_sub(before.memory);
-        println!("{told}; longest {longest}; grown {grown} KiB");
+        let grown = ResourceUsage::now().peak_memory.saturating_sub(before.memory);
+        println!("{summary}; longest {longest}; grown {grown} KiB");
         Ok(())
     })
 }

@@ -43,7 +43,7 @@ pub(crate) fn exits(sim: &str) -> Outcome {
 pub(crate) fn stops_another_user(program: &str) -> Outcome {
     tokio::runtime::Runtime::new()?.block_on(async {
         let warnings = Arc::new(Mutex::new(Vec::new()));
-        let told = warnings.clone();
+        let log = warnings.clone();
         let options = Options::new()
             .cli_path(program)
             .cwd(Path::new(program).parent().ok_or("no directory")?)
@@ -53,8 +53,8 @@ pub(crate) fn stops_another_user(program: &str) -> Outcome {
             .timeouts(Timeouts::new().exit_grace(Duration::from_millis(100)))
             .user(OsUser::Ids { user: 65_534, group: 65_534 })
             .on_warning(move |warning| {
-                if let Ok(mut told) = told.lock() {
-                    told.push(format!("{:?}: {warning}", warning.code()));
+                if let Ok(mut log) = log.lock() {
+                    log.push(format!("{:?}: {warning}", warning.code()));
                 }
             });
         let session = Session::open(&options).await?;

@@ -10,7 +10,7 @@ use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::tool::NoArguments;
 use claude_agent_kit::{Options, Permission, Session, Timeouts, ToolServer, Turn};
 use tests_e2e::harness::Harness;
-use tests_e2e::harness::processes::{Holdings, children_of, until};
+use tests_e2e::harness::processes::{ResourceUsage, children_of, until};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinSet;
 
@@ -65,7 +65,7 @@ impl Counts {
         (mixed ^ (mixed >> 31)) % most
     }
 
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         [
             ("sessions", &self.sessions),
             ("turns", &self.turns),
@@ -96,7 +96,7 @@ pub(crate) fn run(seconds: &str, sim: &str) -> Outcome {
         let before = settled(None).await?;
         for_a_while(&options, &counts, quarter * 3).await?;
         let after = settled(Some(before)).await?;
-        println!("{}", counts.told());
+        println!("{}", counts.summary());
         println!("before {before:?}\nafter {after:?}");
         if after.memory > before.memory + MOST_GROWTH {
             return Err(format!("it grew from {} to {} KiB", before.memory, after.memory).into());
@@ -204,11 +204,13 @@ async fn killed(session: &Session, turn: Turn, counts: &Counts) -> Outcome {
 }
 
 /// What is held when everything that ends has ended.
-async fn settled(before: Option<Holdings>) -> Result<Holdings, Box<dyn std::error::Error>> {
+async fn settled(
+    before: Option<ResourceUsage>,
+) -> Result<ResourceUsage, Box<dyn std::error::Error>> {
     let tasks = || Handle::current().metrics().num_alive_tasks();
-    let mut now = Holdings::now();
+    let mut now = ResourceUsage::now();
     let is_settled = until(SETTLED, || {
-        now = Holdings::now();
+        now = ResourceUsage::now();
         let same = before.is_none_or(|before| {
             now.descriptors <= before.descriptors && now.threads <= before.threads
         });

@@ -1,17 +1,13 @@
 //! The listings of what the crates publish, `docs/api/*.txt`.
 
-use std::{
-    env,
-    error::Error,
-    fs,
-    path::Path,
-    process::{Command, ExitCode, Stdio},
-};
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
 
-use tests_e2e::{
-    parity::{Names, stored},
-    places, public_api,
-};
+use tests_e2e::parity::{Names, stored};
+use tests_e2e::{public_api, workspace};
 
 use super::Outcome;
 
@@ -55,7 +51,7 @@ fn listings(program: &Path) -> Result<Vec<(&'static str, Names)>, Box<dyn Error>
         .env("RUSTDOC", program)
         .env(AS_RUSTDOC, "1")
         .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json")
-        .current_dir(places::root())
+        .current_dir(workspace::root())
         .stdin(Stdio::null())
         .status()?;
     if !status.success() {
@@ -72,7 +68,7 @@ fn listings(program: &Path) -> Result<Vec<(&'static str, Names)>, Box<dyn Error>
 }
 
 fn target() -> std::path::PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| places::root().join("target"), Into::into)
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace::root().join("target"), Into::into)
 }
 
 /// Whether this program was started in the place of rustdoc.

@@ -1,14 +1,13 @@
 //! The unit tests where there is nothing: no CLI, no npm, no network, no home, no variables.
 
-use std::{
-    error::Error,
-    fs, io,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::error::Error;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
-use tests_e2e::places::root;
+use tests_e2e::workspace::root;
 
 /// What is left out of the directories where programs are looked for.
 const ABSENT: [&str; 6] = ["claude", "npm", "npx", "node", "bun", "deno"];
@@ -20,7 +19,7 @@ const NO_HOME: &str = "/dev/null/home";
 const NEEDS_CARGO: &str = "purity::the_dependency_tree_holds_no_runtime_and_no_io";
 
 /// What came of it.
-pub(crate) enum Bare {
+pub(crate) enum BareOutcome {
     /// All passed without a network.
     Passed,
     /// All passed, but this machine cannot take the network away from a process.
@@ -30,7 +29,7 @@ pub(crate) enum Bare {
 }
 
 /// Runs the unit tests of the three crates with nothing around them.
-pub(crate) fn run() -> Result<Bare, Box<dyn Error>> {
+pub(crate) fn run() -> Result<BareOutcome, Box<dyn Error>> {
     let programs = programs()?;
     let network = without_network();
     for (directory, test) in executables()? {
@@ -45,10 +44,10 @@ pub(crate) fn run() -> Result<Bare, Box<dyn Error>> {
         command.args(["--quiet", "--skip", NEEDS_CARGO]).current_dir(directory);
         command.env_clear().env("PATH", programs.path()).env("HOME", NO_HOME);
         if !command.stdin(Stdio::null()).status()?.success() {
-            return Ok(Bare::Failed);
+            return Ok(BareOutcome::Failed);
         }
     }
-    Ok(network.map_or_else(Bare::WithNetwork, |()| Bare::Passed))
+    Ok(network.map_or_else(BareOutcome::WithNetwork, |()| BareOutcome::Passed))
 }
 
 /// Whether a process can be started that has no network; or why not.

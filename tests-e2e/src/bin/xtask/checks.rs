@@ -1,22 +1,15 @@
 //! Everything that must hold before a change is good, in the order in which it fails fastest.
 
-use std::{
-    env,
-    process::{Command, ExitCode, Stdio},
-    time::Instant,
-};
+use std::env;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
 
-use tests_e2e::{
-    parity::{Source, official},
-    real_cli::{self, InstallError},
-};
+use tests_e2e::parity::{Source, official};
+use tests_e2e::real_cli::{self, InstallError};
 
-use super::{
-    Outcome, api,
-    bare::{self, Bare},
-    outside,
-    platforms::{self, Platforms},
-};
+use super::bare::{self, BareOutcome};
+use super::platforms::{self, PlatformsOutcome};
+use super::{Outcome, api, outside};
 
 /// A step: what it is for, the arguments of cargo, and a variable to set.
 type Step = (&'static str, &'static [&'static str], Option<(&'static str, &'static str)>);
@@ -83,9 +76,9 @@ pub(crate) fn run() -> Outcome {
         return Ok(ExitCode::FAILURE);
     }
     let all_platforms = match platforms::check()? {
-        Platforms::Passed => true,
-        Platforms::Skipped if !is_ci() => false,
-        Platforms::Skipped | Platforms::Failed => return Ok(ExitCode::FAILURE),
+        PlatformsOutcome::Passed => true,
+        PlatformsOutcome::Skipped if !is_ci() => false,
+        PlatformsOutcome::Skipped | PlatformsOutcome::Failed => return Ok(ExitCode::FAILURE),
     };
     println!("== public API: cargo xtask api, compared");
     if !api::is_as_listed(&program)? {
@@ -117,12 +110,12 @@ pub(crate) fn bare() -> Outcome {
 fn unit_tests_need_nothing() -> Result<bool, Box<dyn std::error::Error>> {
     println!("== unit tests without CLI, network, home and variables");
     match bare::run()? {
-        Bare::Passed => Ok(true),
-        Bare::WithNetwork(reason) => {
+        BareOutcome::Passed => Ok(true),
+        BareOutcome::WithNetwork(reason) => {
             println!("== all passed, but the network could not be taken away from them: {reason}");
             Ok(true)
         }
-        Bare::Failed => {
+        BareOutcome::Failed => {
             println!("== unit tests that need something failed");
             Ok(false)
         }

@@ -1,20 +1,16 @@
 //! Golden traces: what is written and delivered, compared with what was kept.
 
-use std::{
-    collections::BTreeMap,
-    env,
-    error::Error,
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, ExitCode},
-    sync::Mutex,
-    thread,
-};
+use std::collections::BTreeMap;
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::thread;
 
-use tests_e2e::{
-    golden::{self, Golden, List},
-    simulation,
-};
+use tests_e2e::golden::{self, Golden, List};
+use tests_e2e::simulation;
 
 use super::Outcome;
 

@@ -1,12 +1,11 @@
 //! What takes as long as one says: fuzzing, and a soak with real processes.
 
-use std::{
-    env, fs,
-    path::Path,
-    process::{Command, ExitCode, Stdio},
-};
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
 
-use tests_e2e::places::root;
+use tests_e2e::workspace::root;
 
 use super::Outcome;
 

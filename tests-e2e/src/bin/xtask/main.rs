@@ -18,16 +18,17 @@ mod simulate;
 mod tables;
 mod versions;
 
-use std::{env, error::Error, path::Path, process::ExitCode, sync::Arc};
+use std::env;
+use std::error::Error;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
 
 use claude_agent_testkit::recording::today;
-use tests_e2e::{
-    corpus,
-    drift::Shapes,
-    real_cli::{self, InstalledCli},
-    scenario::{RealCli, SCENARIOS, Scenario},
-    scrub,
-};
+use tests_e2e::drift::Shapes;
+use tests_e2e::real_cli::{self, InstalledCli};
+use tests_e2e::scenario::{RealCli, SCENARIOS, Scenario};
+use tests_e2e::{corpus, scrub};
 
 const USAGE: &str = "\
 cargo xtask test              everything: format, lints, tests, documentation, the first run

@@ -1,14 +1,13 @@
 //! A project outside the workspace that depends on the kit as users do, and compiles every snippet
 //! of README and guide, every example, and the applications of `docs/ergonomics`.
 
-use std::{
-    error::Error,
-    fs,
-    path::Path,
-    process::{Command, ExitCode, Stdio},
-};
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
 
-use tests_e2e::{places::root, snippets};
+use tests_e2e::snippets;
+use tests_e2e::workspace::root;
 
 use super::Outcome;
 

@@ -1,13 +1,12 @@
 //! Writes down what the official packages publish and what the crates here do.
 
-use std::{error::Error, fs, process::ExitCode};
+use std::error::Error;
+use std::fs;
+use std::process::ExitCode;
 
-use tests_e2e::parity::{
-    Source, official,
-    rules::{self, Project},
-    stored,
-    table::{self, Facts},
-};
+use tests_e2e::parity::rules::{self, Project};
+use tests_e2e::parity::table::{self, Facts};
+use tests_e2e::parity::{Source, official, stored};
 
 use super::Outcome;
 

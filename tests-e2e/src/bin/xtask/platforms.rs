@@ -1,11 +1,9 @@
 //! Whether the crates build for the other supported platforms, and with the oldest supported Rust.
 
-use std::{
-    error::Error,
-    process::{Command, Stdio},
-};
+use std::error::Error;
+use std::process::{Command, Stdio};
 
-use tests_e2e::places::root;
+use tests_e2e::workspace::root;
 
 /// A target for each platform.
 const TARGETS: [(&str, &str); 2] =
@@ -15,7 +13,7 @@ const TARGETS: [(&str, &str); 2] =
 const MINIMUM_RUST: &str = env!("CARGO_PKG_RUST_VERSION");
 
 /// The outcome of the checks.
-pub(crate) enum Platforms {
+pub(crate) enum PlatformsOutcome {
     /// All passed.
     Passed,
     /// Some could not run, and those that could passed.
@@ -26,12 +24,12 @@ pub(crate) enum Platforms {
 
 /// Installs each target and the oldest supported Rust, type-checks the crates for the targets
 /// without warnings, and runs the unit tests with that Rust.
-pub(crate) fn check() -> Result<Platforms, Box<dyn Error>> {
-    let mut outcome = Platforms::Passed;
+pub(crate) fn check() -> Result<PlatformsOutcome, Box<dyn Error>> {
+    let mut outcome = PlatformsOutcome::Passed;
     for (platform, target) in TARGETS {
         if !is_installed(target)? && !rustup(&["target", "add", target]) {
             println!("== {platform}: SKIPPED, `rustup target add {target}` failed");
-            outcome = Platforms::Skipped;
+            outcome = PlatformsOutcome::Skipped;
             continue;
         }
         println!("== {platform}: cargo check --target {target}");
@@ -42,14 +40,14 @@ pub(crate) fn check() -> Result<Platforms, Box<dyn Error>> {
             .env("RUSTFLAGS", "-D warnings");
         if !passes(cargo)? {
             println!("== {platform} failed");
-            return Ok(Platforms::Failed);
+            return Ok(PlatformsOutcome::Failed);
         }
     }
     // rustup's cargo, since the one that runs this is of a certain toolchain.
     if !rustup(&["toolchain", "install", MINIMUM_RUST, "--profile", "minimal", "--no-self-update"])
     {
         println!("== Rust {MINIMUM_RUST}: SKIPPED, `rustup toolchain install` failed");
-        return Ok(Platforms::Skipped);
+        return Ok(PlatformsOutcome::Skipped);
     }
     println!("== Rust {MINIMUM_RUST}: unit tests");
     let mut cargo = Command::new("rustup");
@@ -60,7 +58,7 @@ pub(crate) fn check() -> Result<Platforms, Box<dyn Error>> {
         .args(["--target-dir", "target/minimum-rust"]);
     if !passes(cargo)? {
         println!("== Rust {MINIMUM_RUST} failed");
-        return Ok(Platforms::Failed);
+        return Ok(PlatformsOutcome::Failed);
     }
     Ok(outcome)
 }

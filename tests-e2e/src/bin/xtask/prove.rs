@@ -1,12 +1,12 @@
 //! Proofs by counting: `docs/proofs.md` says what they gave.
 
-use std::{error::Error, process::ExitCode};
+use std::error::Error;
+use std::process::ExitCode;
 
-use claude_agent_testkit::{mock_api::Script, recording::today};
-use tests_e2e::{
-    harness::Harness,
-    prove::{AREAS, Area, Load, deferred},
-};
+use claude_agent_testkit::mock_api::Script;
+use claude_agent_testkit::recording::today;
+use tests_e2e::harness::Harness;
+use tests_e2e::prove::{AREAS, Area, Load, deferred};
 
 use super::{Outcome, install};
 

@@ -1,11 +1,9 @@
 //! Runs that follow from a seed, for as long as one says, or one of them with all that happens.
 
-use std::{
-    collections::hash_map::RandomState,
-    hash::BuildHasher as _,
-    process::ExitCode,
-    time::{Duration, Instant},
-};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use tests_e2e::simulation::{run_traced, seeds};
 

@@ -1,12 +1,10 @@
 //! Writes the tables that are derived from the code.
 
-use std::{
-    error::Error,
-    fs,
-    process::{Command, ExitCode, Stdio},
-};
+use std::error::Error;
+use std::fs;
+use std::process::{Command, ExitCode, Stdio};
 
-use tests_e2e::{places, tables};
+use tests_e2e::{tables, workspace};
 
 use super::{Outcome, parity};
 
@@ -30,7 +28,7 @@ fn sources_of_options() -> Result<(), Box<dyn Error>> {
     let status = Command::new(env!("CARGO"))
         .args(["test", "--quiet", "-p", "claude-agent-kit", "--lib", "--", "--exact", test])
         .env("UPDATE_TABLES", "1")
-        .current_dir(places::root())
+        .current_dir(workspace::root())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .status()?;

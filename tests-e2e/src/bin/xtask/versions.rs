@@ -1,15 +1,11 @@
 //! Tries released CLIs and prints how they differ.
 
-use std::{
-    collections::BTreeSet,
-    error::Error,
-    process::{Command, ExitCode, Stdio},
-};
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::process::{Command, ExitCode, Stdio};
 
-use tests_e2e::{
-    real_cli,
-    versions::{self, Facts},
-};
+use tests_e2e::real_cli;
+use tests_e2e::versions::{self, Facts};
 
 use super::Outcome;
 

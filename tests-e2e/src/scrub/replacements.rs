@@ -6,11 +6,11 @@ use crate::real_cli::{DUMMY_KEY, SandboxDir};
 
 /// What is replaced, and by what.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct Replacements {
     exact: Vec<(String, String)>,
 }
 
-impl Places {
+impl Replacements {
     pub(super) fn of(sandbox: &SandboxDir) -> Self {
         let user = rustix::process::getuid().as_raw();
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -72,10 +72,10 @@ mod tests {
     #[test]
     fn places_of_this_machine_get_stand_ins() {
         let sandbox = SandboxDir::new().unwrap();
-        let places = Places::of(&sandbox);
+        let replacements = Replacements::of(&sandbox);
         let user = rustix::process::getuid().as_raw();
         let project = sandbox.project().display().to_string();
-        let check = |line: String, expected: &str| assert_eq!(places.scrub(&line), expected);
+        let check = |line: String, expected: &str| assert_eq!(replacements.scrub(&line), expected);
         check(format!(r#"{{"cwd":"{project}"}}"#), r#"{"cwd":"/srv/project"}"#);
         check(format!("{project}/notes.txt"), "/srv/project/notes.txt");
         check(

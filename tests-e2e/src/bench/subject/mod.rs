@@ -3,15 +3,13 @@
 mod build;
 mod official;
 
-use std::{
-    fs::{self, File},
-    io::{self, Read as _},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::mpsc,
-    thread,
-    time::Duration,
-};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -29,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 /// A client that takes part.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Contestant {
+pub struct Subject {
     /// One of [`NAMES`].
     pub name: &'static str,
     /// What the table calls it.
@@ -38,7 +36,7 @@ pub struct Contestant {
     pub program: Result<Program, String>,
 }
 
-/// How a contestant is started.
+/// How a subject is started.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Program {
@@ -51,21 +49,21 @@ pub struct Program {
 /// What came of a run.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum Measurement {
     /// It did the work.
     Figure(f64),
     /// It did not, for this reason.
-    Trouble(String),
+    Failure(String),
 }
 
-/// Where contestants run: with nothing of this machine but the programs.
+/// Where subjects run: with nothing of this machine but the programs.
 #[derive(Debug)]
-pub struct Arena {
+pub struct SubjectRunner {
     folder: TempDir,
     cli: PathBuf,
 }
 
-impl Arena {
+impl SubjectRunner {
     /// One with this CLI, which is the program `bench-cli`.
     ///
     /// # Errors
@@ -77,9 +75,9 @@ impl Arena {
         Ok(Self { folder, cli })
     }
 
-    /// Runs a contestant once.
-    pub fn run(&self, contestant: &Contestant, work: &str, count: usize, pinned: bool) -> Answer {
-        let answer = contestant.program.as_ref().map_err(Clone::clone).and_then(|program| {
+    /// Runs a subject once.
+    pub fn run(&self, subject: &Subject, work: &str, count: usize, pinned: bool) -> Measurement {
+        let answer = subject.program.as_ref().map_err(Clone::clone).and_then(|program| {
             let cli = self.cli_for(work, count).map_err(|error| error.to_string())?;
             let task = [Path::new(work), Path::new(&count.to_string()), &cli].map(Path::to_owned);
             let pin = ["taskset", "-c", "0"].map(PathBuf::from);
@@ -93,7 +91,7 @@ impl Arena {
         });
         match answer {
             Ok(said) => read_answer(&said, &self.complaints()),
-            Err(trouble) => Answer::Trouble(trouble),
+            Err(failure) => Measurement::Failure(failure),
         }
     }
 
@@ -127,7 +125,7 @@ impl Arena {
             .spawn()
     }
 
-    /// The last thing that a contestant complained about.
+    /// The last thing that a subject complained about.
     fn complaints(&self) -> String {
         let said = fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default();
         said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
@@ -153,13 +151,13 @@ fn finish(mut child: Child) -> Result<String, String> {
 }
 
 /// The last line of what it printed.
-fn read_answer(said: &str, complaint: &str) -> Answer {
+fn read_answer(said: &str, complaint: &str) -> Measurement {
     let line = said.lines().last().unwrap_or_default();
     let value: Value = serde_json::from_str(line).unwrap_or_default();
     if let Some(figure) = value["figure"].as_f64() {
-        return Answer::Figure(figure);
+        return Measurement::Figure(figure);
     }
-    Answer::Trouble(if let Some(reason) = value["cannot"].as_str() {
+    Measurement::Failure(if let Some(reason) = value["cannot"].as_str() {
         format!("cannot: {reason}")
     } else if let Some(reason) = value["failed"].as_str() {
         format!("fails: {reason}")
@@ -170,15 +168,15 @@ fn read_answer(said: &str, complaint: &str) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, read_answer};
+    use super::{Measurement, read_answer};
 
     #[test]
     fn the_last_line_is_the_answer() {
-        let trouble = |text: &str| Answer::Trouble(text.to_owned());
-        assert_eq!(read_answer("noise\n{\"figure\": 1.5}\n", ""), Answer::Figure(1.5));
-        assert_eq!(read_answer(r#"{"cannot":"no hooks"}"#, ""), trouble("cannot: no hooks"));
-        assert_eq!(read_answer(r#"{"failed":"1 of 2"}"#, ""), trouble("fails: 1 of 2"));
-        assert_eq!(read_answer("", "it broke"), trouble("says nothing: it broke"));
-        assert_eq!(read_answer(r#"{"figure":"1"}"#, ""), trouble("says nothing: "));
+        let failure = |text: &str| Measurement::Failure(text.to_owned());
+        assert_eq!(read_answer("noise\n{\"figure\": 1.5}\n", ""), Measurement::Figure(1.5));
+        assert_eq!(read_answer(r#"{"cannot":"no hooks"}"#, ""), failure("cannot: no hooks"));
+        assert_eq!(read_answer(r#"{"failed":"1 of 2"}"#, ""), failure("fails: 1 of 2"));
+        assert_eq!(read_answer("", "it broke"), failure("says nothing: it broke"));
+        assert_eq!(read_answer(r#"{"figure":"1"}"#, ""), failure("says nothing: "));
     }
 }

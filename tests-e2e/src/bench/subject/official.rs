@@ -1,23 +1,17 @@
 //! Installs the official SDKs, with what they need to run.
 
-use std::{
-    borrow::Cow,
-    collections::hash_map::DefaultHasher,
-    fs,
-    hash::{Hash as _, Hasher as _},
-    path::PathBuf,
-    process::{Command, Stdio},
-};
+use std::borrow::Cow;
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash as _, Hasher as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
-use super::{Contestant, Program};
-use crate::{
-    parity::{Source, official},
-    places::root,
-    real_cli::{
-        InstallError, cache,
-        npm::{self, Pin},
-    },
-};
+use super::{Program, Subject};
+use crate::parity::{Source, official};
+use crate::real_cli::npm::{self, Pin};
+use crate::real_cli::{InstallError, cache};
+use crate::workspace::root;
 
 /// What tools of the SDK for TypeScript describe their arguments with.
 const ZOD: Pin = Pin {
@@ -31,9 +25,9 @@ const ZOD: Pin = Pin {
 /// What the SDK for Python runs on.
 const REQUIREMENTS: &str = include_str!("../../../../benches/python/requirements.txt");
 
-pub(super) fn typescript() -> Contestant {
+pub(super) fn typescript() -> Subject {
     let title = format!("TypeScript SDK {}", official::version(Source::TypeScript));
-    Contestant { name: "typescript", title, program: not_missing(typescript_program()) }
+    Subject { name: "typescript", title, program: not_missing(typescript_program()) }
 }
 
 fn typescript_program() -> Result<Program, InstallError> {
@@ -44,14 +38,14 @@ fn typescript_program() -> Result<Program, InstallError> {
         node,
         // So that memory is measured without what is only not yet collected.
         PathBuf::from("--expose-gc"),
-        root().join("benches/typescript/contestant.mjs"),
+        root().join("benches/typescript/subject.mjs"),
     ];
     Ok(Program { command, variables: vec![("BENCH_SDK", sdk), ("BENCH_ZOD", zod)] })
 }
 
-pub(super) fn python() -> Contestant {
+pub(super) fn python() -> Subject {
     let title = format!("Python SDK {}", official::version(Source::Python));
-    Contestant { name: "python", title, program: not_missing(python_program()) }
+    Subject { name: "python", title, program: not_missing(python_program()) }
 }
 
 fn python_program() -> Result<Program, InstallError> {
@@ -72,7 +66,7 @@ fn python_program() -> Result<Program, InstallError> {
     })?;
     path.push(":");
     path.push(needs.join("packages"));
-    let command = vec![python, root().join("benches/python/contestant.py")];
+    let command = vec![python, root().join("benches/python/subject.py")];
     Ok(Program { command, variables: vec![("PYTHONPATH", path.into())] })
 }
 
@@ -80,7 +74,7 @@ fn not_missing(program: Result<Program, InstallError>) -> Result<Program, String
     program.map_err(|error| format!("not installed: {error}"))
 }
 
-/// Where an interpreter is: contestants do not see this machine's `PATH`.
+/// Where an interpreter is: subjects do not see this machine's `PATH`.
 fn interpreter(tool: &'static str, arguments: &[&str]) -> Result<PathBuf, InstallError> {
     said_by(tool, arguments).map(PathBuf::from)
 }

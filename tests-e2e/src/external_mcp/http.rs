@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 
-use super::{MARK, Server};
+use super::{ExternalServer, MARK};
 
 /// A server on loopback. It ends with the value.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ struct Request {
 async fn converse(stream: TcpStream, events: Events) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     while let Some(request) = read(&mut stream).await? {
-        let said = Server::default().hear(&request.body, &request.mark);
+        let said = ExternalServer::default().handle(&request.body, &request.mark);
         match request.what.as_str() {
             "POST /mcp" => {
                 let reply = match said {

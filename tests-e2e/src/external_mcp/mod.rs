@@ -12,19 +12,19 @@ pub use http::HttpServer;
 pub const MARK: &str = "MARK";
 
 /// A server over pipes as a shell script: its only tool asks the user for a name.
-pub const ASKING_SERVER: &str = include_str!("asking.sh");
+pub const ELICITATION_SERVER: &str = include_str!("elicitation_server.sh");
 
 /// A server with three tools: `echo` tells the mark and the text that it is given, `wait` never
 /// answers, `ask` asks the user for a name and tells what came of that.
 #[derive(Debug, Default)]
-pub struct Server {
+pub struct ExternalServer {
     /// The call that waits for the user.
     asking: Value,
 }
 
-impl Server {
+impl ExternalServer {
     /// What it says to a message, if anything.
-    pub fn hear(&mut self, message: &Value, mark: &str) -> Option<Value> {
+    pub fn handle(&mut self, message: &Value, mark: &str) -> Option<Value> {
         let (id, params) = (&message["id"], &message["params"]);
         if id == "question" && message["method"].is_null() {
             let call = self.asking.take();
@@ -59,11 +59,11 @@ impl Server {
 /// When the pipes break.
 pub fn serve_pipes() -> io::Result<()> {
     let mark = std::env::var(MARK).unwrap_or_default();
-    let mut server = Server::default();
+    let mut server = ExternalServer::default();
     let mut output = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         let message = serde_json::from_str(&line?).unwrap_or_default();
-        if let Some(answer) = server.hear(&message, &mark) {
+        if let Some(answer) = server.handle(&message, &mark) {
             writeln!(output, "{answer}")?;
             output.flush()?;
         }

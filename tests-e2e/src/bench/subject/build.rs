@@ -1,12 +1,10 @@
-//! Builds the contestants that are written in Rust, each by itself.
+//! Builds the subjects that are written in Rust, each by itself.
 
-use std::{
-    path::PathBuf,
-    process::{Command, Stdio},
-};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
-use super::{Contestant, NAMES, Program, official};
-use crate::places::root;
+use super::{NAMES, Program, Subject, official};
+use crate::workspace::root;
 
 const LOCK: &str = include_str!("../../../../benches/Cargo.lock");
 
@@ -15,11 +13,11 @@ const LOCK: &str = include_str!("../../../../benches/Cargo.lock");
 /// # Errors
 ///
 /// When something does not build.
-pub fn build(names: &[&'static str]) -> Result<(PathBuf, Vec<Contestant>), String> {
+pub fn build(names: &[&'static str]) -> Result<(PathBuf, Vec<Subject>), String> {
     cargo(&["--bin", "bench-cli", "--bin", "floor"])?;
-    let mut contestants = Vec::new();
+    let mut subjects = Vec::new();
     for name in NAMES.into_iter().filter(|name| names.contains(name)) {
-        contestants.push(match name {
+        subjects.push(match name {
             "python" => official::python(),
             "typescript" => official::typescript(),
             "floor" => native(name, name.to_owned()),
@@ -33,12 +31,12 @@ pub fn build(names: &[&'static str]) -> Result<(PathBuf, Vec<Contestant>), Strin
             }
         });
     }
-    Ok((program("bench-cli"), contestants))
+    Ok((program("bench-cli"), subjects))
 }
 
-fn native(name: &'static str, title: String) -> Contestant {
+fn native(name: &'static str, title: String) -> Subject {
     let command = vec![program(name)];
-    Contestant { name, title, program: Ok(Program { command, variables: Vec::new() }) }
+    Subject { name, title, program: Ok(Program { command, variables: Vec::new() }) }
 }
 
 /// Beside what cargo builds for the project, and removed with it.
@@ -76,7 +74,8 @@ fn version_of(name: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::NAMES, version_of};
+    use super::super::NAMES;
+    use super::version_of;
 
     #[test]
     fn every_crate_that_takes_part_has_a_version() {
