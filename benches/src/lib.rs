@@ -2,7 +2,7 @@
 //!
 //! A subject is a program that is started as `<subject> <work> <count> <cli>`, does the work once
 //! with the CLI at that path (`bench-cli`, whatever its name) and prints one line of JSON:
-//! `{"figure": 1.5}`, `{"cannot": "why"}` for what its SDK does not offer, or `{"failed": "why"}`.
+//! `{"figure": 1.5}`, `{"unsupported": "why"}` for what its SDK does not offer, or `{"failed": "why"}`.
 
 use std::env;
 use std::error::Error;
@@ -93,7 +93,7 @@ impl Error for Unsupported {}
 pub fn run_subject(perform: impl FnOnce(&Task) -> Outcome<f64>) {
     let said = match task().and_then(|task| perform(&task)) {
         Ok(figure) => serde_json::json!({ "figure": figure }),
-        Err(error) if error.is::<Unsupported>() => serde_json::json!({ "cannot": error.to_string() }),
+        Err(error) if error.is::<Unsupported>() => serde_json::json!({ "unsupported": error.to_string() }),
         Err(error) => serde_json::json!({ "failed": error.to_string() }),
     };
     println!("{said}");

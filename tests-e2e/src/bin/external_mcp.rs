@@ -1,4 +1,4 @@
-//! The MCP server of the tests as a program.
+//! The external MCP server of the tests, over stdio.
 
 fn main() -> std::io::Result<()> {
     tests_e2e::external_mcp::serve_pipes()

@@ -107,10 +107,10 @@ const PANIC: &str = "as the fault matrix wants it";
 /// Silences the panics that the matrix provokes. Printing one with a backtrace can take so long that the
 /// callback counts as blocked.
 pub fn quiet_panics() {
-    let told = std::panic::take_hook();
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !panic.to_string().contains(PANIC) {
-            told(panic);
+            default_hook(panic);
         }
     }));
 }

@@ -122,7 +122,7 @@ fn in_a_host(state: State, fault: Fault, programs: Programs<'_>) -> Result<(Stri
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     }
     let came = String::from_utf8_lossy(&output.stdout).into_owned();
-    let (line, text) = came.trim().split_once('\n').ok_or("the host did not say what came")?;
+    let (line, text) = came.trim().split_once('\n').ok_or("the host printed no outcome")?;
     Ok((line.to_owned(), text.to_owned()))
 }
 

@@ -39,57 +39,22 @@ pub fn expected_code(state: State, fault: Fault) -> String {
 /// Returns the contents of `docs/faults.md`.
 pub fn document() -> String {
     let mut text = String::from(INTRODUCTION);
-    add(
-        &mut text,
-        format_args!(
-            "
-    ## States
-    | state | description |
-    |---|---|
-    "
-        ),
-    );
+    add(&mut text, format_args!("\n## States\n| state | description |\n|---|---|\n"));
     for state in State::ALL {
         add(&mut text, format_args!("| {} | {} |\n", state.name(), state.about()));
     }
-    add(
-        &mut text,
-        format_args!(
-            "
-    ## Faults
-    | origin | fault | description |
-    |---|---|---|
-    "
-        ),
-    );
+    add(&mut text, format_args!("\n## Faults\n| origin | fault | description |\n|---|---|---|\n"));
     for fault in Fault::all() {
         let (origin, name, about) = (fault.origin(), fault.name(), fault.about());
-        add(
-            &mut text,
-            format_args!(
-                "| {origin} | {name} | {about} |
-        "
-            ),
-        );
+        add(&mut text, format_args!("| {origin} | {name} | {about} |\n"));
     }
     add(&mut text, format_args!("\n## Outcomes: {} cells\n{EXPLANATION}\n", count()));
     text.push_str(&table(expected_code));
-    text.push_str(
-        "
-    | code | meaning |
-    |---|---|
-    ",
-    );
+    text.push_str("\n| code | meaning |\n|---|---|\n");
     for (letters, meaning) in LEGEND {
         add(&mut text, format_args!("| {letters} | {meaning} |\n"));
     }
-    text.push_str(
-        "
-    ## Excluded pairs
-    | fault | states | reason |
-    |---|---|---|
-    ",
-    );
+    text.push_str("\n## Excluded pairs\n| fault | states | reason |\n|---|---|---|\n");
     for fault in Fault::all() {
         impossible(&mut text, fault);
     }

@@ -1,4 +1,4 @@
-//! The real CLI: installed from npm at an exact version, started with nothing of this machine.
+//! The real CLI: installed from npm at an exact version and started in a clean environment.
 
 pub(crate) mod cache;
 mod install;

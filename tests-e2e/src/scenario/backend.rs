@@ -1,5 +1,5 @@
-//! What a scenario is played on: anything that takes arguments, variables and a script of the
-//! model's answers, and gives byte streams and an exit.
+//! The backends that scenarios run on: they take arguments, environment variables and a script of the model, and
+//! return byte streams and an exit status.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,15 +15,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::sim_backend::Api;
 use crate::real_cli::{InstalledCli, RealProcess, SandboxDir};
 
-/// A future that can be sent, boxed for use behind `dyn`.
+/// A boxed `Send` future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Something that can be started like the CLI.
+/// Starts CLIs.
 pub trait Backend: Send + Sync {
-    /// The version of the CLI that it is, or plays.
+    /// Returns the version of the CLI, real or simulated.
     fn version(&self) -> &str;
 
-    /// Starts it.
+    /// Starts a CLI.
     fn launch(&self, launch: Launch) -> BoxFuture<'_, io::Result<StartedCli>>;
 }
 
@@ -32,37 +32,37 @@ pub trait Backend: Send + Sync {
 pub struct Launch {
     /// Home, project and temporary directory.
     pub sandbox: Arc<SandboxDir>,
-    /// The arguments, without the name of the program.
+    /// The arguments, without the program name.
     pub arguments: Vec<String>,
-    /// Variables to set (or, without a value, to leave out) beyond those that every CLI gets.
+    /// Variables to set, or to remove if the value is `None`, in addition to those of every CLI.
     pub variables: BTreeMap<String, Option<String>>,
-    /// What the model answers.
+    /// The script of the model.
     pub script: Script,
 }
 
-/// A started CLI. Dropping it ends it.
+/// A started CLI. Dropping it ends the process.
 #[non_exhaustive]
 pub struct StartedCli {
-    /// What the CLI reads.
+    /// The stdin of the CLI.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
-    /// What the CLI writes.
+    /// The stdout of the CLI.
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,
-    /// What the CLI complains.
+    /// The stderr of the CLI.
     pub stderr: Box<dyn AsyncRead + Send + Unpin>,
-    /// The process, or what stands for it.
+    /// The process.
     pub process: Box<dyn Process>,
-    /// What stands behind the CLI.
+    /// The API that the CLI talks to.
     pub api: Option<Api>,
 }
 
-/// What can end.
+/// A process that can be ended.
 pub trait Process: Send + Sync {
-    /// Waits for the end after stdin was closed, and brings it about if it does not come.
+    /// Waits for the exit after stdin was closed, and forces it if necessary.
     fn end(&self) -> BoxFuture<'_, Exit>;
 }
 
 impl StartedCli {
-    /// A CLI with these streams.
+    /// Creates a started CLI from its streams and its process.
     pub fn new(
         stdin: impl AsyncWrite + Send + Unpin + 'static,
         stdout: impl AsyncRead + Send + Unpin + 'static,
@@ -97,14 +97,14 @@ impl Process for RealProcess {
     }
 }
 
-/// The real CLI, with the mock as its Messages API.
+/// The real CLI with the mock API.
 #[derive(Debug, Clone)]
 pub struct RealCli {
     cli: InstalledCli,
 }
 
 impl RealCli {
-    /// Scenarios will be played on this CLI.
+    /// Creates a backend for an installed CLI.
     pub fn new(cli: InstalledCli) -> Self {
         Self { cli }
     }

@@ -1,4 +1,4 @@
-//! What stands in prompts and answers beyond plain text.
+//! Prompts and answers with more than plain text.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
@@ -116,7 +116,7 @@ pub(super) async fn compact(fixture: &Fixture) -> Outcome {
     cli.initialize().await?;
     cli.turn("hello").await?;
     cli.turn("/compact").await?;
-    cli.check(cli.saw(|line| line["subtype"] == "compact_boundary"), "the boundary is told")?;
+    cli.check(cli.saw(|line| line["subtype"] == "compact_boundary"), "a compact boundary")?;
     cli.turn("hello again").await?;
     cli.finish(0).await
 }

@@ -1,4 +1,4 @@
-//! What the answer of a hook does.
+//! The effects of hook responses.
 
 use claude_agent_testkit::recording::Recording;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::response::{Response, default_response};
 use super::tools::{bash, tool_results};
 use super::{Cli, Failure, Fixture, Outcome, Plan};
 
-/// Plays one turn in which Bash may touch `made` and the hook of this event answers like this.
+/// Runs one turn in which Bash may touch `made` and the hook for this event responds like this.
 async fn hooked(
     fixture: &Fixture,
     event: &'static str,
@@ -47,7 +47,7 @@ pub(super) async fn hook_denies(fixture: &Fixture) -> Outcome {
         &json!({"permissionDecision": "deny", "permissionDecisionReason": "not here"}),
     );
     let (cli, result) = hooked(fixture, "PreToolUse", answer).await?;
-    cli.check(result["result"] == "Done.", "the turn goes on")?;
+    cli.check(result["result"] == "Done.", "the turn continues")?;
     tool_ran(fixture, cli, false).await
 }
 
@@ -63,7 +63,7 @@ pub(super) async fn hook_denies_and_stops(fixture: &Fixture) -> Outcome {
 pub(super) async fn hook_blocks(fixture: &Fixture) -> Outcome {
     let answer = Response::Success(json!({"decision": "block", "reason": "not here"}));
     let (cli, result) = hooked(fixture, "PreToolUse", answer).await?;
-    cli.check(result["result"] == "Done.", "the turn goes on")?;
+    cli.check(result["result"] == "Done.", "the turn continues")?;
     tool_ran(fixture, cli, false).await
 }
 
@@ -71,12 +71,12 @@ pub(super) async fn hook_stops(fixture: &Fixture) -> Outcome {
     let answer = Response::Success(json!({"continue": false, "stopReason": "enough"}));
     let (cli, result) = hooked(fixture, "PreToolUse", answer).await?;
     cli.check(result["terminal_reason"] == "hook_stopped", "the turn ends")?;
-    // The surprise that this scenario is about: the tool runs first.
+    // Surprisingly, the tool runs first.
     tool_ran(fixture, cli, true).await
 }
 
 pub(super) async fn hook_allows(fixture: &Fixture) -> Outcome {
-    // Nothing else allows the tool, and nobody is there to be asked.
+    // Nothing else allows the tool, and there is no permission callback.
     let mut cli = fixture.start(Plan::session(bash("touch made"))).await?;
     let answer = pre_tool_use(
         &json!({"permissionDecision": "allow", "permissionDecisionReason": "it is fine"}),
@@ -120,7 +120,7 @@ pub(super) async fn hook_says_something(fixture: &Fixture) -> Outcome {
 pub(super) async fn hook_answers_later(fixture: &Fixture) -> Outcome {
     let answer = Response::Success(json!({"async": true, "asyncTimeout": 1000}));
     let (cli, result) = hooked(fixture, "PostToolUse", answer).await?;
-    cli.check(result["result"] == "Done.", "the turn goes on")?;
+    cli.check(result["result"] == "Done.", "the turn continues")?;
     tool_ran(fixture, cli, true).await
 }
 
@@ -129,7 +129,7 @@ pub(super) async fn hook_answers_with_an_error(fixture: &Fixture) -> Outcome {
     let (cli, _) = hooked(fixture, "PreToolUse", answer).await?;
     cli.check(
         cli.saw(|line| line["tag"] == "hook_callback_failed"),
-        "the failure of the hook is told",
+        "the failure of the hook is reported",
     )?;
     tool_ran(fixture, cli, true).await
 }
@@ -157,7 +157,7 @@ pub(super) async fn hook_continues_after_stop(fixture: &Fixture) -> Outcome {
     let hooks = json!({"Stop": [{"matcher": null, "hookCallbackIds": ["hook_0"]}]});
     cli.operation("initialize", json!({"hooks": hooks})).await?;
     let result = cli.turn("hello").await?;
-    cli.check(result["num_turns"] == 2, "the model is asked again")?;
+    cli.check(result["num_turns"] == 2, "the model is called again")?;
     cli.finish(0).await
 }
 
@@ -200,7 +200,7 @@ pub(super) async fn hook_matchers(fixture: &Fixture) -> Outcome {
 }
 
 pub(super) async fn hook_events_included(fixture: &Fixture) -> Outcome {
-    // Callbacks are not told this way; commands from a settings file are.
+    // Only commands from a settings file are reported like this, not callbacks.
     let command = json!({"type": "command", "command": "echo checked"});
     let settings = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [command]}]}});
     fixture.file(".claude/settings.json", &settings.to_string())?;

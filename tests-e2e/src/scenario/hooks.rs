@@ -106,7 +106,7 @@ pub(super) async fn hooks_model_switch(fixture: &Fixture) -> Outcome {
 }
 
 pub(super) async fn hooks_instructions(fixture: &Fixture) -> Outcome {
-    // A callback hears of the file below the project, not of the one at its top.
+    // The callback is called for the file in the subdirectory, not for the one at the top level.
     fixture.file("CLAUDE.md", "Be brief.\n")?;
     fixture.file("below/CLAUDE.md", "Be briefer.\n")?;
     fixture.file("below/notes.txt", "one\n")?;

@@ -1,4 +1,4 @@
-//! `interrupt`, in each situation that a session can be in.
+//! `interrupt` in each state of a session.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};

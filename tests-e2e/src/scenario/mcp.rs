@@ -12,7 +12,7 @@ use super::{Fixture, Outcome, Plan};
 const CONFIG: &str = r#"{"mcpServers":{"calc":{"type":"sdk","name":"calc"}}}"#;
 const ALL: &str = "mcp__calc__add,mcp__calc__look,mcp__calc__fail";
 
-/// A session with the in-process server `calc`, all of whose tools are allowed.
+/// Plans a session with the in-process server `calc`, whose tools are all allowed.
 fn with_calc(script: Script) -> Plan {
     Plan::session(script).args(&["--mcp-config", CONFIG, "--allowedTools", ALL])
 }
@@ -26,9 +26,12 @@ pub(super) async fn mcp_tool(fixture: &Fixture) -> Outcome {
         .otherwise([Reply::tool("mcp__calc__add", json!({"a": 2, "b": 3})), Reply::text("Five.")]);
     let mut cli = fixture.start(with_calc(script)).await?;
     cli.initialize().await?;
-    cli.check(cli.saw(|line| calls(line, "initialize")), "the server is asked before the answer")?;
+    cli.check(
+        cli.saw(|line| calls(line, "initialize")),
+        "the server is initialized before the answer",
+    )?;
     let result = cli.turn("add 2 and 3").await?;
-    cli.check(result["result"] == "Five.", "the turn goes on")?;
+    cli.check(result["result"] == "Five.", "the turn continues")?;
     cli.check(
         cli.saw(|line| tool_results(line).any(|block| block["content"][0]["text"] == "5")),
         "the model gets the sum",
@@ -47,7 +50,7 @@ pub(super) async fn mcp_read_only_tools_in_parallel(fixture: &Fixture) -> Outcom
     });
     let script = Script::new().otherwise([reply, Reply::text("Looked.")]);
     let mut cli = fixture.start(with_calc(script)).await?;
-    // Nothing is answered until all calls are open, which proves that they are open at once.
+    // Responds only when all calls are in flight, which proves that they run concurrently.
     cli.on_request(|request| match request["message"]["method"].as_str() {
         Some("tools/call") => Response::NoResponse,
         _ => default_response(request),
@@ -79,7 +82,7 @@ pub(super) async fn mcp_tool_error(fixture: &Fixture) -> Outcome {
     cli.turn("fail").await?;
     cli.check(
         cli.saw(|line| tool_results(line).any(|block| block["is_error"] == true)),
-        "the model is told that the tool failed",
+        "the model gets the tool error",
     )?;
     cli.finish(0).await
 }
@@ -103,7 +106,7 @@ pub(super) async fn mcp_protocol_error(fixture: &Fixture) -> Outcome {
     cli.turn("add").await?;
     cli.check(
         cli.saw(|line| tool_results(line).any(|block| block["is_error"] == true)),
-        "the model is told that the call failed",
+        "the model gets the error of the call",
     )?;
     cli.finish(0).await
 }
@@ -154,6 +157,9 @@ pub(super) async fn mcp_elicitation(fixture: &Fixture) -> Outcome {
     });
     cli.operation("initialize", json!({"hooks": hooks})).await?;
     cli.turn("greet").await?;
-    cli.check(cli.saw(|line| line["request"]["subtype"] == "elicitation"), "the host is asked")?;
+    cli.check(
+        cli.saw(|line| line["request"]["subtype"] == "elicitation"),
+        "an elicitation request",
+    )?;
     cli.finish(0).await
 }

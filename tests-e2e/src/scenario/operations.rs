@@ -1,4 +1,4 @@
-//! Operations that the client asks of the CLI.
+//! Operations that the host sends.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
@@ -12,7 +12,7 @@ pub(super) async fn set_model(fixture: &Fixture) -> Outcome {
     cli.check(answer["model"] == "claude-haiku-5-5", "the new model is confirmed")?;
     cli.turn("hello").await?;
     let last = cli.api()?.requests().last().map(|request| request.model().to_owned());
-    cli.check(last.as_deref() == Some("claude-haiku-5-5"), "the new model is asked")?;
+    cli.check(last.as_deref() == Some("claude-haiku-5-5"), "the new model is used")?;
     let answer = cli.operation("set_model", json!({"model": null})).await?;
     cli.check(answer["model"] != "claude-haiku-5-5", "null takes the model back")?;
     cli.turn("hello again").await?;
@@ -33,7 +33,7 @@ pub(super) async fn set_permission_mode(fixture: &Fixture) -> Outcome {
     cli.check(fixture.text_of("notes.txt").is_some(), "edits are accepted")?;
     let refusal =
         cli.rejected_operation("set_permission_mode", json!({"mode": "nonsense"})).await?;
-    cli.check(refusal["error_code"] == "invalid_mode", "a mode that does not exist is refused")?;
+    cli.check(refusal["error_code"] == "invalid_mode", "an unknown mode is rejected")?;
     for mode in ["plan", "dontAsk", "auto", "default"] {
         let id = cli.request("set_permission_mode", json!({"mode": mode})).await?;
         cli.response_to(&id).await?;
@@ -46,7 +46,7 @@ pub(super) async fn questions(fixture: &Fixture) -> Outcome {
     cli.initialize().await?;
     cli.turn("hello").await?;
     let status = cli.operation("mcp_status", json!({})).await?;
-    cli.check(status["mcpServers"] == json!([]), "there are no servers")?;
+    cli.check(status["mcpServers"] == json!([]), "an empty list of servers")?;
     let usage = cli.operation("get_context_usage", json!({})).await?;
     cli.check(usage["totalTokens"].is_number(), "the context is counted")?;
     for subtype in [
@@ -93,7 +93,7 @@ pub(super) async fn refusals(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     let refusal = cli.rejected_operation("make_coffee", json!({})).await?;
-    cli.check(refusal["error_code"] == "unsupported_request", "an unknown subtype is refused")?;
+    cli.check(refusal["error_code"] == "unsupported_request", "an unknown subtype is rejected")?;
     cli.rejected_operation("mcp_reconnect", json!({"serverName": "nobody"})).await?;
     cli.rejected_operation("mcp_toggle", json!({"serverName": "nobody", "enabled": true})).await?;
     cli.operation("stop_task", json!({"task_id": "nothing"})).await?;

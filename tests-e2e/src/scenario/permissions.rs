@@ -1,4 +1,4 @@
-//! `can_use_tool` and every way to answer it.
+//! `can_use_tool` with every kind of response.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::response::{Response, default_response};
 use super::tools::{bash, tool_results};
 use super::{Cli, Failure, Fixture, Outcome, Plan};
 
-/// Plays one turn in which the model wants to touch `made` and the host answers like this.
+/// Runs one turn in which the model calls a tool that touches `made`, and the host responds like this.
 async fn asked(
     fixture: &Fixture,
     answer: impl Fn(&Value) -> Response + Send + 'static,
@@ -33,7 +33,7 @@ fn failed_tool(line: &Value) -> bool {
 
 pub(super) async fn permission_allow(fixture: &Fixture) -> Outcome {
     let (cli, result) = asked(fixture, default_response).await?;
-    cli.check(result["result"] == "Done.", "the turn goes on")?;
+    cli.check(result["result"] == "Done.", "the turn continues")?;
     cli.check(fixture.text_of("made").is_some(), "the tool ran")?;
     cli.finish(0).await
 }
@@ -44,7 +44,7 @@ pub(super) async fn permission_allow_changed_input(fixture: &Fixture) -> Outcome
         Response::Success(json!({"behavior": "allow", "updatedInput": input}))
     })
     .await?;
-    cli.check(fixture.text_of("made").is_none(), "the tool did not run as asked")?;
+    cli.check(fixture.text_of("made").is_none(), "the original input is not executed")?;
     cli.check(fixture.text_of("other").is_some(), "the tool ran as changed")?;
     cli.finish(0).await
 }
@@ -67,7 +67,7 @@ pub(super) async fn permission_allow_updated_permissions(fixture: &Fixture) -> O
     cli.turn("run it again").await?;
     let asked = cli.history().iter().filter(|line| line["request"]["subtype"] == "can_use_tool");
     let asked = asked.count();
-    cli.check(asked == 1, "with the new rule the host is not asked again")?;
+    cli.check(asked == 1, "no second request after the new rule")?;
     cli.finish(0).await
 }
 
@@ -75,8 +75,11 @@ pub(super) async fn permission_deny(fixture: &Fixture) -> Outcome {
     let (cli, result) =
         asked(fixture, |_| Response::Success(json!({"behavior": "deny", "message": "not here"})))
             .await?;
-    cli.check(result["result"] == "Done.", "the turn goes on")?;
-    cli.check(result["permission_denials"][0]["tool_name"] == "Bash", "the denial is told")?;
+    cli.check(result["result"] == "Done.", "the turn continues")?;
+    cli.check(
+        result["permission_denials"][0]["tool_name"] == "Bash",
+        "the result lists the denial",
+    )?;
     cli.check(cli.saw(failed_tool), "the tool failed")?;
     cli.check(fixture.text_of("made").is_none(), "the tool did not run")?;
     cli.finish(0).await

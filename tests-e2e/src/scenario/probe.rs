@@ -1,4 +1,4 @@
-//! What is asked of the launcher itself and is no part of the corpus.
+//! Probes of the CLI that are not part of the corpus.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +10,11 @@ use super::tools::bash;
 use super::{Backend, Cli, Failure, Fixture, Plan};
 use crate::real_cli::SandboxDir;
 
-/// The environment that a tool sees, in the form of `env`.
+/// Returns the environment of a tool, in the format of `env`.
 ///
 /// # Errors
 ///
-/// When the CLI does not run the tool.
+/// Returns a failure when the CLI does not run the tool.
 ///
 /// # Cancel safety
 ///
@@ -30,11 +30,11 @@ pub async fn environment_of_a_tool(backend: Arc<dyn Backend>) -> Result<String, 
     environment.ok_or_else(|| Failure::new("the tool writes its environment", ""))
 }
 
-/// Whether the CLI knows an operation; one that it refuses for other reasons it knows.
+/// Returns whether the CLI knows an operation, even if it rejects this request.
 ///
 /// # Errors
 ///
-/// When the CLI does not answer.
+/// Returns a failure when the CLI does not respond.
 ///
 /// # Cancel safety
 ///
@@ -55,11 +55,11 @@ pub async fn knows_operation(
         && !refused.starts_with("Unsupported control request subtype"))
 }
 
-/// A CLI whose tool runs for a minute, and the sandbox it lives in.
+/// Starts a CLI whose tool runs for a minute, and returns it with its sandbox directory.
 ///
 /// # Errors
 ///
-/// When the CLI does not run the tool.
+/// Returns a failure when the CLI does not run the tool.
 ///
 /// # Cancel safety
 ///
@@ -77,7 +77,7 @@ pub async fn busy_with_a_tool(
     Ok((cli, Arc::clone(fixture.sandbox())))
 }
 
-/// The processes that were started in this sandbox and live, found through `/proc`.
+/// Returns the running processes that were started in this sandbox directory, found through `/proc`.
 pub fn alive_in(sandbox: &SandboxDir) -> Vec<String> {
     let home = format!("HOME={}", sandbox.home().display());
     let lives_here = |process: &Path| {

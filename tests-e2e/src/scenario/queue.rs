@@ -7,7 +7,7 @@ use super::cli::user_frame;
 use super::tools::bash;
 use super::{Cli, Failure, Fixture, Outcome, Plan};
 
-/// Sends prompts in one write; returns their ids.
+/// Sends prompts in one write and returns their IDs.
 async fn say_together(cli: &mut Cli, prompts: &[&str]) -> Result<Vec<String>, Failure> {
     let ids: Vec<String> = prompts.iter().map(|_| cli.message_id()).collect();
     let frames: Vec<String> =
@@ -17,7 +17,7 @@ async fn say_together(cli: &mut Cli, prompts: &[&str]) -> Result<Vec<String>, Fa
     Ok(ids)
 }
 
-/// Reads results until each of these messages is named by one; returns how many it took.
+/// Reads results until each of these messages is named by one, and returns the number of results.
 async fn until_all_are_named(cli: &mut Cli, ids: &[String]) -> Result<usize, Failure> {
     let mut named: Vec<Value> = Vec::new();
     let mut results = 0;
@@ -30,14 +30,14 @@ async fn until_all_are_named(cli: &mut Cli, ids: &[String]) -> Result<usize, Fai
     Ok(results)
 }
 
-/// The CLI says that it has a message that waits.
+/// Waits until the CLI reports that a message is queued.
 async fn until_queued(cli: &mut Cli, id: &str) -> Result<(), Failure> {
     let queued = |line: &Value| line["type"] == "command_lifecycle" && line["command_uuid"] == *id;
     cli.until("the message is queued", queued).await?;
     Ok(())
 }
 
-/// A CLI whose tool runs until there is the file `go`, and the id of the message that began it.
+/// Starts a CLI whose tool runs until the file `go` exists, and returns it with the ID of the message.
 async fn start_busy(fixture: &Fixture) -> Result<(Cli, String), Failure> {
     let plan = Plan::session(bash("touch begun; until [ -e go ]; do sleep 0.05; done"))
         .args(&["--allowedTools", "Bash"]);

@@ -1,22 +1,22 @@
-//! What a scenario answers to the requests of the CLI.
+//! Responses of a scenario to the requests of the CLI.
 
 use serde_json::{Value, json};
 
-/// The answer to one control request.
+/// The response to a control request.
 #[derive(Debug, Clone)]
 pub(super) enum Response {
-    /// Done, with this payload.
+    /// Success, with this payload.
     Success(Value),
-    /// Not done, for this reason.
+    /// An error, with this message.
     Error(String),
-    /// No answer, now or ever.
+    /// No response at all.
     NoResponse,
 }
 
-/// Decides what is answered, from the `request` object of a control request.
+/// Chooses the response, from the `request` object of a control request.
 pub(super) type Handler = Box<dyn FnMut(&Value) -> Response + Send>;
 
-/// Hooks say nothing, every tool is allowed as it is, and the server `calc` calculates.
+/// Responds with an empty hook output, allows every tool, and serves the server `calc`.
 pub(super) fn default_response(request: &Value) -> Response {
     match request["subtype"].as_str().unwrap_or_default() {
         "hook_callback" => Response::Success(json!({})),
@@ -39,7 +39,7 @@ pub(super) fn calc(message: &Value) -> Response {
         }),
         "tools/list" => json!({"tools": tools()}),
         "tools/call" => call(&message["params"]),
-        // A notification, or the CLI's answer to the server: the control request wants its answer.
+        // A notification, or the CLI's reply to the server: the control request needs a response anyway.
         _ if id.is_null() || message["method"].is_null() => {
             return Response::Success(json!({"mcp_response": {"jsonrpc": "2.0", "result": {}}}));
         }

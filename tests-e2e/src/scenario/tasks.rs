@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Fixture, Outcome, Plan};
 
-/// A model that delegates once, to an agent that answers like this.
+/// Scripts a model that delegates once to an agent that answers like this.
 fn delegating(agent: Reply, background: bool) -> Script {
     Script::new().when("greet the world", [agent]).otherwise([
         Reply::tool(
@@ -29,7 +29,7 @@ pub(super) async fn subagent(fixture: &Fixture) -> Outcome {
         cli.saw(|line| line["parent_tool_use_id"].is_string()),
         "messages of the agent name their parent",
     )?;
-    cli.check(cli.saw(|line| is_task(line, "task_started")), "the start of the agent is told")?;
+    cli.check(cli.saw(|line| is_task(line, "task_started")), "the agent is reported as started")?;
     cli.finish(0).await
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn subagent_with_tool(fixture: &Fixture) -> Outcome {
             line["parent_tool_use_id"].is_string()
                 && line["message"]["content"][0]["type"] == "tool_use"
         }),
-        "the tool call of the agent is told",
+        "the tool call of the agent is reported",
     )?;
     cli.finish(0).await
 }
@@ -67,7 +67,7 @@ pub(super) async fn background_agent(fixture: &Fixture) -> Outcome {
     cli.initialize().await?;
     cli.send_prompt("delegate").await?;
     cli.result().await?;
-    // The agent goes on only now, so that its end comes after the turn that started it.
+    // The agent continues only now, so that it ends after the turn that started it.
     cli.model_is_asked("greet the world").await?;
     cli.api()?.release_held();
     let second = cli.result().await?;
@@ -75,7 +75,10 @@ pub(super) async fn background_agent(fixture: &Fixture) -> Outcome {
     let idle = |line: &Value| line["state"] == "idle";
     cli.check(!cli.saw(idle), "the CLI is not idle while the agent works")?;
     cli.idle().await?;
-    cli.check(cli.saw(|line| is_task(line, "task_notification")), "the end of the agent is told")?;
+    cli.check(
+        cli.saw(|line| is_task(line, "task_notification")),
+        "the agent is reported as ended",
+    )?;
     cli.finish(0).await
 }
 
@@ -92,7 +95,7 @@ pub(super) async fn background_shell(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
     cli.initialize().await?;
     cli.turn("start it").await?;
-    cli.check(cli.saw(|line| is_task(line, "task_started")), "the start of the shell is told")?;
+    cli.check(cli.saw(|line| is_task(line, "task_started")), "the shell is reported as started")?;
     fixture.file("go", "")?;
     let second = cli.result().await?;
     cli.check(second["origin"]["kind"] == "task-notification", "the shell's end starts a turn")?;
@@ -118,7 +121,7 @@ pub(super) async fn background_shell_stopped(fixture: &Fixture) -> Outcome {
     cli.operation("stop_task", json!({"task_id": task})).await?;
     cli.check(
         cli.saw(|line| is_task(line, "task_notification") && line["status"] == "stopped"),
-        "the end of the task is told before the answer",
+        "the end of the task is reported before the answer",
     )?;
     cli.finish(0).await
 }

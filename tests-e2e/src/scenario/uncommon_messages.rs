@@ -1,4 +1,4 @@
-//! Messages that come only when they are asked for, or when something rare happens.
+//! Messages that are opt-in or rarely sent.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub(super) async fn refusal(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::session(script)).await?;
     cli.initialize().await?;
     let result = cli.turn("hello").await?;
-    cli.check(result["stop_reason"] == "refusal", "the refusal is told")?;
+    cli.check(result["stop_reason"] == "refusal", "the result reports the refusal")?;
     let code = i32::from(result["is_error"] == true);
     cli.finish(code).await
 }
@@ -100,7 +100,10 @@ pub(super) async fn commands_changed(fixture: &Fixture) -> Outcome {
     )?;
     cli.operation("reload_skills", json!({})).await?;
     cli.turn("hello again").await?;
-    cli.check(cli.saw(|line| line["subtype"] == "commands_changed"), "the commands are told")?;
+    cli.check(
+        cli.saw(|line| line["subtype"] == "commands_changed"),
+        "the new commands are reported",
+    )?;
     cli.finish(0).await
 }
 

@@ -1,4 +1,4 @@
-//! Builds the subjects that are written in Rust, each by itself.
+//! Builds the subjects that are written in Rust, one by one.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -8,11 +8,11 @@ use crate::workspace::root;
 
 const LOCK: &str = include_str!("../../../../benches/Cargo.lock");
 
-/// Those of these names, built or installed, and the CLI that they talk to.
+/// Builds or installs the subjects with these names, and the CLI that they talk to.
 ///
 /// # Errors
 ///
-/// When something does not build.
+/// Returns an error when a build fails.
 pub fn build(names: &[&'static str]) -> Result<(PathBuf, Vec<Subject>), String> {
     cargo(&["--bin", "bench-cli", "--bin", "floor"])?;
     let mut subjects = Vec::new();
@@ -39,7 +39,7 @@ fn native(name: &'static str, title: String) -> Subject {
     Subject { name, title, program: Ok(Program { command, variables: Vec::new() }) }
 }
 
-/// Beside what cargo builds for the project, and removed with it.
+/// Below cargo's target directory of the workspace, so that `cargo clean` removes it.
 fn target() -> PathBuf {
     root().join("target/benches")
 }
@@ -59,12 +59,12 @@ fn cargo(arguments: &[&str]) -> Result<(), String> {
         .status();
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(format!("benches do not build: cargo build {}", arguments.join(" "))),
-        Err(error) => Err(format!("cargo does not start: {error}")),
+        Ok(_) => Err(format!("`cargo build {}` failed in benches", arguments.join(" "))),
+        Err(error) => Err(format!("cargo could not be started: {error}")),
     }
 }
 
-/// The version of a crate in the lock file of the benches.
+/// Returns the version of a crate in the lock file of the benches.
 fn version_of(name: &str) -> &'static str {
     let entry =
         LOCK.split("[[package]]").find(|entry| entry.contains(&format!("name = \"{name}\"\n")));
@@ -78,7 +78,7 @@ mod tests {
     use super::version_of;
 
     #[test]
-    fn every_crate_that_takes_part_has_a_version() {
+    fn every_crate_has_a_locked_version() {
         for name in NAMES.into_iter().filter(|name| name.contains('-')) {
             assert!(version_of(name).starts_with(|first: char| first.is_ascii_digit()), "{name}");
         }

@@ -1,4 +1,4 @@
-//! The programs of `benches/`: how they are got, and one run of one of them.
+//! Builds and runs the programs of `benches/`.
 
 mod build;
 mod official;
@@ -16,23 +16,23 @@ use tempfile::TempDir;
 
 pub use self::build::build;
 
-/// What takes part, by the names that `--only` takes. The floor is what the others are compared with,
-/// and the second is ours.
+/// The subjects by the names that `--only` accepts. The first is the floor that the others are compared with, the
+/// second is this SDK.
 pub const NAMES: [&str; 6] =
     ["floor", "kit", "python", "typescript", "claude-agent-sdk-rs", "claude-code-client-sdk"];
 
-/// No run takes so long, unless it hangs.
+/// Longer than any run takes that does not hang.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// A client that takes part.
+/// A client that is measured.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Subject {
     /// One of [`NAMES`].
     pub name: &'static str,
-    /// What the table calls it.
+    /// The title in the table.
     pub title: String,
-    /// How it is started, or why it is not there.
+    /// How it is started, or why it is not available.
     pub program: Result<Program, String>,
 }
 
@@ -40,23 +40,23 @@ pub struct Subject {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Program {
-    /// The program and what stands before the task.
+    /// The program and the arguments before the task.
     pub command: Vec<PathBuf>,
-    /// What its environment has besides.
+    /// Additional environment variables.
     pub variables: Vec<(&'static str, PathBuf)>,
 }
 
-/// What came of a run.
+/// The result of one run.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Measurement {
-    /// It did the work.
+    /// The measured figure.
     Figure(f64),
-    /// It did not, for this reason.
+    /// The reason why there is no figure.
     Failure(String),
 }
 
-/// Where subjects run: with nothing of this machine but the programs.
+/// Runs subjects in a temporary directory with a clean environment.
 #[derive(Debug)]
 pub struct SubjectRunner {
     folder: TempDir,
@@ -64,11 +64,11 @@ pub struct SubjectRunner {
 }
 
 impl SubjectRunner {
-    /// One with this CLI, which is the program `bench-cli`.
+    /// Creates a runner with this build of `bench-cli`.
     ///
     /// # Errors
     ///
-    /// When the system's directory for temporary files cannot be written.
+    /// Returns an error when the temporary directory cannot be created.
     pub fn new(cli: PathBuf) -> io::Result<Self> {
         let folder = tempfile::tempdir()?;
         fs::create_dir(folder.path().join("home"))?;
@@ -77,7 +77,7 @@ impl SubjectRunner {
 
     /// Runs a subject once.
     pub fn run(&self, subject: &Subject, work: &str, count: usize, pinned: bool) -> Measurement {
-        let answer = subject.program.as_ref().map_err(Clone::clone).and_then(|program| {
+        let measurement = subject.program.as_ref().map_err(Clone::clone).and_then(|program| {
             let cli = self.cli_for(work, count).map_err(|error| error.to_string())?;
             let task = [Path::new(work), Path::new(&count.to_string()), &cli].map(Path::to_owned);
             let pin = ["taskset", "-c", "0"].map(PathBuf::from);
@@ -89,14 +89,14 @@ impl SubjectRunner {
                 .collect();
             self.start(&words, program, &cli).map_err(|error| error.to_string()).and_then(finish)
         });
-        match answer {
-            Ok(said) => read_answer(&said, &self.complaints()),
+        match measurement {
+            Ok(stdout) => parse_measurement(&stdout, &self.last_stderr_line()),
             Err(failure) => Measurement::Failure(failure),
         }
     }
 
-    /// A CLI for this task: told what to do by a file beside it, because not every client passes
-    /// variables on.
+    /// Returns a copy of the CLI for this task. A file beside the CLI selects the task, because not every client
+    /// passes environment variables on.
     fn cli_for(&self, work: &str, count: usize) -> io::Result<PathBuf> {
         let folder = self.folder.path().join(format!("{work}-{count}"));
         let cli = folder.join("claude");
@@ -125,58 +125,61 @@ impl SubjectRunner {
             .spawn()
     }
 
-    /// The last thing that a subject complained about.
-    fn complaints(&self) -> String {
-        let said = fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default();
-        said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+    /// Returns the last line that the subject wrote to stderr.
+    fn last_stderr_line(&self) -> String {
+        let stdout = fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default();
+        stdout.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
     }
 }
 
-/// Everything that it prints, or that it does not end.
+/// Returns the stdout of the subject, or an error if it hangs.
 fn finish(mut child: Child) -> Result<String, String> {
     let mut output = child.stdout.take().ok_or("no stdout")?;
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
-        let mut said = String::new();
-        // What is not text has no figure, and a receiver that is gone has given up.
-        drop(output.read_to_string(&mut said));
-        drop(sender.send(said));
+        let mut stdout = String::new();
+        // Output that is not UTF-8 contains no figure, and a dropped receiver has timed out.
+        drop(output.read_to_string(&mut stdout));
+        drop(sender.send(stdout));
     });
-    let said = receiver.recv_timeout(LIMIT);
-    if said.is_err() {
-        child.kill().map_err(|error| format!("hangs, and cannot be ended: {error}"))?;
+    let stdout = receiver.recv_timeout(LIMIT);
+    if stdout.is_err() {
+        child.kill().map_err(|error| format!("hangs and cannot be killed: {error}"))?;
     }
     child.wait().map_err(|error| error.to_string())?;
-    said.map_err(|_| "hangs".to_owned())
+    stdout.map_err(|_| "hangs".to_owned())
 }
 
-/// The last line of what it printed.
-fn read_answer(said: &str, complaint: &str) -> Measurement {
-    let line = said.lines().last().unwrap_or_default();
+/// Parses the last line of stdout.
+fn parse_measurement(stdout: &str, stderr: &str) -> Measurement {
+    let line = stdout.lines().last().unwrap_or_default();
     let value: Value = serde_json::from_str(line).unwrap_or_default();
     if let Some(figure) = value["figure"].as_f64() {
         return Measurement::Figure(figure);
     }
-    Measurement::Failure(if let Some(reason) = value["cannot"].as_str() {
-        format!("cannot: {reason}")
+    Measurement::Failure(if let Some(reason) = value["unsupported"].as_str() {
+        format!("unsupported: {reason}")
     } else if let Some(reason) = value["failed"].as_str() {
-        format!("fails: {reason}")
+        format!("failed: {reason}")
     } else {
-        format!("says nothing: {complaint}")
+        format!("no result: {stderr}")
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Measurement, read_answer};
+    use super::{Measurement, parse_measurement};
 
     #[test]
-    fn the_last_line_is_the_answer() {
+    fn last_line_is_the_result() {
         let failure = |text: &str| Measurement::Failure(text.to_owned());
-        assert_eq!(read_answer("noise\n{\"figure\": 1.5}\n", ""), Measurement::Figure(1.5));
-        assert_eq!(read_answer(r#"{"cannot":"no hooks"}"#, ""), failure("cannot: no hooks"));
-        assert_eq!(read_answer(r#"{"failed":"1 of 2"}"#, ""), failure("fails: 1 of 2"));
-        assert_eq!(read_answer("", "it broke"), failure("says nothing: it broke"));
-        assert_eq!(read_answer(r#"{"figure":"1"}"#, ""), failure("says nothing: "));
+        assert_eq!(parse_measurement("noise\n{\"figure\": 1.5}\n", ""), Measurement::Figure(1.5));
+        assert_eq!(
+            parse_measurement(r#"{"unsupported":"no hooks"}"#, ""),
+            failure("unsupported: no hooks")
+        );
+        assert_eq!(parse_measurement(r#"{"failed":"1 of 2"}"#, ""), failure("failed: 1 of 2"));
+        assert_eq!(parse_measurement("", "it broke"), failure("no result: it broke"));
+        assert_eq!(parse_measurement(r#"{"figure":"1"}"#, ""), failure("no result: "));
     }
 }

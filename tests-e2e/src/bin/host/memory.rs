@@ -1,4 +1,4 @@
-//! How much memory a host holds whose CLI tries to make it hold more than it should.
+//! The memory usage of a host whose CLI tries to exhaust it.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::Outcome;
 
 const MIB: usize = 1024 * 1024;
 
-/// How much a pipe holds.
+/// The capacity of a pipe.
 const PIPE: usize = 64 * 1024;
 
-/// What a case found: the memory of the process while it kept its items, and what they were.
+/// The memory usage while the items were held, and a description of them.
 type CaseResult = Result<(ResourceUsage, String), Box<dyn Error>>;
 
-/// Runs a case, and prints by how many MiB the process grew: while it kept its items, and at most.
-#[expect(clippy::print_stdout, reason = "that is its answer")]
+/// Runs a case and prints by how many MiB the process grew: while it held its items, and at its peak.
+#[expect(clippy::print_stdout, reason = "the test reads stdout")]
 pub(crate) fn run(case: &str) -> Outcome {
     tokio::runtime::Runtime::new()?.block_on(async {
         let before = ResourceUsage::now();
@@ -34,7 +34,7 @@ pub(crate) fn run(case: &str) -> Outcome {
             "responses" => responses().await?,
             "tasks" => tasks(150, MIB).await?,
             "shared" => shared(10, 1_000_000).await?,
-            other => return Err(format!("there is no such case: {other}").into()),
+            other => return Err(format!("unknown case: \"{other}\"").into()),
         };
         let mib = |memory: usize| memory.saturating_sub(before.memory) / 1024;
         println!("{} {} {summary}", mib(kept.memory), mib(kept.peak_memory));
@@ -71,7 +71,7 @@ fn result_of(item: Item) -> Option<claude_wire::Message> {
     (message.body.kind() == Some("result")).then_some(message)
 }
 
-/// Leaves messages unread that each came after many blanks.
+/// Leaves messages unread that each follow a long blank line.
 async fn blank_lines(count: usize, size: usize) -> CaseResult {
     let (session, mut cli) = start(Options::new()).await?;
     let unread = session.messages();
@@ -101,7 +101,7 @@ async fn warnings(count: usize, size: usize) -> CaseResult {
     Ok(while_held(format!("{count} warnings"), unread))
 }
 
-/// Asks a hook again and again, and reads no response.
+/// Sends hook requests and reads no response.
 async fn responses() -> CaseResult {
     let reason = "no".repeat(32 * 1024);
     let options = Options::new().on(PreToolUse, move |_, _| {
@@ -119,7 +119,7 @@ async fn responses() -> CaseResult {
     }
     let mut events = session.events();
     let mut last = None;
-    // A CLI that nobody ends goes on; the limit is against that.
+    // The time limit covers a session that does not end.
     let ended = async {
         while let Some(event) = events.next().await {
             last = Some(event);
@@ -129,7 +129,7 @@ async fn responses() -> CaseResult {
     Ok((ResourceUsage::now(), format!("ended: {in_time}, {last:?}")))
 }
 
-/// Reads and drops the messages of a query that starts many tasks with long ids.
+/// Reads and drops the messages of a query that starts many tasks with long IDs.
 async fn tasks(count: usize, size: usize) -> CaseResult {
     let (options, mut started) = with_cli(Options::new());
     let mut stream = query("go", options).await?;
@@ -169,21 +169,21 @@ async fn shared(turns: usize, count: usize) -> CaseResult {
     cli.write(result.as_bytes()).await?;
     let mut shared = Vec::new();
     for turn in open {
-        // The result itself is decoded for each turn, and dropped here.
+        // The result itself is decoded for each turn and dropped here.
         shared.push(turn.finish().await?.shared_with);
     }
     let all: usize = shared.iter().map(Vec::len).sum();
     Ok(while_held(format!("{all} names"), shared))
 }
 
-/// Looks at the memory of the process before `kept` is dropped.
+/// Measures the memory of the process before `kept` is dropped.
 fn while_held<T>(summary: String, kept: T) -> (ResourceUsage, String) {
     let now = ResourceUsage::now();
     drop(kept);
     (now, summary)
 }
 
-/// Waits until the host has read everything that was written: it answers in order.
+/// Waits until the host has read everything that was written: it responds in order.
 async fn all_was_read(session: &Session, cli: &mut FakeCli) -> Outcome {
     let asking = session.mcp().status();
     let answering = async {
@@ -196,7 +196,7 @@ async fn all_was_read(session: &Session, cli: &mut FakeCli) -> Outcome {
     Ok(())
 }
 
-/// The end of a session at which the CLI would be.
+/// The CLI's end of a session.
 struct FakeCli {
     input: Lines<BufReader<DuplexStream>>,
     output: DuplexStream,
@@ -225,7 +225,7 @@ fn with_cli(options: Options) -> (Options, mpsc::UnboundedReceiver<FakeCli>) {
         .on_terminate(move || {
             exit.send_replace(true);
         });
-        // Whoever starts a second CLI does not want the first any more.
+        // Fails only after a second start, when the receiver is gone.
         drop(sender.send(FakeCli { input: BufReader::new(their_input).lines(), output }));
         std::future::ready(Ok(Connection::new(input, ours, child)))
     }));

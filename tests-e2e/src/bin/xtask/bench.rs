@@ -1,4 +1,4 @@
-//! How fast the SDK is, beside others: two tables, and whether what is aimed at is reached.
+//! Compares the performance of the SDK with others and with its targets.
 
 use std::env;
 use std::process::ExitCode;
@@ -11,26 +11,26 @@ use tests_e2e::bench::{measure, table};
 
 use super::Outcome;
 
-/// Rounds of what grows.
+/// The number of rounds for the growth measurements.
 const GROWING: usize = 7;
 
-/// What is args.
+/// The arguments of the command.
 struct BenchArgs {
     quick: bool,
-    /// Fewer than are published.
+    /// Overrides the number of rounds.
     rounds: Option<usize>,
     works: Vec<String>,
     only: Vec<&'static str>,
 }
 
-/// Measures, prints and judges.
+/// Measures, prints the tables and checks the targets.
 pub(crate) fn run(words: &[String]) -> Outcome {
     let args = BenchArgs::read(words)?;
     raise_descriptor_limit()?;
     let (cli, subjects) = subject::build(&args.only)?;
     let missing = missing(&subjects);
     if missing && env::var_os("CI").is_some_and(|value| !value.is_empty()) {
-        println!("in CI that is a failure");
+        println!("this is a failure in CI");
         return Ok(ExitCode::FAILURE);
     }
     let runner = SubjectRunner::new(cli)?;
@@ -52,24 +52,23 @@ impl BenchArgs {
                 "--only" => naming = true,
                 "--rounds" => {
                     let rounds = words.next().and_then(|rounds| rounds.parse().ok());
-                    args.rounds = Some(rounds.ok_or("--rounds takes a number")?);
+                    args.rounds = Some(rounds.ok_or("`--rounds` needs a number")?);
                 }
-                name if naming => args.only.push(
-                    NAMES
-                        .into_iter()
-                        .find(|known| *known == name)
-                        .ok_or_else(|| format!("there is no `{name}`; there are {NAMES:?}"))?,
-                ),
+                name if naming => {
+                    args.only.push(NAMES.into_iter().find(|known| *known == name).ok_or_else(
+                        || format!("unknown subject: \"{name}\"; help: use one of {NAMES:?}"),
+                    )?)
+                }
                 work if work == "linear" || ROWS.iter().any(|row| row.work == work) => {
                     args.works.push(work.to_owned());
                 }
-                other => return Err(format!("there is no work `{other}`")),
+                other => return Err(format!("unknown workload: \"{other}\"")),
             }
         }
         if args.only.is_empty() {
             args.only.extend(NAMES);
         } else {
-            // Nothing can be said without the floor, and nothing is judged without the SDK.
+            // Comparisons need the floor, and targets apply to the SDK.
             args.only.extend(["floor", "kit"]);
         }
         Ok(args)
@@ -84,7 +83,7 @@ impl BenchArgs {
     }
 }
 
-/// A thousand sessions hold three thousand pipes, which is more than is usual.
+/// Raises the limit of open files: a thousand sessions use three thousand pipes.
 fn raise_descriptor_limit() -> Result<(), Box<dyn std::error::Error>> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -103,7 +102,7 @@ fn missing(subjects: &[Subject]) -> bool {
     missing
 }
 
-/// The table of everybody, and whether the SDK did all of it and is as fast as it should be.
+/// Prints the comparison table. Returns whether the SDK completed every workload and met its targets.
 fn compare(args: &BenchArgs, runner: &SubjectRunner, subjects: &[Subject]) -> bool {
     let titles: Vec<String> = subjects.iter().map(|one| one.title.clone()).collect();
     print!("{}", table::head(&titles));
@@ -116,8 +115,8 @@ fn compare(args: &BenchArgs, runner: &SubjectRunner, subjects: &[Subject]) -> bo
         let columns = measure::rounds(row, rounds, subjects.len(), |index| {
             turn(runner, subjects, row, count, index)
         });
-        // The floor cannot hold sessions; whatever else stops one of the two is a fault.
-        let failed = |failure: &String| !failure.starts_with("cannot");
+        // The floor does not support every workload; any other failure of the two is an error.
+        let failed = |failure: &String| !failure.starts_with("unsupported");
         good &= !columns.iter().take(2).any(|column| column.failure.as_ref().is_some_and(failed));
         print!("{}", table::line(row, count, &columns));
         verdicts.extend(table::verdict(row, &columns));
@@ -141,12 +140,12 @@ fn turn(
     index: usize,
 ) -> Measurement {
     let subject = &subjects[index];
-    let answer = runner.run(subject, row.work, count, row.pinned);
-    eprintln!("  {}: {answer:?}", subject.name);
-    answer
+    let measurement = runner.run(subject, row.work, count, row.pinned);
+    eprintln!("  {}: {measurement:?}", subject.name);
+    measurement
 }
 
-/// The table of what the SDK costs for more and more, and whether that is linear.
+/// Prints the growth table. Returns whether the cost of the SDK is linear.
 fn grow(args: &BenchArgs, runner: &SubjectRunner, subjects: &[Subject]) -> bool {
     let Some(kit) = subjects.iter().find(|one| one.name == "kit") else { return false };
     println!("{}", linear::HEAD.trim_end());
@@ -164,7 +163,7 @@ fn grow(args: &BenchArgs, runner: &SubjectRunner, subjects: &[Subject]) -> bool 
     good
 }
 
-/// What one costs at every size, the sizes measured by turns; nothing if a run failed.
+/// Returns the cost per item at every size, measured in interleaved rounds, or `None` if a run failed.
 fn costs(
     args: &BenchArgs,
     runner: &SubjectRunner,
@@ -176,9 +175,9 @@ fn costs(
     let mut found: [Vec<f64>; 3] = Default::default();
     for _ in 0..args.rounds(GROWING) {
         for (size, found) in sizes.iter().zip(&mut found) {
-            let answer = runner.run(kit, growth.work, *size, false);
-            eprintln!("  {size}: {answer:?}");
-            let Measurement::Figure(seconds) = answer else { return None };
+            let measurement = runner.run(kit, growth.work, *size, false);
+            eprintln!("  {size}: {measurement:?}");
+            let Measurement::Figure(seconds) = measurement else { return None };
             found.push(growth.cost(seconds, *size));
         }
     }

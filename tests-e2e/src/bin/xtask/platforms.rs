@@ -1,4 +1,4 @@
-//! Whether the crates build for the other supported platforms, and with the oldest supported Rust.
+//! Checks that the crates build for the other platforms, and with the oldest supported Rust.
 
 use std::error::Error;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use tests_e2e::workspace::root;
 const TARGETS: [(&str, &str); 2] =
     [("macOS", "aarch64-apple-darwin"), ("Windows", "x86_64-pc-windows-gnu")];
 
-/// The oldest Rust that the crates promise to build with.
+/// The oldest supported Rust.
 const MINIMUM_RUST: &str = env!("CARGO_PKG_RUST_VERSION");
 
 /// The outcome of the checks.
@@ -18,7 +18,7 @@ pub(crate) enum PlatformsOutcome {
     Passed,
     /// Some could not run, and those that could passed.
     Skipped,
-    /// One failed; its output says why.
+    /// One failed and printed the reason.
     Failed,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn check() -> Result<PlatformsOutcome, Box<dyn Error>> {
             return Ok(PlatformsOutcome::Failed);
         }
     }
-    // rustup's cargo, since the one that runs this is of a certain toolchain.
+    // rustup's cargo, because the current one belongs to a specific toolchain.
     if !rustup(&["toolchain", "install", MINIMUM_RUST, "--profile", "minimal", "--no-self-update"])
     {
         println!("== Rust {MINIMUM_RUST}: SKIPPED, `rustup toolchain install` failed");
@@ -54,7 +54,7 @@ pub(crate) fn check() -> Result<PlatformsOutcome, Box<dyn Error>> {
     cargo
         .args(["run", MINIMUM_RUST, "cargo", "test", "--quiet", "--all-features"])
         .args(["-p", "claude-wire", "-p", "claude-agent-kit", "--lib", "--test", "it"])
-        // Of its own, so that neither compiler discards what the other has built.
+        // A separate directory, so that the compilers do not discard each other's output.
         .args(["--target-dir", "target/minimum-rust"]);
     if !passes(cargo)? {
         println!("== Rust {MINIMUM_RUST} failed");
@@ -67,7 +67,7 @@ fn passes(mut command: Command) -> Result<bool, Box<dyn Error>> {
     Ok(command.current_dir(root()).stdin(Stdio::null()).status()?.success())
 }
 
-/// Runs rustup; false also where there is none.
+/// Runs rustup. Returns `false` if it fails or is not installed.
 fn rustup(arguments: &[&str]) -> bool {
     let status =
         Command::new("rustup").args(arguments).current_dir(root()).stdin(Stdio::null()).status();

@@ -13,7 +13,7 @@ pub(crate) fn store() -> Outcome {
     for chapter in tables::chapters()? {
         if chapter.difference().is_some() {
             fs::write(&chapter.path, &chapter.derived)?;
-            println!("{} is written", chapter.path.display());
+            println!("updated {}", chapter.path.display());
         }
     }
     sources_of_options()?;
@@ -21,8 +21,7 @@ pub(crate) fn store() -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The table of the sources of options follows from what is private to the kit: a unit test of the
-/// kit writes it.
+/// Updates the table of option sources with a unit test of the kit, because it needs private items.
 fn sources_of_options() -> Result<(), Box<dyn Error>> {
     let test = "options::layers::tests::the_guide_has_the_table";
     let status = Command::new(env!("CARGO"))
