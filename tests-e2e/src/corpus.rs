@@ -1,9 +1,8 @@
 //! Where recordings are stored.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use claude_agent_testkit::recording::Recording;
 

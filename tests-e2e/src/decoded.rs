@@ -4,15 +4,15 @@ use claude_agent_testkit::recording::{Recording, What};
 use claude_wire::{Envelope, FromCli};
 
 /// What is wrong with the lines of the CLI, one sentence for each.
-pub fn complaints(recording: &Recording) -> Vec<String> {
+pub fn problems(recording: &Recording) -> Vec<String> {
     let lines = recording.entries.iter().filter_map(|entry| match &entry.what {
         What::Received(line) => Some(line),
         _ => None,
     });
-    lines.filter_map(complaint).collect()
+    lines.filter_map(problem).collect()
 }
 
-fn complaint(line: &bytes::Bytes) -> Option<String> {
+fn problem(line: &bytes::Bytes) -> Option<String> {
     let frame = match FromCli::decode(line.clone()) {
         Ok(frame) => frame,
         Err(malformed) => return Some(format!("{malformed}: {}", excerpt(line))),

@@ -3,10 +3,8 @@
 //! The shape of a kind of message is the set of its JSON paths with the types of their values. Ids,
 //! times and texts differ in every run and are no part of it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    fmt,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 
 use claude_agent_testkit::recording::{Recording, What};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{fs, io};
 
-use crate::places::root;
+use crate::workspace::root;
 
 /// The maximum number of listed phrases per 1,000 lines.
 #[cfg(test)]

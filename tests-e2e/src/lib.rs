@@ -8,16 +8,16 @@
 //! - [`decoded`]: whether every line of a recording decodes.
 //! - [`faults`]: what becomes of a session in every state when something goes wrong.
 //! - [`golden`]: what is written and delivered, as hashes that are kept.
-//! - [`outside`]: an MCP server outside the host.
+//! - [`external_mcp`]: an MCP server outside the host.
 //! - [`simulation`]: whole runs that follow from a seed.
-//! - [`stage`]: where the SDK is tried.
+//! - [`harness`]: where the SDK is tried.
 //! - [`compare`]: whether two CLIs said the same.
 //! - [`parity`]: whether everything that the official SDKs publish is accounted for.
 //! - [`public_api`]: what the crates publish.
 //! - [`tables`]: tables of the guide that are derived from the code.
 //! - [`mod@bench`]: how fast it is, beside others.
 //! - [`prove`]: claims that are proved by many repetitions on the real CLI.
-//! - [`places`]: where tests stand that the documents name.
+//! - [`workspace`]: where tests stand that the documents name.
 
 #[cfg(unix)]
 pub mod bench;
@@ -25,14 +25,14 @@ pub mod compare;
 pub mod corpus;
 pub mod decoded;
 pub mod drift;
+pub mod external_mcp;
 #[cfg(unix)]
 pub mod faults;
 pub mod golden;
+pub mod harness;
 pub mod language;
 pub mod limits;
-pub mod outside;
 pub mod parity;
-pub mod places;
 pub mod prove;
 pub mod public_api;
 pub mod real_cli;
@@ -40,9 +40,9 @@ pub mod scenario;
 pub mod scrub;
 pub mod simulation;
 pub mod snippets;
-pub mod stage;
 pub mod tables;
 pub mod versions;
+pub mod workspace;
 
 /// Compiles the examples of the README of the repository, which is not part of a package.
 #[cfg(doctest)]

@@ -1,9 +1,10 @@
 //! What is wrong with the limits chapter of the guide.
 
 use std::collections::BTreeMap;
-use std::{fs, io};
+use std::fs;
+use std::io;
 
-use crate::places::{root, sources};
+use crate::workspace::{root, sources};
 
 const GUIDE: &str = "crates/claude-agent-kit/src/guide/limits.md";
 
@@ -187,7 +188,7 @@ pub fn mismatches() -> io::Result<Vec<String>> {
 ///
 /// # Errors
 /// When a file cannot be read.
-pub fn untold_timeouts() -> io::Result<Vec<String>> {
+pub fn undocumented_timeouts() -> io::Result<Vec<String>> {
     let limits = limits();
     let mut untold = Vec::new();
     for folder in ["crates/claude-wire/src", "crates/claude-agent-kit/src"] {

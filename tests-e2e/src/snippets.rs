@@ -1,12 +1,11 @@
 //! The code blocks of README and guide, as a reader sees them, for a project that depends on the
 //! published API alone.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use crate::places::root;
+use crate::workspace::root;
 
 /// A code block of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]

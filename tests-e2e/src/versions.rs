@@ -1,22 +1,15 @@
 //! What one version of the CLI says and does, as a list of facts that versions can be compared by.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use claude_agent_testkit::recording::{Recording, What};
 use serde_json::{Value, json};
 
-use crate::{
-    parity::flags,
-    real_cli::InstalledCli,
-    scenario::{
-        Backend, Failure, RealCli,
-        flow::{self, FLOWS},
-        probe,
-    },
-};
+use crate::parity::flags;
+use crate::real_cli::InstalledCli;
+use crate::scenario::flow::{self, FLOWS};
+use crate::scenario::{Backend, Failure, RealCli, probe};
 
 /// Operations that not every supported version has.
 pub const LATER_OPERATIONS: [(&str, &str); 5] = [

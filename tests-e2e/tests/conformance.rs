@@ -7,9 +7,9 @@ use std::fs;
 
 use claude_agent_kit::{MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
 use tests_e2e::limits;
-use tests_e2e::places::{exists, root, sources};
 use tests_e2e::public_api::CRATES;
 use tests_e2e::tables;
+use tests_e2e::workspace::{has_test, root, sources};
 
 /// The families of the specification and how many requirements each has.
 const FAMILIES: &[(&str, u32)] = &[
@@ -68,7 +68,7 @@ fn every_named_test_exists() {
         assert!(!proofs.is_empty(), "{id} names neither a test nor an issue");
         for proof in proofs {
             match proof.strip_prefix('`').and_then(|proof| proof.strip_suffix('`')) {
-                Some(test) => assert!(exists(test), "{id} names {test}, which does not exist"),
+                Some(test) => assert!(has_test(test), "{id} names {test}, which does not exist"),
                 None => assert!(
                     proof.starts_with("issue ") || proof.starts_with("second stage"),
                     "{id}: {proof}"
@@ -273,7 +273,7 @@ fn the_limits_chapter_says_what_the_code_says() {
 
 #[test]
 fn every_timeout_of_the_code_is_in_the_limits_chapter() {
-    assert_eq!(limits::untold_timeouts().unwrap(), Vec::<String>::new());
+    assert_eq!(limits::undocumented_timeouts().unwrap(), Vec::<String>::new());
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn the_tests_that_the_security_review_names_exist() {
     let named: Vec<&str> =
         review.split('`').filter(|text| text.contains("::") && text.contains('/')).collect();
     assert!(named.len() > 30, "{named:?}");
-    let missing: Vec<&&str> = named.iter().filter(|test| !exists(test)).collect();
+    let missing: Vec<&&str> = named.iter().filter(|test| !has_test(test)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
@@ -302,7 +302,7 @@ fn every_invariant_names_tests_that_exist() {
         let tests: Vec<&str> = named.collect();
         assert!(!tests.is_empty(), "invariant {number} names no test");
         for test in tests {
-            assert!(exists(test), "invariant {number} names {test}, which does not exist");
+            assert!(has_test(test), "invariant {number} names {test}, which does not exist");
         }
     }
     assert!(numbers > 15, "{numbers}");

@@ -19,7 +19,7 @@ mod targets;
 const CHANGES: u64 = 60;
 
 fn folder(name: &str) -> PathBuf {
-    tests_e2e::places::root().join("fuzz").join(name)
+    tests_e2e::workspace::root().join("fuzz").join(name)
 }
 
 /// The files of a folder, in one order.

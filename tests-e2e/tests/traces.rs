@@ -13,7 +13,7 @@ use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::{Permission, Session};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -84,8 +84,8 @@ fn what_happens_is_traced_by_level_and_nothing_that_was_said() {
     tracing::subscriber::with_default(notes.clone(), || {
         runtime.block_on(async {
             let play = async {
-                let stage = Stage::in_memory(script()).await.unwrap();
-                let options = stage
+                let harness = Harness::in_memory(script()).await.unwrap();
+                let options = harness
                     .options()
                     .system_prompt(claude_agent_kit::SystemPrompt::default().append(MARKS[3]))
                     .on(PreToolUse, |_, _| async { Err::<(), _>("broken on purpose".into()) })

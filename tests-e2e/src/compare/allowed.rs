@@ -21,35 +21,35 @@ struct Row {
 /// A row of the table that cannot be used.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct BadTable {
+pub struct InvalidTable {
     /// The line of the file.
     pub line: usize,
 }
 
-impl fmt::Display for BadTable {
+impl fmt::Display for InvalidTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: expected `| scenario | difference | reason |`, each filled", self.line)
     }
 }
 
-impl std::error::Error for BadTable {}
+impl std::error::Error for InvalidTable {}
 
 impl Allowed {
     /// Reads the table of a Markdown file.
     ///
     /// # Errors
     /// When a row is not whole: without a reason nothing is allowed.
-    pub fn parse(markdown: &str) -> Result<Self, BadTable> {
+    pub fn parse(markdown: &str) -> Result<Self, InvalidTable> {
         let table = markdown.lines().enumerate().filter(|(_, line)| line.starts_with('|'));
         let mut rows = Vec::new();
         // Behind the heading and the rule below it.
         for (index, line) in table.skip(2) {
             let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
             let [scenario, difference, reason] = cells[..] else {
-                return Err(BadTable { line: index + 1 });
+                return Err(InvalidTable { line: index + 1 });
             };
             if scenario.is_empty() || difference.is_empty() || reason.is_empty() {
-                return Err(BadTable { line: index + 1 });
+                return Err(InvalidTable { line: index + 1 });
             }
             let difference = difference.trim_matches('`').to_owned();
             rows.push(Row { scenario: scenario.to_owned(), difference });

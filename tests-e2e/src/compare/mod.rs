@@ -14,8 +14,8 @@ use std::fmt;
 
 use claude_agent_testkit::recording::Recording;
 
-pub use allowed::{Allowed, BadTable};
-pub use shape::Measure;
+pub use allowed::{Allowed, InvalidTable};
+pub use shape::Baseline;
 
 /// What differs between a recording and the measure.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

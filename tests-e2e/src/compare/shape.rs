@@ -9,7 +9,7 @@ use crate::drift::lines_by_kind;
 
 /// What the real CLI was seen to write, by kind of line.
 #[derive(Debug, Default)]
-pub struct Measure {
+pub struct Baseline {
     kinds: BTreeMap<String, Fields>,
 }
 
@@ -21,7 +21,7 @@ struct Fields {
     ever: BTreeSet<String>,
 }
 
-impl Measure {
+impl Baseline {
     /// Adds what a real CLI wrote.
     pub fn add(&mut self, recording: &Recording) {
         for (kind, typed) in lines_by_kind(recording) {

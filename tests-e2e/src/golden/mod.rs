@@ -4,14 +4,14 @@
 //! A change of the code that is not meant to change behaviour leaves them as they are. A change that
 //! is meant to do so updates them, and says which of them and why.
 
-mod normal;
+mod normalize;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use claude_agent_kit::{Item, Result};
 
-pub(crate) use normal::Names;
+pub(crate) use normalize::Normalizer;
 
 /// What must not change unless a change is meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,8 +28,8 @@ impl Golden {
     /// same in every run.
     pub fn ordered(written: Vec<String>, readers: Vec<(&str, Vec<String>)>) -> Self {
         let normal = |lines: Vec<String>| -> Vec<String> {
-            let mut names = Names::default();
-            lines.into_iter().map(|line| names.normalise(&line)).collect()
+            let mut names = Normalizer::default();
+            lines.into_iter().map(|line| names.normalize(&line)).collect()
         };
         let readers = readers.into_iter().map(|(who, items)| (who.to_owned(), normal(items)));
         let mut readers: Vec<(String, Vec<String>)> = readers.collect();
@@ -44,18 +44,18 @@ impl Golden {
     /// a message that may cross with what happens to the CLI.
     pub fn unordered(written: Vec<String>, delivered: Vec<String>, own: &[String]) -> Self {
         let normal = |lines: Vec<String>| -> Vec<String> {
-            let normalise = |line: String| {
+            let normalize = |line: String| {
                 let line = own.iter().fold(line, |line, own| line.replace(own, "OWN"));
                 // All ids are the first, so that it does not matter which came first.
                 let mut words = Vec::new();
                 for part in line.split('"') {
-                    words.push(Names::default().normalise(part));
+                    words.push(Normalizer::default().normalize(part));
                 }
                 without_durations(&words.join("\""))
             };
             let is_piece = |line: &String| line.contains(r#""type":"stream_event""#);
             let lines = lines.into_iter().filter(|line| !is_piece(line));
-            let mut lines: Vec<String> = lines.map(normalise).collect();
+            let mut lines: Vec<String> = lines.map(normalize).collect();
             lines.sort();
             lines
         };

@@ -1,17 +1,13 @@
 //! The published packages, installed once per machine at their pinned versions.
 
-use std::{
-    borrow::Cow,
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::borrow::Cow;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::{Names, Source, flags, python, typescript};
-use crate::real_cli::{
-    self, InstallError, cache,
-    npm::{self, Pin},
-};
+use crate::real_cli::npm::{self, Pin};
+use crate::real_cli::{self, InstallError, cache};
 
 const TYPESCRIPT: Pin = Pin {
     name: "@anthropic-ai/claude-agent-sdk",

@@ -44,7 +44,7 @@ struct Item {
     /// Names of the public API.
     rust: Vec<String>,
     /// How the CLI is told.
-    told: String,
+    sent_as: String,
     /// What a test of it has in its text.
     traces: Vec<String>,
     /// Where that has to stand.
@@ -54,7 +54,7 @@ struct Item {
 /// A table with the rows that follow from names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Derived {
+pub struct DerivedTable {
     /// The whole text.
     pub table: String,
     /// The rows that were added.
@@ -64,7 +64,7 @@ pub struct Derived {
 }
 
 /// The table with a row for each name that has none and follows from a rule.
-pub fn derive(table: &str, facts: &Facts, project: &Project) -> Derived {
+pub fn derive(table: &str, facts: &Facts, project: &Project) -> DerivedTable {
     let mut items: BTreeMap<Item, BTreeMap<Source, Names>> = BTreeMap::new();
     for (source, name) in table::missing(table, facts) {
         let Some((kind, name)) = name.split_once(' ') else { continue };
@@ -73,7 +73,7 @@ pub fn derive(table: &str, facts: &Facts, project: &Project) -> Derived {
             names.insert(name.to_owned());
         }
     }
-    let mut derived = Derived { table: table.to_owned(), rows: vec![], untested: vec![] };
+    let mut derived = DerivedTable { table: table.to_owned(), rows: vec![], untested: vec![] };
     for (item, names) in items {
         let tests = tests(&item, &derived.table, project);
         if tests.is_empty() && item.heading != TYPES {
@@ -86,7 +86,7 @@ pub fn derive(table: &str, facts: &Facts, project: &Project) -> Derived {
                 (Some(source), _) => quoted(names.get(source).into_iter().flatten(), ", "),
                 (None, "Rust") => quoted(&item.rust, ", "),
                 (None, "test") => tests.clone(),
-                (None, "how the CLI is told") => item.told.clone(),
+                (None, "how the CLI is told") => item.sent_as.clone(),
                 _ => String::new(),
             }
         });
@@ -132,8 +132,8 @@ fn item(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<Item
         "operation" => vec![format!("{}(", without_get(name))],
         _ => vec![trace],
     };
-    let (told, reach) = (String::new(), Reach::File);
-    is_here.then_some(Item { heading, rust, told, traces, reach })
+    let (sent_as, reach) = (String::new(), Reach::File);
+    is_here.then_some(Item { heading, rust, sent_as, traces, reach })
 }
 
 /// The type of a hook's input or output.
@@ -171,7 +171,7 @@ fn option(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<It
         _ => setter.name == snake_case(name),
     };
     let setters: Vec<&Setter> = project.setters.iter().filter(is_it).collect();
-    let told = if kind == "flag" { None } else { setters.first()?.sent.clone() };
+    let sent_as = if kind == "flag" { None } else { setters.first()?.sent.clone() };
     let rust: Vec<String> = setters.iter().map(|setter| setter.item()).collect();
     let is_here = !rust.is_empty() && rust.iter().all(|item| facts.api.contains(item));
     let (heading, traces) = match kind {
@@ -180,8 +180,8 @@ fn option(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<It
             ("Options", [".?(", ".? ="].map(|use_of| use_of.replace('?', &snake_case(name))).into())
         }
     };
-    let (told, reach) = (told.unwrap_or_default(), Reach::Body);
-    is_here.then_some(Item { heading, rust, told, traces, reach })
+    let (sent_as, reach) = (sent_as.unwrap_or_default(), Reach::Body);
+    is_here.then_some(Item { heading, rust, sent_as, traces, reach })
 }
 
 /// Whether a text has a trace that is no part of a longer name.

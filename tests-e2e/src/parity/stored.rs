@@ -1,6 +1,8 @@
 //! The names as they were last seen.
 
-use std::{fs, io, path::PathBuf};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
 
 use super::{Names, Source};
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::{Names, Source, stored};
-use crate::{places, public_api};
+use crate::{public_api, workspace};
 
 /// The headings of the tables and the kind of their names.
 const SECTIONS: [(&str, &str); 8] = [
@@ -62,10 +62,10 @@ impl Facts {
 
 /// Where the table is stored.
 pub fn path() -> PathBuf {
-    places::root().join("docs/parity.md")
+    workspace::root().join("docs/parity.md")
 }
 
-/// The published names that no row tells of, with their kinds.
+/// The published names that no row names, with their kinds.
 pub(super) fn missing(table: &str, facts: &Facts) -> Vec<(Source, String)> {
     let (rows, _) = read(table);
     let mut missing = Vec::new();
@@ -105,23 +105,23 @@ pub(super) fn with_row(
 }
 
 /// Everything that is wrong with the table, a line for each.
-pub fn complaints(table: &str, facts: &Facts, is_test: &dyn Fn(&str) -> bool) -> Vec<String> {
+pub fn problems(table: &str, facts: &Facts, is_test: &dyn Fn(&str) -> bool) -> Vec<String> {
     let (rows, reasons) = read(table);
-    let mut complaints = Vec::new();
+    let mut problems = Vec::new();
     for (source, name) in missing(table, facts) {
-        complaints.push(format!("no row tells of {} `{name}`", source.column()));
+        problems.push(format!("no row names {} `{name}`", source.column()));
     }
     for (source, names) in &facts.official {
         let told: Names = rows.iter().flat_map(|row| row.lines_of(*source)).collect();
         let column = source.column();
         let unknown = told.difference(names).map(|name| format!("{column} has no `{name}`"));
-        complaints.extend(unknown);
+        problems.extend(unknown);
     }
     for row in &rows {
-        row.check(facts, is_test, &mut complaints);
+        row.check(facts, is_test, &mut problems);
     }
-    check_reasons(&rows, &reasons, &mut complaints);
-    complaints
+    check_reasons(&rows, &reasons, &mut problems);
+    problems
 }
 
 /// The table of what is left out has to name exactly what the rows leave out. Types are too many:
@@ -129,13 +129,13 @@ pub fn complaints(table: &str, facts: &Facts, is_test: &dyn Fn(&str) -> bool) ->
 fn check_reasons(
     rows: &[Row],
     reasons: &BTreeMap<String, BTreeSet<String>>,
-    complaints: &mut Vec<String>,
+    problems: &mut Vec<String>,
 ) {
     let mut left_out: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for row in rows {
         let Some(reason) = row.reason.as_deref() else { continue };
         if !reasons.contains_key(reason) {
-            complaints.push(format!("`{reason}` is no reason that \"{LEFT_OUT}\" explains"));
+            problems.push(format!("`{reason}` is no reason that \"{LEFT_OUT}\" explains"));
         } else if row.heading != "Types" {
             let names = row.names.iter().map(|(_, name)| name.clone());
             left_out.entry(reason).or_default().extend(names);
@@ -146,7 +146,7 @@ fn check_reasons(
         let missing = meant.difference(told).map(|name| (name, "does not name"));
         for (name, what) in missing.chain(told.difference(&meant).map(|name| (name, "names"))) {
             let not = if what == "names" { ", which no row leaves out for it" } else { "" };
-            complaints.push(format!("\"{LEFT_OUT}\" {what} `{name}` at `{reason}`{not}"));
+            problems.push(format!("\"{LEFT_OUT}\" {what} `{name}` at `{reason}`{not}"));
         }
     }
 }
@@ -160,10 +160,10 @@ impl Row {
         names.map(move |(_, name)| format!("{kind} {name}"))
     }
 
-    fn check(&self, facts: &Facts, is_test: &dyn Fn(&str) -> bool, complaints: &mut Vec<String>) {
+    fn check(&self, facts: &Facts, is_test: &dyn Fn(&str) -> bool, problems: &mut Vec<String>) {
         let name = self.names.first().map_or("?", |(_, name)| name.as_str());
         let mut complain =
-            |what: String| complaints.push(format!("{}: `{name}` {what}", self.heading));
+            |what: String| problems.push(format!("{}: `{name}` {what}", self.heading));
         match (&self.reason, self.rust.as_slice()) {
             (None, []) => complain("has neither a Rust name nor a reason".to_owned()),
             (Some(_), [_, ..]) => complain("is here and left out".to_owned()),
@@ -280,7 +280,7 @@ mod tests {
 
     #[track_caller]
     fn check(table: &str, expected: &[&str]) {
-        assert_eq!(complaints(table, &facts(), &|test| test == "wire/launch::model"), expected);
+        assert_eq!(problems(table, &facts(), &|test| test == "wire/launch::model"), expected);
     }
 
     #[test]
@@ -293,8 +293,8 @@ mod tests {
         let rows = TABLE.lines().filter(|line| line.starts_with("| `") && !line.contains("needs"));
         for row in rows {
             let without = TABLE.replace(&format!("{row}\n"), "");
-            let told = complaints(&without, &facts(), &|_| true);
-            assert!(told.iter().any(|line| line.starts_with("no row tells of")), "{row}: {told:?}");
+            let told = problems(&without, &facts(), &|_| true);
+            assert!(told.iter().any(|line| line.starts_with("no row names")), "{row}: {told:?}");
         }
     }
 

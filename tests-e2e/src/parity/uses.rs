@@ -1,13 +1,12 @@
 //! Which tests use an item, as the sources tell.
 
-use std::{
-    cmp::Reverse,
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use crate::places;
+use crate::workspace;
 
 /// The kinds of tests that rows name, in the order in which they name them.
 const PLACES: [&str; 3] = ["wire", "kit", "e2e"];
@@ -51,8 +50,8 @@ impl Tests {
     pub fn read() -> io::Result<Self> {
         let mut tests = Self::default();
         for place in PLACES {
-            let Some(folder) = places::folder(place) else { continue };
-            let folder = places::root().join(folder);
+            let Some(folder) = workspace::test_dir(place) else { continue };
+            let folder = workspace::root().join(folder);
             let mut folders = vec![folder.clone()];
             while let Some(next) = folders.pop() {
                 for entry in fs::read_dir(next)? {
@@ -100,7 +99,7 @@ impl Tests {
                 let through_all = reach == Reach::File
                     && count(test) >= GOES_THROUGH_ALL
                     && uses(&self.files[test.file]);
-                (uses(&test.body) || through_all) && places::exists(&test.name)
+                (uses(&test.body) || through_all) && workspace::has_test(&test.name)
             });
             best.extend(fitting.max_by_key(|test| (count(test), Reverse(&test.name))));
         }

@@ -2,23 +2,22 @@
 
 mod render;
 
-use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
-    fs, io,
-    path::PathBuf,
-};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
 
 use serde_json::Value;
 
 use self::render::{bounds, function, generics, resolved, type_of, where_clause};
-use crate::places;
+use crate::workspace;
 
 /// The crates whose API is listed.
 pub const CRATES: [&str; 3] = ["claude-wire", "claude-agent-kit", "claude-agent-testkit"];
 
 /// Where the listing of a crate is stored.
 pub fn path(name: &str) -> PathBuf {
-    places::root().join("docs/api").join(format!("{name}.txt"))
+    workspace::root().join("docs/api").join(format!("{name}.txt"))
 }
 
 /// Everything in the stored listings, by each end of its path: `kit::Options::model` is also

@@ -1,20 +1,18 @@
-//! What stands in prompts and answers beyond plain text.
+//! Prompts and answers with more than plain text.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 
-use super::{
-    Outcome, Plan, Stage,
-    answer::{Answer, agreeable},
-    cli::user_frame,
-    tools::tool_results,
-};
+use super::cli::user_frame;
+use super::response::{Response, default_response};
+use super::tools::tool_results;
+use super::{Fixture, Outcome, Plan};
 
 /// One red pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
 
-pub(super) async fn image_in_prompt(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello().args(&["--replay-user-messages"])).await?;
+pub(super) async fn image_in_prompt(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello().args(&["--replay-user-messages"])).await?;
     cli.initialize().await?;
     let content = json!([
         {"type": "text", "text": "what is this?"},
@@ -31,13 +29,14 @@ pub(super) async fn image_in_prompt(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn image_read_by_tool(stage: &Stage) -> Outcome {
+pub(super) async fn image_read_by_tool(fixture: &Fixture) -> Outcome {
     let script = Script::new().otherwise([
         Reply::tool("Bash", json!({"command": format!("echo {PNG} | base64 -d > pixel.png")})),
-        Reply::tool("Read", json!({"file_path": stage.path("pixel.png")})),
+        Reply::tool("Read", json!({"file_path": fixture.path("pixel.png")})),
         Reply::text("Red."),
     ]);
-    let mut cli = stage.start(Plan::session(script).args(&["--allowedTools", "Bash,Read"])).await?;
+    let mut cli =
+        fixture.start(Plan::session(script).args(&["--allowedTools", "Bash,Read"])).await?;
     cli.initialize().await?;
     cli.turn("look at it").await?;
     cli.check(
@@ -47,10 +46,10 @@ pub(super) async fn image_read_by_tool(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn lone_surrogates(stage: &Stage) -> Outcome {
+pub(super) async fn lone_surrogates(fixture: &Fixture) -> Outcome {
     let reply = Reply::new().raw_text_json(r#""half \ud83d of it, and \ude00 the other""#);
     let plan = Plan::session(Script::new().otherwise([reply]));
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     let recording = cli.finish(0).await?;
@@ -63,7 +62,7 @@ pub(super) async fn lone_surrogates(stage: &Stage) -> Outcome {
     }
 }
 
-pub(super) async fn structured_output(stage: &Stage) -> Outcome {
+pub(super) async fn structured_output(fixture: &Fixture) -> Outcome {
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}},
                         "required": ["city"], "additionalProperties": false});
     let script = Script::new().otherwise([
@@ -71,7 +70,7 @@ pub(super) async fn structured_output(stage: &Stage) -> Outcome {
         Reply::text("Paris."),
     ]);
     let plan = Plan::session(script).args(&["--json-schema", &schema.to_string()]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     let result = cli.turn("which city?").await?;
     cli.check(
@@ -81,7 +80,7 @@ pub(super) async fn structured_output(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn ask_user_question(stage: &Stage) -> Outcome {
+pub(super) async fn ask_user_question(fixture: &Fixture) -> Outcome {
     let questions = json!([{
         "question": "Which colour?",
         "header": "Colour",
@@ -92,14 +91,14 @@ pub(super) async fn ask_user_question(stage: &Stage) -> Outcome {
         Reply::tool("AskUserQuestion", json!({"questions": questions})),
         Reply::text("Red it is."),
     ]);
-    let mut cli = stage.start(Plan::session(script).asking()).await?;
+    let mut cli = fixture.start(Plan::session(script).asking()).await?;
     cli.on_request(|request| match request["tool_name"].as_str() {
         Some("AskUserQuestion") => {
             let mut input = request["input"].clone();
             input["answers"] = json!({"Which colour?": "Red"});
-            Answer::Success(json!({"behavior": "allow", "updatedInput": input}))
+            Response::Success(json!({"behavior": "allow", "updatedInput": input}))
         }
-        _ => agreeable(request),
+        _ => default_response(request),
     });
     cli.initialize().await?;
     cli.turn("choose").await?;
@@ -112,18 +111,18 @@ pub(super) async fn ask_user_question(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn compact(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn compact(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     cli.turn("/compact").await?;
-    cli.check(cli.saw(|line| line["subtype"] == "compact_boundary"), "the boundary is told")?;
+    cli.check(cli.saw(|line| line["subtype"] == "compact_boundary"), "a compact boundary")?;
     cli.turn("hello again").await?;
     cli.finish(0).await
 }
 
-pub(super) async fn slash_commands(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn slash_commands(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     cli.turn("/context").await?;
     cli.turn("/no-such-command").await?;
@@ -132,14 +131,14 @@ pub(super) async fn slash_commands(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn system_prompts(stage: &Stage) -> Outcome {
+pub(super) async fn system_prompts(fixture: &Fixture) -> Outcome {
     let plan = Plan::hello().args(&[
         "--system-prompt",
         "You are A.",
         "--append-system-prompt",
         "You are also B.",
     ]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     let both = cli.api()?.requests().iter().any(|request| {

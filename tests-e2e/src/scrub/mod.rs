@@ -2,33 +2,33 @@
 //!
 //! Everything is done on the text of a line, so that every other byte stays as the CLI wrote it.
 
-mod places;
 mod prose;
+mod replacements;
 
 use bytes::Bytes;
 use claude_agent_testkit::recording::{Entry, Recording, What};
 
-use self::places::Places;
-use crate::real_cli::World;
+use self::replacements::Replacements;
+use crate::real_cli::SandboxDir;
 
 /// The recording without what is particular to this machine and this run.
-pub fn recording(recording: &Recording, world: &World) -> Recording {
-    let places = Places::of(world);
+pub fn recording(recording: &Recording, sandbox: &SandboxDir) -> Recording {
+    let replacements = Replacements::of(sandbox);
     let mut header = recording.header.clone();
     for value in header.argv.iter_mut().chain(header.env.values_mut()) {
-        *value = places.scrub(value);
+        *value = replacements.scrub(value);
     }
     let entries = recording.entries.iter().map(|entry| {
         let what = match &entry.what {
-            What::Sent(line) => What::Sent(text(line, |line| places.scrub(line))),
+            What::Sent(line) => What::Sent(text(line, |line| replacements.scrub(line))),
             What::Received(line) => {
-                What::Received(text(line, |line| prose::shorten(&places.scrub(line))))
+                What::Received(text(line, |line| prose::shorten(&replacements.scrub(line))))
             }
             What::Stderr(line) => {
-                What::Stderr(text(line, |line| prose::without_code(&places.scrub(line))))
+                What::Stderr(text(line, |line| prose::without_code(&replacements.scrub(line))))
             }
             What::Unfinished(channel, rest) => {
-                What::Unfinished(*channel, text(rest, |rest| places.scrub(rest)))
+                What::Unfinished(*channel, text(rest, |rest| replacements.scrub(rest)))
             }
             other => other.clone(),
         };

@@ -6,14 +6,14 @@ use claude_wire::hook_input::HookInput;
 use claude_wire::session::HookRefusal;
 
 use super::{docs, markdown, read};
-use crate::places;
+use crate::workspace;
 
 /// Where the doc comments of the events stand: each above a line that begins with the name.
 const EVENTS: &str = "crates/claude-wire/src/control/hook/list.rs";
 
 /// The published events with the first paragraphs of their doc comments.
 fn events() -> Result<Vec<(&'static str, String)>, String> {
-    let source = read(&places::root().join(EVENTS))?;
+    let source = read(&workspace::root().join(EVENTS))?;
     let with_doc = |event: &'static str| match doc(&source, event) {
         Some(doc) => Ok((event, doc)),
         None => Err(format!("{EVENTS} has no docs of {event}")),
@@ -40,7 +40,7 @@ pub fn unseen() -> Result<BTreeSet<String>, String> {
 }
 
 pub(super) fn table() -> Result<(String, String), String> {
-    let source = |path| read(&places::root().join(path));
+    let source = |path| read(&workspace::root().join(path));
     let (responses, capabilities) = (source(RESPONSES)?, source(CAPABILITIES)?);
     let mut rows = Vec::new();
     for (event, doc) in events()? {

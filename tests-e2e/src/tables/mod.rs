@@ -14,9 +14,10 @@ pub mod hooks;
 pub mod operations;
 pub mod options;
 
-use std::{fs, path::PathBuf};
+use std::fs;
+use std::path::PathBuf;
 
-use crate::places;
+use crate::workspace;
 
 /// The command that writes all derived tables.
 pub const COMMAND: &str = "cargo xtask tables";
@@ -37,7 +38,7 @@ pub struct Chapter {
 
 impl Chapter {
     fn read(name: &str, tables: &[(String, String)]) -> Result<Self, String> {
-        let path = places::root().join("crates/claude-agent-kit/src/guide").join(name);
+        let path = workspace::root().join("crates/claude-agent-kit/src/guide").join(name);
         let stored = read(&path)?;
         let derived = filled(&stored, tables).map_err(|error| format!("{name}: {error}"))?;
         Ok(Self { path, stored, derived })
@@ -112,7 +113,7 @@ fn read(path: &std::path::Path) -> Result<String, String> {
 
 /// The Rust files of a directory below the sources of the kit: names and texts, by name.
 fn sources(folder: &str) -> Result<Vec<(String, String)>, String> {
-    let folder = places::root().join("crates/claude-agent-kit/src").join(folder);
+    let folder = workspace::root().join("crates/claude-agent-kit/src").join(folder);
     let failed = |error| format!("{}: {error}", folder.display());
     let mut found = Vec::new();
     for entry in fs::read_dir(&folder).map_err(failed)? {

@@ -75,7 +75,7 @@ pub fn setters() -> Result<Vec<Setter>, String> {
 fn in_source(file: &str, owner: &'static str, source: &str) -> Vec<Setter> {
     let block = format!("impl {owner} {{");
     let found = docs::functions(source, &[block.as_str()]).into_iter();
-    let setter = |found: docs::Documented| {
+    let setter = |found: docs::DocumentedFn| {
         let rest = found.declaration.strip_prefix("pub fn ")?.split_once('(')?.1.trim_start();
         let (arguments, is_constructor) =
             match rest.strip_prefix("self").or_else(|| rest.strip_prefix("mut self")) {
@@ -90,8 +90,8 @@ fn in_source(file: &str, owner: &'static str, source: &str) -> Vec<Setter> {
             file: file.to_owned(),
             types: types(arguments),
             summary: found.summary(),
-            sent: found.said("Sent as "),
-            default: found.said("Default: "),
+            sent: found.text_after("Sent as "),
+            default: found.text_after("Default: "),
             name: found.name,
         })
     };

@@ -15,7 +15,7 @@ use claude_agent_kit::{
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::launch::{Form, Needs, Secret, Settings, command_line};
 use serde_json::json;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::support::run;
 
@@ -100,8 +100,8 @@ fn types_that_are_a_payload_print_it() {
 fn handles_of_a_run_print_nothing_of_what_is_said_and_its_outcome_does() {
     run(async {
         let script = Script::new().otherwise([Reply::text(MARK)]);
-        let stage = Stage::in_memory(script).await.unwrap();
-        let session = Session::start(stage.options()).await.unwrap();
+        let harness = Harness::in_memory(script).await.unwrap();
+        let session = Session::start(harness.options()).await.unwrap();
         let messages = session.messages();
         let turn = session.send(MARK).await.unwrap();
         let mut printed = vec![of("Turn", &turn)];

@@ -13,7 +13,7 @@ use claude_agent_kit::{
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde::Deserialize;
 use serde_json::json;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 use tests_e2e::tables::options::{Setter, setters};
 
 use crate::listener::{heard, listen};
@@ -145,13 +145,13 @@ fn what_is_said_is_shown_nowhere() {
     listen();
     run(async {
         let shown = Shown::default();
-        let stage = Stage::in_memory(looks(MARK)).await.unwrap();
+        let harness = Harness::in_memory(looks(MARK)).await.unwrap();
         let server = ToolServer::new().tool("look", "Looks", |look: Look| async move {
             assert!(look.at.contains(MARK));
             Err::<String, _>(ToolError::new(format!("{MARK}-result")))
         });
         let options = shown
-            .listening(stage.options())
+            .listening(harness.options())
             .mcp("mine", server)
             .on(PreToolUse, |_, _| async {
                 HookResponse::new().system_message(format!("{MARK}-hook"))
@@ -173,7 +173,7 @@ fn what_is_said_is_shown_nowhere() {
         drop(messages.next().await);
         shown.add("Debug of Session", format!("{session:?} {:?}", session.events()));
         // The tool was called, and its result went to the model.
-        let asked = stage.api().requests();
+        let asked = harness.api().requests();
         assert!(
             asked.iter().any(|request| request.body.to_string().contains("said-7d1f0c-result"))
         );
@@ -189,9 +189,9 @@ fn a_callback_that_fails_with_a_secret_of_the_options_does_not_show_it() {
         let shown = Shown::default();
         let script = Script::new()
             .otherwise([Reply::tool("Bash", json!({"command": "true"})), Reply::text("Done.")]);
-        let stage = Stage::in_memory(script).await.unwrap();
+        let harness = Harness::in_memory(script).await.unwrap();
         let options = shown
-            .listening(stage.options())
+            .listening(harness.options())
             .env("MY_KEY", MARK)
             .on(PreToolUse, |_, _| async { Err::<(), _>(format!("no login with {MARK}").into()) });
         let session = Session::start(options).await.unwrap();
@@ -243,9 +243,9 @@ fn a_callback_that_panics_with_a_secret_shows_it_to_the_panic_hook_alone() {
         let shown = Shown::default();
         let script = Script::new()
             .otherwise([Reply::tool("Bash", json!({"command": "true"})), Reply::text("Done.")]);
-        let stage = Stage::in_memory(script).await.unwrap();
+        let harness = Harness::in_memory(script).await.unwrap();
         let options = shown
-            .listening(stage.options())
+            .listening(harness.options())
             .on(PreToolUse, |_, _| async { broken(MARK) })
             .can_use_tool_blocking(|_, _| -> Permission { panic!("with {MARK}") });
         let session = Session::start(options).await.unwrap();

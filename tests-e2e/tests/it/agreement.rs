@@ -7,7 +7,7 @@ use std::{
 
 use claude_agent_testkit::recording::Recording;
 use tests_e2e::{
-    compare::{self, Allowed, Measure},
+    compare::{self, Allowed, Baseline},
     corpus, real_cli,
     scenario::SCENARIOS,
 };
@@ -42,7 +42,7 @@ pub(crate) fn check(
     differences.extend(compare::figures(&stored, recording));
     // Whether the real CLI's lines have new fields is what `cargo xtask drift` tells.
     if backend != crate::REAL {
-        differences.extend(measure().differences(recording));
+        differences.extend(baseline().differences(recording));
     }
     let (covered, refused): (Vec<_>, Vec<_>) =
         differences.into_iter().partition(|difference| allowed.covers(scenario, difference));
@@ -64,18 +64,18 @@ pub(crate) fn note_failed_try(backend: &str, scenario: &str, fault: &str) {
 }
 
 /// What the whole corpus shows of each kind of line.
-fn measure() -> &'static Measure {
-    static MEASURE: OnceLock<Measure> = OnceLock::new();
-    MEASURE.get_or_init(|| {
+fn baseline() -> &'static Baseline {
+    static BASELINE: OnceLock<Baseline> = OnceLock::new();
+    BASELINE.get_or_init(|| {
         let directory = corpus::directory(&real_cli::pinned_version());
-        let mut measure = Measure::default();
+        let mut baseline = Baseline::default();
         for scenario in SCENARIOS {
             // A recording that is not there fails the comparison of its own scenario.
             if let Ok(recording) = corpus::load(&directory, scenario.name) {
-                measure.add(&recording);
+                baseline.add(&recording);
             }
         }
-        measure
+        baseline
     })
 }
 

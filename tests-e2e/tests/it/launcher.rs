@@ -11,9 +11,9 @@ use std::{
 
 use libtest_mimic::{Failed, Trial};
 use tests_e2e::{
-    real_cli::{InstallError, InstalledCli, World},
+    harness::processes,
+    real_cli::{InstallError, InstalledCli, SandboxDir},
     scenario::{Backend, RealCli, probe},
-    stage::processes,
 };
 
 /// Set in a copy of this process that starts the CLI and prints what a tool sees.
@@ -81,12 +81,12 @@ fn nothing_leaks() -> Result<(), Failed> {
 }
 
 fn nothing_stays(backend: Arc<dyn Backend>) -> Result<(), Failed> {
-    let mut world = None;
+    let mut sandbox = None;
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         super::block_on(async {
-            let (cli, its_world) = probe::busy_with_a_tool(backend).await?;
-            let running = probe::alive_in(&its_world);
-            world = Some((its_world, running));
+            let (cli, its_sandbox) = probe::busy_with_a_tool(backend).await?;
+            let running = probe::alive_in(&its_sandbox);
+            sandbox = Some((its_sandbox, running));
             let _cli = cli;
             // Unwinds like a failed assertion, without its noise.
             resume_unwind(Box::new(()));
@@ -94,13 +94,13 @@ fn nothing_stays(backend: Arc<dyn Backend>) -> Result<(), Failed> {
             Ok::<(), Failed>(())
         })
     }));
-    let Some((world, running)): Option<(Arc<World>, Vec<String>)> = world else {
+    let Some((sandbox, running)): Option<(Arc<SandboxDir>, Vec<String>)> = sandbox else {
         return Err(format!("the CLI did not come to run a tool: {panicked:?}").into());
     };
     check(running.len() > 1, "the CLI and its tool were alive before", &format!("{running:?}"))?;
     // What was killed has to be given the time to die.
-    processes::wait_until(Duration::from_secs(120), || probe::alive_in(&world).is_empty());
-    let left = probe::alive_in(&world);
+    processes::wait_until(Duration::from_secs(120), || probe::alive_in(&sandbox).is_empty());
+    let left = probe::alive_in(&sandbox);
     check(left.is_empty(), "processes are left", &format!("{left:?}"))
 }
 

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use claude_agent_kit::settings::EnvironmentPolicy;
 use claude_agent_kit::{Check, Cli, Options, OsUser, WarningCode, doctor};
-use tests_e2e::stage::processes::marked;
+use tests_e2e::harness::processes::marked;
 
 use crate::support::{
     Fake, HANDSHAKE, HOST, RESULT, ask, codes, in_time, run, until, write_executable,

@@ -15,8 +15,8 @@ use claude_agent_kit::{
     query,
 };
 use claude_agent_testkit::sim::{Fault, Faults};
-use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::marked;
+use tests_e2e::harness::Harness;
+use tests_e2e::harness::processes::marked;
 
 use crate::support::{
     Fake, HANDSHAKE, HOST, LIMIT, RESULT, SHORT, SIM, ask, error_of, faulty, hello, kind_of,
@@ -216,9 +216,9 @@ fn an_argument_that_the_system_does_not_take_is_refused_before_the_start() {
 #[test]
 fn an_option_that_another_one_beats_is_a_warning_that_comes_first() {
     run(async {
-        let stage = Stage::in_memory(hello()).await.unwrap();
+        let harness = Harness::in_memory(hello()).await.unwrap();
         let options =
-            stage.options().permission_prompts("none").permission_prompt_tool("mcp__a__b");
+            harness.options().permission_prompts("none").permission_prompt_tool("mcp__a__b");
         let (options, noted) = noting(options);
         let collected = ask("hello", options).await;
         let warning = collected.items[0].warning().unwrap();
@@ -289,9 +289,9 @@ fn values_that_no_cli_could_work_with_are_told_before_the_start() {
 
 #[test]
 fn the_smallest_limit_of_a_line_is_enough_for_the_handshake() {
-    on_all(hello, async |stage| {
+    on_all(hello, async |harness| {
         let collected =
-            ask("hello", stage.options().limits(Limits::new().max_line_bytes(64 * 1024))).await;
+            ask("hello", harness.options().limits(Limits::new().max_line_bytes(64 * 1024))).await;
         assert!(collected.error.is_none(), "{:?}", collected.error);
         assert_eq!(collected.text(), "Hello.");
     });
@@ -355,12 +355,12 @@ fn an_exit_during_the_handshake_is_told_at_once() {
 #[test]
 fn a_flag_that_the_cli_does_not_know_is_named() {
     run(async {
-        for stage in [
-            Stage::in_memory(hello()).await.unwrap(),
-            Stage::sim_process(hello(), SIM).await.unwrap(),
-            Stage::real(hello(), real()).await.unwrap(),
+        for harness in [
+            Harness::in_memory(hello()).await.unwrap(),
+            Harness::sim_process(hello(), SIM).await.unwrap(),
+            Harness::real(hello(), real()).await.unwrap(),
         ] {
-            let options = stage.options().add_arg("no-such-flag");
+            let options = harness.options().add_arg("no-such-flag");
             let collected = ask("hello", options).await;
             let error = error_of(&collected);
             assert_helpful(error, ErrorKind::InvalidOptions, &["--no-such-flag", "extra_args"]);

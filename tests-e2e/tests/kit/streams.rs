@@ -8,8 +8,8 @@ use claude_agent_kit::{
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
 use claude_wire::Body;
-use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::exists;
+use tests_e2e::harness::Harness;
+use tests_e2e::harness::processes::exists;
 use tokio::task::JoinSet;
 
 use crate::support::{
@@ -28,8 +28,8 @@ fn sendable<T: Send>(future: T) -> T {
 #[test]
 fn a_stream_and_its_futures_go_to_any_task() {
     run(async {
-        let stage = Stage::in_memory(hello()).await.unwrap();
-        let mut stream = sendable(query("hello", stage.options())).await.unwrap();
+        let harness = Harness::in_memory(hello()).await.unwrap();
+        let mut stream = sendable(query("hello", harness.options())).await.unwrap();
         let first = tokio::spawn(async move {
             let first = sendable(stream.next()).await.unwrap().unwrap();
             (first, stream)
@@ -46,8 +46,8 @@ fn after_the_end_and_after_an_error_there_is_nothing_for_ever() {
     run(async {
         let failing = Faults::new().before("result", Fault::Exit(3));
         for (faults, fails) in [(Faults::new(), false), (failing, true)] {
-            let stage = faulty(faults).await;
-            let mut stream = query("hello", stage.options()).await.unwrap();
+            let harness = faulty(faults).await;
+            let mut stream = query("hello", harness.options()).await.unwrap();
             let mut errors = 0;
             while let Some(item) = stream.next().await {
                 assert_eq!(errors, 0, "an error is the last item");
@@ -71,8 +71,8 @@ fn dropping_a_pending_next_loses_nothing() {
             .pause_between(std::time::Duration::from_millis(2));
         let held = slow.clone().hold();
         let script = Script::new().when("at once", [slow]).when("held", [held]);
-        let stage = Stage::in_memory(script).await.unwrap();
-        let options = stage.options().include(Include::PARTIAL_MESSAGES);
+        let harness = Harness::in_memory(script).await.unwrap();
+        let options = harness.options().include(Include::PARTIAL_MESSAGES);
         let whole = ask("at once", &options).await;
         let mut stream = query("held", &options).await.unwrap();
         let mut items = Vec::new();
@@ -85,7 +85,7 @@ fn dropping_a_pending_next_loses_nothing() {
                 () = ready(()) => {
                     dropped += 1;
                     if dropped > 10 {
-                        stage.api().release_held();
+                        harness.api().release_held();
                     }
                     tokio::task::yield_now().await;
                     continue;
@@ -110,17 +110,17 @@ fn collecting_keeps_items_warnings_and_the_error() {
         let faults = Faults::new()
             .before("assistant", Fault::Bytes(b"garbage\n".to_vec()))
             .before("result", Fault::Exit(3));
-        let stage = faulty(faults).await;
-        let collected = ask("hello", stage.options()).await;
+        let harness = faulty(faults).await;
+        let collected = ask("hello", harness.options()).await;
         assert_eq!((collected.text().as_str(), codes(&collected).len()), ("Hello.", 1));
         assert_eq!(error_of(&collected).kind(), ErrorKind::ProcessFailed);
         let positions: Vec<bool> =
             collected.items.iter().map(|item| item.warning().is_some()).collect();
         assert!(positions[0] != positions[positions.len() - 2], "in order: {positions:?}");
-        let error = query("hello", stage.options()).await.unwrap().collect().await.into_result();
+        let error = query("hello", harness.options()).await.unwrap().collect().await.into_result();
         assert_eq!(error.unwrap_err().kind(), ErrorKind::ProcessFailed);
-        let stage = Stage::in_memory(hello()).await.unwrap();
-        let answer = query("hello", stage.options()).await.unwrap().collect().await;
+        let harness = Harness::in_memory(hello()).await.unwrap();
+        let answer = query("hello", harness.options()).await.unwrap().collect().await;
         assert!(answer.messages().any(|message| matches!(message.body, Body::Result(_))));
     });
 }
@@ -128,8 +128,8 @@ fn collecting_keeps_items_warnings_and_the_error() {
 #[test]
 fn a_reader_that_panics_leaves_no_process() {
     run(async {
-        let stage = Stage::sim_process(hello(), SIM).await.unwrap();
-        let mut stream = query("hello", stage.options()).await.unwrap();
+        let harness = Harness::sim_process(hello(), SIM).await.unwrap();
+        let mut stream = query("hello", harness.options()).await.unwrap();
         let pid = stream.pid().unwrap();
         let read = async move {
             assert!(stream.next().await.is_some());
@@ -147,8 +147,8 @@ fn closing_ends_the_process_says_how_and_can_be_done_again() {
     run(async {
         // In the middle of a turn that would never end.
         let script = Script::new().otherwise([Reply::text("Never.").hold()]);
-        let stage = Stage::sim_process(script, SIM).await.unwrap();
-        let mut stream = query("hello", stage.options()).await.unwrap();
+        let harness = Harness::sim_process(script, SIM).await.unwrap();
+        let mut stream = query("hello", harness.options()).await.unwrap();
         let pid = stream.pid().unwrap();
         stream.next().await.unwrap().unwrap();
         let exit = stream.close().await;
@@ -157,8 +157,8 @@ fn closing_ends_the_process_says_how_and_can_be_done_again() {
         assert_eq!(stream.close().await, exit);
         assert!(stream.next().await.is_none());
         // A close that was dropped goes on.
-        let stage = faulty_process("at start hang").await;
-        let options = stage.options().timeouts(Timeouts::new().exit_grace(SHORT * 50));
+        let harness = faulty_process("at start hang").await;
+        let options = harness.options().timeouts(Timeouts::new().exit_grace(SHORT * 50));
         let mut stream = query("hello", options).await.unwrap();
         let pid = stream.pid().unwrap();
         tokio::select! {
@@ -169,8 +169,8 @@ fn closing_ends_the_process_says_how_and_can_be_done_again() {
         until("it ends and is reaped", || !exists(pid)).await;
         assert!(stream.close().await.is_some());
         // After the end it says how that was.
-        let stage = faulty_process("after result exit 3").await;
-        let mut stream = query("hello", stage.options()).await.unwrap();
+        let harness = faulty_process("after result exit 3").await;
+        let mut stream = query("hello", harness.options()).await.unwrap();
         while stream.next().await.is_some() {}
         assert_eq!(stream.close().await, Some(claude_agent_kit::Exit::Code(3)));
     });
@@ -179,8 +179,8 @@ fn closing_ends_the_process_says_how_and_can_be_done_again() {
 #[test]
 fn the_session_is_known_before_a_message_names_it() {
     run(async {
-        let stage = Stage::in_memory(hello()).await.unwrap();
-        let mut stream = query("hello", stage.options()).await.unwrap();
+        let harness = Harness::in_memory(hello()).await.unwrap();
+        let mut stream = query("hello", harness.options()).await.unwrap();
         let known = stream.session_id().cloned();
         assert!(known.is_some());
         while let Some(item) = stream.next().await {
@@ -206,19 +206,19 @@ async fn assert_echo(number: usize, options: Options) {
 #[test]
 fn ten_queries_one_after_the_other_do_not_mix_also_if_some_are_cut_off() {
     run(async {
-        for stage in [
-            Stage::in_memory(echoing()).await.unwrap(),
-            Stage::sim_process(echoing(), SIM).await.unwrap(),
+        for harness in [
+            Harness::in_memory(echoing()).await.unwrap(),
+            Harness::sim_process(echoing(), SIM).await.unwrap(),
         ] {
             for number in 0..10 {
-                let mut stream = query("something else", stage.options()).await.unwrap();
+                let mut stream = query("something else", harness.options()).await.unwrap();
                 match number % 3 {
                     0 => drop(stream.next().await),
                     1 => drop(stream.close().await),
                     _ => {}
                 }
                 drop(stream);
-                assert_echo(number, stage.options()).await;
+                assert_echo(number, harness.options()).await;
             }
         }
     });
@@ -227,13 +227,13 @@ fn ten_queries_one_after_the_other_do_not_mix_also_if_some_are_cut_off() {
 #[test]
 fn fifty_queries_at_once_do_not_mix() {
     run(async {
-        for stage in [
-            Stage::in_memory(echoing()).await.unwrap(),
-            Stage::sim_process(echoing(), SIM).await.unwrap(),
+        for harness in [
+            Harness::in_memory(echoing()).await.unwrap(),
+            Harness::sim_process(echoing(), SIM).await.unwrap(),
         ] {
             let mut queries = JoinSet::new();
             for number in 0..50 {
-                queries.spawn(assert_echo(number, stage.options()));
+                queries.spawn(assert_echo(number, harness.options()));
             }
             queries.join_all().await;
         }
@@ -244,8 +244,8 @@ fn fifty_queries_at_once_do_not_mix() {
 fn a_reader_that_does_not_read_holds_the_cli_and_loses_nothing() {
     run(async {
         let faults = Faults::new().before("assistant", Fault::Messages(5000));
-        let stage = faulty(faults).await;
-        let options = stage.options().limits(
+        let harness = faulty(faults).await;
+        let options = harness.options().limits(
             Limits::new().backlog_soft_bytes(64 * 1024).backlog_hard_bytes(16 * 1024 * 1024),
         );
         let mut stream = query("hello", options).await.unwrap();

@@ -15,8 +15,8 @@ use claude_agent_kit::{
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::Faults;
 use tempfile::TempDir;
+use tests_e2e::harness::{Harness, processes};
 use tests_e2e::real_cli::{self, InstalledCli};
-use tests_e2e::stage::{Stage, processes};
 use tokio::time::timeout;
 
 /// The simulated CLI as a program.
@@ -85,12 +85,12 @@ pub(crate) async fn until(what: &str, condition: impl FnMut() -> bool) {
 /// Plays the same on all three CLIs, each with a script of its own.
 pub(crate) fn on_all<F: Future<Output = ()>>(
     script: impl Fn() -> Script,
-    play: impl Fn(Stage) -> F,
+    play: impl Fn(Harness) -> F,
 ) {
     run(async {
-        play(Stage::in_memory(script()).await.unwrap()).await;
-        play(Stage::sim_process(script(), SIM).await.unwrap()).await;
-        play(Stage::real(script(), real()).await.unwrap()).await;
+        play(Harness::in_memory(script()).await.unwrap()).await;
+        play(Harness::sim_process(script(), SIM).await.unwrap()).await;
+        play(Harness::real(script(), real()).await.unwrap()).await;
     });
 }
 
@@ -99,15 +99,15 @@ pub(crate) fn hello() -> Script {
     Script::new().otherwise([Reply::text("Hello.")])
 }
 
-/// A stage in memory whose CLI has these faults.
-pub(crate) async fn faulty(faults: Faults) -> Stage {
-    Stage::faulty(hello(), faults).await.unwrap()
+/// A harness in memory whose CLI has these faults.
+pub(crate) async fn faulty(faults: Faults) -> Harness {
+    Harness::faulty(hello(), faults).await.unwrap()
 }
 
-/// A stage as a process whose CLI has these faults.
-pub(crate) async fn faulty_process(faults: &str) -> Stage {
+/// A harness as a process whose CLI has these faults.
+pub(crate) async fn faulty_process(faults: &str) -> Harness {
     let file = format!("otherwise say \"Hello.\"\nfaults\n{faults}\n");
-    Stage::scripted(&file, SIM).await.unwrap()
+    Harness::scripted(&file, SIM).await.unwrap()
 }
 
 /// Everything that a query gives.

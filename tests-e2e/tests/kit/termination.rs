@@ -6,7 +6,7 @@ use claude_agent_kit::Exit;
 use claude_agent_kit::{Collected, ErrorKind, Limits, Timeouts, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults, Point};
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::support::{
     Fake, HANDSHAKE, LIMIT, RESULT, SHORT, ask, codes, count, error_of, faulty, faulty_process,
@@ -117,13 +117,13 @@ fn a_failing_exit_after_a_good_result_is_a_warning() {
 fn after_an_error_result_a_failing_exit_is_what_is_expected() {
     run(async {
         for faults in [Faults::new(), Faults::new().after("result", Fault::Exit(7))] {
-            let stage = Stage::faulty(refusing(), faults).await.unwrap();
-            let collected = ask("hello", stage.options()).await;
+            let harness = Harness::faulty(refusing(), faults).await.unwrap();
+            let collected = ask("hello", harness.options()).await;
             assert_finished(&collected, &[]);
             assert!(collected.result().unwrap().is_error());
         }
-        let stage = Stage::sim_process(refusing(), crate::support::SIM).await.unwrap();
-        let mut stream = claude_agent_kit::query("hello", stage.options()).await.unwrap();
+        let harness = Harness::sim_process(refusing(), crate::support::SIM).await.unwrap();
+        let mut stream = claude_agent_kit::query("hello", harness.options()).await.unwrap();
         while let Some(item) = stream.next().await {
             assert!(item.unwrap().warning().is_none());
         }
@@ -134,16 +134,16 @@ fn after_an_error_result_a_failing_exit_is_what_is_expected() {
 #[test]
 fn a_strict_host_gets_the_failing_exit_as_an_error() {
     run(async {
-        let stage = faulty(Faults::new().after("result", Fault::Exit(3))).await;
-        let collected = ask("hello", stage.options().strict_exit_status(true)).await;
+        let harness = faulty(Faults::new().after("result", Fault::Exit(3))).await;
+        let collected = ask("hello", harness.options().strict_exit_status(true)).await;
         let error = error_of(&collected);
         assert_eq!((error.kind(), error.exit()), (ErrorKind::NonZeroExit, Some(Exit::Code(3))));
         assert!(error.help().is_some(), "{error}");
         assert_eq!(codes(&collected), []);
         assert!(collected.result().is_some(), "the result is there all the same");
         // After an error result the exit says nothing new.
-        let stage = Stage::faulty(refusing(), Faults::new()).await.unwrap();
-        assert_finished(&ask("hello", stage.options().strict_exit_status(true)).await, &[]);
+        let harness = Harness::faulty(refusing(), Faults::new()).await.unwrap();
+        assert_finished(&ask("hello", harness.options().strict_exit_status(true)).await, &[]);
     });
 }
 
@@ -225,9 +225,9 @@ fn after_a_result_the_input_is_closed_and_a_cli_that_ignores_that_is_stopped() {
 fn a_cli_that_never_says_that_it_is_idle_has_until_the_ceiling() {
     run(async {
         let idle = Point::Before("system/session_state_changed".to_owned(), 2);
-        let stage = faulty(Faults::new().at(idle, Fault::Swallow)).await;
+        let harness = faulty(Faults::new().at(idle, Fault::Swallow)).await;
         let options =
-            stage.options().timeouts(Timeouts::new().exit_grace(LIMIT).background_ceiling(SHORT));
+            harness.options().timeouts(Timeouts::new().exit_grace(LIMIT).background_ceiling(SHORT));
         assert_finished(&ask("hello", options).await, &[WarningCode::StoppedAfterResult]);
     });
 }
@@ -305,22 +305,22 @@ fn without_a_result_a_process_that_closed_its_output_is_stopped_with_an_error() 
 fn a_silent_cli_is_waited_for_unless_there_is_a_limit() {
     run(async {
         let held = || Script::new().otherwise([Reply::text("Finally.").hold()]);
-        let stage = Stage::in_memory(held()).await.unwrap();
+        let harness = Harness::in_memory(held()).await.unwrap();
         // Zero is no limit.
-        let options = stage.options().timeouts(Timeouts::new().idle(Duration::ZERO));
+        let options = harness.options().timeouts(Timeouts::new().idle(Duration::ZERO));
         let mut stream = claude_agent_kit::query("hello", options).await.unwrap();
-        stage.api().wait_for_request(|_| true).await;
+        harness.api().wait_for_request(|_| true).await;
         while let Ok(item) = tokio::time::timeout(SHORT, stream.next()).await {
             item.unwrap().unwrap();
         }
         // It was silent for that long, and nothing happened.
-        stage.api().release_held();
+        harness.api().release_held();
         let collected = stream.collect().await;
         assert_finished(&collected, &[]);
         assert_eq!(collected.text(), "Finally.");
 
-        let stage = Stage::in_memory(held()).await.unwrap();
-        let options = stage.options().timeouts(Timeouts::new().idle(SHORT).exit_grace(SHORT));
+        let harness = Harness::in_memory(held()).await.unwrap();
+        let options = harness.options().timeouts(Timeouts::new().idle(SHORT).exit_grace(SHORT));
         let collected = ask("hello", options).await;
         assert_eq!(kind_of(&collected), Some(ErrorKind::IdleTimeout));
         assert!(collected.result().is_none());
@@ -354,9 +354,9 @@ fn once_a_result_was_seen_nothing_becomes_an_error() {
             .after("result", Fault::LongLine(200_000))
             .after("result", Fault::Bytes(b"{\"type\":\"assi".to_vec()))
             .after("result", Fault::Exit(9));
-        let stage = faulty(faults).await;
+        let harness = faulty(faults).await;
         let collected =
-            ask("hello", stage.options().limits(Limits::new().max_line_bytes(100_000))).await;
+            ask("hello", harness.options().limits(Limits::new().max_line_bytes(100_000))).await;
         let mut expected = vec![WarningCode::Malformed; 7];
         expected.extend([WarningCode::OversizedLine, WarningCode::NonZeroExitAfterResult]);
         assert_finished(&collected, &expected);
@@ -382,8 +382,8 @@ fn the_last_of_several_results_is_the_final_one() {
     run(in_time(async {
         let second = b"{\"type\":\"result\",\"is_error\":true,\"result\":\"second\"}\n".to_vec();
         let faults = Faults::new().after("result", Fault::Bytes(second));
-        let stage = faulty(faults.clone()).await;
-        let stream = claude_agent_kit::query("hello", stage.options()).await.unwrap();
+        let harness = faulty(faults.clone()).await;
+        let stream = claude_agent_kit::query("hello", harness.options()).await.unwrap();
         let collected = stream.collect().await;
         assert_eq!(collected.result().unwrap().result.as_deref(), Some("second"));
         // The exit is judged by the last one.
@@ -394,8 +394,8 @@ fn the_last_of_several_results_is_the_final_one() {
 #[test]
 fn a_limit_longer_than_time_itself_is_no_limit() {
     run(async {
-        let stage = Stage::in_memory(hello()).await.unwrap();
-        let options = stage.options().timeouts(
+        let harness = Harness::in_memory(hello()).await.unwrap();
+        let options = harness.options().timeouts(
             Timeouts::new()
                 .idle(Duration::MAX)
                 .exit_grace(Duration::MAX)

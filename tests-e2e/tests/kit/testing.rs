@@ -9,7 +9,7 @@ use claude_agent_kit::testing::{
 use claude_agent_kit::{
     Body, ErrorKind, Include, Item, Options, Prompt, Session, Timeouts, json, query,
 };
-use tests_e2e::stage::{Stage, processes};
+use tests_e2e::harness::{Harness, processes};
 
 use crate::support::{SIM, ask, hello, in_time, kind_of, on_all, real, run, until};
 
@@ -31,8 +31,8 @@ fn a_rule_answers_its_own_prompt_and_no_later_one() {
             .when("first", [Reply::text("First.")])
             .otherwise([Reply::text("Otherwise.")])
     };
-    on_all(script, async |stage| {
-        let options = stage.options().include(Include::PARTIAL_MESSAGES);
+    on_all(script, async |harness| {
+        let options = harness.options().include(Include::PARTIAL_MESSAGES);
         let session = in_time(Session::start(options)).await.unwrap();
         assert_eq!(say(&session, "first").await, "First.");
         assert_eq!(say(&session, "and then").await, "Otherwise.");
@@ -61,8 +61,8 @@ fn a_rule_answers_its_own_prompt_and_no_later_one() {
 #[test]
 fn a_prompt_without_a_rule_fails_with_an_error_that_names_it() {
     let script = || Script::new().when("hello", [Reply::text("Hello.")]);
-    on_all(script, async |stage| {
-        let session = in_time(Session::start(stage.options())).await.unwrap();
+    on_all(script, async |harness| {
+        let session = in_time(Session::start(harness.options())).await.unwrap();
         assert_eq!(say(&session, "hello").await, "Hello.");
         let error = say(&session, "goodbye").await;
         assert!(error.contains("no rule of the script matches the prompt"), "{error}");
@@ -77,8 +77,8 @@ fn a_rule_added_with_since_answers_later_prompts() {
         let french = [Reply::text("Oui."), Reply::text("Non."), Reply::text("Peut-être.")];
         Script::new().since("French", french).otherwise([Reply::text("Yes.")])
     };
-    on_all(script, async |stage| {
-        let session = in_time(Session::start(stage.options())).await.unwrap();
+    on_all(script, async |harness| {
+        let session = in_time(Session::start(harness.options())).await.unwrap();
         let mut answers = Vec::new();
         for prompt in ["a", "in French: b", "c", "d"] {
             answers.push(say(&session, prompt).await);
@@ -100,7 +100,7 @@ fn runs_share_the_script_and_a_retry_succeeds() {
         assert!(error.is_retryable(), "{error}");
         assert_eq!(ask("go", &options).await.into_result().unwrap().text(), "Done.");
     };
-    on_all(script, async |stage| retried(stage.options()).await);
+    on_all(script, async |harness| retried(harness.options()).await);
     run(retried(Options::new().simulated(script())));
     // Options of their own, with clones of one script.
     run(async {
@@ -210,7 +210,7 @@ async fn record_and_replay(options: Options) {
 #[test]
 fn a_recorded_query_can_be_replayed_whatever_the_cli() {
     run(record_and_replay(Options::new().simulated(hello())));
-    on_all(hello, async |stage| record_and_replay(stage.options()).await);
+    on_all(hello, async |harness| record_and_replay(harness.options()).await);
 }
 
 #[test]
@@ -231,9 +231,9 @@ fn a_recording_of_a_crash_ends_with_the_crash() {
 fn a_session_that_is_dropped_while_it_is_recorded_leaves_no_process() {
     run(async {
         for program in [SIM, real().path.to_str().unwrap()] {
-            let stage = Stage::sim_process(hello(), program).await.unwrap();
+            let harness = Harness::sim_process(hello(), program).await.unwrap();
             let recorder = Recorder::new();
-            let options = stage.options().recorded_to(&recorder);
+            let options = harness.options().recorded_to(&recorder);
             let session = in_time(Session::start(options)).await.unwrap();
             let pid = session.pid().unwrap();
             assert_eq!(say(&session, "hi").await, "Hello.");

@@ -5,8 +5,8 @@ use std::process::Command;
 use claude_agent_kit::{ErrorKind, Options, Session, SessionState, Timeouts, shutdown_all};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
-use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::{Holdings, children_of, exists};
+use tests_e2e::harness::Harness;
+use tests_e2e::harness::processes::{ResourceUsage, children_of, exists};
 use tokio::runtime::Handle;
 
 use crate::lifetime::steps;
@@ -38,12 +38,12 @@ fn the_end_of_all_sessions_ends_them_all_at_once() {
         run(async {
             assert_eq!(shutdown_all(LIMIT).await, 0);
             let story = || Script::new().otherwise([Reply::text("Once upon a time").hold()]);
-            let process = Stage::sim_process(story(), SIM).await.unwrap();
-            let memory = Stage::in_memory(story()).await.unwrap();
+            let process = Harness::sim_process(story(), SIM).await.unwrap();
+            let memory = Harness::in_memory(story()).await.unwrap();
             let mut sessions = Vec::new();
             for _ in 0..4 {
-                for stage in [&process, &memory] {
-                    let session = start(stage.options()).await;
+                for harness in [&process, &memory] {
+                    let session = start(harness.options()).await;
                     drop(session.send("story").await.unwrap());
                     sessions.push(session);
                 }
@@ -65,7 +65,7 @@ fn the_end_of_all_sessions_ends_them_all_at_once() {
 }
 
 /// Starts, uses and ends a session in one of all ways.
-async fn live_and_end(number: usize, good: &Stage, bad: &Stage) {
+async fn live_and_end(number: usize, good: &Harness, bad: &Harness) {
     match number % 6 {
         0 => {
             let session = start(good.options()).await;
@@ -103,9 +103,9 @@ async fn live_and_end(number: usize, good: &Stage, bad: &Stage) {
     }
 }
 
-async fn settled(before: Holdings, tasks: usize) {
+async fn settled(before: ResourceUsage, tasks: usize) {
     until("everything is given back", || {
-        let now = Holdings::now();
+        let now = ResourceUsage::now();
         let grown = now.descriptors > before.descriptors
             || now.threads > before.threads
             || now.children > before.children
@@ -115,16 +115,16 @@ async fn settled(before: Holdings, tasks: usize) {
     .await;
 }
 
-async fn many(good: Stage, bad: Stage, count: usize) {
+async fn many(good: Harness, bad: Harness, count: usize) {
     for number in 0..12 {
         live_and_end(number, &good, &bad).await;
     }
     until("the warm-up is over", || children_of(std::process::id()).is_empty()).await;
     // Threads that may block are kept for a while, and connections to the mock too.
     let tasks = || Handle::current().metrics().num_alive_tasks();
-    let mut least = (Holdings::now(), tasks());
+    let mut least = (ResourceUsage::now(), tasks());
     until("all is quiet", || {
-        let now = (Holdings::now(), tasks());
+        let now = (ResourceUsage::now(), tasks());
         let quiet = now.0.descriptors == least.0.descriptors && now.1 == least.1;
         least = now;
         quiet
@@ -149,8 +149,8 @@ fn crashing() -> Faults {
 fn a_thousand_sessions_in_memory_leave_nothing_behind() {
     alone("alone::a_thousand_sessions_in_memory_leave_nothing_behind", || {
         run(async {
-            let good = Stage::in_memory(hello()).await.unwrap();
-            let bad = Stage::faulty(hello(), crashing()).await.unwrap();
+            let good = Harness::in_memory(hello()).await.unwrap();
+            let bad = Harness::faulty(hello(), crashing()).await.unwrap();
             many(good, bad, 1_000).await;
         });
     });
@@ -161,9 +161,9 @@ fn two_hundred_sessions_with_processes_leave_nothing_behind() {
     alone("alone::two_hundred_sessions_with_processes_leave_nothing_behind", || {
         run(async {
             let file = "otherwise say \"Hello.\"\n";
-            let good = Stage::scripted(file, SIM).await.unwrap();
+            let good = Harness::scripted(file, SIM).await.unwrap();
             let file = format!("{file}faults\non user exit 3\n");
-            let bad = Stage::scripted(&file, SIM).await.unwrap();
+            let bad = Harness::scripted(&file, SIM).await.unwrap();
             many(good, bad, 200).await;
         });
     });
@@ -172,10 +172,10 @@ fn two_hundred_sessions_with_processes_leave_nothing_behind() {
 #[test]
 fn two_hundred_sessions_at_the_same_time() {
     run(async {
-        let stage = Stage::in_memory(hello()).await.unwrap();
+        let harness = Harness::in_memory(hello()).await.unwrap();
         let sessions: Vec<_> = (0..200)
             .map(|number| {
-                let options = stage.options();
+                let options = harness.options();
                 tokio::spawn(async move {
                     let session = start(options).await;
                     let outcome = turn(&session, &format!("hello {number}")).await;
@@ -201,8 +201,8 @@ fn two_hundred_sessions_at_the_same_time() {
 fn a_runtime_that_goes_away_under_a_session_leaves_no_process_and_a_clear_error() {
     let theirs = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     run(async {
-        let stage = Stage::sim_process(hello(), SIM).await.unwrap();
-        let options = stage.options();
+        let harness = Harness::sim_process(hello(), SIM).await.unwrap();
+        let options = harness.options();
         let session =
             theirs.spawn(async move { Session::start(options).await.unwrap() }).await.unwrap();
         let pid = session.pid().unwrap();

@@ -19,10 +19,10 @@ fn a_permission_callback_changes_the_mode_of_its_own_session() {
         let write = |name| Reply::tool("Write", json!({"file_path": name, "content": "x"}));
         Script::new().otherwise([write("one"), write("two"), Reply::text("Done.")])
     };
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         let asked = Notes::new();
         let notes = asked.clone();
-        let options = stage.options().can_use_tool(move |_, ctx| {
+        let options = harness.options().can_use_tool(move |_, ctx| {
             let notes = notes.clone();
             async move {
                 let session = ctx.session().ok_or("no session")?;
@@ -33,7 +33,7 @@ fn a_permission_callback_changes_the_mode_of_its_own_session() {
         });
         let session = start(options).await;
         turn(&session, "run it").await;
-        assert!(is_made(&stage, "one") && is_made(&stage, "two"));
+        assert!(is_made(&harness, "one") && is_made(&harness, "two"));
         assert_eq!(asked.all(), [session.session_id()], "the new mode allows the second call");
         session.stop().await.unwrap();
     });
@@ -41,10 +41,10 @@ fn a_permission_callback_changes_the_mode_of_its_own_session() {
 
 #[test]
 fn every_callback_of_a_session_reaches_it_and_none_of_a_query() {
-    on_both(touching, async |stage| {
+    on_both(touching, async |harness| {
         let found = Notes::new();
         let (of_hook, of_permission) = (found.clone(), found.clone());
-        let options = stage
+        let options = harness
             .options()
             .on(PreToolUse, move |_, ctx| {
                 of_hook.add((ctx.callback_id.is_some(), ctx.session().is_some()));
@@ -98,8 +98,8 @@ fn a_handle_of_a_callback_keeps_no_session_alive() {
 fn the_state_can_be_asked_for_at_any_time_and_is_the_first_that_is_streamed() {
     on_both(
         || bash(&[]),
-        async |stage| {
-            let session = start(stage.options()).await;
+        async |harness| {
+            let session = start(harness.options()).await;
             assert!(matches!(session.state(), SessionState::Running), "{:?}", session.state());
             let first = session.events().next().await;
             assert!(matches!(first, Some(SessionState::Running)), "{first:?}");

@@ -8,7 +8,7 @@ use claude_agent_testkit::sim::{Fault, Faults};
 use claude_wire::control::HostRequest;
 use claude_wire::id::MessageId;
 use serde_json::json;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::play::{calls, is_made, is_piece, on_both, start, turn};
 use crate::support::{hello, in_time, on_all, run, until};
@@ -20,8 +20,8 @@ fn an_interrupt_ends_an_answer_that_streams() {
             .when("story", [Reply::text("Once upon a time there was").deltas_of(5).hold()])
             .when("again", [Reply::text("yes")])
     };
-    on_all(script, async |stage| {
-        let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
+    on_all(script, async |harness| {
+        let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut story = session.send("story").await.unwrap();
         while !is_piece(&in_time(story.next()).await.unwrap().unwrap()) {}
         let answer = session.interrupt().await.unwrap();
@@ -41,13 +41,13 @@ fn an_interrupt_ends_a_tool_that_runs() {
             .when("run it", [calls(&["touch begun; sleep 60; touch ended"])])
             .when("again", [Reply::text("yes")])
     };
-    on_both(script, async |stage| {
-        let session = start(stage.options().allowed_tools(["Bash"])).await;
+    on_both(script, async |harness| {
+        let session = start(harness.options().allowed_tools(["Bash"])).await;
         let running = session.send("run it").await.unwrap();
-        until("the tool runs", || is_made(&stage, "begun")).await;
+        until("the tool runs", || is_made(&harness, "begun")).await;
         session.interrupt().await.unwrap();
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
-        assert!(!is_made(&stage, "ended"));
+        assert!(!is_made(&harness, "ended"));
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
@@ -55,8 +55,8 @@ fn an_interrupt_ends_a_tool_that_runs() {
 
 #[test]
 fn an_interrupt_of_an_idle_session_changes_nothing() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
         let answer = session.interrupt().await.unwrap();
         assert!(answer.turns.is_empty() && answer.still_queued.is_empty());
         let outcome = turn(&session, "hello").await;
@@ -69,9 +69,9 @@ fn an_interrupt_of_an_idle_session_changes_nothing() {
 
 #[test]
 fn another_model_is_asked_from_the_next_request_on() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
-        let model = || stage.api().requests().last().unwrap().model().to_owned();
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
+        let model = || harness.api().requests().last().unwrap().model().to_owned();
         turn(&session, "hello").await;
         let usual = model();
         let answer = session.set_model("claude-haiku-5-5").await.unwrap();
@@ -96,22 +96,22 @@ fn in_another_permission_mode_a_tool_runs_that_needed_a_permission() {
             Reply::tool("Write", json!({"file_path": path.trim(), "content": "one\n"}))
         })
     };
-    on_both(script, async |stage| {
-        let session = start(stage.options()).await;
-        let path = |name: &str| stage.project().join(name).to_string_lossy().into_owned();
+    on_both(script, async |harness| {
+        let session = start(harness.options()).await;
+        let path = |name: &str| harness.project().join(name).to_string_lossy().into_owned();
         turn(&session, &path("before")).await;
-        assert!(!is_made(&stage, "before"));
+        assert!(!is_made(&harness, "before"));
         let answer = session.set_permission_mode(PermissionMode::AcceptEdits).await.unwrap();
         assert_eq!(answer.mode, Some(PermissionMode::AcceptEdits));
         turn(&session, &path("after")).await;
-        assert!(is_made(&stage, "after"));
+        assert!(is_made(&harness, "after"));
         session.stop().await.unwrap();
     });
 }
 
 /// A model that writes over the notes.
-fn changing(stage: &Stage) -> Script {
-    let notes = stage.project().join("notes.txt");
+fn changing(harness: &Harness) -> Script {
+    let notes = harness.project().join("notes.txt");
     Script::new().otherwise([
         Reply::tool("Read", json!({"file_path": notes})),
         Reply::tool("Write", json!({"file_path": notes, "content": "after\n"})),
@@ -121,13 +121,13 @@ fn changing(stage: &Stage) -> Script {
 
 #[test]
 fn files_are_put_back_to_where_they_were() {
-    on_both(hello, async |stage| {
-        let notes = stage.project().join("notes.txt");
+    on_both(hello, async |harness| {
+        let notes = harness.project().join("notes.txt");
         std::fs::write(&notes, "before\n").unwrap();
         let text = || std::fs::read_to_string(&notes).unwrap();
-        stage.api().set_script(changing(&stage));
+        harness.api().set_script(changing(&harness));
         let options =
-            stage.options().permission_mode(PermissionMode::AcceptEdits).file_checkpointing(true);
+            harness.options().permission_mode(PermissionMode::AcceptEdits).file_checkpointing(true);
         let session = start(options).await;
         let change = session.send("change the notes").await.unwrap();
         let id = change.message_id().clone();
@@ -146,8 +146,8 @@ fn files_are_put_back_to_where_they_were() {
 
 #[test]
 fn without_checkpoints_files_cannot_be_put_back() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
         let running = session.send("hello").await.unwrap();
         let id = running.message_id().clone();
         running.finish().await.unwrap();
@@ -160,8 +160,8 @@ fn without_checkpoints_files_cannot_be_put_back() {
 
 #[test]
 fn a_session_tells_of_its_servers_and_its_context() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
         turn(&session, "hello").await;
         assert!(session.mcp().status().await.unwrap().mcp_servers.as_slice().is_empty());
         let usage = session.context_usage().await.unwrap();
@@ -176,8 +176,8 @@ fn a_session_tells_of_its_servers_and_its_context() {
 
 #[test]
 fn what_the_cli_refuses_is_an_error() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
         let error = session.set_permission_mode("nonsense").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlRejected);
         assert_eq!(error.code(), Some("invalid_mode"));
@@ -188,7 +188,7 @@ fn what_the_cli_refuses_is_an_error() {
         ] {
             assert_eq!(error.kind(), ErrorKind::ControlRejected, "{error}");
         }
-        if stage.program().is_some() {
+        if harness.program().is_some() {
             // It was not allowed at the start.
             let mode = PermissionMode::BypassPermissions;
             let error = session.set_permission_mode(mode).await.unwrap_err();
@@ -207,9 +207,9 @@ fn what_the_cli_refuses_is_an_error() {
 
 #[test]
 fn a_thousand_answers_in_a_row() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
-        let real = stage.program().is_some();
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
+        let real = harness.program().is_some();
         for _ in 0..if real { 150 } else { 1_000 } {
             session.mcp().status().await.unwrap();
         }
@@ -227,8 +227,8 @@ fn a_thousand_answers_in_a_row() {
 
 #[test]
 fn what_is_asked_before_the_handshake_waits_for_it() {
-    on_both(hello, async |stage| {
-        let session = Session::open(stage.options()).await.unwrap();
+    on_both(hello, async |harness| {
+        let session = Session::open(harness.options()).await.unwrap();
         let running = session.send("hello");
         let (status, running) = tokio::join!(session.mcp().status(), running);
         assert!(status.is_ok());
@@ -243,8 +243,8 @@ fn what_is_asked_before_the_handshake_waits_for_it() {
 fn an_operation_without_an_answer_is_over_when_its_time_is() {
     let faults = Faults::new().before("control_response/mcp_status", Fault::Swallow);
     run(async {
-        let stage = Stage::faulty(hello(), faults).await.unwrap();
-        let session = start(stage.options()).await;
+        let harness = Harness::faulty(hello(), faults).await.unwrap();
+        let session = start(harness.options()).await;
         let limit = Duration::from_millis(100);
         let before = Instant::now();
         let error = session.with_timeout(limit).mcp().status().await.unwrap_err();
@@ -262,8 +262,8 @@ fn three_thousand_pieces_that_nobody_reads_hold_up_no_operation() {
     for fault in [Fault::Deltas(3_000), Fault::Messages(10_000)] {
         run(async {
             let faults = Faults::new().after("system/init", fault);
-            let stage = Stage::faulty(hello(), faults).await.unwrap();
-            let options = stage
+            let harness = Harness::faulty(hello(), faults).await.unwrap();
+            let options = harness
                 .options()
                 .limits(Limits::new().backlog_soft_bytes(16 * 1024).backlog_hard_bytes(1 << 30));
             let session = start(options).await;

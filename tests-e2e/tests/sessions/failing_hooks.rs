@@ -10,7 +10,7 @@ use claude_agent_kit::hook::{
 use claude_agent_kit::{BoxError, Limits, Options, Timeouts, Warning, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults, Point};
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 use tokio::sync::{Semaphore, SemaphorePermit as Permit};
 
 use crate::play::{
@@ -41,11 +41,11 @@ fn failing(options: Options, registration: HookRegistration<PreToolUseInput>) ->
 fn a_hook_that_fails_lets_the_tool_run_with_a_warning() {
     on_both(
         || bash(&FAILING),
-        async |stage| {
-            let (options, warnings) = noting(failing(stage.options(), PreToolUse.timeout(SOON)));
+        async |harness| {
+            let (options, warnings) = noting(failing(harness.options(), PreToolUse.timeout(SOON)));
             assert_eq!(one_turn(options).await.text, "Done.");
             for command in FAILING {
-                assert!(is_made(&stage, &command[6..]), "{command}");
+                assert!(is_made(&harness, &command[6..]), "{command}");
             }
             let warnings = warnings.lock().unwrap();
             let count = |code| warnings.iter().filter(|other| **other == code).count();
@@ -59,11 +59,11 @@ fn a_hook_that_fails_lets_the_tool_run_with_a_warning() {
 fn a_guard_that_fails_blocks_the_tool() {
     on_both(
         || bash(&FAILING),
-        async |stage| {
+        async |harness| {
             let guard = PreToolUse.timeout(SOON).fail_closed();
-            let (options, warnings) = noting(failing(stage.options(), guard));
+            let (options, warnings) = noting(failing(harness.options(), guard));
             assert_eq!(one_turn(options).await.text, "Done.");
-            blocked_but_fine(&stage);
+            blocked_but_fine(&harness);
             assert_eq!(warnings.lock().unwrap().len(), 3);
         },
     );
@@ -73,11 +73,11 @@ fn a_guard_that_fails_blocks_the_tool() {
 fn one_option_makes_every_hook_a_guard() {
     on_both(
         || bash(&FAILING),
-        async |stage| {
+        async |harness| {
             let options =
-                stage.options().hooks_fail_closed(true).timeouts(Timeouts::new().hook(SOON));
+                harness.options().hooks_fail_closed(true).timeouts(Timeouts::new().hook(SOON));
             one_turn(failing(options, PreToolUse)).await;
-            blocked_but_fine(&stage);
+            blocked_but_fine(&harness);
         },
     );
 }
@@ -86,9 +86,9 @@ fn one_option_makes_every_hook_a_guard() {
 fn a_hook_that_overload_keeps_from_being_asked_blocks_the_tool() {
     on_both(
         || bash(&["touch made"]),
-        async |stage| {
+        async |harness| {
             let gate = Arc::new(Semaphore::new(0));
-            let (mut options, warnings) = noting(stage.options().allowed_tools(["Bash"]));
+            let (mut options, warnings) = noting(harness.options().allowed_tools(["Bash"]));
             // One runs, one waits, and for the other two there is no place.
             options = options.limits(Limits::new().running_callbacks(1).waiting_callbacks(1));
             for _ in 0..4 {
@@ -105,37 +105,37 @@ fn a_hook_that_overload_keeps_from_being_asked_blocks_the_tool() {
             gate.add_permits(2);
             assert_eq!(in_time(running.finish()).await.unwrap().text, "Done.");
             assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackRefused; 2]);
-            assert!(!is_made(&stage, "made"), "nobody was asked, and it ran");
+            assert!(!is_made(&harness, "made"), "nobody was asked, and it ran");
             session.stop().await.unwrap();
         },
     );
 }
 
-fn blocked_but_fine(stage: &Stage) {
+fn blocked_but_fine(harness: &Harness) {
     for command in &FAILING[..3] {
-        assert!(!is_made(stage, &command[6..]), "{command}");
+        assert!(!is_made(harness, &command[6..]), "{command}");
     }
-    assert!(is_made(stage, "fine"));
+    assert!(is_made(harness, "fine"));
 }
 
 #[test]
 fn a_prompt_that_a_guard_could_not_look_at_does_not_reach_the_model() {
     let script = || Script::new().otherwise([Reply::text("Hello.")]);
-    on_both(script, async |stage| {
-        let options = stage.options().on(UserPromptSubmit.fail_closed(), |_, _| async {
+    on_both(script, async |harness| {
+        let options = harness.options().on(UserPromptSubmit.fail_closed(), |_, _| async {
             Err::<(), BoxError>("the list of forbidden words is gone".into())
         });
         let session = start(options).await;
         turn(&session, "a secret").await;
-        assert!(!model_was_told(&stage, "a secret"));
+        assert!(!model_was_told(&harness, "a secret"));
         session.stop().await.unwrap();
     });
 }
 
 #[test]
 fn a_callback_that_blocks_its_thread_is_told_of() {
-    in_memory(touching(), async |stage| {
-        let options = stage.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
+    in_memory(touching(), async |harness| {
+        let options = harness.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
             std::thread::sleep(Duration::from_millis(1_200));
             HookResponse::deny("after a while")
         });
@@ -144,7 +144,7 @@ fn a_callback_that_blocks_its_thread_is_told_of() {
         turn(&session, "run it").await;
         let is_told = |warning: &Warning| warning.code() == WarningCode::CallbackBlocked;
         find(&mut messages, |item| item.warning().is_some_and(is_told)).await;
-        assert!(!is_made(&stage, "made"));
+        assert!(!is_made(&harness, "made"));
         session.stop().await.unwrap();
     });
 }
@@ -153,8 +153,8 @@ fn a_callback_that_blocks_its_thread_is_told_of() {
 fn a_hook_for_a_blocking_thread_may_block_it() {
     on_both(
         || bash(&["touch slow", "touch panic", "touch fine"]),
-        async |stage| {
-            let options = stage.options().allowed_tools(["Bash"]).on_blocking(
+        async |harness| {
+            let options = harness.options().allowed_tools(["Bash"]).on_blocking(
                 PreToolUse.fail_closed(),
                 |call, _| match command_of(call.input.as_ref()).as_str() {
                     "touch slow" => {
@@ -167,8 +167,8 @@ fn a_hook_for_a_blocking_thread_may_block_it() {
             );
             let (options, warnings) = noting(options);
             one_turn(options).await;
-            assert!(!is_made(&stage, "slow") && !is_made(&stage, "panic"));
-            assert!(is_made(&stage, "fine"));
+            assert!(!is_made(&harness, "slow") && !is_made(&harness, "panic"));
+            assert!(is_made(&harness, "fine"));
             assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackFailed]);
         },
     );
@@ -176,10 +176,10 @@ fn a_hook_for_a_blocking_thread_may_block_it() {
 
 #[test]
 fn a_blocking_hook_that_never_returns_holds_up_nobody() {
-    in_memory(touching(), async |stage| {
+    in_memory(touching(), async |harness| {
         let (leave, stays) = std::sync::mpsc::channel::<()>();
         let stays = std::sync::Mutex::new(stays);
-        let options = stage.options().allowed_tools(["Bash"]).on_blocking(
+        let options = harness.options().allowed_tools(["Bash"]).on_blocking(
             PreToolUse.timeout(SOON).fail_closed(),
             move |_, _| {
                 let _ = stays.lock().unwrap().recv();
@@ -189,7 +189,7 @@ fn a_blocking_hook_that_never_returns_holds_up_nobody() {
         let (options, warnings) = noting(options);
         assert_eq!(one_turn(options).await.text, "Done.");
         assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackTimedOut]);
-        assert!(!is_made(&stage, "made"));
+        assert!(!is_made(&harness, "made"));
         // The session has ended by now; only the thread is left, and that ends with this.
         drop(leave);
     });
@@ -202,11 +202,11 @@ fn an_interrupt_cancels_an_open_hook_and_is_answered_at_once() {
             .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
             .when("again", [Reply::text("yes")])
     };
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         let (asked, cancelled) = (Notes::new(), Notes::new());
         let (entered, fired) = (asked.clone(), cancelled.clone());
         let options =
-            stage.options().allowed_tools(["Bash"]).timeouts(Timeouts::new().cancel_grace(LIMIT));
+            harness.options().allowed_tools(["Bash"]).timeouts(Timeouts::new().cancel_grace(LIMIT));
         // Nothing else would end it in time.
         let registration = PreToolUse.timeout(Duration::from_secs(3600));
         let options = options.on(registration, move |_, context| {
@@ -225,7 +225,7 @@ fn an_interrupt_cancels_an_open_hook_and_is_answered_at_once() {
         in_time(session.interrupt()).await.unwrap();
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
         until("the token has fired", || cancelled.len() == 1).await;
-        assert!(!is_made(&stage, "made"));
+        assert!(!is_made(&harness, "made"));
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
@@ -233,7 +233,7 @@ fn an_interrupt_cancels_an_open_hook_and_is_answered_at_once() {
 
 #[test]
 fn a_hook_that_goes_on_after_its_cancel_is_aborted() {
-    in_memory(touching(), async |stage| {
+    in_memory(touching(), async |harness| {
         struct Gone(Notes<&'static str>);
         impl Drop for Gone {
             fn drop(&mut self) {
@@ -242,7 +242,7 @@ fn a_hook_that_goes_on_after_its_cancel_is_aborted() {
         }
         let notes = Notes::new();
         let told = notes.clone();
-        let options = stage.options().timeouts(Timeouts::new().cancel_grace(Duration::ZERO)).on(
+        let options = harness.options().timeouts(Timeouts::new().cancel_grace(Duration::ZERO)).on(
             PreToolUse,
             move |_, _| {
                 let gone = Gone(told.clone());
@@ -265,9 +265,9 @@ fn a_hook_that_goes_on_after_its_cancel_is_aborted() {
 
 #[test]
 fn a_raw_answer_with_a_field_of_another_event_loses_it_with_a_warning() {
-    on_both(touching, async |stage| {
+    on_both(touching, async |harness| {
         let registration = HookRegistration::named("PostToolUse");
-        let options = stage.options().allowed_tools(["Bash"]).on(registration, |_, _| async {
+        let options = harness.options().allowed_tools(["Bash"]).on(registration, |_, _| async {
             RawHookResponse::new()
                 .specific("permissionDecision", "deny")
                 .specific("additionalContext", "It is noon.")
@@ -275,7 +275,7 @@ fn a_raw_answer_with_a_field_of_another_event_loses_it_with_a_warning() {
         let (options, warnings) = noting(options);
         assert_eq!(one_turn(options).await.text, "Done.");
         assert_eq!(*warnings.lock().unwrap(), [WarningCode::HookFieldIgnored]);
-        assert!(model_was_told(&stage, "It is noon."));
+        assert!(model_was_told(&harness, "It is noon."));
     });
 }
 
@@ -284,14 +284,14 @@ fn a_hook_that_is_asked_wrongly_follows_its_fail_rule() {
     let faults = Faults::new()
         .at(Point::Before("control_request/hook_callback".to_owned(), 1), Fault::WrongShape);
     run(async {
-        let stage = Stage::faulty(touching(), faults).await.unwrap();
-        let options = stage.options().allowed_tools(["Bash"]);
+        let harness = Harness::faulty(touching(), faults).await.unwrap();
+        let options = harness.options().allowed_tools(["Bash"]);
         let guarded = options.on(PreToolUse.fail_closed(), |_, _| async {});
         let (options, warnings) = noting(guarded);
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
         until("a warning", || !warnings.lock().unwrap().is_empty()).await;
-        assert!(!is_made(&stage, "made"));
+        assert!(!is_made(&harness, "made"));
         session.stop().await.unwrap();
         drop(running);
     });

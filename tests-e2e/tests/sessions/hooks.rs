@@ -22,8 +22,8 @@ use crate::support::{on_all, until};
 fn a_hook_allows_what_nobody_else_would_allow() {
     on_both(
         || bash(&["touch allowed", "touch undecided"]),
-        async |stage| {
-            let options = stage.options().on(PreToolUse, |call, _| async move {
+        async |harness| {
+            let options = harness.options().on(PreToolUse, |call, _| async move {
                 if command_of(call.input.as_ref()).contains("allowed") {
                     HookResponse::allow().reason("it is fine")
                 } else {
@@ -31,8 +31,8 @@ fn a_hook_allows_what_nobody_else_would_allow() {
                 }
             });
             one_turn(options).await;
-            assert!(is_made(&stage, "allowed"));
-            assert!(!is_made(&stage, "undecided"));
+            assert!(is_made(&harness, "allowed"));
+            assert!(!is_made(&harness, "undecided"));
         },
     );
 }
@@ -41,8 +41,8 @@ fn a_hook_allows_what_nobody_else_would_allow() {
 fn a_blocked_tool_does_not_run_whatever_form_the_blocking_has() {
     on_all(
         || bash(&["touch deny", "touch block", "touch raw", "touch fine"]),
-        async |stage| {
-            let options = stage
+        async |harness| {
+            let options = harness
                 .options()
                 .allowed_tools(["Bash"])
                 .on(PreToolUse, |call, _| async move {
@@ -62,11 +62,11 @@ fn a_blocked_tool_does_not_run_whatever_form_the_blocking_has() {
             let outcome = one_turn(options).await;
             assert_eq!(outcome.text, "Done.");
             for name in ["deny", "block", "raw"] {
-                assert!(!is_made(&stage, name), "{name}");
+                assert!(!is_made(&harness, name), "{name}");
             }
-            assert!(is_made(&stage, "fine"));
+            assert!(is_made(&harness, "fine"));
             for reason in ["not here", "nor this", "nor this one"] {
-                assert!(model_was_told(&stage, reason), "{reason}");
+                assert!(model_was_told(&harness, reason), "{reason}");
             }
         },
     );
@@ -74,49 +74,49 @@ fn a_blocked_tool_does_not_run_whatever_form_the_blocking_has() {
 
 #[test]
 fn a_hook_that_stops_the_turn_keeps_the_tool_from_running() {
-    on_both(touching, async |stage| {
-        let options = stage
+    on_both(touching, async |harness| {
+        let options = harness
             .options()
             .allowed_tools(["Bash"])
             .on(PreToolUse, |_, _| async { HookResponse::new().stop("enough") });
         let outcome = one_turn(options).await;
         let reason = outcome.result.terminal_reason.unwrap();
         assert_eq!(reason.as_str(), "hook_stopped");
-        assert!(!is_made(&stage, "made"));
+        assert!(!is_made(&harness, "made"));
     });
 }
 
 #[test]
 fn a_hook_changes_the_input_of_a_tool() {
-    on_both(touching, async |stage| {
-        let options = stage.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
+    on_both(touching, async |harness| {
+        let options = harness.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
             HookResponse::new().updated_input(json!({"command": "touch other"}))
         });
         one_turn(options).await;
-        assert!(is_made(&stage, "other"));
-        assert!(!is_made(&stage, "made"));
+        assert!(is_made(&harness, "other"));
+        assert!(!is_made(&harness, "made"));
     });
 }
 
 #[test]
 fn an_asynchronous_answer_lets_everything_go_on() {
-    on_both(touching, async |stage| {
+    on_both(touching, async |harness| {
         let limit = Duration::from_secs(1);
-        let options = stage
+        let options = harness
             .options()
             .allowed_tools(["Bash"])
             .on(PreToolUse, move |_, _| async move { HookResponse::run_async(limit) })
             .on(PostToolUse, move |_, _| async move { HookResponse::run_async(limit) });
         assert_eq!(one_turn(options).await.text, "Done.");
-        assert!(is_made(&stage, "made"));
+        assert!(is_made(&harness, "made"));
     });
 }
 
 #[test]
 fn a_hook_is_asked_about_what_its_pattern_fits() {
-    on_all(touching, async |stage| {
+    on_all(touching, async |harness| {
         let asked = Notes::new();
-        let mut options = stage.options().allowed_tools(["Bash"]);
+        let mut options = harness.options().allowed_tools(["Bash"]);
         for pattern in ["Bash", "Write|Edit", "Write|Bash"] {
             let asked = asked.clone();
             options = options.on(PreToolUse.matching(pattern), move |_, _| {
@@ -140,7 +140,7 @@ fn a_hook_is_asked_about_what_its_pattern_fits() {
         assert_eq!(context.callback_id.as_ref().unwrap(), "hook_3");
         assert!(context.session_id.is_some() && context.tool_use_id.is_some());
         assert!(!context.request_id.as_str().is_empty() && !context.cancel.is_cancelled());
-        assert!(is_made(&stage, "made"));
+        assert!(is_made(&harness, "made"));
     });
 }
 
@@ -148,10 +148,10 @@ fn a_hook_is_asked_about_what_its_pattern_fits() {
 fn what_a_hook_says_after_a_tool_reaches_the_model() {
     on_both(
         || bash(&["echo out", "exit 3"]),
-        async |stage| {
+        async |harness| {
             let failed = Notes::new();
             let notes = failed.clone();
-            let options = stage
+            let options = harness
                 .options()
                 .allowed_tools(["Bash"])
                 .on(PostToolUse.matching("Bash"), |call, _| async move {
@@ -164,8 +164,8 @@ fn what_a_hook_says_after_a_tool_reaches_the_model() {
                     async {}
                 });
             one_turn(options).await;
-            assert!(model_was_told(&stage, "It is noon."));
-            assert!(model_was_told(&stage, "That was wrong."));
+            assert!(model_was_told(&harness, "It is noon."));
+            assert!(model_was_told(&harness, "That was wrong."));
             assert_eq!(failed.len(), 1, "{:?}", failed.all());
         },
     );
@@ -174,8 +174,8 @@ fn what_a_hook_says_after_a_tool_reaches_the_model() {
 #[test]
 fn a_prompt_can_be_added_to_and_blocked() {
     let script = || Script::new().otherwise([Reply::text("Hello.")]);
-    on_both(script, async |stage| {
-        let options = stage.options().on(UserPromptSubmit, |prompt, _| async move {
+    on_both(script, async |harness| {
+        let options = harness.options().on(UserPromptSubmit, |prompt, _| async move {
             match prompt.prompt.as_deref() {
                 Some("secret") => HookResponse::block("not today"),
                 _ => HookResponse::new().additional_context("It is noon."),
@@ -183,9 +183,9 @@ fn a_prompt_can_be_added_to_and_blocked() {
         });
         let session = start(options).await;
         turn(&session, "secret").await;
-        assert!(!model_was_told(&stage, "secret"));
+        assert!(!model_was_told(&harness, "secret"));
         assert_eq!(turn(&session, "hello").await.text, "Hello.");
-        assert!(model_was_told(&stage, "It is noon."));
+        assert!(model_was_told(&harness, "It is noon."));
         session.stop().await.unwrap();
     });
 }
@@ -193,8 +193,8 @@ fn a_prompt_can_be_added_to_and_blocked() {
 #[test]
 fn a_stop_hook_makes_the_model_go_on() {
     let script = || Script::new().otherwise([Reply::text("Hello.")]);
-    on_both(script, async |stage| {
-        let options = stage.options().on(Stop, |stop, _| async move {
+    on_both(script, async |harness| {
+        let options = harness.options().on(Stop, |stop, _| async move {
             if stop.stop_hook_active == Some(true) {
                 HookResponse::new()
             } else {
@@ -203,7 +203,7 @@ fn a_stop_hook_makes_the_model_go_on() {
         });
         let outcome = one_turn(options).await;
         assert_eq!(outcome.result.num_turns.unwrap().as_u64(), Some(2));
-        assert!(model_was_told(&stage, "say it again"));
+        assert!(model_was_told(&harness, "say it again"));
     });
 }
 
@@ -216,10 +216,10 @@ fn the_start_and_the_end_of_a_subagent_are_told() {
             .when("greet the world", [Reply::text("Greeted.")])
             .otherwise([Reply::tool("Agent", input), Reply::text("Done.")])
     };
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         let told = Notes::new();
         let (starts, stops) = (told.clone(), told.clone());
-        let options = stage
+        let options = harness
             .options()
             .on(SubagentStart, move |_, _| {
                 starts.add("start");
@@ -236,9 +236,9 @@ fn the_start_and_the_end_of_a_subagent_are_told() {
 
 #[test]
 fn two_hooks_run_at_the_same_time_and_delay_no_operation() {
-    on_both(touching, async |stage| {
+    on_both(touching, async |harness| {
         let (meeting, entered) = (Arc::new(Barrier::new(3)), Notes::new());
-        let mut options = stage.options().allowed_tools(["Bash"]);
+        let mut options = harness.options().allowed_tools(["Bash"]);
         for name in ["first", "second"] {
             let (meeting, entered) = (meeting.clone(), entered.clone());
             options = options.on(PreToolUse, move |_, _| {
@@ -253,10 +253,10 @@ fn two_hooks_run_at_the_same_time_and_delay_no_operation() {
         let running = session.send("run it").await.unwrap();
         until("both are asked", || entered.len() == 2).await;
         session.mcp().status().await.unwrap();
-        assert!(!is_made(&stage, "made"));
+        assert!(!is_made(&harness, "made"));
         meeting.wait().await;
         assert_eq!(running.finish().await.unwrap().text, "Done.");
-        assert!(is_made(&stage, "made"));
+        assert!(is_made(&harness, "made"));
         session.stop().await.unwrap();
     });
 }
@@ -270,10 +270,10 @@ fn forty_calls_in_one_answer_are_forty_hooks() {
         let reads = (0..40).fold(Reply::new(), read);
         Script::new().otherwise([reads, Reply::text("Done.")])
     };
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         let asked = Notes::new();
         let notes = asked.clone();
-        let options = stage.options().on(PreToolUse.matching("Read"), move |call, _| {
+        let options = harness.options().on(PreToolUse.matching("Read"), move |call, _| {
             notes.add(call.tool_use_id.map(|id| id.to_string()));
             async { HookResponse::deny("no") }
         });
@@ -282,7 +282,7 @@ fn forty_calls_in_one_answer_are_forty_hooks() {
         asked.sort();
         asked.dedup();
         assert_eq!(asked.len(), 40);
-        let last = stage.api().requests().into_iter().last().unwrap();
+        let last = harness.api().requests().into_iter().last().unwrap();
         assert_eq!(last.tool_results().len(), 40);
     });
 }
@@ -291,9 +291,9 @@ fn forty_calls_in_one_answer_are_forty_hooks() {
 fn a_query_has_hooks_too() {
     on_both(
         || bash(&["touch denied", "touch fine"]),
-        async |stage| {
+        async |harness| {
             let options =
-                stage.options().allowed_tools(["Bash"]).on(PreToolUse, |call, _| async move {
+                harness.options().allowed_tools(["Bash"]).on(PreToolUse, |call, _| async move {
                     if command_of(call.input.as_ref()).contains("denied") {
                         HookResponse::deny("no")
                     } else {
@@ -302,8 +302,8 @@ fn a_query_has_hooks_too() {
                 });
             let collected = query("run it", options).await.unwrap().collect().await;
             assert!(collected.error.is_none(), "{:?}", collected.error);
-            assert!(!is_made(&stage, "denied"));
-            assert!(is_made(&stage, "fine"));
+            assert!(!is_made(&harness, "denied"));
+            assert!(is_made(&harness, "fine"));
         },
     );
 }
@@ -312,10 +312,10 @@ fn a_query_has_hooks_too() {
 fn a_raw_hook_gets_its_input_as_it_came_and_any_field_goes_out() {
     on_both(
         || Script::new().otherwise([calls(&["echo hi"]), Reply::text("Done.")]),
-        async |stage| {
+        async |harness| {
             let batches = Notes::new();
             let notes = batches.clone();
-            let options = stage.options().allowed_tools(["Bash"]).on(
+            let options = harness.options().allowed_tools(["Bash"]).on(
                 HookRegistration::named("PostToolBatch"),
                 move |input, _| {
                     notes.add(input);

@@ -11,8 +11,8 @@ use claude_agent_kit::{
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
-use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::exists;
+use tests_e2e::harness::Harness;
+use tests_e2e::harness::processes::exists;
 
 use crate::play::{Notes, is_piece, kind, on_both, start, touching, turn};
 use crate::puppet;
@@ -41,11 +41,11 @@ fn story() -> Script {
 #[test]
 fn when_the_cli_is_killed_everybody_is_told_at_once_and_nothing_is_lost() {
     run(async {
-        for stage in [
-            Stage::sim_process(story(), SIM).await.unwrap(),
-            Stage::real(story(), real()).await.unwrap(),
+        for harness in [
+            Harness::sim_process(story(), SIM).await.unwrap(),
+            Harness::real(story(), real()).await.unwrap(),
         ] {
-            let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
+            let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
             let mut messages = session.messages();
             let mut running = session.send("story").await.unwrap();
             while !is_piece(&in_time(running.next()).await.unwrap().unwrap()) {}
@@ -95,14 +95,14 @@ fn closing_leaves_a_complete_transcript_on_disk() {
     let script =
         || Script::new().when("one", [Reply::text("first")]).when("two", [Reply::text("second")]);
     run(async {
-        let stage = Stage::real(script(), real()).await.unwrap();
-        let session = start(stage.options()).await;
+        let harness = Harness::real(script(), real()).await.unwrap();
+        let session = start(harness.options()).await;
         turn(&session, "one please").await;
         // Stopped the moment the result is there.
         let running = session.send("two please").await.unwrap();
         in_time(running.finish()).await.unwrap();
         in_time(session.stop()).await.unwrap();
-        let kept = transcripts(stage.root());
+        let kept = transcripts(harness.root());
         for said in ["one please", "first", "two please", "second"] {
             assert!(kept.contains(said), "{said} is missing in {kept}");
         }
@@ -227,9 +227,9 @@ fn a_crash_in_the_handshake_is_told_to_everybody_who_waits() {
 #[test]
 fn a_handshake_without_an_answer_is_over_when_its_time_is() {
     run(async {
-        let stage = faulty(Faults::new().before("control_response", Fault::Hang)).await;
+        let harness = faulty(Faults::new().before("control_response", Fault::Hang)).await;
         // Whoever waits does not wait for the process to end.
-        let options = stage
+        let options = harness
             .options()
             .timeouts(Timeouts::new().initialize(SHORT).exit_grace(Duration::from_secs(3600)));
         let session = Session::open(options).await.unwrap();
@@ -275,11 +275,11 @@ fn a_guard_does_not_start_on_a_cli_that_has_none() {
 #[test]
 fn dropping_the_last_handle_ends_the_cli() {
     run(async {
-        for stage in [
-            Stage::sim_process(story(), SIM).await.unwrap(),
-            Stage::real(story(), real()).await.unwrap(),
+        for harness in [
+            Harness::sim_process(story(), SIM).await.unwrap(),
+            Harness::real(story(), real()).await.unwrap(),
         ] {
-            let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
+            let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
             let pid = session.pid().unwrap();
             let (other, messages) = (session.clone(), session.messages());
             let mut running = session.send("story").await.unwrap();
@@ -297,8 +297,8 @@ fn dropping_the_last_handle_ends_the_cli() {
 
 #[test]
 fn a_session_is_stopped_once_however_often_it_is_asked() {
-    on_all(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_all(hello, async |harness| {
+        let session = start(harness.options()).await;
         turn(&session, "hello").await;
         let mut events = session.events();
         assert!(matches!(events.next().await, Some(SessionState::Running)));
@@ -327,8 +327,8 @@ fn a_session_is_stopped_once_however_often_it_is_asked() {
 
 #[test]
 fn dropping_the_future_of_a_stop_does_not_stop_the_end() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
         let stopping = session.clone();
         let stop = tokio::spawn(async move { stopping.stop().await });
         until("it began", || format!("{session:?}").contains("Stop")).await;
@@ -340,10 +340,10 @@ fn dropping_the_future_of_a_stop_does_not_stop_the_end() {
 
 #[test]
 fn a_callback_may_stop_its_own_session() {
-    on_both(touching, async |stage| {
+    on_both(touching, async |harness| {
         let handle: Notes<Session> = Notes::new();
         let ours = handle.clone();
-        let options = stage.options().can_use_tool(move |_, _| {
+        let options = harness.options().can_use_tool(move |_, _| {
             let session = ours.all().pop();
             async move {
                 session.unwrap().stop().await.unwrap();
@@ -357,14 +357,14 @@ fn a_callback_may_stop_its_own_session() {
         drop(in_time(running.finish()).await);
         let last = steps(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Stopped(_))), "{last:?}");
-        assert!(!stage.project().join("made").exists());
+        assert!(!harness.project().join("made").exists());
     });
 }
 
 #[test]
 fn an_input_that_is_ended_completes_the_session() {
-    on_all(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_all(hello, async |harness| {
+        let session = start(harness.options()).await;
         let running = session.send("hello").await.unwrap();
         session.end_input().await.unwrap();
         let error = session.mcp().status().await.unwrap_err();
@@ -385,8 +385,8 @@ fn an_input_that_is_ended_completes_the_session() {
 fn after_a_failed_result_exit_1_completes_the_session_and_any_other_exit_fails_it() {
     let refused = Script::new().otherwise([Reply::error(400, "invalid_request_error", "no")]);
     run(async {
-        let stage = Stage::real(refused, real()).await.unwrap();
-        let session = start(stage.options()).await;
+        let harness = Harness::real(refused, real()).await.unwrap();
+        let session = start(harness.options()).await;
         assert!(turn(&session, "hello").await.result.is_error());
         session.end_input().await.unwrap();
         let last = steps(&session).await.pop();

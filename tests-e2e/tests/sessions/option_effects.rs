@@ -7,7 +7,7 @@ use claude_agent_kit::{Body, Include, Item, Messages};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::message::ResultSubtype;
 use serde_json::{Value, json};
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::play::{Notes, again_until, bash, find, is_made, model_was_told, start, touching, turn};
 use crate::support::{LIMIT, in_time, on_all, real, run};
@@ -17,11 +17,11 @@ fn a_turn_has_as_many_rounds_as_it_may_and_no_more() {
     // A model that never comes to an end.
     let endless = || Script::new().otherwise([Reply::tool("Bash", json!({"command": "echo on"}))]);
     for most in [1, 2, 5] {
-        on_all(endless, async |stage| {
-            let session = start(stage.options().allowed_tools(["Bash"]).max_turns(most)).await;
+        on_all(endless, async |harness| {
+            let session = start(harness.options().allowed_tools(["Bash"]).max_turns(most)).await;
             let outcome = turn(&session, "go on").await;
             assert_eq!(outcome.result.subtype, Some(ResultSubtype::ErrorMaxTurns));
-            let rounds = stage.api().requests().iter().filter(|request| request.stream()).count();
+            let rounds = harness.api().requests().iter().filter(|request| request.stream()).count();
             assert_eq!(rounds, most as usize);
             session.stop().await.unwrap();
         });
@@ -38,8 +38,8 @@ fn an_overloaded_model_is_left_for_the_other() {
                 Reply::error(529, "overloaded_error", "Overloaded")
             }
         });
-        let stage = Stage::real(script, real()).await.unwrap();
-        let options = stage.options().model("claude-opus-4-6").fallback_model("claude-haiku-4-5");
+        let harness = Harness::real(script, real()).await.unwrap();
+        let options = harness.options().model("claude-opus-4-6").fallback_model("claude-haiku-4-5");
         let session = start(options).await;
         let mut messages = session.messages();
         let sent = session.send("hello").await.unwrap();
@@ -66,8 +66,8 @@ fn the_next_prompt_is_suggested_after_a_turn() {
         let script = Script::new()
             .when("[SUGGESTION MODE", [Reply::text("run the tests")])
             .otherwise([Reply::text("Hello.")]);
-        let stage = Stage::real(script, real()).await.unwrap();
-        let session = start(stage.options().include(Include::PROMPT_SUGGESTIONS)).await;
+        let harness = Harness::real(script, real()).await.unwrap();
+        let session = start(harness.options().include(Include::PROMPT_SUGGESTIONS)).await;
         let mut messages = session.messages();
         // The CLI has nothing to suggest after the very first.
         turn(&session, "hello").await;
@@ -103,8 +103,8 @@ fn delegating() -> Script {
 fn an_agent_that_works_for_long_is_told_of_in_a_few_words() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let play = async {
-        let stage = Stage::real(delegating(), real()).await.unwrap();
-        let options = stage.options().allowed_tools(["Agent", "Bash"]);
+        let harness = Harness::real(delegating(), real()).await.unwrap();
+        let options = harness.options().allowed_tools(["Agent", "Bash"]);
         let session = start(options.include(Include::AGENT_PROGRESS_SUMMARIES)).await;
         let mut messages = session.messages();
         let sent = session.send("delegate").await.unwrap();
@@ -124,13 +124,13 @@ fn an_agent_that_works_for_long_is_told_of_in_a_few_words() {
 fn a_change_of_settings_that_a_hook_blocks_does_not_count() {
     run(async {
         for blocks in [false, true] {
-            let stage = Stage::real(touching(), real()).await.unwrap();
-            let settings = stage.project().join(".claude/settings.json");
+            let harness = Harness::real(touching(), real()).await.unwrap();
+            let settings = harness.project().join(".claude/settings.json");
             std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
             std::fs::write(&settings, "{}").unwrap();
             let notes = Notes::new();
             let asked = notes.clone();
-            let options = stage.options().allowed_tools(["Bash"]);
+            let options = harness.options().allowed_tools(["Bash"]);
             let options =
                 options.on(ConfigChange, move |_, _| {
                     asked.add(());
@@ -147,7 +147,7 @@ fn a_change_of_settings_that_a_hook_blocks_does_not_count() {
             again_until("the hook is asked", change, || notes.len() > 0).await;
             let denied = async || {
                 turn(&session, "hello again").await;
-                model_was_told(&stage, "has been denied")
+                model_was_told(&harness, "has been denied")
             };
             if blocks {
                 // By the time of the second answer the CLI has taken that of the hook.
@@ -164,10 +164,10 @@ fn a_change_of_settings_that_a_hook_blocks_does_not_count() {
 #[test]
 fn a_guard_still_denies_after_another_handshake() {
     run(async {
-        let stage = Stage::real(bash(&["touch made"]), real()).await.unwrap();
+        let harness = Harness::real(bash(&["touch made"]), real()).await.unwrap();
         let notes = Notes::new();
         let asked = notes.clone();
-        let options = stage.options().allowed_tools(["Bash"]);
+        let options = harness.options().allowed_tools(["Bash"]);
         let options = options.on(PreToolUse.fail_closed(), move |_, _| {
             asked.add(());
             async { HookResponse::deny("never") }
@@ -179,7 +179,7 @@ fn a_guard_still_denies_after_another_handshake() {
         assert_ne!(answer.hooks_applied, Some(false));
         turn(&session, "run it again").await;
         assert_eq!(notes.len(), 2, "the hook is asked again");
-        assert!(!is_made(&stage, "made"));
+        assert!(!is_made(&harness, "made"));
         session.stop().await.unwrap();
     });
 }

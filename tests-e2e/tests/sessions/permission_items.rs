@@ -63,10 +63,10 @@ fn requests_stand_between_their_call_and_its_result_in_every_stream() {
             Reply::text("Done."),
         ])
     };
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         let ids = Notes::new();
         let notes = ids.clone();
-        let options = stage.options().can_use_tool(move |request, _| {
+        let options = harness.options().can_use_tool(move |request, _| {
             notes.add(request.id);
             async { Permission::allow() }
         });
@@ -128,27 +128,27 @@ fn only_what_the_permission_callback_decides_is_an_item() {
             Reply::text("Done."),
         ])
     };
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         let asked = |options: Options| async {
             let collected = query("run it", options).await.unwrap().collect().await;
             let requests = collected.items.iter().filter_map(Item::permission_request);
             requests.map(|request| request.tool_name.clone()).collect::<Vec<_>>()
         };
-        let questions = stage.options().ask_user(|questions, _| async move {
+        let questions = harness.options().ask_user(|questions, _| async move {
             questions.iter().fold(Answers::new(), |answers, question| answers.choose(question, "A"))
         });
         assert!(asked(questions.clone()).await.is_empty());
         let both = questions.can_use_tool(|_, _| async { Permission::allow() });
         assert_eq!(asked(both).await, ["Bash"]);
-        assert!(asked(stage.options()).await.is_empty());
+        assert!(asked(harness.options()).await.is_empty());
     });
 }
 
 #[test]
 fn an_inbox_answers_for_several_sessions_by_id() {
-    on_both(touching, async |stage| {
+    on_both(touching, async |harness| {
         let inbox = PermissionInbox::new();
-        let options = stage.options().can_use_tool(inbox.callback());
+        let options = harness.options().can_use_tool(inbox.callback());
         let allowed = start(options.clone()).await;
         let denied = start(options).await;
         let turns = [allowed.send("run it").await.unwrap(), denied.send("run it").await.unwrap()];
@@ -165,7 +165,7 @@ fn an_inbox_answers_for_several_sessions_by_id() {
         in_time(allowed_turn.finish()).await.unwrap();
         let outcome = in_time(denied_turn.finish()).await.unwrap();
         assert_eq!(outcome.result.permission_denials.len(), 1);
-        assert!(is_made(&stage, "made") && inbox.pending().is_empty());
+        assert!(is_made(&harness, "made") && inbox.pending().is_empty());
         for session in [allowed, denied] {
             session.stop().await.unwrap();
         }
@@ -174,9 +174,9 @@ fn an_inbox_answers_for_several_sessions_by_id() {
 
 #[test]
 fn an_interrupted_turn_withdraws_its_request_from_the_inbox() {
-    on_both(touching, async |stage| {
+    on_both(touching, async |harness| {
         let inbox = PermissionInbox::new();
-        let session = start(stage.options().can_use_tool(inbox.callback())).await;
+        let session = start(harness.options().can_use_tool(inbox.callback())).await;
         let running = session.send("run it").await.unwrap();
         let request = in_time(inbox.next()).await;
         session.interrupt().await.unwrap();
@@ -185,22 +185,22 @@ fn an_interrupted_turn_withdraws_its_request_from_the_inbox() {
         assert_eq!(error.kind(), ErrorKind::RequestWithdrawn, "{error}");
         in_time(running.finish()).await.unwrap();
         session.stop().await.unwrap();
-        assert!(!is_made(&stage, "made"));
+        assert!(!is_made(&harness, "made"));
     });
 }
 
 #[test]
 fn a_dropped_inbox_denies_and_the_turn_goes_on() {
-    on_both(touching, async |stage| {
+    on_both(touching, async |harness| {
         let inbox = PermissionInbox::new();
-        let session = start(stage.options().can_use_tool(inbox.callback())).await;
+        let session = start(harness.options().can_use_tool(inbox.callback())).await;
         let running = session.send("run it").await.unwrap();
         drop(in_time(inbox.next()).await);
         drop(inbox);
         assert_eq!(in_time(running.finish()).await.unwrap().result.permission_denials.len(), 1);
         assert_eq!(turn(&session, "run it").await.result.permission_denials.len(), 1);
         session.stop().await.unwrap();
-        assert!(!is_made(&stage, "made"));
+        assert!(!is_made(&harness, "made"));
     });
 }
 

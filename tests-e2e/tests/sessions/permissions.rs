@@ -19,10 +19,10 @@ use crate::support::{LIMIT, in_time, noting, on_all, until};
 fn a_permission_is_given_refused_or_given_for_something_else() {
     on_all(
         || bash(&["touch allowed", "touch denied", "touch changed"]),
-        async |stage| {
+        async |harness| {
             let asked = Notes::new();
             let notes = asked.clone();
-            let options = stage.options().can_use_tool(move |request, context| {
+            let options = harness.options().can_use_tool(move |request, context| {
                 let command = command_of(Some(&request.input));
                 notes.add((request, context));
                 async move {
@@ -37,9 +37,9 @@ fn a_permission_is_given_refused_or_given_for_something_else() {
             });
             let outcome = one_turn(options).await;
             assert_eq!(outcome.text, "Done.");
-            assert!(is_made(&stage, "allowed") && is_made(&stage, "other"));
-            assert!(!is_made(&stage, "denied") && !is_made(&stage, "changed"));
-            assert!(model_was_told(&stage, "not on a Friday"));
+            assert!(is_made(&harness, "allowed") && is_made(&harness, "other"));
+            assert!(!is_made(&harness, "denied") && !is_made(&harness, "changed"));
+            assert!(model_was_told(&harness, "not on a Friday"));
             assert_eq!(outcome.result.permission_denials.as_slice().len(), 1);
             let asked = asked.all();
             assert_eq!(asked.len(), 3);
@@ -59,16 +59,16 @@ fn a_permission_is_given_refused_or_given_for_something_else() {
 fn updated_permissions_are_in_force_for_the_next_call() {
     on_both(
         || bash(&["touch one", "touch two"]),
-        async |stage| {
+        async |harness| {
             let asked = Notes::new();
             let notes = asked.clone();
-            let options = stage.options().can_use_tool(move |_, _| {
+            let options = harness.options().can_use_tool(move |_, _| {
                 notes.add(());
                 let update = PermissionUpdate::allow("Bash", "touch:*");
                 async { Permission::allow().with_permissions([update]) }
             });
             one_turn(options).await;
-            assert!(is_made(&stage, "one") && is_made(&stage, "two"));
+            assert!(is_made(&harness, "one") && is_made(&harness, "two"));
             assert_eq!(asked.len(), 1);
         },
     );
@@ -81,13 +81,13 @@ fn a_denial_can_end_the_turn() {
             .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
             .when("again", [Reply::text("yes")])
     };
-    on_both(script, async |stage| {
-        let options = stage
+    on_both(script, async |harness| {
+        let options = harness
             .options()
             .can_use_tool(|_, _| async { Permission::deny("stop it").and_interrupt() });
         let session = start(options).await;
         assert_ne!(turn(&session, "run it").await.text, "Done.");
-        assert!(!is_made(&stage, "made"));
+        assert!(!is_made(&harness, "made"));
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
@@ -105,10 +105,10 @@ fn several_permissions_are_asked_for_and_answered_at_the_same_time() {
         let fetches = ["one", "two", "three"].into_iter().fold(Reply::new(), fetch);
         Script::new().otherwise([fetches, Reply::text("Done.")])
     };
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         // Nobody passes before all three are there.
         let meeting = Arc::new(Barrier::new(3));
-        let options = stage.options().can_use_tool(move |_, _| {
+        let options = harness.options().can_use_tool(move |_, _| {
             let meeting = meeting.clone();
             async move {
                 meeting.wait().await;
@@ -126,8 +126,8 @@ fn a_callback_that_fails_denies() {
     let commands = ["touch error", "touch panic", "touch never", "touch fine"];
     on_both(
         || bash(&commands),
-        async |stage| {
-            let options = stage
+        async |harness| {
+            let options = harness
                 .options()
                 .timeouts(Timeouts::new().permission(Duration::from_secs(2)))
                 .can_use_tool(|request, _| async move {
@@ -141,9 +141,9 @@ fn a_callback_that_fails_denies() {
             let (options, warnings) = noting(options);
             assert_eq!(one_turn(options).await.text, "Done.");
             for command in &commands[..3] {
-                assert!(!is_made(&stage, &command[6..]), "{command}");
+                assert!(!is_made(&harness, &command[6..]), "{command}");
             }
-            assert!(is_made(&stage, "fine"));
+            assert!(is_made(&harness, "fine"));
             let expected = [
                 WarningCode::CallbackFailed,
                 WarningCode::CallbackFailed,
@@ -156,15 +156,15 @@ fn a_callback_that_fails_denies() {
 
 #[test]
 fn without_a_callback_nothing_that_needs_a_permission_runs() {
-    on_both(touching, async |stage| {
-        assert_eq!(one_turn(stage.options()).await.text, "Done.");
-        assert!(!is_made(&stage, "made"));
+    on_both(touching, async |harness| {
+        assert_eq!(one_turn(harness.options()).await.text, "Done.");
+        assert!(!is_made(&harness, "made"));
         // Somebody asks although nobody was announced: that is denied, and not left open.
-        let options = stage.options().permission_prompt_tool("stdio");
+        let options = harness.options().permission_prompt_tool("stdio");
         let (options, warnings) = noting(options);
         let session = start(options).await;
         turn(&session, "run it").await;
-        assert!(!is_made(&stage, "made"));
+        assert!(!is_made(&harness, "made"));
         assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackFailed]);
         session.stop().await.unwrap();
     });
@@ -177,10 +177,10 @@ fn an_interrupt_while_a_permission_waits_cancels_the_callback() {
             .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
             .when("again", [Reply::text("yes")])
     };
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let (asked, cancelled) = (Notes::new(), Notes::new());
         let (entered, fired) = (asked.clone(), cancelled.clone());
-        let options = stage.options().timeouts(Timeouts::new().cancel_grace(LIMIT)).can_use_tool(
+        let options = harness.options().timeouts(Timeouts::new().cancel_grace(LIMIT)).can_use_tool(
             move |_, context| {
                 entered.add(());
                 let fired = fired.clone();
@@ -199,7 +199,7 @@ fn an_interrupt_while_a_permission_waits_cancels_the_callback() {
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
         until("the token has fired", || cancelled.len() == 1).await;
         assert_eq!(turn(&session, "again").await.text, "yes");
-        assert!(!is_made(&stage, "made"));
+        assert!(!is_made(&harness, "made"));
         // What the CLI withdrew is no failure.
         assert!(warnings.lock().unwrap().is_empty());
         session.stop().await.unwrap();
@@ -208,14 +208,14 @@ fn an_interrupt_while_a_permission_waits_cancels_the_callback() {
 
 #[test]
 fn a_blocking_permission_callback_may_block() {
-    on_both(touching, async |stage| {
-        let options = stage.options().can_use_tool_blocking(|_, _| {
+    on_both(touching, async |harness| {
+        let options = harness.options().can_use_tool_blocking(|_, _| {
             std::thread::sleep(Duration::from_millis(1_100));
             Permission::allow()
         });
         let (options, warnings) = noting(options);
         one_turn(options).await;
-        assert!(is_made(&stage, "made"));
+        assert!(is_made(&harness, "made"));
         assert!(warnings.lock().unwrap().is_empty());
     });
 }
@@ -231,14 +231,14 @@ fn asking() -> Script {
 
 #[test]
 fn the_answers_of_the_user_reach_the_model() {
-    on_both(asking, async |stage| {
-        let options = stage.options().ask_user(|questions, _| async move {
+    on_both(asking, async |harness| {
+        let options = harness.options().ask_user(|questions, _| async move {
             questions.iter().fold(Answers::new(), |answers, question| {
                 answers.choose(question, &question.options[1].label)
             })
         });
         assert_eq!(one_turn(options).await.text, "Done.");
-        let last = stage.api().requests().into_iter().last().unwrap();
+        let last = harness.api().requests().into_iter().last().unwrap();
         let results = serde_json::to_string(&last.tool_results()).unwrap();
         assert!(results.contains("Blue") && !results.contains("Red"), "{results}");
     });
@@ -246,8 +246,8 @@ fn the_answers_of_the_user_reach_the_model() {
 
 #[test]
 fn a_user_may_be_asked_on_a_thread_that_blocks() {
-    on_both(asking, async |stage| {
-        let options = stage
+    on_both(asking, async |harness| {
+        let options = harness
             .options()
             .ask_user_blocking(|questions, _| {
                 questions.iter().fold(Answers::new(), |answers, question| {
@@ -259,22 +259,22 @@ fn a_user_may_be_asked_on_a_thread_that_blocks() {
             .limits(Limits::new().waiting_operations(4).pending_operations(4))
             .timeouts(Timeouts::new().operation(Duration::from_secs(60)));
         assert_eq!(one_turn(options).await.text, "Done.");
-        assert!(model_was_told(&stage, "Red"));
+        assert!(model_was_told(&harness, "Red"));
     });
 }
 
 #[test]
 fn the_model_cannot_ask_where_nobody_answers() {
-    on_both(asking, async |stage| {
+    on_both(asking, async |harness| {
         let offers = || {
-            let last = stage.api().requests().into_iter().last().unwrap();
+            let last = harness.api().requests().into_iter().last().unwrap();
             last.tool_names().contains(&"AskUserQuestion".to_owned())
         };
-        let options = stage.options().can_use_tool(|_, _| async { Permission::allow() });
+        let options = harness.options().can_use_tool(|_, _| async { Permission::allow() });
         one_turn(options.clone()).await;
         assert!(!offers());
         one_turn(options.ask_user(|_, _| async { Answers::decline("nobody is there") })).await;
         assert!(offers());
-        assert!(model_was_told(&stage, "nobody is there"));
+        assert!(model_was_told(&harness, "nobody is there"));
     });
 }

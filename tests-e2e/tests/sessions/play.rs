@@ -10,24 +10,24 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::Body;
 use claude_wire::message::TerminalReason;
 use serde_json::json;
-use tests_e2e::stage::{Stage, processes};
+use tests_e2e::harness::{Harness, processes};
 
 use crate::support::{LIMIT, in_time, real, run};
 
 /// Plays the same in memory and on the real CLI.
 pub(crate) fn on_both<F: Future<Output = ()>>(
     script: impl Fn() -> Script,
-    play: impl Fn(Stage) -> F,
+    play: impl Fn(Harness) -> F,
 ) {
     run(async {
-        play(Stage::in_memory(script()).await.unwrap()).await;
-        play(Stage::real(script(), real()).await.unwrap()).await;
+        play(Harness::in_memory(script()).await.unwrap()).await;
+        play(Harness::real(script(), real()).await.unwrap()).await;
     });
 }
 
 /// Plays in memory.
-pub(crate) fn in_memory<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Stage) -> F) {
-    run(async { play(Stage::in_memory(script).await.unwrap()).await });
+pub(crate) fn in_memory<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Harness) -> F) {
+    run(async { play(Harness::in_memory(script).await.unwrap()).await });
 }
 
 /// A model that runs these commands, all in one answer, and then is done.
@@ -49,8 +49,8 @@ pub(crate) fn touching() -> Script {
 }
 
 /// Whether there is such a file in the project.
-pub(crate) fn is_made(stage: &Stage, name: &str) -> bool {
-    stage.project().join(name).exists()
+pub(crate) fn is_made(harness: &Harness, name: &str) -> bool {
+    harness.project().join(name).exists()
 }
 
 /// The command of a call of Bash.
@@ -212,6 +212,6 @@ pub(crate) async fn interrupt_each_turn_at_once(session: &Session, rounds: usize
 }
 
 /// Whether the model has been told this.
-pub(crate) fn model_was_told(stage: &Stage, text: &str) -> bool {
-    stage.api().requests().iter().any(|request| request.body.to_string().contains(text))
+pub(crate) fn model_was_told(harness: &Harness, text: &str) -> bool {
+    harness.api().requests().iter().any(|request| request.body.to_string().contains(text))
 }

@@ -7,7 +7,7 @@ use claude_agent_kit::transport::Wrapped;
 use claude_agent_kit::{Conversation, ErrorKind, Options, Session, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::id::SessionId;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::support::{Fake, SIM, on_all, real, run, write_executable};
 
@@ -17,10 +17,10 @@ fn script() -> Script {
 
 #[test]
 fn a_conversation_is_resumed_or_forked_and_says_so() {
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         // In memory too, transcripts have their place.
-        let config = stage.root().join("home/.claude");
-        let options = || stage.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
+        let config = harness.root().join("home/.claude");
+        let options = || harness.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
         let mut first = query("The number is 7.", options()).await.unwrap();
         while let Some(item) = first.next().await {
             item.unwrap();
@@ -35,7 +35,7 @@ fn a_conversation_is_resumed_or_forked_and_says_so() {
             assert_eq!(turn.finish().await.unwrap().text, "Seven.");
             assert_eq!(session.session_id().unwrap() == id, same);
             assert_eq!(session.is_resumed(), Some(true));
-            let asked = stage.api().requests();
+            let asked = harness.api().requests();
             let prompts = asked.last().unwrap().prompts();
             assert!(
                 prompts.iter().any(|prompt| prompt.contains("The number is 7.")),
@@ -48,24 +48,24 @@ fn a_conversation_is_resumed_or_forked_and_says_so() {
 
 #[test]
 fn a_conversation_that_is_not_there_is_an_error_before_any_prompt() {
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let missing = SessionId::from("00000000-0000-4000-8000-000000000000");
-        let options = stage.options().conversation(Conversation::resume(missing.clone()));
+        let options = harness.options().conversation(Conversation::resume(missing.clone()));
         let error = Session::start(&options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
         assert!(error.help().is_some());
         let collected = query("Which number?", options).await.unwrap().collect().await;
         let error = collected.error.unwrap();
         assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
-        assert!(stage.api().requests().is_empty());
+        assert!(harness.api().requests().is_empty());
     });
 }
 
 #[test]
 fn a_new_conversation_takes_the_id_that_it_is_given() {
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let id = SessionId::from("11111111-2222-4333-8444-555555555555");
-        let options = stage.options().conversation(Conversation::with_id(id.clone()));
+        let options = harness.options().conversation(Conversation::with_id(id.clone()));
         let session = Session::start(options).await.unwrap();
         session.send("Hi.").await.unwrap().finish().await.unwrap();
         assert_eq!((session.session_id(), session.is_resumed()), (Some(id), Some(false)));
@@ -75,9 +75,9 @@ fn a_new_conversation_takes_the_id_that_it_is_given() {
 
 #[test]
 fn the_id_is_known_before_the_cli_says_anything() {
-    on_all(script, async |stage| {
-        let config = stage.root().join("home/.claude");
-        let options = || stage.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
+    on_all(script, async |harness| {
+        let config = harness.root().join("home/.claude");
+        let options = || harness.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
         let named = |collected: &claude_agent_kit::Collected| {
             collected.result().unwrap().session_id.clone().unwrap()
         };
@@ -110,10 +110,10 @@ fn the_id_is_known_before_the_cli_says_anything() {
 
 #[test]
 fn a_conversation_is_resumed_or_started_and_says_which() {
-    on_all(script, async |stage| {
-        let config = stage.root().join("home/.claude");
+    on_all(script, async |harness| {
+        let config = harness.root().join("home/.claude");
         let options = |id: &str| {
-            let options = stage.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
+            let options = harness.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
             options.conversation(Conversation::resume_or_start(id))
         };
         let id = "11111111-2222-4333-8444-555555555555";
@@ -133,7 +133,7 @@ fn a_conversation_is_resumed_or_started_and_says_which() {
             let collected = asked.collect().await.into_result().unwrap();
             assert_eq!(collected.result().unwrap().session_id.as_ref().unwrap(), of_queries);
         }
-        let requests = stage.api().requests();
+        let requests = harness.api().requests();
         let times = |request: &claude_agent_testkit::mock_api::ApiRequest| {
             request.prompts().iter().filter(|prompt| prompt.contains("The number")).count()
         };
@@ -178,9 +178,9 @@ fn only_the_cli_s_own_answer_starts_a_new_conversation() {
 }
 
 /// A wrapper that notes what it was given and runs it, as `ssh` or a container's exec does.
-fn wrapper(stage: &Stage, run_it: &str) -> std::path::PathBuf {
-    let path = stage.root().join("wrapper");
-    let noted = stage.root().join("noted");
+fn wrapper(harness: &Harness, run_it: &str) -> std::path::PathBuf {
+    let path = harness.root().join("wrapper");
+    let noted = harness.root().join("noted");
     let text = format!("#!/bin/sh\necho \"$1\" > '{}'\nshift\n{run_it}\n", noted.display());
     write_executable(&path, &text);
     path
@@ -191,25 +191,25 @@ fn another_command_can_start_the_cli() {
     run(async {
         for path in [SIM, real().path.to_str().unwrap()] {
             for (is_shell, run_it) in [(false, "exec \"$@\""), (true, "exec sh -c \"$*\"")] {
-                let stage = Stage::sim_process(script(), path).await.unwrap();
-                let program = wrapper(&stage, run_it);
+                let harness = Harness::sim_process(script(), path).await.unwrap();
+                let program = wrapper(&harness, run_it);
                 let wrapped = if is_shell {
                     Wrapped::remote_shell(program, ["far away"])
                 } else {
                     Wrapped::command(program, ["far away"])
                 };
-                // Nothing of this machine but what the stage gives.
+                // Nothing of this machine but what the harness gives.
                 let options = Options::new()
-                    .cwd(stage.project())
+                    .cwd(harness.project())
                     .environment(EnvironmentPolicy::Clean)
                     .transport(wrapped.cli(path));
-                let variables = stage.variables().into_iter();
+                let variables = harness.variables().into_iter();
                 let options = variables.fold(options, |all, (name, value)| all.env(name, value));
                 let session = Session::start(options).await.unwrap();
                 let outcome = session.send("Which number?").await.unwrap().finish().await.unwrap();
                 assert_eq!(outcome.text, "Seven.");
                 session.stop().await.unwrap();
-                let noted = fs::read_to_string(stage.root().join("noted")).unwrap();
+                let noted = fs::read_to_string(harness.root().join("noted")).unwrap();
                 assert_eq!(noted, "far away\n");
             }
         }

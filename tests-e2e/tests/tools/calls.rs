@@ -7,7 +7,7 @@ use claude_agent_kit::mcp::RawServer;
 use claude_agent_kit::{Json, Tool, ToolContext, ToolError, ToolResult, ToolServer, WarningCode};
 use claude_agent_kit::{NoArguments, ToolProgress};
 use serde_json::{Value, json};
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 use tokio::sync::{Barrier, Semaphore};
 
 use crate::calc::{Pair, Sum, calc, calling, results, texts, with};
@@ -22,7 +22,7 @@ fn two_servers_serve_the_same_turn() {
             ("mcp__words__hail", json!({"whom": "Ada"})),
         ])
     };
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         #[derive(serde::Deserialize, claude_agent_kit::schemars::JsonSchema)]
         #[schemars(crate = "claude_agent_kit::schemars")]
         struct Hail {
@@ -32,9 +32,9 @@ fn two_servers_serve_the_same_turn() {
             Ok(format!("Hail {}!", args.whom))
         }
         let words = ToolServer::new().tool("hail", "Hails somebody", hail);
-        let options = with(&stage, calc()).mcp("words", words);
+        let options = with(&harness, calc()).mcp("words", words);
         one_turn(options.allowed_tools(["mcp__calc", "mcp__words"])).await;
-        assert_eq!(texts(&stage), ["5", "Hail Ada!"]);
+        assert_eq!(texts(&harness), ["5", "Hail Ada!"]);
     });
 }
 
@@ -42,7 +42,7 @@ fn two_servers_serve_the_same_turn() {
 fn read_only_calls_run_at_the_same_time() {
     let look = ("mcp__calc__look", json!({}));
     let script = move || calling(&[look.clone(), look.clone(), look.clone(), look.clone()]);
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         // Opens only if all four are there.
         let barrier = Arc::new(Barrier::new(4));
         let look = Tool::new("look", "Looks", move |_: NoArguments| {
@@ -52,8 +52,8 @@ fn read_only_calls_run_at_the_same_time() {
                 Ok("seen")
             }
         });
-        one_turn(with(&stage, calc().add(look.read_only()))).await;
-        assert_eq!(texts(&stage), ["seen"; 4]);
+        one_turn(with(&harness, calc().add(look.read_only()))).await;
+        assert_eq!(texts(&harness), ["seen"; 4]);
     });
 }
 
@@ -66,7 +66,7 @@ fn a_slow_call_holds_up_no_other() {
             ("mcp__calc__quick", json!({})),
         ])
     };
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let (order, quick) = (Notes::new(), Arc::new(Semaphore::new(0)));
         let (notes, quick_done) = (order.clone(), quick.clone());
         let slow = Tool::new("slow", "Is slow", move |_: NoArguments| {
@@ -87,10 +87,10 @@ fn a_slow_call_holds_up_no_other() {
             }
         });
         let server = calc().add(slow.read_only()).add(quick.read_only());
-        let one = tokio::time::timeout(LIMIT, one_turn(with(&stage, server)));
+        let one = tokio::time::timeout(LIMIT, one_turn(with(&harness, server)));
         one.await.expect("the quick ones were held up");
         assert_eq!(order.all().last(), Some(&"slow"));
-        let mut texts = texts(&stage);
+        let mut texts = texts(&harness);
         texts.sort_unstable();
         assert_eq!(texts, ["quick", "quick", "slow"]);
     });
@@ -100,7 +100,7 @@ fn a_slow_call_holds_up_no_other() {
 fn a_call_that_takes_five_seconds_is_waited_for_while_others_are_answered() {
     let script = calling(&[("mcp__calc__slow", json!({})), ("mcp__calc__quick", json!({}))]);
     run(async {
-        let stage = Stage::real(script, real()).await.unwrap();
+        let harness = Harness::real(script, real()).await.unwrap();
         let order = Notes::new();
         let tool = |name: &'static str, takes: Duration| {
             let order = order.clone();
@@ -116,9 +116,9 @@ fn a_call_that_takes_five_seconds_is_waited_for_while_others_are_answered() {
         };
         let server = calc().add(tool("slow", Duration::from_secs(5)));
         let server = server.add(tool("quick", Duration::ZERO));
-        assert_eq!(one_turn(with(&stage, server)).await.text, "Done.");
+        assert_eq!(one_turn(with(&harness, server)).await.text, "Done.");
         assert_eq!(order.all(), ["quick", "slow"]);
-        let mut texts = texts(&stage);
+        let mut texts = texts(&harness);
         texts.sort_unstable();
         assert_eq!(texts, ["quick", "slow"]);
     });
@@ -136,7 +136,7 @@ fn failures_panics_and_wrong_arguments_are_told_to_the_model() {
             ("mcp__calc__add", json!({"a": 1, "b": 2})),
         ])
     };
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let server = calc()
             .tool("fail", "Fails", |_: NoArguments| async { Ok("x".parse::<i64>()?) })
             .tool("panic", "Panics", |_: NoArguments| async {
@@ -148,10 +148,10 @@ fn failures_panics_and_wrong_arguments_are_told_to_the_model() {
             .tool("strange", "Cannot be written", |_: NoArguments| async {
                 Ok(std::collections::HashMap::from([((1, 2), 3)]))
             });
-        let (options, noted) = noting(with(&stage, server));
+        let (options, noted) = noting(with(&harness, server));
         let outcome = one_turn(options).await;
         assert_eq!(outcome.text, "Done.");
-        let texts = texts(&stage);
+        let texts = texts(&harness);
         assert_eq!(texts.len(), 6);
         for (text, expected) in texts.iter().zip([
             "invalid digit found in string",
@@ -164,7 +164,7 @@ fn failures_panics_and_wrong_arguments_are_told_to_the_model() {
             assert!(text.contains(expected), "{expected}: {text}");
         }
         let errors: Vec<bool> =
-            results(&stage).iter().map(|result| result["is_error"] == true).collect();
+            results(&harness).iter().map(|result| result["is_error"] == true).collect();
         assert_eq!(errors, [true, true, true, true, true, false]);
         assert_eq!(*noted.lock().unwrap(), [WarningCode::CallbackFailed]);
     });
@@ -175,18 +175,18 @@ fn images_and_structured_content_reach_the_model() {
     const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let script =
         || calling(&[("mcp__calc__draw", json!({})), ("mcp__calc__sum", json!({"a": 4, "b": 5}))]);
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let sum =
             Tool::new("sum", "Adds", |pair: Pair| async move { Ok(Sum { sum: pair.a + pair.b }) });
         let server =
             calc().add(sum.returns::<Sum>()).tool("draw", "Draws", |_: NoArguments| async {
                 Ok(ToolResult::new().text("A pixel:").image("image/png", PIXEL))
             });
-        one_turn(with(&stage, server)).await;
-        let results = results(&stage);
+        one_turn(with(&harness, server)).await;
+        let results = results(&harness);
         assert!(results[0].to_string().contains("image/png"), "{}", results[0]);
         assert!(results[0].to_string().contains("A pixel:"), "{}", results[0]);
-        assert!(texts(&stage)[1].contains(r#"{"sum":9}"#), "{}", results[1]);
+        assert!(texts(&harness)[1].contains(r#"{"sum":9}"#), "{}", results[1]);
     });
 }
 
@@ -202,7 +202,7 @@ impl Drop for Dropped {
 #[test]
 fn an_interrupt_drops_the_call_and_fires_its_token() {
     let script = || calling(&[("mcp__calc__wait", json!({}))]);
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let notes = Notes::new();
         let noted = notes.clone();
         let server = calc().tool("wait", "Waits", move |_: NoArguments, ctx: ToolContext| {
@@ -219,7 +219,7 @@ fn an_interrupt_drops_the_call_and_fires_its_token() {
                 Ok(())
             }
         });
-        let (options, noted) = noting(with(&stage, server));
+        let (options, noted) = noting(with(&harness, server));
         let session = start(options).await;
         let turn = session.send("wait").await.unwrap();
         until("it is called", || notes.len() > 0).await;
@@ -237,7 +237,7 @@ fn an_interrupt_drops_the_call_and_fires_its_token() {
 #[test]
 fn the_cli_asks_for_progress_and_takes_it() {
     let script = || calling(&[("mcp__calc__count", json!({}))]);
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let taken = Notes::new();
         let notes = taken.clone();
         let server = RawServer::new(move |message: Json, ctx| {
@@ -266,8 +266,8 @@ fn the_cli_asks_for_progress_and_takes_it() {
                 Ok(json!({"result": result}).into())
             }
         });
-        one_turn(stage.options().mcp("calc", server).allowed_tools(["mcp__calc"])).await;
-        assert_eq!(texts(&stage), ["counted"]);
+        one_turn(harness.options().mcp("calc", server).allowed_tools(["mcp__calc"])).await;
+        assert_eq!(texts(&harness), ["counted"]);
         let tokens = taken.all();
         assert!(matches!(&*tokens, [Value::Number(_) | Value::String(_)]), "{tokens:?}");
     });
@@ -276,7 +276,7 @@ fn the_cli_asks_for_progress_and_takes_it() {
 #[test]
 fn progress_arrives_and_the_context_names_the_call() {
     let script = || calling(&[("mcp__calc__count", json!({}))]);
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let called = Notes::new();
         let notes = called.clone();
         let count = move |_: NoArguments, ctx: ToolContext| {
@@ -296,8 +296,8 @@ fn progress_arrives_and_the_context_names_the_call() {
             }
         };
         let server = calc().tool("count", "Counts", count);
-        one_turn(with(&stage, server)).await;
-        assert_eq!(texts(&stage), ["3"]);
+        one_turn(with(&harness, server)).await;
+        assert_eq!(texts(&harness), ["3"]);
         let (tool_use_id, session_id, pong, asked) = called.all().remove(0);
         assert!(asked, "the CLI did not ask for progress");
         assert!(tool_use_id.is_some() && session_id.is_some());
@@ -308,7 +308,7 @@ fn progress_arrives_and_the_context_names_the_call() {
 #[test]
 fn a_call_that_takes_too_long_is_answered_for_it() {
     let script = || calling(&[("mcp__calc__wait", json!({}))]);
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let server = calc().timeout(Duration::from_millis(50)).tool(
             "wait",
             "Waits",
@@ -317,9 +317,9 @@ fn a_call_that_takes_too_long_is_answered_for_it() {
                 Ok(())
             },
         );
-        let session = start(with(&stage, server)).await;
+        let session = start(with(&harness, server)).await;
         assert_eq!(turn(&session, "wait").await.text, "Done.");
-        assert!(texts(&stage)[0].contains("it took longer than 50ms"), "{:?}", texts(&stage));
+        assert!(texts(&harness)[0].contains("it took longer than 50ms"), "{:?}", texts(&harness));
         session.stop().await.unwrap();
     });
 }

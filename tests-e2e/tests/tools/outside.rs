@@ -7,76 +7,76 @@ use claude_agent_kit::{Options, Session};
 use claude_agent_testkit::mock_api::Script;
 use claude_wire::control::{HostRequest, McpSetServers, McpSetServersResponse};
 use serde_json::{Value, json};
-use tests_e2e::outside::{HttpServer, MARK};
-use tests_e2e::stage::Stage;
+use tests_e2e::external_mcp::{HttpServer, MARK};
+use tests_e2e::harness::Harness;
 
 use crate::calc::{calc, calling, results, texts, with};
 use crate::play::{on_both, start, turn};
 use crate::support::{LIMIT, hello, in_time, real, run};
 
 /// The server of these tests as a program.
-pub(crate) const OUTSIDE: &str = env!("CARGO_BIN_EXE_outside");
+pub(crate) const OUTSIDE: &str = env!("CARGO_BIN_EXE_external_mcp");
 
 fn echoing() -> Script {
     calling(&[("mcp__out__echo", json!({"text": "hello"}))])
 }
 
 /// Plays on the real CLI; the simulated one knows no servers over HTTP and loads all tools.
-fn on_real<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Stage) -> F) {
-    run(async { play(Stage::real(script, real()).await.unwrap()).await });
+fn on_real<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Harness) -> F) {
+    run(async { play(Harness::real(script, real()).await.unwrap()).await });
 }
 
 /// Has a turn when the server is there, and gives what the tool said.
-async fn echoed(stage: &Stage, options: Options) -> String {
+async fn echoed(harness: &Harness, options: Options) -> String {
     let session = start(options.allowed_tools(["mcp__out"])).await;
     let servers = in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
     let info = servers[0].server_info.as_ref().unwrap();
     assert!(info.text().contains("outside"), "{info}");
     turn(&session, "echo").await;
     session.stop().await.unwrap();
-    texts(stage).join(" ")
+    texts(harness).join(" ")
 }
 
 #[test]
 fn a_server_as_a_process_is_started_with_its_variables_and_called() {
-    on_both(echoing, async |stage| {
+    on_both(echoing, async |harness| {
         let server = StdioServer::new(OUTSIDE).args(["--ignored"]).env(MARK, "stdio");
-        let options = stage.options().mcp("out", server);
-        assert_eq!(echoed(&stage, options).await, "stdio: hello");
+        let options = harness.options().mcp("out", server);
+        assert_eq!(echoed(&harness, options).await, "stdio: hello");
     });
 }
 
 #[test]
 fn servers_over_http_are_reached_with_their_headers_and_called() {
-    on_real(echoing(), async |stage| {
+    on_real(echoing(), async |harness| {
         let server = HttpServer::start().await.unwrap();
         let http = RemoteServer::http(server.http()).header(MARK, "http");
-        assert_eq!(echoed(&stage, stage.options().mcp("out", http)).await, "http: hello");
+        assert_eq!(echoed(&harness, harness.options().mcp("out", http)).await, "http: hello");
         // The value of a variable never stands on the command line.
         let sse = RemoteServer::sse(server.sse()).header(MARK, "${SECRET}");
-        let options = stage.options().env("SECRET", "sse").mcp("out", sse);
-        assert!(echoed(&stage, options).await.ends_with("sse: hello"));
+        let options = harness.options().env("SECRET", "sse").mcp("out", sse);
+        assert!(echoed(&harness, options).await.ends_with("sse: hello"));
     });
 }
 
 #[test]
 fn a_call_of_a_server_outside_is_ended_by_its_limit() {
-    on_real(calling(&[("mcp__out__wait", json!({}))]), async |stage| {
+    on_real(calling(&[("mcp__out__wait", json!({}))]), async |harness| {
         // Without the limit the turn would never end.
         let server = StdioServer::new(OUTSIDE).timeout(Duration::from_millis(1_200));
-        let said = echoed(&stage, stage.options().mcp("out", server)).await;
-        assert_eq!(results(&stage)[0]["is_error"], true);
+        let said = echoed(&harness, harness.options().mcp("out", server)).await;
+        assert_eq!(results(&harness)[0]["is_error"], true);
         assert!(said.contains("timed out"), "{said}");
     });
 }
 
 /// The first question to the model, with the CLI told to let it search for tools.
 async fn offered(always_load: bool) -> Value {
-    let stage = Stage::real(hello(), real()).await.unwrap();
+    let harness = Harness::real(hello(), real()).await.unwrap();
     let server = StdioServer::new(OUTSIDE).always_load(always_load);
-    let options = stage.options().env("ENABLE_TOOL_SEARCH", "true").mcp("out", server);
-    echoed(&stage, options).await;
-    let requests = stage.api().requests();
+    let options = harness.options().env("ENABLE_TOOL_SEARCH", "true").mcp("out", server);
+    echoed(&harness, options).await;
+    let requests = harness.api().requests();
     let tools = requests[0].body["tools"].as_array().unwrap();
     tools.iter().find(|tool| tool["name"] == "mcp__out__echo").cloned().unwrap_or_default()
 }
@@ -92,17 +92,17 @@ fn a_server_that_is_always_loaded_need_not_be_searched_for() {
 
 #[test]
 fn a_tool_that_is_always_denied_is_not_offered() {
-    on_real(hello(), async |stage| {
+    on_real(hello(), async |harness| {
         let server = HttpServer::start().await.unwrap();
         let http = RemoteServer::http(server.http())
             .always_load(true)
             .tool_policy("echo", ToolPolicy::AlwaysDeny);
-        let session = start(stage.options()).await;
+        let session = start(harness.options()).await;
         let servers = McpServers::new().with("out", http);
         in_time(session.mcp().set_servers(servers)).await.unwrap();
         in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
         turn(&session, "hello").await;
-        let offered = stage.api().requests()[0].tool_names();
+        let offered = harness.api().requests()[0].tool_names();
         assert!(offered.contains(&"mcp__out__wait".to_owned()), "{offered:?}");
         assert!(!offered.contains(&"mcp__out__echo".to_owned()), "{offered:?}");
         session.stop().await.unwrap();
@@ -111,15 +111,15 @@ fn a_tool_that_is_always_denied_is_not_offered() {
 
 #[test]
 fn servers_are_set_while_the_session_runs() {
-    on_both(echoing, async |stage| {
-        let session = start(stage.options().allowed_tools(["mcp__out"])).await;
+    on_both(echoing, async |harness| {
+        let session = start(harness.options().allowed_tools(["mcp__out"])).await;
         let server = StdioServer::new(OUTSIDE).env(MARK, "set");
         let servers = McpServers::new().with("out", server);
         let answer = in_time(session.mcp().set_servers(servers)).await.unwrap();
         assert_eq!(answer.added.as_slice(), ["out"]);
         in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
         turn(&session, "echo").await;
-        assert_eq!(texts(&stage), ["set: hello"]);
+        assert_eq!(texts(&harness), ["set: hello"]);
         let answer = in_time(session.mcp().set_servers(json!({}))).await.unwrap();
         assert_eq!(answer.removed.as_slice(), ["out"]);
         assert!(names(&session).await.is_empty());
@@ -130,8 +130,8 @@ fn servers_are_set_while_the_session_runs() {
 #[test]
 fn servers_of_the_options_stay_when_others_are_set() {
     let adding = || calling(&[("mcp__calc__add", json!({"a": 2, "b": 3}))]);
-    on_both(adding, async |stage| {
-        let options = with(&stage, calc()).mcp("out", StdioServer::new(OUTSIDE));
+    on_both(adding, async |harness| {
+        let options = with(&harness, calc()).mcp("out", StdioServer::new(OUTSIDE));
         let session = start(options).await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();
         let more = || McpServers::new().with("more", StdioServer::new(OUTSIDE));
@@ -148,7 +148,7 @@ fn servers_of_the_options_stay_when_others_are_set() {
             assert_eq!(names, left);
         }
         turn(&session, "add").await;
-        assert_eq!(texts(&stage), ["5"]);
+        assert_eq!(texts(&harness), ["5"]);
         session.stop().await.unwrap();
     });
 }
@@ -162,9 +162,9 @@ async fn set_exactly(session: &Session, servers: Value) -> McpSetServersResponse
 /// What the SDK protects servers of this process from.
 #[test]
 fn servers_that_are_set_replace_all_but_external_ones_of_the_options() {
-    on_both(hello, async |stage| {
+    on_both(hello, async |harness| {
         let outside = || json!({"type": "stdio", "command": OUTSIDE, "args": []});
-        let options = with(&stage, calc()).mcp("out", StdioServer::new(OUTSIDE));
+        let options = with(&harness, calc()).mcp("out", StdioServer::new(OUTSIDE));
         let session = start(options).await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();
         for (servers, added, removed) in [
@@ -191,11 +191,11 @@ async fn names(session: &Session) -> Vec<String> {
 
 #[test]
 fn strict_options_leave_only_their_own_servers() {
-    on_real(hello(), async |stage| {
+    on_real(hello(), async |harness| {
         let theirs = json!({"mcpServers": {"theirs": {"command": OUTSIDE}}});
-        std::fs::write(stage.project().join(".mcp.json"), theirs.to_string()).unwrap();
+        std::fs::write(harness.project().join(".mcp.json"), theirs.to_string()).unwrap();
         let settings = json!({"enableAllProjectMcpServers": true});
-        let options = stage.options().settings(settings);
+        let options = harness.options().settings(settings);
         let options = options.mcp("ours", StdioServer::new(OUTSIDE));
         let session = start(options.clone()).await;
         in_time(session.mcp().wait_for(["ours", "theirs"], LIMIT)).await.unwrap();

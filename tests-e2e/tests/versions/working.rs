@@ -23,11 +23,11 @@ fn the_pinned_minimum_is_the_one_that_is_promised() {
 
 #[test]
 fn a_handshake_tells_of_the_cli_and_a_query_is_answered() {
-    on_each(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_each(hello, async |harness| {
+        let session = start(harness.options()).await;
         assert!(!session.server_info().unwrap().commands.as_slice().is_empty());
         session.stop().await.unwrap();
-        let collected = ask("hello", stage.options()).await;
+        let collected = ask("hello", harness.options()).await;
         assert!(collected.error.is_none(), "{:?}", collected.error);
         assert_eq!(collected.text(), "Hello.");
         assert_eq!(codes(&collected), []);
@@ -39,8 +39,8 @@ fn a_handshake_tells_of_the_cli_and_a_query_is_answered() {
 
 #[test]
 fn the_one_way_form_works() {
-    on_each(hello, async |stage| {
-        let collected = ask("hello", stage.options().print_mode(true)).await;
+    on_each(hello, async |harness| {
+        let collected = ask("hello", harness.options().print_mode(true)).await;
         assert!(collected.error.is_none(), "{:?}", collected.error);
         assert_eq!(collected.text(), "Hello.");
     });
@@ -54,8 +54,8 @@ fn three_turns_in_one_session() {
             .when("two", [Reply::text("2")])
             .when("three", [Reply::text("3")])
     };
-    on_each(script, async |stage| {
-        let session = start(stage.options()).await;
+    on_each(script, async |harness| {
+        let session = start(harness.options()).await;
         for (prompt, answer) in [("one", "1"), ("two", "2"), ("three", "3")] {
             assert_eq!(turn(&session, prompt).await.text, answer);
         }
@@ -65,14 +65,14 @@ fn three_turns_in_one_session() {
 
 #[test]
 fn prompts_and_schemas_reach_the_model() {
-    on_each(hello, async |stage| {
-        let options = stage.options().system_prompt("You are a parrot.");
+    on_each(hello, async |harness| {
+        let options = harness.options().system_prompt("You are a parrot.");
         one_turn(
             options.system_prompt(claude_agent_kit::SystemPrompt::default().append("A green one.")),
         )
         .await;
-        assert!(model_was_told(&stage, "You are a parrot."));
-        assert!(model_was_told(&stage, "A green one."));
+        assert!(model_was_told(&harness, "You are a parrot."));
+        assert!(model_was_told(&harness, "A green one."));
     });
 }
 
@@ -80,9 +80,9 @@ fn prompts_and_schemas_reach_the_model() {
 fn a_hook_denies_and_allows() {
     on_each(
         || bash(&["touch denied", "touch allowed", "touch undecided"]),
-        async |stage| {
+        async |harness| {
             // Some versions let a classifier decide unless a mode is chosen.
-            let options = stage.options().permission_mode(PermissionMode::Default);
+            let options = harness.options().permission_mode(PermissionMode::Default);
             let options = options.on(PreToolUse.matching("Bash"), |call, _| async move {
                 match command_of(call.input.as_ref()).as_str() {
                     "touch denied" => HookResponse::deny("not today"),
@@ -91,9 +91,9 @@ fn a_hook_denies_and_allows() {
                 }
             });
             assert_eq!(one_turn(options).await.text, "Done.");
-            assert!(is_made(&stage, "allowed"));
-            assert!(!is_made(&stage, "denied") && !is_made(&stage, "undecided"));
-            assert!(model_was_told(&stage, "not today"));
+            assert!(is_made(&harness, "allowed"));
+            assert!(!is_made(&harness, "denied") && !is_made(&harness, "undecided"));
+            assert!(model_was_told(&harness, "not today"));
         },
     );
 }
@@ -102,10 +102,10 @@ fn a_hook_denies_and_allows() {
 fn a_permission_is_given_and_refused() {
     on_each(
         || bash(&["touch allowed", "touch denied"]),
-        async |stage| {
+        async |harness| {
             let asked = Notes::new();
             let notes = asked.clone();
-            let options = stage.options().permission_mode(PermissionMode::Default);
+            let options = harness.options().permission_mode(PermissionMode::Default);
             let options = options.can_use_tool(move |request, _| {
                 let command = command_of(Some(&request.input));
                 notes.add(command.clone());
@@ -118,8 +118,8 @@ fn a_permission_is_given_and_refused() {
                 }
             });
             one_turn(options).await;
-            assert!(is_made(&stage, "allowed") && !is_made(&stage, "denied"));
-            assert!(model_was_told(&stage, "not on a Friday"));
+            assert!(is_made(&harness, "allowed") && !is_made(&harness, "denied"));
+            assert!(model_was_told(&harness, "not on a Friday"));
             assert_eq!(asked.len(), 2);
         },
     );
@@ -128,11 +128,11 @@ fn a_permission_is_given_and_refused() {
 /// Some versions start in a mode in which they decide by themselves.
 #[test]
 fn a_permission_callback_is_called_or_a_warning_says_why_not() {
-    on_each(touching, async |stage| {
+    on_each(touching, async |harness| {
         let asked = Notes::new();
         let (notes, warnings) = (asked.clone(), Notes::new());
         let told = warnings.clone();
-        let options = stage.options().on_warning(move |warning| told.add(warning.code()));
+        let options = harness.options().on_warning(move |warning| told.add(warning.code()));
         let options = options.can_use_tool(move |_, _| {
             notes.add(());
             async { Permission::deny("not here") }
@@ -140,7 +140,7 @@ fn a_permission_callback_is_called_or_a_warning_says_why_not() {
         one_turn(options).await;
         let warned = warnings.all().contains(&WarningCode::PermissionCallbackShadowed);
         assert_eq!(asked.len() == 0, warned);
-        assert_eq!(is_made(&stage, "made"), warned);
+        assert_eq!(is_made(&harness, "made"), warned);
     });
 }
 
@@ -151,13 +151,13 @@ fn an_interrupt_ends_the_turn_and_not_the_session() {
             .when("run it", [calls(&["touch begun; sleep 60; touch ended"])])
             .when("again", [Reply::text("yes")])
     };
-    on_each(script, async |stage| {
-        let session = start(stage.options().allowed_tools(["Bash"])).await;
+    on_each(script, async |harness| {
+        let session = start(harness.options().allowed_tools(["Bash"])).await;
         let running = session.send("run it").await.unwrap();
-        until("the tool runs", || is_made(&stage, "begun")).await;
+        until("the tool runs", || is_made(&harness, "begun")).await;
         session.interrupt().await.unwrap();
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
-        assert!(!is_made(&stage, "ended"));
+        assert!(!is_made(&harness, "ended"));
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
@@ -165,8 +165,8 @@ fn an_interrupt_ends_the_turn_and_not_the_session() {
 
 #[test]
 fn a_turn_can_be_interrupted_right_after_its_message_was_sent() {
-    on_each(endless, async |stage| {
-        let session = start(stage.options()).await;
+    on_each(endless, async |harness| {
+        let session = start(harness.options()).await;
         end_each_turn_at_once(&session, ENDLESS_ROUNDS).await;
         interrupt_each_turn_at_once(&session, ENDLESS_ROUNDS).await;
         assert_eq!(turn(&session, "again").await.text, "yes");
@@ -181,14 +181,14 @@ fn model_and_permission_mode_can_be_changed() {
             .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
             .otherwise([Reply::text("Hello.")])
     };
-    on_each(script, async |stage| {
-        let session = start(stage.options()).await;
+    on_each(script, async |harness| {
+        let session = start(harness.options()).await;
         session.set_model("claude-haiku-4-5").await.unwrap();
         turn(&session, "hello").await;
-        assert_eq!(stage.api().requests().last().unwrap().model(), "claude-haiku-4-5");
+        assert_eq!(harness.api().requests().last().unwrap().model(), "claude-haiku-4-5");
         session.set_permission_mode(PermissionMode::AcceptEdits).await.unwrap();
         turn(&session, "run it").await;
-        assert!(is_made(&stage, "made"));
+        assert!(is_made(&harness, "made"));
         session.stop().await.unwrap();
     });
 }
@@ -196,26 +196,26 @@ fn model_and_permission_mode_can_be_changed() {
 #[test]
 fn a_tool_of_this_process_is_called() {
     let script = || calling(&[("mcp__calc__add", json!({"a": 2, "b": 3}))]);
-    on_each(script, async |stage| {
-        one_turn(with(&stage, calc())).await;
-        assert_eq!(texts(&stage), ["5"]);
+    on_each(script, async |harness| {
+        one_turn(with(&harness, calc())).await;
+        assert_eq!(texts(&harness), ["5"]);
     });
 }
 
 #[test]
 fn a_conversation_is_resumed() {
-    on_each(hello, async |stage| {
-        let mut first = query("The number is 7.", stage.options()).await.unwrap();
+    on_each(hello, async |harness| {
+        let mut first = query("The number is 7.", harness.options()).await.unwrap();
         while let Some(item) = first.next().await {
             item.unwrap();
         }
         let id = first.session_id().unwrap().clone();
-        let options = stage.options().conversation(Conversation::resume_or_start(id.clone()));
+        let options = harness.options().conversation(Conversation::resume_or_start(id.clone()));
         let session = Session::start(options).await.unwrap();
         assert_eq!(session.is_resumed(), Some(true));
         turn(&session, "Which number?").await;
         assert_eq!(session.session_id(), Some(id));
-        let requests = stage.api().requests();
+        let requests = harness.api().requests();
         let prompts = requests.last().unwrap().prompts();
         assert!(prompts.iter().any(|prompt| prompt.contains("The number is 7.")), "{prompts:?}");
         session.stop().await.unwrap();
@@ -224,10 +224,10 @@ fn a_conversation_is_resumed() {
 
 #[test]
 fn the_id_of_a_new_conversation_and_of_a_fork_is_known_at_once() {
-    on_each(hello, async |stage| {
+    on_each(hello, async |harness| {
         let new = "11111111-2222-4333-8444-555555555555";
         let conversation = Conversation::resume_or_start(new);
-        let session = Session::start(stage.options().conversation(conversation)).await.unwrap();
+        let session = Session::start(harness.options().conversation(conversation)).await.unwrap();
         assert_eq!(
             (session.session_id().unwrap().as_str(), session.is_resumed()),
             (new, Some(false))
@@ -236,7 +236,8 @@ fn the_id_of_a_new_conversation_and_of_a_fork_is_known_at_once() {
         assert_eq!(session.session_id().unwrap(), new);
         session.stop().await.unwrap();
         for conversation in [Conversation::new(), Conversation::fork(new)] {
-            let session = Session::start(stage.options().conversation(conversation)).await.unwrap();
+            let session =
+                Session::start(harness.options().conversation(conversation)).await.unwrap();
             let id = session.session_id().unwrap();
             turn(&session, "Hi.").await;
             assert_eq!(session.session_id(), Some(id), "as the CLI names it");

@@ -7,14 +7,14 @@ use std::{
 
 use tests_e2e::places::root;
 
-/// Packages the published crates and builds each from its package, without uploading.
+/// PackagesOutcome the published crates and builds each from its package, without uploading.
 const PUBLISH: [&str; 5] = ["publish", "--workspace", "--dry-run", "--locked", "--allow-dirty"];
 
 /// What cargo-deny checks without the advisory database.
 const OFFLINE_CHECKS: [&str; 3] = ["licenses", "bans", "sources"];
 
 /// The outcome of the checks.
-pub(crate) enum Packages {
+pub(crate) enum PackagesOutcome {
     /// All passed.
     Passed,
     /// Some could not run, and those that could passed.
@@ -24,42 +24,42 @@ pub(crate) enum Packages {
 }
 
 /// Runs `cargo publish --dry-run`, and `cargo deny` where it is installed.
-pub(crate) fn check() -> Result<Packages, Box<dyn Error>> {
+pub(crate) fn check() -> Result<PackagesOutcome, Box<dyn Error>> {
     println!("== packages: cargo {}", PUBLISH.join(" "));
     let mut cargo = Command::new(env!("CARGO"));
     // The programs are not run, so debug information would only cost time.
     cargo.args(PUBLISH).env("CARGO_PROFILE_DEV_DEBUG", "0");
     if !passes(cargo)? {
         println!("== packages failed");
-        return Ok(Packages::Failed);
+        return Ok(PackagesOutcome::Failed);
     }
     deny()
 }
 
 /// Runs `cargo deny` where it is installed. It is not installed here, because it has to be compiled.
-fn deny() -> Result<Packages, Box<dyn Error>> {
+fn deny() -> Result<PackagesOutcome, Box<dyn Error>> {
     let version = Command::new("cargo-deny").arg("--version").output();
     if !version.is_ok_and(|output| output.status.success()) {
         println!("== cargo deny: SKIPPED, not installed; help: cargo install --locked cargo-deny");
-        return Ok(Packages::Skipped);
+        return Ok(PackagesOutcome::Skipped);
     }
     println!("== cargo deny check {}", OFFLINE_CHECKS.join(" "));
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["deny", "check"]).args(OFFLINE_CHECKS);
     if !passes(cargo)? {
         println!("== cargo deny failed");
-        return Ok(Packages::Failed);
+        return Ok(PackagesOutcome::Failed);
     }
     let mut fetch = Command::new(env!("CARGO"));
     fetch.args(["deny", "fetch", "db"]);
     if !passes(fetch)? {
         println!("== advisories: SKIPPED, the advisory database could not be fetched");
-        return Ok(Packages::Skipped);
+        return Ok(PackagesOutcome::Skipped);
     }
     println!("== cargo deny check advisories");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["deny", "check", "--disable-fetch", "advisories"]);
-    Ok(if passes(cargo)? { Packages::Passed } else { Packages::Failed })
+    Ok(if passes(cargo)? { PackagesOutcome::Passed } else { PackagesOutcome::Failed })
 }
 
 fn passes(mut command: Command) -> Result<bool, Box<dyn Error>> {

@@ -14,7 +14,7 @@ fn betas(seen: &Seen) -> String {
 
 /// Whether the system prompt itself names a directory of this machine, that of the memory.
 fn names_a_directory(seen: &Seen) -> bool {
-    let root = seen.stage.root().to_string_lossy().into_owned();
+    let root = seen.harness.root().to_string_lossy().into_owned();
     seen.request().system_text().contains(&root)
 }
 
@@ -157,10 +157,10 @@ fn system_prompts_reach_the_model_in_every_form() {
         ),
         Row::new(
             "system_prompt as a file, append_system_prompt",
-            |stage, options| {
-                super::write(stage.root(), "prompt.txt", "The marker of the file.");
+            |harness, options| {
+                super::write(harness.root(), "prompt.txt", "The marker of the file.");
                 options
-                    .system_prompt(SystemPrompt::file(stage.root().join("prompt.txt")))
+                    .system_prompt(SystemPrompt::file(harness.root().join("prompt.txt")))
                     .system_prompt(SystemPrompt::default().append("The other marker."))
             },
             |seen| {
@@ -188,7 +188,7 @@ fn system_prompts_reach_the_model_in_every_form() {
             |seen| {
                 seen.went_well();
                 assert!(!names_a_directory(seen), "{}", seen.request().system_text());
-                let root = seen.stage.root().to_string_lossy().into_owned();
+                let root = seen.harness.root().to_string_lossy().into_owned();
                 assert!(seen.body().contains(&root), "it stands in a message");
             },
         ),

@@ -1,7 +1,8 @@
 //! Where tests stand that the documents name.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use crate::scenario::SCENARIOS;
 
@@ -12,12 +13,12 @@ pub fn root() -> PathBuf {
 }
 
 /// Whether there is a test of this name, as in `wire/launch::every_flag` or `real/plain_turn`.
-pub fn exists(test: &str) -> bool {
+pub fn has_test(test: &str) -> bool {
     let Some((place, rest)) = test.split_once('/') else { return false };
     if place == "real" {
         return SCENARIOS.iter().any(|scenario| scenario.name == rest);
     }
-    let Some(folder) = folder(place) else { return false };
+    let Some(folder) = test_dir(place) else { return false };
     let Some((file, name)) = rest.split_once("::") else { return false };
     let file = root().join(folder).join(format!("{file}.rs"));
     let source = fs::read_to_string(&file);
@@ -25,7 +26,7 @@ pub fn exists(test: &str) -> bool {
 }
 
 /// The directory of the tests of one kind, below the workspace.
-pub(crate) fn folder(place: &str) -> Option<&'static str> {
+pub(crate) fn test_dir(place: &str) -> Option<&'static str> {
     Some(match place {
         "wire" => "crates/claude-wire/tests/it",
         "wire-unit" => "crates/claude-wire/src",

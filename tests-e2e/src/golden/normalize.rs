@@ -21,13 +21,13 @@ const CUT_LINE: &str = "the last line of stdout that is no message is";
 
 /// The ids that were seen, in the order in which they came.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct Normalizer {
     known: BTreeMap<String, usize>,
 }
 
-impl Names {
+impl Normalizer {
     /// The text with its ids numbered and without dates.
-    pub(crate) fn normalise(&mut self, text: &str) -> String {
+    pub(crate) fn normalize(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         // A line that was cut may end in the middle of an id, which has no shape then.
         let cut = text.find(CUT_LINE).map_or(text.len(), |at| at + CUT_LINE.len());
@@ -73,14 +73,14 @@ mod tests {
 
     #[test]
     fn ids_are_numbered_and_dates_are_gone() {
-        let mut names = Names::default();
+        let mut names = Normalizer::default();
         let text = r#"{"id":"0a1b2c3d-0000-4000-8000-000000000001","at":"2026-01-31T23:59:59.000Z","r":"req_3_00ff00ff","n":12}"#;
-        assert_eq!(names.normalise(text), r#"{"id":"ID0","at":"DATE","r":"req_3ID1","n":12}"#);
-        assert_eq!(names.normalise("/0a1b2c3d-0000-4000-8000-000000000001.jsonl"), "/ID0.jsonl");
-        assert_eq!(names.normalise("abc a0123456789abcdef"), "abc ID2");
-        assert_eq!(names.normalise("ms:1794813501226 or 12"), "ms:DATE or 12");
-        assert_eq!(names.normalise("run 0115c35d4-674a882b"), "run ID3");
+        assert_eq!(names.normalize(text), r#"{"id":"ID0","at":"DATE","r":"req_3ID1","n":12}"#);
+        assert_eq!(names.normalize("/0a1b2c3d-0000-4000-8000-000000000001.jsonl"), "/ID0.jsonl");
+        assert_eq!(names.normalize("abc a0123456789abcdef"), "abc ID2");
+        assert_eq!(names.normalize("ms:1794813501226 or 12"), "ms:DATE or 12");
+        assert_eq!(names.normalize("run 0115c35d4-674a882b"), "run ID3");
         let cut = format!("{CUT_LINE} \"req_1_4ac17");
-        assert_eq!(names.normalise(&cut), CUT_LINE);
+        assert_eq!(names.normalize(&cut), CUT_LINE);
     }
 }
