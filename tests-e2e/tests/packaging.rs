@@ -6,8 +6,8 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::Value;
-use tests_e2e::places::root;
 use tests_e2e::public_api::CRATES;
+use tests_e2e::workspace::root;
 
 /// Far more than the crates have; a corpus that was packaged by mistake exceeds it.
 const MAX_SOURCE_BYTES: u64 = 3_000_000;

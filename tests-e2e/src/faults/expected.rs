@@ -43,7 +43,9 @@ pub fn expected(state: State, fault: Fault) -> Result<CellOutcome, &'static str>
         Fault::BrokenPipe => bad_exit(state).with_requests(&[CLOSED]),
         Fault::SlowReader => deaf(state).with_requests(&[STOPPED]),
         Fault::DuplicateResponse => changed_answer(state, Resolution::Done),
-        Fault::UndecodableResponse => changed_answer(state, Resolution::Error(ErrorKind::UndecodableResponse)),
+        Fault::UndecodableResponse => {
+            changed_answer(state, Resolution::Error(ErrorKind::UndecodableResponse))
+        }
         Fault::HandlesDropped => dropped(state),
         Fault::TurnDropped | Fault::OperationDropped => future_dropped(state, fault),
         Fault::Stop | Fault::ShutdownAll => stopped(state).with_requests(&[Resolution::Done]),

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use tests_e2e::places::root;
 use tests_e2e::snippets;
+use tests_e2e::workspace::root;
 
 #[test]
 fn the_first_run_prints_what_the_readme_shows() {

@@ -5,9 +5,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use tests_e2e::places::root;
+use tests_e2e::workspace::root;
 
-/// PackagesOutcome the published crates and builds each from its package, without uploading.
+/// Packages the published crates and builds each from its package, without uploading.
 const PUBLISH: [&str; 5] = ["publish", "--workspace", "--dry-run", "--locked", "--allow-dirty"];
 
 /// What cargo-deny checks without the advisory database.
