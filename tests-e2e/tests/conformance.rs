@@ -1,4 +1,4 @@
-//! Keeps `docs/conformance.md` honest.
+//! Checks `docs/conformance.md` and the other documents against the code.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the way to fail")]
 
@@ -11,7 +11,7 @@ use tests_e2e::places::{exists, root, sources};
 use tests_e2e::public_api::CRATES;
 use tests_e2e::tables;
 
-/// The families of the specification and how many requirements each has.
+/// The requirement families of the specification, and the number of requirements in each.
 const FAMILIES: &[(&str, u32)] = &[
     ("CLI", 7),
     ("ARG", 13),
@@ -35,7 +35,7 @@ const FAMILIES: &[(&str, u32)] = &[
     ("TST", 5),
 ];
 
-/// What stands in the last column, by id.
+/// Returns the last column of the table, by requirement ID.
 fn rows() -> BTreeMap<String, Vec<String>> {
     let table = fs::read_to_string(root().join("docs/conformance.md")).unwrap();
     table
@@ -118,7 +118,7 @@ fn the_documents_name_the_minimum_versions() {
     }
 }
 
-/// The variants of a public enum of the kit.
+/// Returns the variants of a public enum of the kit.
 fn variants(name: &str) -> Vec<String> {
     let start = format!("claude_agent_kit::{name}::");
     let listing = text_of("docs/api/claude-agent-kit.txt");
@@ -195,7 +195,7 @@ fn the_tables_of_the_guide_are_what_the_code_says() {
 fn every_option_says_what_holds_without_it() {
     let setters = tables::options::setters().unwrap();
     assert!(setters.len() > 90, "{setters:?}");
-    // One that does the same as another says so in place of its own default.
+    // A setter that refers to another one documents no default of its own.
     let refers = |summary: &str| summary.contains(", as `") || summary.contains("the same as `");
     for setter in setters {
         assert!(!setter.summary.is_empty(), "`{}` has no docs", setter.name);
@@ -214,7 +214,7 @@ fn what_an_option_is_sent_as_stands_in_the_code() {
         let sent = setter.sent.unwrap_or_default();
         for name in sent.split('`').skip(1).step_by(2) {
             let name = name.split('=').next().unwrap();
-            // A field that is called alike has no name of its own on the wire.
+            // A field whose wire name equals its Rust name appears only as a field.
             let is_there =
                 code.contains(&format!("\"{name}\"")) || code.contains(&format!(" {name}: "));
             assert!(is_there, "`{}` is sent as `{name}`, says its documentation", setter.name);
@@ -307,7 +307,7 @@ fn every_invariant_names_tests_that_exist() {
     assert!(numbers > 15, "{numbers}");
 }
 
-/// The patterns of the arms of every `match` in a source.
+/// Returns the patterns of the arms of every `match` in a source file.
 fn matches(code: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for (place, _) in code.match_indices("match ") {
@@ -325,7 +325,7 @@ fn matches(code: &str) -> Vec<Vec<String>> {
             }
             if depth == 1 && code[open + at..].starts_with("=>") {
                 arms.push(std::mem::take(&mut pattern));
-                // The arm itself: to the comma, or to the end of its block.
+                // The body of the arm: up to the comma or to the end of its block.
                 let mut inner = 0_usize;
                 for (_, letter) in letters.by_ref().skip(1) {
                     match letter {

@@ -1,4 +1,4 @@
-//! The fault matrix, one trial per cell, and whether the document tells of it.
+//! The fault matrix, with one trial per cell, and a check of its document.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tests_e2e::faults::{self, Fault, Programs, State};
 
-/// So many cells there are to be.
+/// The minimum number of cells.
 const LEAST: usize = 300;
 
-/// How each cell came out.
+/// Whether each cell passed.
 type Results = Arc<Mutex<BTreeMap<(State, Fault), bool>>>;
 
 fn main() -> ExitCode {
     faults::quiet_panics();
     let mut arguments = Arguments::from_args();
-    // Most of the time a cell waits.
+    // Cells spend most of their time waiting.
     arguments.test_threads.get_or_insert(8);
     let results = Results::default();
     let mut trials = vec![
@@ -53,7 +53,7 @@ fn cell(state: State, fault: Fault, results: &Results) -> Result<(), Failed> {
     }
 }
 
-/// The cells as they came out: letters as in the document, `!` for one that is not as it should be.
+/// Prints the cells: letters as in the document, `!` for a cell that failed.
 #[expect(clippy::print_stdout, reason = "that is the table")]
 fn print(results: &Results) {
     let results = results.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! The fuzz targets on the corpus that is kept, and on changes of it: with any compiler, and the
-//! same in every run.
+//! Runs the fuzz targets on the stored corpus and on deterministic mutations of it, with a stable
+//! compiler.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 #[path = "../../fuzz/src/lib.rs"]
 mod targets;
 
-/// How many changes of each file are tried.
+/// The number of mutations per file.
 const CHANGES: u64 = 60;
 
 fn folder(name: &str) -> PathBuf {
     tests_e2e::places::root().join("fuzz").join(name)
 }
 
-/// The files of a folder, in one order.
+/// Returns the files of a directory, sorted.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -67,7 +67,7 @@ fn every_target_keeps_its_promises_on_changes_of_its_corpus() {
     }
 }
 
-/// Some bytes of one are replaced, removed, repeated, or followed by the end of another.
+/// Replaces, removes or repeats some bytes of `data`, or appends the end of `other`.
 fn changed(data: &[u8], other: &[u8], seed: u64) -> Vec<u8> {
     let mut state = seed;
     let mut below = |most: usize| {

@@ -1,12 +1,11 @@
-//! Thousands of runs that follow from seeds. What one of them finds is repeated with
-//! `cargo xtask simulate --seed N`.
+//! Thousands of seeded runs. `cargo xtask simulate --seed N` repeats a failing one.
 
 use tests_e2e::simulation::{KINDS, Total, run_traced, seeds};
 
-/// How many seeds every test run plays.
+/// The number of seeds in every test run.
 const RUNS: u64 = 5_000;
 
-/// How many of them are played twice.
+/// How many of them run twice.
 const TWICE: u64 = 300;
 
 #[test]

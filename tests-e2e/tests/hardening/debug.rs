@@ -1,5 +1,5 @@
-//! What `Debug` prints: types that configure or describe a run show no secret, prompt or payload;
-//! types that are a payload show it.
+//! `Debug` output: types that configure or describe a run hide secrets, prompts and payloads;
+//! payload types show them.
 
 use std::fmt::Debug;
 
@@ -20,7 +20,7 @@ use crate::support::run;
 
 const MARK: &str = "payload-7d1f0c";
 
-/// The name of a type, and what `Debug` prints of a value that holds the mark.
+/// The name of a type, and the `Debug` output of a value that holds the mark.
 type Printed = (&'static str, String);
 
 fn of<T: Debug>(name: &'static str, value: &T) -> Printed {

@@ -1,4 +1,4 @@
-//! Keys by the megabyte, in all that a CLI can say.
+//! Megabytes of keys in the output of a CLI.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,19 +6,19 @@ use claude_agent_kit::{ErrorKind, Session};
 
 use crate::support::{Fake, HANDSHAKE, RESULT, ask, in_time, run};
 
-/// A script that writes keys without a blank between them, this many bytes.
+/// Returns a script that writes this many bytes of keys without separators.
 fn keys(bytes: usize) -> String {
     format!("yes sk-ant- | head -n {} | tr -d '\\n'", bytes / "sk-ant-".len())
 }
 
-/// A script that refuses the first operation with a text of so many bytes.
+/// Returns a CLI that rejects the first operation with a text of this size.
 fn refusing(bytes: usize) -> Fake {
     let refusal = r#"id=${prompt#*\"request_id\":\"}; id=${id%%\"*}
 printf '{"type":"control_response","response":{"subtype":"error","request_id":"%s","error":"' "$id""#;
     Fake::new(&format!("{HANDSHAKE}{refusal}\n{}\necho '\"}}}}'\ncat > /dev/null", keys(bytes)))
 }
 
-/// With a cost that grows with the square of the text it would take hours.
+/// With quadratic cost this would take hours.
 #[test]
 fn an_operation_that_is_refused_with_megabytes_of_keys_fails_promptly() {
     run(async {

@@ -23,7 +23,7 @@ fn the_listed_calls_are_allowed() {
     for command in ["cargo check", "cargo test", "git status"] {
         assert!(allows_command(command), "{command}");
     }
-    // The words of the description do not matter.
+    // The description does not matter.
     let input = json!({"command": "cargo test", "description": "Perform rm -rf / ; $(x)"});
     assert!(allows("Bash", &Json::from(input)));
     assert!(allows("Read", &Json::from(json!({"file_path": "Cargo.toml"}))));
@@ -134,7 +134,7 @@ fn of_two_commands_the_last_counts_as_in_the_cli() {
     assert!(!check(r#"{"command":"cargo test\ud800"}"#));
 }
 
-/// The function in a text, from its doc comment to its last brace.
+/// Returns the function in a text, from its doc comment to its last brace.
 fn guard_in(text: &str) -> &str {
     let start = text.find("/// Decides whether a tool call may run").unwrap();
     let end = text[start..].find("\n}\n").unwrap();

@@ -1,5 +1,5 @@
-//! Odd values in every option: each arrives as one argument, exactly as it was given, or is refused
-//! before anything starts.
+//! Unusual values in every option: each one is passed as exactly one argument, unchanged, or
+//! rejected before anything starts.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::support::{Fake, RESULT, ask, run};
 
-/// Values that some program on the way might take for something else.
+/// Returns values that a program on the way might misinterpret.
 fn values() -> Vec<String> {
     let mut values: Vec<String> = [
         "--help",
@@ -54,14 +54,14 @@ fn values() -> Vec<String> {
     ]
     .map(str::to_owned)
     .into();
-    // More than one argument can have on any system.
+    // Longer than an argument may be on any system.
     values.push("x".repeat(2 * 1024 * 1024));
     values
 }
 
 const UUID: &str = "7d9f3c1e-0000-4000-8000-000000000001";
 
-/// What an option takes.
+/// The kind of value that an option takes.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Text,
@@ -69,13 +69,13 @@ enum Kind {
     Name,
     Uuid,
     Path,
-    /// An entry of a list that is joined by commas.
+    /// An entry of a comma-separated list.
     Entry,
-    /// A text that becomes a variable.
+    /// A text that becomes an environment variable.
     Variable,
 }
 
-/// An option, the flag or variable by which the CLI is told of it, and what goes with it.
+/// An option, the flag or variable that passes it to the CLI, and the options that it requires.
 struct Row {
     kind: Kind,
     name: &'static str,
@@ -148,7 +148,7 @@ fn rows() -> Vec<Row> {
 }
 
 impl Kind {
-    /// Whether such a value cannot be passed on.
+    /// Returns whether a value of this kind must be rejected.
     fn refuses(self, value: &str) -> bool {
         let impossible = value.contains('\0') || value.len() > 128 * 1024;
         let nothing = value.trim().is_empty();
@@ -158,7 +158,7 @@ impl Kind {
                 Self::Name => nothing,
                 Self::Uuid => value != UUID,
                 Self::Path => value.is_empty(),
-                // The CLI cuts at them, but not inside of parentheses.
+                // The CLI splits at them, but not inside parentheses.
                 Self::Entry => {
                     let whole = ["Bash(a,b)", "$(touch made)"].contains(&value);
                     let cut = value.trim_matches(' ').contains([',', ' ']) && !whole;
@@ -168,10 +168,10 @@ impl Kind {
     }
 }
 
-/// What a CLI was to be started with.
+/// The arguments and variables that a CLI would be started with.
 type Caught = (Vec<String>, Vec<(String, String)>);
 
-/// Starts nothing, but keeps what was to be started.
+/// A transport that records the launch and starts nothing.
 #[derive(Clone, Default)]
 struct Catch(Arc<Mutex<Option<Caught>>>);
 
@@ -184,7 +184,7 @@ impl Transport for Catch {
     }
 }
 
-/// What these options start, or why they do not.
+/// Returns the launch for these options, or the error.
 async fn caught(options: Options) -> Result<Caught, Error> {
     let catch = Catch::default();
     let error = query("hello", options.transport(catch.clone())).await.unwrap_err();
@@ -214,7 +214,7 @@ fn a_value_is_one_argument_exactly_or_refused() {
     });
 }
 
-/// Exactly one argument or variable was added, and it is that value.
+/// Asserts that exactly one argument or variable was added, and that it is `value`.
 fn check_added(row: &Row, value: &str, plain: &Caught, told: Caught) {
     let (mut arguments, mut variables) = told;
     if row.kind == Kind::Variable {
@@ -224,7 +224,7 @@ fn check_added(row: &Row, value: &str, plain: &Caught, told: Caught) {
         let place = arguments.iter().position(|other| *other == argument);
         arguments.remove(place.unwrap_or_else(|| panic!("{argument:?} is not in {arguments:?}")));
     }
-    // The ID that a new session gets is another one in every run.
+    // The session ID differs between runs.
     let mut others = plain.0.clone();
     for words in [&mut arguments, &mut others] {
         words.retain(|word| !word.starts_with("--session-id="));
@@ -263,12 +263,12 @@ fn names_of_flags_and_variables_are_names_or_refused() {
     });
 }
 
-/// A CLI that writes down what it got, and answers.
+/// Returns a CLI that records its arguments, variables and input, and responds.
 fn noting() -> Fake {
     let notes = r#"printf '%s\0' "$@" > "$0.argv"; cat /proc/self/environ > "$0.environ"
 "#;
-    // A shell's own `read` takes a long line byte by byte. The host waits for the answer before it
-    // says more, so that nothing is lost by reading ahead.
+    // The shell's own `read` is slow for long lines. `head` may read ahead, but the host waits for
+    // the response before it writes more, so that nothing is lost.
     let lines = r#"head -n 1 > "$0.line"
 id=$(head -c 400 "$0.line"); id=${id#*\"request_id\":\"}; id=${id%%\"*}
 echo "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"$id\",\"response\":{}}}"
@@ -277,7 +277,7 @@ head -n 1 > "$0.prompt"
     Fake::new(&format!("{notes}{lines}{RESULT}"))
 }
 
-/// What it wrote down, NUL by NUL.
+/// Returns what the CLI recorded, split at NUL.
 fn noted(fake: &Fake, what: &str) -> Vec<String> {
     let text = fs::read(fake.path().with_extension(what)).unwrap();
     let parts = text.split(|byte| *byte == 0);
@@ -305,7 +305,7 @@ fn a_process_gets_what_was_given() {
                 let argument = format!("{flag}={value}");
                 assert_eq!(argv.iter().filter(|other| **other == argument).count(), 1, "{argv:?}");
             }
-            // The form, the session ID, these three, and the end.
+            // The mode, the session ID, these three, and the end.
             assert_eq!(argv.len(), 11, "{argv:?}");
             assert!(noted(&fake, "environ").contains(&format!("SOME_NAME={value}")), "{value:?}");
             assert!(!fake.beside("made").exists(), "{value:?} was run");

@@ -1,4 +1,4 @@
-//! Everything that is traced in this process, at every level.
+//! Records everything that is traced in this process, at every level.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{LazyLock, Mutex};
@@ -9,14 +9,14 @@ use tracing::{Event, Metadata, Subscriber};
 
 static HEARD: Mutex<String> = Mutex::new(String::new());
 
-/// Listens from now on.
+/// Starts recording.
 pub(crate) fn listen() {
     static LISTENS: LazyLock<()> =
         LazyLock::new(|| tracing::subscriber::set_global_default(Listener).unwrap());
     LazyLock::force(&LISTENS);
 }
 
-/// All that was heard.
+/// Returns everything that was recorded so far.
 pub(crate) fn heard() -> String {
     HEARD.lock().unwrap().clone()
 }
@@ -39,7 +39,7 @@ fn note(metadata: &Metadata<'_>, record: impl FnOnce(&mut Text)) {
 
 impl Subscriber for Listener {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // What the libraries below tell is theirs.
+        // Spans and events of dependencies are not ours.
         metadata.target().starts_with("claude")
     }
 

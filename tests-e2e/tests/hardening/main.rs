@@ -1,6 +1,5 @@
-//! What nobody may read, and what nobody may slip in: secrets and odd values in every option.
-//!
-//! A program of its own: it listens to everything that is traced in it.
+//! Secrets are never shown, and unusual values in options are not misinterpreted. A separate
+//! program, because it records everything that is traced in its process.
 
 #![allow(
     clippy::unwrap_used,

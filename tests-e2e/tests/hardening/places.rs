@@ -1,4 +1,4 @@
-//! Every place of the options that can hold something that others must not read.
+//! Every option that can hold a secret or a private text.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +9,27 @@ use claude_agent_kit::{
 };
 use serde_json::json;
 
-/// What it is.
+/// The kind of confidential value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Nature {
-    /// A key: hidden also where the CLI prints it.
+    /// A key: masked, also where the CLI prints it.
     Key,
-    /// A text of the host: never printed from here. What the CLI says of it is its own matter.
+    /// A text of the host: never printed by the SDK. The CLI may print it.
     Text,
 }
 
-/// How it reaches the CLI.
+/// How a value is passed to the CLI.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Way {
-    /// Where nobody else on the machine can read it.
+    /// In a way that other users of the machine cannot read.
     Hidden,
-    /// On the command line, because the CLI takes it nowhere else.
+    /// On the command line, because the CLI accepts it nowhere else.
     Arguments,
     /// Not at all in these tests.
     Nowhere,
 }
 
-/// A place, and how something is put there.
+/// An option, and how a value is put into it.
 pub(crate) struct Place {
     pub(crate) option: &'static str,
     pub(crate) nature: Nature,
@@ -37,12 +37,12 @@ pub(crate) struct Place {
     pub(crate) plant: fn(Options, &str) -> Options,
 }
 
-/// A place of a key.
+/// Returns an option that holds a key.
 fn key(option: &'static str, way: Way, plant: fn(Options, &str) -> Options) -> Place {
     Place { option, nature: Nature::Key, way, plant }
 }
 
-/// A place of a text.
+/// Returns an option that holds a text.
 fn text(option: &'static str, way: Way, plant: fn(Options, &str) -> Options) -> Place {
     Place { option, nature: Nature::Text, way, plant }
 }
@@ -138,8 +138,8 @@ fn texts() -> Vec<Place> {
     ]
 }
 
-/// Setters whose texts may be read by whoever prints the options: names, paths. Switches, numbers
-/// and durations hold no text and are not listed.
+/// Setters whose values may be shown, such as names and paths. Switches, numbers and durations hold
+/// no text and are not listed.
 pub(crate) const SHOWN: &str = "
     add_dir agent allowed_tools at betas cli_path client_app conversation cwd debug disallowed_tools
     dropping_turn effort environment executable fallback_model fork fork_id mcp_config_files model
@@ -147,7 +147,7 @@ pub(crate) const SHOWN: &str = "
     project_config_root question_preview resume resume_or_start setting_sources skills thinking
     tool_aliases tools user wait_for_background with_id";
 
-/// Setters of code: what it is given and gives is tried in `what_is_said_is_shown_nowhere`.
+/// Setters of callbacks: their inputs and outputs are tested in `what_is_said_is_shown_nowhere`.
 pub(crate) const CODE: &str = "
     answer_as ask_user ask_user_blocking can_use_tool can_use_tool_blocking group on on_blocking
     on_elicitation on_elicitation_blocking on_stderr on_user_dialog on_user_dialog_blocking

@@ -1,4 +1,4 @@
-//! A mark is put into every place that can hold a secret, and looked for in all that is shown.
+//! Puts a mark into every option that can hold a secret, and searches for it in all output.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -20,18 +20,18 @@ use crate::listener::{heard, listen};
 use crate::places::{self, CODE, Nature, Place, SHOWN, Way};
 use crate::support::{Fake, SHORT, everything, run};
 
-/// Tells all that it knows, on both outputs, and fails.
+/// A script that writes everything it knows to stdout and stderr, and fails.
 const TELLS_ALL: &str = r#"printf '%s\0' "$@" > "$0.argv"
 { env; echo "$*"; read -r line; echo "$line"; } >&2
 echo "no JSON but $* $(env | tr '\n' ' ')"
 exit 1"#;
 
-/// Fails without a word.
+/// A script that fails without output.
 const TELLS_NOTHING: &str = r#"printf '%s\0' "$@" > "$0.argv"
 read -r line
 exit 1"#;
 
-/// Texts that were shown, by what showed them.
+/// Texts that were shown, with their source.
 #[derive(Clone, Default)]
 struct Shown(Arc<Mutex<Vec<(&'static str, String)>>>);
 
@@ -40,7 +40,7 @@ impl Shown {
         self.0.lock().unwrap().push((by, text.into()));
     }
 
-    /// Options that also tell what is given to callbacks.
+    /// Returns options that also record warnings and lines of stderr.
     fn listening(&self, options: Options) -> Options {
         let (warnings, lines) = (self.clone(), self.clone());
         options
@@ -48,7 +48,7 @@ impl Shown {
             .on_stderr(move |line| lines.add("a line of stderr", line))
     }
 
-    /// The mark stands in nothing of it, and nowhere in what was traced.
+    /// Asserts that the mark is in none of the texts and was not traced.
     fn assert_without(&self, mark: &str, place: &str) {
         self.add("tracing", heard());
         for (by, text) in self.0.lock().unwrap().iter() {
@@ -127,7 +127,7 @@ async fn try_session(options: &Options, shown: &Shown) {
     shown.add("Debug of Session", format!("{session:?} {:?}", session.events()));
 }
 
-/// A Messages API that calls a tool of the host.
+/// Returns a model that calls a tool of the host.
 fn looks(mark: &str) -> Script {
     let call = Reply::tool("mcp__mine__look", json!({"at": format!("{mark}-input")}));
     Script::new().otherwise([call, Reply::text(format!("{mark}-answer"))])
@@ -172,7 +172,7 @@ fn what_is_said_is_shown_nowhere() {
         shown.add("Debug of Messages", format!("{messages:?}"));
         drop(messages.next().await);
         shown.add("Debug of Session", format!("{session:?} {:?}", session.events()));
-        // The tool was called, and its result went to the model.
+        // The tool was called, and its result reached the model.
         let asked = stage.api().requests();
         assert!(
             asked.iter().any(|request| request.body.to_string().contains("said-7d1f0c-result"))
@@ -223,8 +223,8 @@ fn an_error_names_the_working_directory_although_variables_hold_it() {
     });
 }
 
-/// What a panic says is printed by the panic hook of the process, which is the host's. Nothing of
-/// it is repeated from here.
+/// The panic hook of the process, which belongs to the host, prints the panic message. The SDK does
+/// not repeat it.
 #[test]
 fn a_callback_that_panics_with_a_secret_shows_it_to_the_panic_hook_alone() {
     const MARK: &str = "panicked-7d1f0c";
@@ -258,7 +258,7 @@ fn a_callback_that_panics_with_a_secret_shows_it_to_the_panic_hook_alone() {
     assert!(hooked.lock().unwrap().contains(MARK), "it never panicked");
 }
 
-/// What a callback calls that never gives an answer.
+/// Panics, as a broken callback does.
 fn broken(text: &str) -> HookResponse<PreToolUseInput> {
     panic!("with {text}")
 }

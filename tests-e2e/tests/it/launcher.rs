@@ -1,4 +1,4 @@
-//! What the launcher promises: nothing of the machine goes in, and nothing stays behind.
+//! The isolation of the launcher: nothing of the machine reaches the CLI, and no process survives.
 
 use std::{
     collections::BTreeSet,
@@ -16,11 +16,11 @@ use tests_e2e::{
     stage::processes,
 };
 
-/// Set in a copy of this process that starts the CLI and prints what a tool sees.
+/// Set in a copy of this process that starts the CLI and prints the environment of a tool.
 const PROBE: &str = "CLAUDE_E2E_PROBE";
 const SECRET: &str = "must-not-be-seen";
 
-/// What the CLI, the shell and the launcher set themselves.
+/// Variables that the CLI, the shell and the launcher set themselves.
 const EXPECTED: &[&str] =
     &["PATH", "HOME", "PWD", "OLDPWD", "SHLVL", "SHELL", "_", "TMPDIR", "TEMP", "TMP", "USER"];
 
@@ -56,7 +56,7 @@ pub(crate) fn trials(backend: &Arc<dyn Backend>) -> Vec<Trial> {
 }
 
 fn nothing_leaks() -> Result<(), Failed> {
-    // A copy of this process: a variable of one's own process cannot be set safely.
+    // A copy of this process, because setting variables of the current process is unsafe.
     let output = Command::new(env::current_exe()?)
         .env(PROBE, SECRET)
         .env("ANTHROPIC_AUTH_TOKEN", SECRET)
@@ -88,7 +88,7 @@ fn nothing_stays(backend: Arc<dyn Backend>) -> Result<(), Failed> {
             let running = probe::alive_in(&its_world);
             world = Some((its_world, running));
             let _cli = cli;
-            // Unwinds like a failed assertion, without its noise.
+            // Unwinds like a failed assertion, without the panic message.
             resume_unwind(Box::new(()));
             #[expect(unreachable_code, reason = "gives the block its type")]
             Ok::<(), Failed>(())
@@ -98,7 +98,7 @@ fn nothing_stays(backend: Arc<dyn Backend>) -> Result<(), Failed> {
         return Err(format!("the CLI did not come to run a tool: {panicked:?}").into());
     };
     check(running.len() > 1, "the CLI and its tool were alive before", &format!("{running:?}"))?;
-    // What was killed has to be given the time to die.
+    // Killed processes need some time to exit.
     processes::wait_until(Duration::from_secs(120), || probe::alive_in(&world).is_empty());
     let left = probe::alive_in(&world);
     check(left.is_empty(), "processes are left", &format!("{left:?}"))

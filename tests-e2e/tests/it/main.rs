@@ -1,4 +1,5 @@
-//! The project against the real CLI: one trial per scenario, and what the launcher promises.
+//! Runs every scenario on the real CLI and on the simulated CLI, and checks the isolation of the
+//! launcher.
 
 mod agreement;
 mod launcher;
@@ -13,7 +14,7 @@ use tests_e2e::{
     scrub,
 };
 
-/// The backends, by the names of their trials. The real CLI is the measure of the others.
+/// The backends, by the names of their trials. The real CLI is the reference.
 const REAL: &str = "real_cli";
 const IN_MEMORY: &str = "sim";
 const AS_A_PROCESS: &str = "sim_process";
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
         return launcher::run_probe(installed);
     }
     let mut arguments = Arguments::from_args();
-    // Each trial runs a CLI of its own; more of them at once only slow each other down.
+    // Each trial runs its own CLI; more of them at once only slow each other down.
     arguments.test_threads.get_or_insert(4);
     let mut trials = match installed {
         Ok(cli) => {
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// A trial per scenario.
+/// Returns a trial per scenario.
 fn scenarios(
     name: &'static str,
     backend: &Arc<dyn Backend>,
@@ -60,8 +61,8 @@ fn trial_name(backend: &str, scenario: &Scenario) -> String {
     format!("{backend}::{}", scenario.name)
 }
 
-/// How often a scenario is tried on the real CLI: it has races of its own, and only what never goes
-/// as it should is a fault. The simulation has one try.
+/// How often a scenario is attempted on the real CLI. The real CLI has races of its own, so only a
+/// scenario that always fails is an error. The simulated CLI has one attempt.
 const TRIES_ON_THE_REAL_CLI: usize = 3;
 
 fn play(
@@ -90,7 +91,7 @@ fn play_once(
     let recording =
         played.map_err(|error| error.to_string())?.map_err(|failure| failure.to_string())?;
     let leftovers = scrub::leftovers(&recording);
-    // What is never stored need not be clean.
+    // Only stored recordings must be clean.
     if name == REAL && !leftovers.is_empty() {
         return Err(format!("still holds {leftovers:?}"));
     }
@@ -102,7 +103,8 @@ fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
     Ok(runtime.block_on(future))
 }
 
-/// Without the CLI nothing can be tried. That is said, and in CI it is a failure.
+/// Reports that the real CLI is missing, and returns trials that fail in CI and are ignored
+/// elsewhere.
 #[expect(clippy::print_stderr, reason = "an ignored trial has no other way to say why")]
 fn unavailable(reason: &str) -> Vec<Trial> {
     eprintln!("the real CLI is not available: {reason}");

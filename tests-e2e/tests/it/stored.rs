@@ -1,4 +1,4 @@
-//! The stored corpus, which needs no CLI to be looked at.
+//! Checks of the stored corpus, which need no CLI.
 
 use libtest_mimic::{Failed, Trial};
 use tests_e2e::{corpus, real_cli, scenario::SCENARIOS, scrub};

@@ -1,4 +1,4 @@
-//! What a query makes of lines that are none, too long or unfinished.
+//! Queries with malformed, oversized and incomplete lines.
 
 use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{ErrorKind, Limits, Timeouts, WarningCode, query};
@@ -12,7 +12,7 @@ use crate::support::{
 
 const MIB: usize = 1024 * 1024;
 
-/// The simulation writes these bytes before its answer.
+/// Returns faults that write these bytes before the answer.
 fn writing(bytes: impl Into<Vec<u8>>) -> Faults {
     Faults::new().before("assistant", Fault::Bytes(bytes.into()))
 }
@@ -45,7 +45,7 @@ fn the_fifth_line_in_a_row_that_is_no_message_ends_the_query() {
         assert_eq!(error.line().unwrap(), "five");
         assert!(error.suggestion().is_some(), "{error}");
         assert!(collected.result().is_none());
-        // The process goes with it.
+        // The process ends as well.
         let faults = "before assistant line \"1\" line \"2\" line \"3\" line \"4\" line \"5\" hang";
         let stage = faulty_process(faults).await;
         let options = stage.options().timeouts(Timeouts::new().exit_grace(crate::support::SHORT));
@@ -89,7 +89,7 @@ fn what_is_unknown_or_does_not_decode_is_delivered_with_its_bytes() {
     run(async {
         let bytes = [weather, strange, block, surrogate, ""].join("\r\n");
         let collected = ask("hello", faulty(writing(bytes)).await.options()).await;
-        // Told once, although it came twice.
+        // Reported once, although the message came twice.
         assert_eq!(codes(&collected), [WarningCode::UnknownMessage]);
         let found = |raw: &str| {
             let mut messages = collected.messages();
@@ -126,10 +126,10 @@ fn a_line_over_the_limit_ends_the_query() {
     });
 }
 
-/// Twice the limit, and what a process takes that does anything at all.
+/// Twice the limit, plus the basic memory use of a process.
 const MOST_MEMORY: usize = 2 * 64 * MIB + 16 * MIB;
 
-/// How much memory it took, in bytes.
+/// Returns how much memory the host used, in bytes.
 fn grown(told: &str) -> usize {
     let number = told.split("grown ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
     number.parse::<usize>().unwrap() * 1024

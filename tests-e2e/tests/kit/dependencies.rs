@@ -1,9 +1,9 @@
-//! How much comes with the SDK.
+//! The number of dependencies of the SDK.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The crates that a host builds with these features, the SDK's own among them.
+/// Returns the crates that a host builds with these features, including those of the SDK.
 fn crates(features: &[&str]) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--package", "claude-agent-kit", "--edges", "normal,build"])

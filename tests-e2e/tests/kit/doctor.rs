@@ -1,4 +1,4 @@
-//! What a pre-flight finds, on good and on bad CLIs.
+//! The findings of the doctor, on healthy and on broken CLIs.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tests_e2e::stage::Stage;
 
 use crate::support::{Fake, HANDSHAKE, LIMIT, hello, in_time, on_all, run};
 
-/// The one finding of a check.
+/// Returns the only finding of a check.
 fn finding(report: &Report, check: Check) -> &Finding {
     let mut found = report.findings().iter().filter(|finding| finding.check() == check);
     let first = found.next().unwrap_or_else(|| panic!("nothing about the {check}:\n{report}"));
@@ -18,7 +18,7 @@ fn finding(report: &Report, check: Check) -> &Finding {
     first
 }
 
-/// The one problem of a report, which must be of this check, say this and have a remedy.
+/// Asserts that a report has one problem, that it is of this check, contains `part` and has help.
 fn only_problem(report: &Report, check: Check, part: &str) {
     assert!(!report.is_healthy());
     let problems: Vec<&Finding> = report.problems().collect();
@@ -28,7 +28,7 @@ fn only_problem(report: &Report, check: Check, part: &str) {
     assert!(problems[0].remedy().is_some_and(|remedy| !remedy.is_empty()), "{report}");
 }
 
-/// A report on a fake CLI that would be good but for one thing.
+/// Runs the doctor on a fake CLI with changed options.
 async fn on(fake: &Fake, change: impl FnOnce(Options) -> Options) -> Report {
     let options = fake.options().env("HOME", fake.beside("").to_string_lossy());
     in_time(doctor(change(options.env("ANTHROPIC_API_KEY", "s3cr3t"))).into_future()).await
@@ -74,7 +74,7 @@ fn what_is_wrong_with_the_executable_is_told_with_a_remedy() {
         for (script, part) in
             [("#!/bin/sh\necho hello\n", "version"), ("#!/bin/sh\nkill -SEGV $$\n", "signal")]
         {
-            // The handshake of a session tells; print mode has none.
+            // In a session the handshake decides; print mode has none.
             let report = on(&Fake::bare(script), |options| options.print_mode(true)).await;
             only_problem(&report, Check::Version, part);
             let report = on(&Fake::bare(script), |options| options).await;
@@ -84,13 +84,13 @@ fn what_is_wrong_with_the_executable_is_told_with_a_remedy() {
             let skipped = on(&Fake::bare(script), |o| o.version_check(VersionCheck::Skip)).await;
             assert_eq!(finding(&skipped, Check::Version).level(), Level::Good, "{skipped}");
         }
-        // A CLI that cannot be started is of no use to either.
+        // A CLI that cannot be started is a problem in both modes.
         for print_mode in [false, true] {
             let broken = Fake::bare("#!/missing/interpreter\n");
             let report = on(&broken, |options| options.print_mode(print_mode)).await;
             only_problem(&report, Check::Version, "could not be started");
         }
-        // What is too old for a session may do for print mode.
+        // A version that is too old for a session may be sufficient for print mode.
         let old = on(&Fake::bare("#!/bin/sh\necho 1.9.9\n"), |o| o.print_mode(true)).await;
         assert!(old.is_healthy(), "{old}");
     });
@@ -128,7 +128,7 @@ fn bad_options_configurations_and_places_are_told_each() {
         let layers = Options::layered().file(&config);
         let report = doctor(fake.options()).layers(layers.clone()).await;
         only_problem(&report, Check::Configuration, "agent.json:1:2: unknown key \"modle\"");
-        // What the layers say counts for the rest.
+        // The other checks use the merged options.
         std::fs::write(&config, r#"{"cli_path": "/missing/claude"}"#).unwrap();
         let options = Options::new().cwd(fake.beside(""));
         let report = doctor(options).layers(layers).await;

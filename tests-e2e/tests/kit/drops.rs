@@ -1,4 +1,4 @@
-//! Whatever becomes of the host's side, no process is left.
+//! No process survives, however the host side ends.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ use tests_e2e::stage::processes::{exists, marked, wait_until};
 
 use crate::support::{Fake, HANDSHAKE, HOST, LIMIT, SHORT, SIM, hello, host, real, run, until};
 
-/// Drops a query at every step of its life, in a host of its own that counts its children.
+/// Drops a query at every step of its life, in a separate host that counts its children.
 fn at_every_step(runtime: &str) {
     let steps: usize = host(&["drops", SIM, runtime]).trim().parse().unwrap();
     assert!(steps > 10, "a query of {steps} steps is none");
@@ -80,7 +80,7 @@ fn a_real_cli_that_is_dropped_in_the_middle_of_a_tool_ends_with_its_shell() {
         let mut stream = query("run it", options).await.unwrap();
         let started = stage.project().join("started");
         until("the tool runs", || {
-            // Whoever does not read holds nothing up before the limits of the backlog.
+            // An unread stream blocks nothing before the backlog limits are reached.
             started.exists()
         })
         .await;
@@ -90,13 +90,13 @@ fn a_real_cli_that_is_dropped_in_the_middle_of_a_tool_ends_with_its_shell() {
     });
 }
 
-/// A model that runs a tool which never ends.
+/// Returns a model that runs a tool that never ends.
 fn sleeping() -> Script {
     let command = "echo $$ > started; sleep 1000";
     Script::new().otherwise([Reply::tool("Bash", json!({"command": command, "timeout": 600_000}))])
 }
 
-/// A host of its own in the middle of a turn.
+/// Starts a separate host that is in the middle of a turn.
 fn host_mid_turn(stage: &Stage, mark: &str) -> Child {
     Command::new(HOST)
         .arg("turn")
@@ -111,7 +111,7 @@ fn host_mid_turn(stage: &Stage, mark: &str) -> Child {
         .unwrap()
 }
 
-/// Kills a host while its CLI runs a tool, and waits for everything that it started to end.
+/// Kills a host while its CLI runs a tool, and waits until all of its processes have ended.
 async fn kill_mid_turn(stage: Stage) {
     let mark = stage.root().to_string_lossy().into_owned();
     let mut host = host_mid_turn(&stage, &mark);

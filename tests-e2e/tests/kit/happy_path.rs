@@ -1,4 +1,4 @@
-//! What works when nothing goes wrong.
+//! A query without any fault.
 
 use claude_agent_kit::{Item, query};
 use claude_agent_testkit::mock_api::{Reply, Script};

@@ -1,4 +1,4 @@
-//! Hosts that treat signals unlike others.
+//! Hosts with unusual signal dispositions and permissions.
 
 use std::process::{Command, Stdio};
 
@@ -6,7 +6,7 @@ use tests_e2e::stage::processes::{exists, marked};
 
 use crate::support::{Fake, HOST, SIM, told_by, until};
 
-/// A host that was started with these signals ignored.
+/// Returns the command of a host that starts with these signals ignored.
 fn ignoring(signals: &str) -> Command {
     let mut command = Command::new("env");
     command.arg(format!("--ignore-signal={signals}")).arg(HOST);
@@ -37,7 +37,7 @@ fn without_the_right_to_kill_a_stop_ends_and_names_the_process_that_still_runs()
     let lines: Vec<&str> = told.lines().collect();
     let pid = lines[0];
     let alive = exists(pid.parse().unwrap());
-    // This process may.
+    // This process has the permission to kill it.
     let killed = Command::new("kill").args(["-9", pid]).status().unwrap();
     assert_eq!(lines[1], "Ok(Some(Unknown))", "{told}");
     let warning = format!("ExitUnknown: the CLI (process {pid}) still runs");

@@ -1,4 +1,4 @@
-//! What an isolated session on the real CLI sees of a machine that is full of bait.
+//! What an isolated session on the real CLI uses of a machine that is full of configuration.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tests_e2e::stage::Stage;
 
 use crate::support::{HOST, hello, real, run};
 
-/// Every piece of bait holds it.
+/// A mark that is in all of the configuration.
 const MARK: &str = "b41t";
 
 fn write(root: &Path, file: &str, text: &str) {
@@ -18,7 +18,7 @@ fn write(root: &Path, file: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Settings whose hook leaves a file and whose variable would show.
+/// Returns settings with a hook that creates a file and a variable that reaches the API.
 fn settings(ran: &Path, who: &str) -> String {
     let hook = format!("touch {}/{MARK}-{who}", ran.display());
     let hooks = json!([{"hooks": [{"type": "command", "command": hook}]}]);
@@ -31,7 +31,7 @@ fn settings(ran: &Path, who: &str) -> String {
     .to_string()
 }
 
-/// What a directory of settings can hold besides them.
+/// Creates agents, skills, commands, output styles and rules in a settings directory.
 fn extensions(root: &Path, who: &str) {
     let described = format!("---\nname: {MARK}-{who}\ndescription: {MARK}-{who}\n---\n{MARK}\n");
     write(root, &format!("agents/{MARK}-{who}.md"), &described);
@@ -42,7 +42,7 @@ fn extensions(root: &Path, who: &str) {
     write(root, "CLAUDE.md", &format!("Say {MARK}-dotted-{who}."));
 }
 
-/// Puts everything into the home, the project and what is above it.
+/// Creates every kind of configuration in the home directory, the project and its parent directory.
 fn bait(stage: &Stage) {
     let (root, project) = (stage.root(), stage.project());
     let (home, ran) = (root.join("home"), root.join("ran"));
@@ -65,7 +65,7 @@ fn bait(stage: &Stage) {
     extensions(&project.join(".claude"), "project");
 }
 
-/// What a host on such a machine says, and what reached the model.
+/// Runs a host on this machine and returns its stdout and what reached the model.
 fn play(stage: &Stage, arguments: &[&str]) -> (String, String) {
     let output = Command::new(HOST)
         .args(arguments)
@@ -84,7 +84,7 @@ fn play(stage: &Stage, arguments: &[&str]) -> (String, String) {
     (String::from_utf8(output.stdout).unwrap(), told.collect::<Vec<_>>().join("\n"))
 }
 
-/// Hooks that ran.
+/// Returns the hooks that ran.
 fn ran(stage: &Stage) -> Vec<String> {
     let entries = fs::read_dir(stage.root().join("ran")).unwrap();
     let mut names: Vec<String> =

@@ -1,4 +1,5 @@
-//! Precedence and merging of sources, as the child sees it: its arguments and its environment.
+//! Precedence and merging of configuration sources, checked on the arguments and the environment of
+//! the CLI.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Fake, in_time, run};
 
-/// A CLI that writes down its arguments, its environment and the handshake.
+/// A CLI that records its arguments, its environment and the handshake.
 const WITNESS: &str = r#"d=$(dirname "$0")
 printf '%s\n' "$@" > "$d/arguments"
 env > "$d/variables"
@@ -17,7 +18,7 @@ id=${line#*\"request_id\":\"}; id=${id%%\"*}
 echo "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"$id\",\"response\":{}}}"
 cat > /dev/null"#;
 
-/// What a child was started with.
+/// What a CLI was started with.
 struct Seen {
     arguments: Vec<String>,
     variables: BTreeMap<String, String>,
@@ -25,7 +26,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// The values of a flag, in order.
+    /// Returns the values of a flag, in order.
     fn flag(&self, name: &str) -> Vec<&str> {
         let start = format!("--{name}=");
         self.arguments.iter().filter_map(|argument| argument.strip_prefix(&start)).collect()
@@ -102,7 +103,7 @@ fn the_builder_beats_the_environment_and_that_beats_the_file() {
         assert_eq!(seen.flag("fallback-model"), ["variable-2"]);
         assert_eq!(seen.flag("max-turns"), ["2"]);
         assert_eq!(seen.flag("permission-mode"), ["plan"]);
-        // The builder takes back what the file says, though it says only the default.
+        // The builder overrides the file, although it sets the default value.
         assert!(!seen.has("--strict-mcp-config"), "{:?}", seen.arguments);
         assert_eq!(seen.flag("betas"), ["variable"], "replaced whole");
         assert_eq!(seen.flag("allowedTools"), ["Bash(git log, a:*),Grep"], "replaced whole");
@@ -148,7 +149,7 @@ fn maps_merge_by_key_lists_append_and_agents_are_replaced() {
 fn the_cli_of_a_variable_is_used_and_nothing_is_taken_unasked() {
     run(async {
         let fake = Fake::new(WITNESS);
-        // A file in the working directory that nobody asked for.
+        // Config files in the working directory are not read unless the host names them.
         for name in ["agent.toml", "claude.toml", ".claude.toml", "config.json"] {
             std::fs::write(fake.beside(name), "model = \"unasked\"").unwrap();
         }

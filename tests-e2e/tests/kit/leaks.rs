@@ -1,5 +1,5 @@
-//! Thousands of queries and sessions leave nothing behind: no descriptor, no thread, no child, no
-//! task, no memory. A process of its own counts.
+//! Thousands of queries and sessions leak nothing: no descriptor, thread, child process, task or
+//! memory. A separate process counts them.
 
 use crate::support::{SIM, host};
 
@@ -23,7 +23,7 @@ fn three_hundred_sessions_with_processes_leave_nothing() {
     host(&["sessions", "300", SIM]);
 }
 
-/// What `cargo xtask soak` does for as long as one likes.
+/// The same as `cargo xtask soak`, but short.
 #[test]
 fn a_short_soak_counts_what_it_did_and_finds_nothing_left() {
     let told = host(&["soak", "4", SIM]);

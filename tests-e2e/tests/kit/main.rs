@@ -1,4 +1,4 @@
-//! The SDK on the simulated and on the real CLI.
+//! Tests of queries, options and processes, on the simulated and on the real CLI.
 
 #![allow(
     clippy::unwrap_used,

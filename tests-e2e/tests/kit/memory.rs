@@ -1,9 +1,9 @@
-//! What a host keeps takes memory in proportion to its own size, whatever the CLI sends.
+//! The memory of a host is proportional to what it keeps, whatever the CLI sends.
 
 use crate::support::host;
 
-/// Runs a case in a process of its own, which may grow by so many MiB while it keeps its items,
-/// and by so many at most. Says what the case found.
+/// Runs a case in a separate process, which may grow by `kept` MiB while it keeps its items and by
+/// `most` MiB at its peak. Returns the output of the case.
 fn case(name: &str, kept: usize, most: usize) -> String {
     let told = host(&["memory", name]);
     let mut words = told.splitn(3, ' ');

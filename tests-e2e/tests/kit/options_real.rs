@@ -1,5 +1,5 @@
-//! Every option on the real CLI: it starts, it answers, and the option shows on the wire or in what
-//! reaches the API.
+//! Every option on the real CLI: the run succeeds, and the option has an effect on the messages or
+//! on the requests to the API.
 
 mod conversation;
 mod extensions;
@@ -19,10 +19,10 @@ use tokio::task::JoinSet;
 
 use crate::support::{ask, codes, hello, in_time, real};
 
-/// How many CLIs run at a time.
+/// How many CLIs run at the same time.
 const AT_A_TIME: usize = 3;
 
-/// An option, and how it shows.
+/// An option, and the check of its effect.
 struct Row {
     name: &'static str,
     script: fn() -> Script,
@@ -32,17 +32,17 @@ struct Row {
 }
 
 impl Row {
-    /// An option that shows when the model says hello.
+    /// Returns a row in which the model says hello.
     fn new(name: &'static str, options: fn(&Stage, Options) -> Options, shows: fn(&Seen)) -> Self {
         Self { name, script: hello, prompt: "hello", options, shows }
     }
 
-    /// The model does something else.
+    /// Replaces the script of the model.
     fn script(self, script: fn() -> Script) -> Self {
         Self { script, ..self }
     }
 
-    /// It is asked something else.
+    /// Replaces the prompt.
     fn prompt(self, prompt: &'static str) -> Self {
         Self { prompt, ..self }
     }
@@ -55,14 +55,14 @@ impl Row {
     }
 }
 
-/// What came of a run.
+/// The output of a run.
 struct Seen {
     stage: Stage,
     collected: Collected,
 }
 
 impl Seen {
-    /// The run went well; the option need not show elsewhere.
+    /// Asserts that the run succeeded.
     fn went_well(&self) {
         assert!(self.collected.error.is_none(), "{:?}", self.collected.error);
         assert_eq!(codes(&self.collected), []);
@@ -73,45 +73,45 @@ impl Seen {
         assert!(!result.is_error(), "{result:?}");
     }
 
-    /// All messages as text.
+    /// Returns all messages as text.
     fn messages(&self) -> String {
         let lines = self.collected.messages().filter_map(|message| message.raw_str());
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The first message of the CLI about the session.
+    /// Returns the `init` message.
     fn init(&self) -> Value {
         let lines = self.collected.messages().filter_map(|message| message.raw_str());
         let mut values = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
         values.find(|value| value["subtype"] == "init").unwrap()
     }
 
-    /// The first request of the main conversation.
+    /// Returns the first request of the main conversation.
     fn request(&self) -> ApiRequest {
         let requests = self.stage.api().requests();
         requests.into_iter().find(ApiRequest::stream).unwrap()
     }
 
-    /// That request's body as text.
+    /// Returns the body of that request as text.
     fn body(&self) -> String {
         self.request().body.to_string()
     }
 }
 
-/// Whether a list of names, or of objects with names, has this one.
+/// Returns whether a list of names, or of objects with names, contains this one.
 fn lists(list: &Value, name: &str) -> bool {
     let entries = list.as_array().unwrap_or_else(|| panic!("no list: {list}"));
     entries.iter().any(|entry| entry == name || entry["name"] == name)
 }
 
-/// Writes a file below a directory that may not be there yet.
+/// Writes a file and creates its parent directories.
 fn write(directory: &Path, file: &str, text: &str) {
     let path = directory.join(file);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
 }
 
-/// Plays all rows, some at a time, and tells of all that fail.
+/// Runs all rows, some at the same time, and reports every row that fails.
 fn play(rows: impl IntoIterator<Item = Row>) {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

@@ -1,4 +1,4 @@
-//! The version probe: as whom, with what and for how long the CLI is run before a run.
+//! The version probe: the user, environment and time limit with which the CLI is run before a run.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -12,17 +12,17 @@ use crate::support::{
     Fake, HANDSHAKE, HOST, RESULT, ask, codes, in_time, run, until, write_executable,
 };
 
-/// A user and a group that own nothing here.
+/// A user and a group that own nothing on this machine.
 const NOBODY: (u32, u32) = (65_534, 65_533);
 
-/// The user that a CLI can be run as by these tests: another one if they run as root.
+/// Returns the user that these tests run a CLI as: another one if they run as root.
 fn other_user() -> OsUser {
     let own = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let (user, group) = if own.0 == 0 { NOBODY } else { own };
     OsUser::Ids { user, group }
 }
 
-/// Gives a fake to the other user: its directory and all files in it.
+/// Gives the directory of a fake CLI and its files to the other user.
 fn hand_over(fake: &Fake) {
     let OsUser::Ids { user, group } = other_user() else { panic!() };
     let directory = fake.beside("");
@@ -33,14 +33,15 @@ fn hand_over(fake: &Fake) {
     chown(&directory, Some(user), Some(group)).unwrap();
 }
 
-/// A CLI that logs each execution: user, group, working directory and variables, then the flag.
+/// Returns a script that logs each execution: user, group, working directory and variables, then
+/// the flag.
 fn logging() -> String {
     let log = "echo \"$(id -u) $(id -g) $(pwd) $(env | grep -v ^_= | sort | tr '\\n' ' ')$1\"";
     let version = "if [ \"$1\" = --version ]; then echo 2.1.325; exit; fi";
     format!("#!/bin/sh\n{log} >> \"${{0%/*}}/log\"\n{version}\n{HANDSHAKE}{RESULT}")
 }
 
-/// The logged executions: those of `--version`, those of runs. Without the flag.
+/// Returns the logged executions without the flag: those with `--version`, and those of runs.
 fn log(fake: &Fake) -> (Vec<String>, Vec<String>) {
     let text = fs::read_to_string(fake.beside("log")).unwrap();
     let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
@@ -56,7 +57,7 @@ fn options(fake: &Fake) -> Options {
 
 #[test]
 fn the_probe_has_the_user_environment_and_directory_of_the_run() {
-    // Of this host, and not for the CLI.
+    // A variable of this host that must not reach the CLI.
     let secret = "CARGO_MANIFEST_DIR";
     assert!(std::env::var_os(secret).is_some());
     run(async {
@@ -78,7 +79,7 @@ fn a_cli_that_replaces_itself_is_never_run_as_the_host() {
     run(async {
         let fake = Fake::bare(&logging());
         for round in 0..3 {
-            // The agent's own doing: another file, with another age and size.
+            // As an agent could do: another file with another modification time and size.
             write_executable(&fake.path(), &format!("{}# {}\n", logging(), "x".repeat(round)));
             hand_over(&fake);
             let version = in_time(Cli::find(options(&fake))).await.unwrap().version();
@@ -107,7 +108,7 @@ fn the_doctor_runs_nothing_with_invalid_options() {
     });
 }
 
-/// A CLI that does this for its version, and works.
+/// Returns a working CLI that runs `script` for its version.
 fn probing(script: &str) -> Fake {
     let version = format!("if [ \"$1\" = --version ]; then {script}; exit; fi");
     Fake::bare(&format!("#!/bin/sh\n{version}\n{HANDSHAKE}{RESULT}"))
@@ -135,7 +136,7 @@ fn a_process_that_the_probe_left_behind_does_not_hide_the_version() {
             assert_eq!(codes(&collected), [], "{printed}");
             assert!(collected.result().is_some(), "{:?}", collected.error);
             let leftover = fs::read_to_string(fake.beside("pid")).unwrap();
-            // It is gone already if the shell took so long to exit that its group was ended.
+            // The process is already gone if the shell exited so late that its group was killed.
             Command::new("kill").arg(leftover.trim()).output().unwrap();
         }
     });
@@ -152,7 +153,8 @@ fn a_probe_that_takes_too_long_is_gone_with_its_children() {
     });
 }
 
-/// A host that finds its CLI, in a directory and with nothing of this machine but a `PATH`.
+/// Returns the command of a host that looks for its CLI, without the variables of this machine
+/// except `PATH`.
 fn finding(directory: &Path, path: &str, arguments: &[&str]) -> Command {
     let mut host = Command::new(HOST);
     host.arg("find").args(arguments).current_dir(directory).env_clear().env("PATH", path);
@@ -186,7 +188,7 @@ fn a_host_that_gets_no_thread_gets_an_error() {
     let host = fake.beside("host");
     fs::copy(HOST, &host).unwrap();
     hand_over(&fake);
-    // A user who runs nothing else.
+    // A user without other processes.
     let output = Command::new("setpriv")
         .args(["--reuid=64321", "--regid=64321", "--clear-groups", "prlimit", "--nproc=1"])
         .arg(host)
@@ -229,7 +231,7 @@ fn a_relative_home_has_no_cli() {
         assert!(text(&output).contains("no `claude` was found"), "{}", text(&output));
     }
     assert!(!folder.path().join("ran").exists());
-    // An absolute one has.
+    // An absolute home is searched.
     let output = finding(folder.path(), ".", &[]).env("HOME", folder.path()).output().unwrap();
     assert!(text(&output).contains("2.1.325"), "{}", text(&output));
 }

@@ -1,4 +1,4 @@
-//! What a query does on the real CLI, and on the simulation where that can do it.
+//! Queries on the real CLI, and on the simulated CLI where it can do the same.
 
 use std::fs;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tests_e2e::stage::Stage;
 
 use crate::support::{SIM, ask, codes, count, error_of, hello, in_time, on_all, real, run};
 
-/// Nothing was wrong with the run itself, whatever the result says.
+/// Asserts that the run itself had no error or warning, whatever its result.
 fn assert_clean(collected: &claude_agent_kit::Collected) {
     assert!(collected.error.is_none(), "{:?}", collected.error);
     assert_eq!(codes(collected), []);
@@ -95,7 +95,7 @@ fn a_session_that_does_not_exist_is_an_error_that_says_so() {
     });
 }
 
-/// What comes of an API that always answers like this.
+/// Runs a query with an API that always replies like this, and checks its error.
 fn with_api_error(reply: impl Fn() -> Reply, check: impl Fn(&Error)) {
     let script = || Script::new().otherwise([reply()]);
     on_all(script, async |stage| {
@@ -236,7 +236,7 @@ fn the_one_way_form_takes_no_prompt_that_the_command_line_cannot_hold() {
     });
 }
 
-/// Asks with both system prompts, and looks at what reached the model.
+/// Runs a query with both system prompts, and checks what reached the model.
 async fn assert_system_prompts(stage: Stage, print_mode: bool) {
     let options = stage
         .options()
@@ -305,7 +305,7 @@ fn an_answer_that_fits_the_schema_is_in_the_result() {
 fn a_prompt_of_8_mib_arrives_whole() {
     let prompt = format!("begin {} end", "x".repeat(8 * 1024 * 1024));
     on_all(hello, async |stage| {
-        // The real CLI itself refuses what no model could read.
+        // The real CLI itself rejects prompts that are too long for any model.
         let options = stage.options().env("CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE", "100000000");
         let collected = ask(prompt.as_str(), options).await;
         assert_clean(&collected);

@@ -1,4 +1,4 @@
-//! What the host keeps secret stays secret.
+//! Secrets of the host are never shown.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ const SECRETS: [&str; 6] = [
     "appended-prompt-7d1f0c",
 ];
 
-/// Options that hold every secret.
+/// Returns options that hold every secret.
 fn secretive(options: Options) -> Options {
     let server = r#"{"type":"http","url":"http://127.0.0.1:1/","headers":{"Authorization":"Bearer header-value-7d1f0c"},"env":{"X":"server-env-7d1f0c"}}"#;
     options
@@ -47,7 +47,7 @@ fn options_do_not_show_them() {
     assert_hidden("Debug", &format!("{options:?} {options:#?}"));
 }
 
-/// Everything that the script knows, on one of its outputs.
+/// Prints everything that the script knows.
 const TELL_ALL: &str = "env; echo \"$@\"; cat /proc/$$/environ | tr '\\000' ' '; echo";
 
 #[test]
@@ -61,7 +61,7 @@ fn a_cli_that_tells_them_on_stderr_is_not_quoted() {
         let collected = ask("hello", options).await;
         let error = error_of(&collected);
         assert!(error.stderr_tail().unwrap().contains("MY_SETTING=***"), "{error}");
-        // The prompts of the handshake are no secrets of the machine, but stdin is not quoted.
+        // The prompts of the handshake are not secrets, but stdin is not quoted.
         let told = everything(error);
         for secret in [SECRETS[0], SECRETS[1], SECRETS[3], SECRETS[4]] {
             assert!(!told.contains(secret), "{secret}: {told}");

@@ -1,4 +1,4 @@
-//! Starts that fail: what is missing, wrong or silent, and what the error says to do.
+//! Startup failures, and the help in their errors.
 
 use std::fs;
 use std::future::Future as _;
@@ -23,7 +23,7 @@ use crate::support::{
     noting, on_all, real, refused, run, until,
 };
 
-/// Every error of the start says what to do.
+/// Asserts that an error is of this kind, contains these parts and has help.
 fn assert_helpful(error: &Error, kind: ErrorKind, parts: &[&str]) {
     let text = error.to_string();
     assert_eq!(error.kind(), kind, "{text}");
@@ -54,7 +54,7 @@ fn what_was_named_but_is_no_executable_is_not_started() {
 
 #[test]
 fn an_executable_text_file_is_an_error_that_says_so() {
-    // No `#!`: the system has a shell read it, which finds no such command.
+    // Without `#!` the system runs the file with a shell, which does not find the command.
     let text = Fake::bare("just words\n");
     let interpreter = Fake::bare("#!/no/such/interpreter\n");
     run(async {
@@ -85,7 +85,7 @@ fn an_executable_that_vanished_after_it_was_checked_is_named() {
 fn the_codes_by_which_a_wrapper_says_that_there_is_no_cli_are_explained() {
     run(async {
         for (code, program) in [(126, "/dev/null"), (127, "/no/such/claude")] {
-            // A wrapper that calls what cannot be called, with a shell's own exit code.
+            // A wrapper that calls a program that cannot be executed; the shell sets the exit code.
             let fake = Fake::new(program);
             for print_mode in [false, true] {
                 let collected = ask("hello", fake.options().print_mode(print_mode)).await;
@@ -103,7 +103,7 @@ fn a_cli_that_prints_nothing_is_told_apart_from_one_that_is_slow() {
     let silent = Fake::new("exec sleep 1000");
     let chatty = Fake::new("echo '{\"type\":\"x\"}'; echo words >&2; exec sleep 1000");
     run(async {
-        // The one that talks has time enough to do so.
+        // The CLI that writes has enough time to do so.
         let half = (SHORT * 5, "500ms");
         for (fake, empty, (limit, told)) in
             [(silent, true, half), (chatty, false, (SHORT * 50, "5s"))]
@@ -122,7 +122,7 @@ fn a_cli_that_prints_nothing_is_told_apart_from_one_that_is_slow() {
     });
 }
 
-/// Options that write every line of stderr down.
+/// Returns options that record every line of stderr.
 fn listening(options: Options) -> (Options, Arc<Mutex<Vec<String>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let lines = Arc::clone(&heard);
@@ -142,7 +142,7 @@ fn a_megabyte_on_stderr_is_drained_and_its_end_is_kept() {
         assert!(tail.len() <= 64 * 1024 && tail.len() > 60 * 1024, "{}", tail.len());
         assert!(tail.lines().last().unwrap().starts_with("16383: "));
         assert_eq!(heard.lock().unwrap().len(), 16384);
-        // A run that ends well tells every line too, the last ones included.
+        // A successful run reports every line too, including the last ones.
         let well = Fake::new(&format!("{HANDSHAKE}{flood}\n{RESULT} read -r more; {flood}"));
         let (options, heard) =
             listening(well.options().timeouts(Timeouts::new().exit_grace(LIMIT)));
@@ -174,7 +174,7 @@ fn a_cli_that_exits_before_it_reads_is_told_with_its_status_and_its_words() {
 fn a_prompt_that_says_nothing_is_refused() {
     run(async {
         for prompt in ["", " \n\t "] {
-            // Before anything is looked for.
+            // Rejected before the CLI is located.
             let error = refused(prompt, Options::new().cli_path("/no/such/cli")).await;
             assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
             assert_eq!(error.problems()[0].options, ["prompt"]);
@@ -233,7 +233,7 @@ fn an_option_that_another_one_beats_is_a_warning_that_comes_first() {
 #[test]
 fn a_machine_without_a_cli_is_told_how_to_get_one() {
     if Path::new("/usr/local/bin/claude").exists() {
-        // Nobody can look as if it were not there.
+        // A CLI is installed in a place that cannot be hidden from the search.
         return;
     }
     let home = tempfile::tempdir().unwrap();
@@ -330,13 +330,14 @@ fn a_handshake_without_an_answer_or_with_anothers_is_over_in_time() {
             let collected = ask("hello", options).await;
             assert_eq!(kind_of(&collected), Some(ErrorKind::InitializeTimeout));
         }
-        // The variable of the CLI counts when no option says anything.
+        // The environment variable of the CLI applies when the option is not set.
         let faults = Faults::new().before("control_response/initialize", Fault::Swallow);
         let options = faulty(faults).await.options().timeouts(Timeouts::new().exit_grace(SHORT));
         let options = options.env("CLAUDE_CODE_STREAM_CLOSE_TIMEOUT", "100");
         let collected = ask("hello", options).await;
         assert_eq!(error_of(&collected).limit(), Some(SHORT));
-        // It is an answer all the same, and the session can do without what it says.
+        // A response with the wrong shape completes the handshake, because the session does not
+        // need its content.
         let faults = Faults::new().before("control_response/initialize", Fault::WrongShape);
         let options = faulty(faults).await.options().timeouts(Timeouts::new().initialize(LIMIT));
         assert!(ask("hello", options).await.result().is_some());
@@ -369,7 +370,7 @@ fn a_flag_that_the_cli_does_not_know_is_named() {
             assert_eq!(error.flag(), Some("--no-such-flag"));
             assert!(error.output().unwrap().contains("unknown option"));
         }
-        // One of ours means that the CLI is too old for it.
+        // If the SDK itself passed the flag, the CLI is too old.
         let fake = Fake::new("echo \"error: unknown option '--verbose'\" >&2; exit 1");
         let collected = ask("hello", fake.options()).await;
         let error = error_of(&collected);

@@ -1,4 +1,4 @@
-//! The stream of a query: nothing lost, nothing mixed, nothing left behind.
+//! The stream of a query: nothing is lost, mixed up or leaked.
 
 use std::future::ready;
 
@@ -16,7 +16,7 @@ use crate::support::{
     SHORT, SIM, ask, codes, error_of, faulty, faulty_process, hello, kinds, run, until,
 };
 
-/// Compiles only if a stream can go to any task and its futures too.
+/// Compiles only if a stream and its futures can move to any task.
 const fn can_go_anywhere<T: Send + 'static>() {}
 const _: () = can_go_anywhere::<QueryStream>();
 const _: () = can_go_anywhere::<Collected>();
@@ -81,7 +81,7 @@ fn dropping_a_pending_next_loses_nothing() {
             let next = tokio::select! {
                 biased;
                 item = stream.next() => item,
-                // Always ready: whenever nothing is there, the pending future is dropped.
+                // Always ready: whenever no item is available, the pending future is dropped.
                 () = ready(()) => {
                     dropped += 1;
                     if dropped > 10 {
@@ -133,7 +133,7 @@ fn a_closure_that_panics_leaves_no_process() {
         let stream = query("hello", stage.options()).await.unwrap();
         let pid = stream.pid().unwrap();
         let folded = stream.fold((), |(), _item: Item| panic!("on purpose"));
-        // A task catches the panic, as it does for a host.
+        // The task catches the panic, as it does in a host.
         let failed = tokio::spawn(folded).await.unwrap_err();
         assert!(failed.is_panic());
         until("it ends and is reaped", || !exists(pid)).await;
@@ -154,7 +154,7 @@ fn closing_ends_the_process_says_how_and_can_be_done_again() {
         assert!(!exists(pid), "it is gone when closing is done");
         assert_eq!(stream.close().await, exit);
         assert!(stream.next().await.is_none());
-        // A close that was dropped goes on.
+        // Dropping the future of a close does not stop the close.
         let stage = faulty_process("at start hang").await;
         let options = stage.options().timeouts(Timeouts::new().exit_grace(SHORT * 50));
         let mut stream = query("hello", options).await.unwrap();
@@ -166,7 +166,7 @@ fn closing_ends_the_process_says_how_and_can_be_done_again() {
         }
         until("it ends and is reaped", || !exists(pid)).await;
         assert!(stream.close().await.is_some());
-        // After the end it says how that was.
+        // After the end, `close` returns the exit status.
         let stage = faulty_process("after result exit 3").await;
         let mut stream = query("hello", stage.options()).await.unwrap();
         while stream.next().await.is_some() {}
@@ -188,12 +188,12 @@ fn the_session_is_known_before_a_message_names_it() {
     });
 }
 
-/// A model that repeats the prompt.
+/// Returns a model that repeats the prompt.
 fn echoing() -> Script {
     Script::respond_with(|request| Reply::text(request.last_prompt().unwrap_or_default()))
 }
 
-/// The text that answers a prompt, which must be the prompt.
+/// Asserts that the answer to a prompt is the prompt.
 async fn assert_echo(number: usize, options: Options) {
     let prompt = format!("this is prompt number {number}");
     let collected = ask(prompt.as_str(), options).await;
@@ -252,7 +252,7 @@ fn a_reader_that_does_not_read_holds_the_cli_and_loses_nothing() {
             let item = item.unwrap();
             if matches!(item.message().map(|message| &message.body), Some(Body::Assistant(_))) {
                 assistants += 1;
-                // The driver may run as far as it can in between.
+                // The driver may make as much progress as it can in between.
                 tokio::task::yield_now().await;
             }
         }

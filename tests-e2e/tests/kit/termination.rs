@@ -1,4 +1,4 @@
-//! When a query is over, row by row of its table, on the simulation.
+//! The end of a query, for each row of the termination table, on the simulated CLI.
 
 use std::time::Duration;
 
@@ -13,29 +13,29 @@ use crate::support::{
     hello, in_time, kind_of, run,
 };
 
-/// What a query gives on a simulation in memory with these faults, which ends by itself.
+/// Runs a query in memory on a CLI that has these faults and exits by itself.
 async fn with(faults: Faults) -> Collected {
     ask("hello", faulty(faults).await.options().timeouts(Timeouts::new().exit_grace(LIMIT))).await
 }
 
-/// What a query gives on a simulation as a process with these faults, which ends by itself.
+/// Runs a query on a process that has these faults and exits by itself.
 async fn process_with(faults: &str) -> Collected {
     ask("hello", faulty_process(faults).await.options().timeouts(Timeouts::new().exit_grace(LIMIT)))
         .await
 }
 
-/// The same in memory, of a simulation that has to be stopped.
+/// Runs a query in memory on a CLI that has these faults and must be stopped.
 async fn stopped_with(faults: Faults) -> Collected {
     ask("hello", faulty(faults).await.options().timeouts(Timeouts::new().exit_grace(SHORT))).await
 }
 
-/// The same as a process.
+/// Runs a query on a process that has these faults and must be stopped.
 async fn stopped_process_with(faults: &str) -> Collected {
     ask("hello", faulty_process(faults).await.options().timeouts(Timeouts::new().exit_grace(SHORT)))
         .await
 }
 
-/// Lines of a script that close stdout and go on.
+/// Script lines that close stdout and keep running.
 const LIVE_ON: &str = "exec 1>&-; while :; do sleep 0.05; done";
 
 fn assert_finished(collected: &Collected, warnings: &[WarningCode]) {
@@ -43,7 +43,7 @@ fn assert_finished(collected: &Collected, warnings: &[WarningCode]) {
     assert!(collected.error.is_none(), "{:?}", collected.error);
 }
 
-/// A model whose answer is an error, at once.
+/// Returns a model that immediately replies with an error.
 fn refusing() -> Script {
     let error = Reply::error(400, "invalid_request_error", "no").header("x-should-retry", "false");
     Script::new().otherwise([error])
@@ -71,7 +71,7 @@ fn messages_after_a_result_are_delivered_without_a_warning() {
     });
 }
 
-/// Where the last message of a type stands.
+/// Finds the position of the last message of a type.
 trait Places {
     fn rposition_of(self, kind: &str) -> Option<usize>;
 }
@@ -141,7 +141,7 @@ fn a_strict_host_gets_the_failing_exit_as_an_error() {
         assert!(error.suggestion().is_some(), "{error}");
         assert_eq!(codes(&collected), []);
         assert!(collected.result().is_some(), "the result is there all the same");
-        // After an error result the exit says nothing new.
+        // After an error result the exit status adds nothing.
         let stage = Stage::faulty(refusing(), Faults::new()).await.unwrap();
         assert_finished(&ask("hello", stage.options().strict_exit_status(true)).await, &[]);
     });
@@ -156,7 +156,7 @@ fn a_grandchild_that_holds_the_output_is_a_warning_and_then_its_row() {
         let before = process_with("before assistant leave-grandchild 20s").await;
         let expected = [WarningCode::StdoutHeldOpen, WarningCode::ExitWithoutResult];
         assert_finished(&before, &expected);
-        // One that fails before its result, and leaves somebody behind.
+        // A CLI that fails before its result and leaves an orphan process.
         let fake = Fake::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'; sleep 20 & exit 4"));
         let collected = ask("hello", fake.options()).await;
         let error = error_of(&collected);
@@ -166,7 +166,7 @@ fn a_grandchild_that_holds_the_output_is_a_warning_and_then_its_row() {
 
 #[test]
 fn somebody_who_fills_a_pipe_after_the_end_of_the_cli_holds_up_nobody() {
-    // On one thread: whoever does not give way holds up everything.
+    // On one thread, a task that does not yield blocks all others.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for place in ["", ">&2"] {
         let endless = format!("yes '{{\"type\":\"auth_status\"}}' {place} & exit 0");
@@ -174,7 +174,7 @@ fn somebody_who_fills_a_pipe_after_the_end_of_the_cli_holds_up_nobody() {
         runtime.block_on(in_time(async {
             let mut stream = claude_agent_kit::query("hello", fake.options()).await.unwrap();
             let mut warnings = Vec::new();
-            // What comes is not kept: there is much of it.
+            // The items are dropped, because there are many of them.
             while let Some(item) = stream.next().await {
                 warnings.extend(item.unwrap().warning().map(claude_agent_kit::Warning::code));
             }
@@ -198,7 +198,7 @@ fn after_a_result_and_the_end_of_output_a_living_process_is_stopped() {
     });
 }
 
-/// The second report of the state is that the CLI is idle.
+/// Returns the second state report, which is that the CLI is idle.
 fn when_idle() -> Point {
     Point::After("system/session_state_changed".to_owned(), 2)
 }
@@ -210,7 +210,7 @@ fn after_a_result_the_input_is_closed_and_a_cli_that_ignores_that_is_stopped() {
         assert_finished(&deaf, &[WarningCode::StoppedAfterResult]);
         let deaf = stopped_process_with("after system/session_state_changed 2 hang").await;
         assert_finished(&deaf, &[WarningCode::StoppedAfterResult]);
-        // One that reports no state is believed when it says its result.
+        // For a CLI that reports no state, the result ends the turn.
         let fake = Fake::new(&format!(
             "{HANDSHAKE}{RESULT} read -r more; echo '{{\"type\":\"auth_status\"}}'"
         ));
@@ -253,7 +253,7 @@ fn an_exit_without_any_output_is_a_warning_if_it_looks_well() {
         let collected = ask("hello", fake.options().print_mode(true)).await;
         assert_finished(&collected, &[WarningCode::EmptyOutput]);
         assert_eq!(collected.items.len(), 1);
-        // The table holds in the form with a handshake too.
+        // The row applies with a handshake too.
         assert_finished(&ask("hello", fake.options()).await, &[WarningCode::EmptyOutput]);
         let collected = with(Faults::new().at_start(Fault::Exit(0))).await;
         assert_finished(&collected, &[WarningCode::EmptyOutput]);
@@ -306,14 +306,14 @@ fn a_silent_cli_is_waited_for_unless_there_is_a_limit() {
     run(async {
         let held = || Script::new().otherwise([Reply::text("Finally.").hold()]);
         let stage = Stage::in_memory(held()).await.unwrap();
-        // Zero is no limit.
+        // Zero disables the timeout.
         let options = stage.options().timeouts(Timeouts::new().idle(Duration::ZERO));
         let mut stream = claude_agent_kit::query("hello", options).await.unwrap();
         stage.api().wait_for_request(|_| true).await;
         while let Ok(item) = tokio::time::timeout(SHORT, stream.next()).await {
             item.unwrap().unwrap();
         }
-        // It was silent for that long, and nothing happened.
+        // The CLI was silent for longer than that, without an effect.
         stage.api().release_held();
         let collected = stream.collect().await;
         assert_finished(&collected, &[]);
@@ -386,7 +386,7 @@ fn the_last_of_several_results_is_the_final_one() {
         let stream = claude_agent_kit::query("hello", stage.options()).await.unwrap();
         let last = stream.final_result().await.unwrap().unwrap();
         assert_eq!(last.result.as_deref(), Some("second"));
-        // The exit is judged by the last one.
+        // The exit is judged by the last result.
         assert_finished(&with(faults.after("result", Fault::Exit(1))).await, &[]);
     }));
 }

@@ -1,4 +1,4 @@
-//! The order of bytes, exit and time; results that follow one another.
+//! The order of output, exit and timeouts; several results in a row.
 
 use std::io;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ use crate::support::{
 
 const RESULT_LINE: &[u8] = b"{\"type\":\"result\",\"is_error\":false,\"result\":\"Done.\"}\n";
 
-/// An output that has something to say only after the exit was reported, and then ends like this.
+/// A stdout that can be read only after the exit was reported, and then ends or fails.
 struct Late {
     exit_seen: Arc<AtomicBool>,
     had_nothing: bool,
@@ -52,7 +52,7 @@ impl AsyncRead for Late {
     }
 }
 
-/// Options for a CLI in the one-way form that ends before it is heard.
+/// Returns options for a CLI in print mode that exits before its output is read.
 fn late(says: &'static [u8], exit: Exit, broken: bool) -> Options {
     let transport = InMemory::new(move |_| async move {
         let exit_seen = Arc::new(AtomicBool::new(false));
@@ -74,14 +74,14 @@ fn what_comes_after_the_notice_of_the_exit_is_not_lost() {
         let collected = ask("hello", late(RESULT_LINE, Exit::Code(0), false)).await;
         assert_eq!((codes(&collected), collected.error.is_none()), (Vec::new(), true));
         assert_eq!(collected.result().unwrap().result.as_deref(), Some("Done."));
-        // A failing exit is judged by a result that came after it.
+        // A failing exit is judged by a result that is read after it.
         let collected = ask("hello", late(RESULT_LINE, Exit::Code(2), false)).await;
         assert_eq!(codes(&collected), [WarningCode::NonZeroExitAfterResult]);
         assert!(collected.error.is_none());
     });
 }
 
-/// An output that says a result, and then never has nothing to say and never ends.
+/// A stdout that contains a result and then never ends and is always ready.
 struct Endless {
     is_said: bool,
 }
@@ -114,7 +114,7 @@ fn an_exit_does_not_wait_for_an_output_without_end() {
     runtime.block_on(in_time(async {
         let mut stream = query("hello", options).await.unwrap();
         let mut warnings = Vec::new();
-        // What comes is not kept: there is much of it.
+        // The items are dropped, because there are many of them.
         while let Some(item) = stream.next().await {
             warnings.extend(item.unwrap().warning().map(claude_agent_kit::Warning::code));
         }
@@ -130,7 +130,7 @@ fn an_output_that_cannot_be_read_is_at_its_end_and_the_reason_is_told() {
         assert_eq!(error.kind(), ErrorKind::ProcessFailed);
         assert!(error.to_string().contains("the pipe is cursed"), "{error}");
         assert_eq!(count(&collected, "x"), 1);
-        // After a result it is as good as the end.
+        // After a result, a read error counts as end of stream.
         let collected = ask("hello", late(RESULT_LINE, Exit::Code(0), true)).await;
         assert_eq!((codes(&collected), collected.error.is_none()), (Vec::new(), true));
         assert!(collected.result().is_some());
@@ -146,9 +146,9 @@ fn what_a_dead_process_left_in_the_pipe_is_read() {
     let began = Instant::now();
     let stream = runtime.block_on(query("hello", options)).unwrap();
     let pid = stream.pid().unwrap();
-    // Nobody reads while nobody drives the runtime, and the process ends all the same.
+    // Nothing is read while the runtime is not driven, and the process still ends.
     assert!(wait_until(LIMIT, || !exists(pid)), "it ends and is reaped");
-    // And then a limit is over too: what was said before that counts.
+    // The timeout expires as well; output from before that still counts.
     assert!(wait_until(LIMIT, || began.elapsed() > 3 * SHORT));
     let collected = runtime.block_on(stream.collect());
     assert_eq!(count(&collected, "auth_status"), 500);
@@ -156,7 +156,7 @@ fn what_a_dead_process_left_in_the_pipe_is_read() {
     assert_eq!((codes(&collected), collected.error.is_none()), (Vec::new(), true));
 }
 
-/// A model that starts an agent in the background and says more when that is done.
+/// Returns a model that starts a background agent and continues when the agent has ended.
 fn delegating() -> Script {
     let input = json!({"description": "Greet", "prompt": "greet the world",
                        "subagent_type": "general-purpose", "run_in_background": true});
@@ -177,7 +177,7 @@ fn the_result_of_a_background_agent_follows_the_first_one() {
                 continue;
             };
             origins.push(result.origin.is_some());
-            // The agent goes on only now, so that its end comes after the first result.
+            // The agent continues only now, so that it ends after the first result.
             stage
                 .api()
                 .wait_for_request(|request| {

@@ -11,7 +11,7 @@ use tests_e2e::stage::{Stage, processes};
 
 use crate::support::{SIM, ask, hello, in_time, kind_of, on_all, real, run, until};
 
-/// Sends a prompt and returns the text of its turn, or of its error.
+/// Sends a prompt and returns the text of its turn or of its error.
 async fn say(session: &Session, prompt: impl Into<Prompt>) -> String {
     let turn = session.send(prompt).await.unwrap();
     match in_time(turn.finish()).await.unwrap().into_result() {
@@ -35,7 +35,7 @@ fn a_rule_answers_its_own_prompt_and_no_later_one() {
         assert_eq!(say(&session, "first").await, "First.");
         assert_eq!(say(&session, "and then").await, "Otherwise.");
 
-        // After an interrupt, the entry of the conversation holds both prompts.
+        // After an interrupt, the conversation holds both prompts in one entry.
         let mut turn = session.send("count").await.unwrap();
         loop {
             let item = in_time(turn.next()).await.unwrap().unwrap();
@@ -48,7 +48,7 @@ fn a_rule_answers_its_own_prompt_and_no_later_one() {
         in_time(turn.finish()).await.unwrap();
         assert_eq!(say(&session, "go on").await, "Otherwise.");
 
-        // After an error too.
+        // The same after an error.
         assert!(say(&session, "fail").await.contains("no such luck"));
         assert_eq!(say(&session, "try again").await, "Otherwise.");
         assert_eq!(say(&session, "first once more").await, "First.");
@@ -100,7 +100,7 @@ fn runs_share_the_script_and_a_retry_succeeds() {
     };
     on_all(script, async |stage| retried(stage.options()).await);
     run(retried(Options::new().simulated(script())));
-    // Options of their own, with clones of one script.
+    // Separate options, with clones of one script.
     run(async {
         let script = script();
         let [first, second] = [script.clone(), script].map(|it| Options::new().simulated(it));
@@ -150,7 +150,7 @@ fn timeouts_pass_at_once_on_a_paused_clock() {
     });
 }
 
-/// Records a query on these options and replays it, strictly and leniently.
+/// Records a query with these options and replays it strictly and leniently.
 async fn record_and_replay(options: Options) {
     let folder = tempfile::tempdir().unwrap();
     let recordings = folder.path().join("made/when/needed");
@@ -168,7 +168,7 @@ async fn record_and_replay(options: Options) {
             assert_eq!(ask("hi", options).await.into_result().unwrap().text(), "Hello.");
             assert_eq!(replay.mismatch(), None);
         }
-        // Another prompt is another line of the same kind.
+        // Another prompt is another line of the same type.
         let strict = Replay::strict(recording.clone());
         let error = ask("ho", Options::new().replayed(&strict)).await.into_result().unwrap_err();
         let mismatch = strict.mismatch().expect("the prompt is another one");

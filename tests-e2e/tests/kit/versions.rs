@@ -1,4 +1,4 @@
-//! Which versions of the CLI are used, and how often they are asked.
+//! Which versions of the CLI are accepted, and how often the version is probed.
 
 use std::fs;
 
@@ -8,14 +8,14 @@ use claude_agent_kit::{
 
 use crate::support::{Fake, HANDSHAKE, RESULT, ask, codes, noting, refused, run};
 
-/// A CLI that prints this for its version, says how often it was asked, and works.
+/// Returns a working CLI that reports this version and counts its probes.
 fn printing(version: &str) -> Fake {
     let asked = "if [ \"$1\" = --version ]; then echo x >> \"${0%/*}/asked\"";
     let form = format!("case \"$1\" in --print) ;; *)\n{HANDSHAKE};; esac");
     Fake::bare(&format!("#!/bin/sh\n{asked}; {version}; exit; fi\n{form}\n{RESULT}"))
 }
 
-/// How often it was asked for its version.
+/// Returns how often the version was probed.
 fn asked(fake: &Fake) -> usize {
     fs::read_to_string(fake.beside("asked")).unwrap_or_default().lines().count()
 }
@@ -34,7 +34,7 @@ fn an_old_cli_is_refused_whatever_the_options_say() {
             assert!(suggestion.contains("npm install -g @anthropic-ai/claude-code"), "{error}");
             assert!(suggestion.contains("print_mode"), "{error}");
         }
-        // It is good enough for the one-way form.
+        // The version is sufficient for print mode.
         assert!(ask("hello", old.options().print_mode(true)).await.result().is_some());
         let ancient = printing("echo 0.9.9");
         let error = refused("hello", ancient.options().print_mode(true)).await;

@@ -1,4 +1,5 @@
-//! What has to be seen in a process of its own: everything that it holds, the end of all sessions.
+//! Tests that need their own process: resource leaks, and `shutdown_all`, which affects every
+//! session of the process.
 
 use std::process::Command;
 
@@ -14,10 +15,10 @@ use crate::play::{start, turn};
 use crate::puppet;
 use crate::support::{LIMIT, SHORT, SIM, hello, in_time, run, until};
 
-/// Says that this process has been started for one test alone.
+/// Set in a process that was started to run a single test.
 const ALONE: &str = "SESSIONS_TEST_ALONE";
 
-/// Plays a test in a process of its own.
+/// Runs a test in its own process.
 fn alone(name: &str, test: impl FnOnce()) {
     if std::env::var_os(ALONE).is_some() {
         return test();
@@ -55,7 +56,7 @@ fn the_end_of_all_sessions_ends_them_all_at_once() {
                 let last = steps(&session).await.pop();
                 assert!(matches!(last, Some(SessionState::Stopped(_))), "{last:?}");
             }
-            // One that does not end is counted, and not waited for.
+            // A session that does not end in time is counted and not awaited.
             let options = Options::new().timeouts(Timeouts::new().exit_grace(LIMIT));
             let (session, puppet) = puppet::running(options).await;
             assert_eq!(in_time(shutdown_all(SHORT)).await, 1);
@@ -64,7 +65,7 @@ fn the_end_of_all_sessions_ends_them_all_at_once() {
     });
 }
 
-/// Starts, uses and ends a session in one of all ways.
+/// Starts, uses and ends a session; `number` selects how it ends.
 async fn live_and_end(number: usize, good: &Stage, bad: &Stage) {
     match number % 6 {
         0 => {
@@ -83,7 +84,7 @@ async fn live_and_end(number: usize, good: &Stage, bad: &Stage) {
             in_time(running.finish()).await.unwrap();
         }
         3 => {
-            // It crashes when the message comes.
+            // The CLI crashes when it receives the message.
             let session = start(bad.options()).await;
             let running = session.send("hello").await.unwrap();
             let error = in_time(running.finish()).await.unwrap_err();
@@ -120,7 +121,7 @@ async fn many(good: Stage, bad: Stage, count: usize) {
         live_and_end(number, &good, &bad).await;
     }
     until("the warm-up is over", || children_of(std::process::id()).is_empty()).await;
-    // Threads that may block are kept for a while, and connections to the mock too.
+    // Tokio keeps idle blocking threads for a while, and the mock API keeps connections.
     let tasks = || Handle::current().metrics().num_alive_tasks();
     let mut least = (Holdings::now(), tasks());
     until("all is quiet", || {
@@ -134,7 +135,8 @@ async fn many(good: Stage, bad: Stage, count: usize) {
     for number in 0..count {
         live_and_end(number, &good, &bad).await;
     }
-    // A few may differ: the mock keeps connections for which there is no moment of their own.
+    // A few tasks may remain: there is no defined point at which the mock API closes its
+    // connections.
     let mut allowed = before;
     allowed.descriptors += 8;
     allowed.threads += 2;

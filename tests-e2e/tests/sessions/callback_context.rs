@@ -1,4 +1,4 @@
-//! The context of callbacks: what it says, and the session that it leads to.
+//! The context that callbacks receive, and the session handle in it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the host asks of a running session, on the real CLI.
+//! Operations on a running session, on the simulated and on the real CLI.
 
 use std::time::{Duration, Instant};
 
@@ -109,7 +109,7 @@ fn in_another_permission_mode_a_tool_runs_that_needed_a_permission() {
     });
 }
 
-/// A model that writes over the notes.
+/// Returns a model that overwrites the notes.
 fn changing(stage: &Stage) -> Script {
     let notes = stage.project().join("notes.txt");
     Script::new().otherwise([
@@ -167,7 +167,7 @@ fn a_session_tells_of_its_servers_and_its_context() {
         let usage = session.context_usage().await.unwrap();
         assert!(usage.total_tokens.unwrap().as_u64() > Some(0));
         assert!(!usage.categories.as_slice().is_empty());
-        // These say nothing but that they were done.
+        // The responses to these operations have no content.
         session.set_max_thinking_tokens(Some(2_000)).await.unwrap();
         session.stop_task("nothing").await.unwrap();
         session.stop().await.unwrap();
@@ -189,7 +189,7 @@ fn what_the_cli_refuses_is_an_error() {
             assert_eq!(error.kind(), ErrorKind::ControlRejected, "{error}");
         }
         if stage.program().is_some() {
-            // It was not allowed at the start.
+            // Bypassing permissions was not allowed at startup.
             let mode = PermissionMode::BypassPermissions;
             let error = session.set_permission_mode(mode).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ControlRejected, "{error}");
@@ -213,7 +213,7 @@ fn a_thousand_answers_in_a_row() {
         for _ in 0..if real { 150 } else { 1_000 } {
             session.mcp().status().await.unwrap();
         }
-        // As many as may be asked at once, from many tasks.
+        // Nearly the maximum number of pending operations, from many tasks.
         let asking = (0..60).map(|_| {
             let session = session.clone();
             tokio::spawn(async move { session.mcp().status().await })

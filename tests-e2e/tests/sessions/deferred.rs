@@ -39,7 +39,7 @@ fn a_deferred_call_waits_for_a_late_handshake() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
         let id = deferred::defer(&stage).await.unwrap();
-        // What the host writes arrives long after the CLI could have replayed the call.
+        // The host's lines arrive long after the CLI could have replayed the call.
         let late = stage.root().join("late");
         let cli = real().path.display();
         write_executable(&late, &format!("#!/bin/sh\n(sleep 4; exec cat) | '{cli}' \"$@\"\n"));

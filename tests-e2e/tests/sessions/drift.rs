@@ -1,4 +1,4 @@
-//! A CLI that says what this version does not know.
+//! Messages that are not known to this version of the SDK.
 
 use std::sync::{Arc, Mutex};
 

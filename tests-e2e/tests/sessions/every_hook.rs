@@ -1,4 +1,4 @@
-//! Which of the published events the real CLI asks typed hooks about.
+//! The published hook events for which the real CLI calls typed hooks.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use tests_e2e::stage::Stage;
 use crate::play::{Notes, again_until, bash, model_was_told, start, turn};
 use crate::support::{hello, in_time, real, run, until};
 
-/// Registers a hook for each of these events, which writes down that it was asked.
+/// Registers a hook for each of these events that records the call.
 macro_rules! listening {
     ($options:expr, $notes:expr; $($event:ident)+) => {{
         let options: Options = $options;
@@ -35,7 +35,7 @@ macro_rules! listening {
     }};
 }
 
-/// Options with hooks for all events but the three whose answers the CLI acts on here.
+/// Returns options with hooks for all events except the three whose responses have an effect here.
 fn all(options: Options, notes: &Notes<&'static str>, stage: &Stage) -> Options {
     let options = listening!(options, notes;
         PreToolUse PostToolUse PostToolUseFailure PostToolBatch PermissionRequest PermissionDenied
@@ -72,8 +72,8 @@ fn write(stage: &Stage, name: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// A model that does one thing after the other, by what it is asked, in words that the CLI does not
-/// use by itself.
+/// Returns a model that performs one action per prompt. The prompts use words that the CLI does not
+/// use itself.
 fn script(stage: &Stage) -> Script {
     let done = || Reply::text("Done.");
     Script::new()
@@ -120,7 +120,7 @@ fn bash_call(command: &str) -> Reply {
     Reply::tool("Bash", json!({"command": command, "description": "Run it"}))
 }
 
-/// One session in which nearly everything happens.
+/// Runs one session in which nearly every event occurs.
 async fn long_session() -> Notes<&'static str> {
     let notes = &Notes::new();
     let stage = Stage::real(hello(), real()).await.unwrap();
@@ -166,7 +166,7 @@ async fn long_session() -> Notes<&'static str> {
     notes.clone()
 }
 
-/// A permission that is asked for and not answered for a while.
+/// Runs a session in which a permission request stays pending for a while.
 async fn waiting_session() -> Notes<&'static str> {
     let notes = &Notes::new();
     let stage = Stage::real(bash(&["touch made"]), real()).await.unwrap();
@@ -181,7 +181,7 @@ async fn waiting_session() -> Notes<&'static str> {
     notes.clone()
 }
 
-/// A context that is made smaller.
+/// Runs a session that compacts its context.
 async fn compacting_session() -> Notes<&'static str> {
     let notes = &Notes::new();
     let stage = Stage::real(hello(), real()).await.unwrap();
@@ -193,7 +193,7 @@ async fn compacting_session() -> Notes<&'static str> {
     notes.clone()
 }
 
-/// A permission that a model refuses.
+/// Runs a session in which a model denies a permission.
 async fn refusing_session() -> Notes<&'static str> {
     let notes = &Notes::new();
     let stage = Stage::real(bash(&["touch ../outside"]), real()).await.unwrap();
@@ -221,7 +221,7 @@ fn typed_hooks_are_asked_about_thirty_of_the_published_events() {
     });
 }
 
-/// How many requests the model got.
+/// Returns how many requests the model received.
 fn requests(stage: &Stage) -> usize {
     stage.api().requests().len()
 }

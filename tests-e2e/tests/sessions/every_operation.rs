@@ -1,4 +1,4 @@
-//! Every operation on the real CLI: which of them it does, and which it refuses.
+//! Every operation on the real CLI: which ones it performs and which ones it rejects.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ use tests_e2e::stage::Stage;
 use crate::play::{start, turn};
 use crate::support::{LIMIT, hello, in_time, real, run};
 
-/// A server of its own process with a tool and a page, in the words of a shell.
+/// An external MCP server with one tool and one resource, as a shell script.
 const SERVER: &str = r#"
 reply() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
 while read -r line; do
@@ -38,7 +38,7 @@ while read -r line; do
 done
 "#;
 
-/// What became of the operations, in order.
+/// The outcomes of the operations, in order.
 #[derive(Default)]
 struct Outcomes {
     done: Vec<&'static str>,
@@ -63,7 +63,7 @@ impl Outcomes {
         }
     }
 
-    /// All of the first so many were done, all after them refused.
+    /// Asserts that the first `done` operations succeeded and that all others were rejected.
     fn check(&self, done: usize) {
         assert_eq!(self.done.len(), done, "{}", self.told);
         let refused: Vec<_> = self.refused.iter().map(|(name, _)| name.as_str()).collect();
@@ -90,11 +90,11 @@ impl Outcomes {
             };
             assert_eq!(*kind, unknown, "{name}");
         }
-        assert!(self.told.contains("version"), "which CLI does not know it is told");
+        assert!(self.told.contains("version"), "the error names the version of the CLI");
     }
 }
 
-/// Asks for each of these, in time.
+/// Runs each of these operations with a time limit.
 macro_rules! ask {
     ($outcomes:ident: $( $target:ident.$method:ident($($argument:expr),*) )+) => {$(
         let asked = in_time($target.$method($($argument),*)).await;
@@ -204,7 +204,7 @@ fn every_operation_is_answered_or_refused_by_the_real_cli() {
         }
         println!("{}", outcomes.told);
         outcomes.check(done);
-        // It still works.
+        // The session still works.
         assert_eq!(turn(&session, "hello again").await.text, "Hello.");
         session.stop().await.unwrap();
     });

@@ -1,4 +1,4 @@
-//! Hooks that fail, block, never end, or are no longer wanted.
+//! Hooks that fail, block, never end or are cancelled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::play::{
 };
 use crate::support::{LIMIT, in_time, noting, run, until};
 
-/// A limit that is over soon, but not before somebody who does not wait for anything is done.
+/// A short timeout that is still longer than a callback that does not wait takes.
 const SOON: Duration = Duration::from_secs(2);
 
-/// The ways to fail, each with a command of its own.
+/// The kinds of failure, each with its own command.
 const FAILING: [&str; 4] = ["touch error", "touch panic", "touch never", "touch fine"];
 
-/// Options with a hook that fails in each of these ways.
+/// Returns options with a hook that fails according to the command.
 fn failing(options: Options, registration: HookRegistration<PreToolUseInput>) -> Options {
     options.allowed_tools(["Bash"]).on(registration, |call, _| async move {
         match command_of(call.input.as_ref()).as_str() {
@@ -88,7 +88,7 @@ fn a_hook_that_overload_keeps_from_being_asked_blocks_the_tool() {
         async |stage| {
             let gate = Arc::new(Semaphore::new(0));
             let (mut options, warnings) = noting(stage.options().allowed_tools(["Bash"]));
-            // One runs, one waits, and for the other two there is no place.
+            // One hook runs, one is queued, and the other two are rejected.
             options = options.limits(Limits::new().running_callbacks(1).waiting_callbacks(1));
             for _ in 0..4 {
                 let gate = gate.clone();
@@ -189,7 +189,7 @@ fn a_blocking_hook_that_never_returns_holds_up_nobody() {
         assert_eq!(one_turn(options).await.text, "Done.");
         assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackTimedOut]);
         assert!(!is_made(&stage, "made"));
-        // The session has ended by now; only the thread is left, and that ends with this.
+        // The session has ended; dropping this ends the remaining thread.
         drop(leave);
     });
 }
@@ -206,7 +206,7 @@ fn an_interrupt_cancels_an_open_hook_and_is_answered_at_once() {
         let (entered, fired) = (asked.clone(), cancelled.clone());
         let options =
             stage.options().allowed_tools(["Bash"]).timeouts(Timeouts::new().cancel_grace(LIMIT));
-        // Nothing else would end it in time.
+        // The timeout must not end the hook in this test.
         let registration = PreToolUse.timeout(Duration::from_secs(3600));
         let options = options.on(registration, move |_, context| {
             entered.add(());
@@ -214,7 +214,7 @@ fn an_interrupt_cancels_an_open_hook_and_is_answered_at_once() {
             async move {
                 context.cancel.cancelled().await;
                 fired.add(());
-                // Too late: nobody wants to know any more.
+                // The response is late and must be ignored.
                 HookResponse::allow()
             }
         });

@@ -1,4 +1,4 @@
-//! What hooks are asked, and what becomes of their answers.
+//! What hooks receive, and the effect of their responses.
 
 use std::sync::Arc;
 use std::time::Duration;

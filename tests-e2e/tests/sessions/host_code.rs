@@ -1,4 +1,4 @@
-//! Code of the host that panics, and code that is not run.
+//! Host code that panics, and host code that must not run.
 
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::puppet::{Puppet, running};
 use crate::support::{in_time, run};
 
-/// Panics when it is dropped, with another of its kind.
+/// A value that panics when it is dropped, with a payload that panics in turn.
 struct Explosive(usize);
 
 impl Drop for Explosive {
@@ -23,7 +23,7 @@ impl Drop for Explosive {
     }
 }
 
-/// Whether the session still does what it is asked.
+/// Asserts that the session still performs operations.
 async fn works(session: &Session, puppet: &mut Puppet) {
     let (answer, ()) = tokio::join!(in_time(session.mcp().status()), async {
         let request = puppet.asked("mcp_status").await;
@@ -91,7 +91,7 @@ fn a_waker_that_panics_ends_nothing() {
     });
 }
 
-/// Lines that begin like messages are found malformed by whoever reads them, several times here.
+/// Every reader decodes lines that look like messages, so each reader finds the malformed line.
 #[test]
 fn on_warning_gets_every_malformed_line_once() {
     const LINES: usize = 200;

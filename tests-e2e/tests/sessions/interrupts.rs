@@ -1,4 +1,4 @@
-//! Interrupts that come before, at and after the beginning of a turn.
+//! Interrupts before, at and after the start of a turn.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ fn a_turn_that_has_ended_cannot_be_interrupted() {
     });
 }
 
-/// A session and its CLI, to which a message was sent.
+/// Returns a session with its fake CLI, to which one message was sent.
 async fn with_a_message() -> (Session, Puppet, Turn, Value) {
     let (session, mut puppet) = puppet::running(Options::new()).await;
     let turn = session.send("hello").await.unwrap();
@@ -73,18 +73,18 @@ async fn with_a_message() -> (Session, Puppet, Turn, Value) {
     (session, puppet, turn, user)
 }
 
-/// Answers that the message cannot be withdrawn.
+/// Responds that the message cannot be withdrawn.
 async fn refuse_to_withdraw(puppet: &mut Puppet, user: &Value) {
     let cancel = puppet.asked("cancel_async_message").await;
     assert_eq!(cancel["request"]["message_uuid"], user["uuid"]);
     puppet.answer(&cancel, json!({"cancelled": false})).await;
 }
 
-/// An interrupt would end the turn before it.
+/// An interrupt would end the preceding turn.
 #[test]
 fn a_message_that_has_not_begun_is_withdrawn_and_never_interrupted() {
     run(async {
-        // It is dropped when it comes, although the CLI could not find it before.
+        // The CLI does not know the message yet, and drops it when it arrives.
         let (_session, mut puppet, turn, user) = with_a_message().await;
         let (interrupted, ()) = tokio::join!(turn.interrupt(), async {
             refuse_to_withdraw(&mut puppet, &user).await;
@@ -94,7 +94,7 @@ fn a_message_that_has_not_begun_is_withdrawn_and_never_interrupted() {
         assert_eq!(interrupted.unwrap(), TurnInterruption::Withdrawn);
         let error = in_time(turn.finish()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TurnCancelled);
-        // It came into the queue in between.
+        // The message arrives in the queue between the two requests.
         let (_session, mut puppet, turn, user) = with_a_message().await;
         let (interrupted, ()) = tokio::join!(turn.interrupt(), async {
             refuse_to_withdraw(&mut puppet, &user).await;
@@ -114,7 +114,8 @@ fn a_turn_that_begins_meanwhile_is_interrupted() {
             puppet.lifecycle(&user, "started").await;
             let interrupt = puppet.asked("interrupt").await;
             puppet.answer(&interrupt, json!({"still_queued": []})).await;
-            // A result that follows at once does not make it one that had ended before.
+            // The result follows immediately; the turn still counts as interrupted and not as
+            // already ended.
             puppet.result(&user).await;
         });
         assert_eq!(interrupted.unwrap(), TurnInterruption::Interrupted);

@@ -1,4 +1,4 @@
-//! How sessions begin and end.
+//! How sessions start and end.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,11 +20,11 @@ use crate::support::{
     Fake, HANDSHAKE, LIMIT, SHORT, SIM, faulty, hello, in_time, on_all, real, run, until,
 };
 
-/// Compiles only if a handle can be used by anybody anywhere.
+/// Compiles only if a handle can be shared between tasks and threads.
 const fn can_go_everywhere<T: Clone + Send + Sync + 'static>() {}
 const _: () = can_go_everywhere::<Session>();
 
-/// All steps from now on.
+/// Returns all states from now on.
 pub(crate) async fn steps(session: &Session) -> Vec<SessionState> {
     let mut events = session.events();
     let mut seen = Vec::new();
@@ -52,7 +52,7 @@ fn when_the_cli_is_killed_everybody_is_told_at_once_and_nothing_is_lost() {
             let pid = session.pid().unwrap();
             let killed = Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
             assert!(killed.success());
-            // What was asked while it died fails, however the two cross.
+            // An operation that is sent while the CLI dies fails, whichever comes first.
             let asked = in_time(session.mcp().status()).await.unwrap_err();
             assert_eq!(asked.kind(), ErrorKind::TransportClosed);
             assert_eq!(asked.exit(), Some(Exit::Signal(9)), "{asked}");
@@ -79,7 +79,7 @@ fn when_the_cli_is_killed_everybody_is_told_at_once_and_nothing_is_lost() {
 
 #[test]
 fn closing_leaves_a_complete_transcript_on_disk() {
-    /// Every transcript below a directory, as one text.
+    /// Returns the text of all transcripts below a directory.
     fn transcripts(directory: &Path) -> String {
         let mut text = String::new();
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -98,7 +98,7 @@ fn closing_leaves_a_complete_transcript_on_disk() {
         let stage = Stage::real(script(), real()).await.unwrap();
         let session = start(stage.options()).await;
         turn(&session, "one please").await;
-        // Stopped the moment the result is there.
+        // The session is stopped as soon as the result has arrived.
         let running = session.send("two please").await.unwrap();
         in_time(running.finish()).await.unwrap();
         in_time(session.stop()).await.unwrap();
@@ -138,7 +138,7 @@ fn pending_operations_fail_when_the_cli_ends_under_them() {
     });
 }
 
-/// A script that hears a request after the handshake and then does this.
+/// Returns a CLI that runs `then` after the handshake and one further line.
 fn after_a_request(then: &str) -> Fake {
     Fake::new(&format!("{HANDSHAKE}{then}"))
 }
@@ -169,7 +169,7 @@ fn a_cli_that_closed_its_output_and_lives_on_holds_up_nobody_for_long() {
         let session =
             start(fake.options().timeouts(Timeouts::new().exit_grace(Duration::from_secs(3600))))
                 .await;
-        // The first waits a little for the end of the CLI, those after it no more.
+        // The first operation waits briefly for the exit of the CLI, the later ones do not.
         for _ in 0..50 {
             let error = in_time(session.mcp().status()).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
@@ -205,7 +205,7 @@ fn a_crash_in_the_handshake_is_told_to_everybody_who_waits() {
             "read -r line; until [ -e go ]; do sleep 0.01; done; echo 'no licence' >&2; exit 7",
         );
         let session = Session::open(fake.options()).await.unwrap();
-        // It ends when everybody waits.
+        // The CLI exits when all three are waiting.
         let go = async { std::fs::write(fake.beside("go"), "").unwrap() };
         let (ready, asked, sent, ()) = in_time(async {
             tokio::join!(session.ready(), session.mcp().status(), session.send("x"), go)
@@ -228,7 +228,7 @@ fn a_crash_in_the_handshake_is_told_to_everybody_who_waits() {
 fn a_handshake_without_an_answer_is_over_when_its_time_is() {
     run(async {
         let stage = faulty(Faults::new().before("control_response", Fault::Hang)).await;
-        // Whoever waits does not wait for the process to end.
+        // The operations do not wait for the exit of the process.
         let options = stage
             .options()
             .timeouts(Timeouts::new().initialize(SHORT).exit_grace(Duration::from_secs(3600)));
@@ -353,7 +353,7 @@ fn a_callback_may_stop_its_own_session() {
         let session = start(options).await;
         handle.add(session.clone());
         let running = session.send("run it").await.unwrap();
-        // The turn is interrupted, or the session is over before its result.
+        // The turn is interrupted, or the session ends before its result.
         drop(in_time(running.finish()).await);
         let last = steps(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Stopped(_))), "{last:?}");
@@ -371,7 +371,7 @@ fn an_input_that_is_ended_completes_the_session() {
         assert_eq!(error.kind(), ErrorKind::InputEnded, "{error}");
         let error = session.send("more").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InputEnded, "{error}");
-        // What runs is finished.
+        // The running turn is completed.
         assert_eq!(in_time(running.finish()).await.unwrap().text, "Hello.");
         let last = steps(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Completed(Some(Exit::Code(0))))), "{last:?}");

@@ -1,4 +1,4 @@
-//! Limits, and a CLI that answers as it should not.
+//! Limits on operations and callbacks, and unexpected responses of the CLI.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::support::{in_time, noting, run, until};
 
 type Asking = Pin<Box<dyn Future<Output = claude_agent_kit::Result<McpStatusAnswer>> + Send>>;
 
-/// Asks for the servers so many times; each call is under way.
+/// Starts `count` operations and polls each of them once.
 fn ask(session: &claude_agent_kit::Session, count: usize) -> Vec<Asking> {
     let one = |_| -> Asking {
         let session = session.clone();
@@ -43,12 +43,12 @@ fn the_seventeenth_operation_does_not_wait_for_the_handshake() {
             (error.kind(), error.operation()),
             (ErrorKind::InitQueueFull, Some("interrupt"))
         );
-        // Messages are not operations.
+        // Messages do not count as operations.
         let mut sending = Box::pin(session.send("hello"));
         let sent = sending.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(sent.is_pending());
         puppet.handshake().await;
-        // All are written before any is answered, in order.
+        // All requests are written, in order, before the first response.
         let mut requests = Vec::new();
         for _ in 0..16 {
             requests.push(puppet.asked("mcp_status").await);
@@ -75,7 +75,7 @@ fn the_sixty_fifth_operation_is_refused_and_dropped_ones_free_their_places() {
             assert_eq!(error.kind(), ErrorKind::TooManyPending);
             drop(pending);
         }
-        // Answers to what was dropped do no harm.
+        // Responses to dropped operations have no effect.
         let mut pending = ask(&session, 1);
         for number in 1..=3 * 64 + 1 {
             let request = puppet.asked("mcp_status").await;
@@ -125,7 +125,7 @@ fn an_answer_of_the_wrong_shape_is_an_error_of_its_operation_only() {
         puppet.say(line).await;
         let error = in_time(pending.pop().unwrap()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::UndecodableAnswer);
-        // A success that says nothing is one.
+        // A successful response may be empty.
         let asked = session.clone();
         let asked = tokio::spawn(async move { asked.stop_task("t").await });
         let request = puppet.asked("stop_task").await;
@@ -170,7 +170,7 @@ fn three_hundred_callbacks_at_once_are_all_answered() {
             puppet.ask_hook(&format!("cli_{number}")).await;
         }
         until("as many run as may", || entered.len() == 256).await;
-        // Whoever waits behind them delays no operation.
+        // Queued callbacks do not delay operations.
         let mut pending = ask(&session, 1);
         let request = puppet.asked("mcp_status").await;
         puppet.answer(&request, json!({})).await;
@@ -205,7 +205,7 @@ fn overload_refuses_and_approves_nothing() {
         let line = puppet.hear().await;
         assert_eq!(line["response"]["request_id"], "too many");
         assert_eq!(line["response"]["response"]["behavior"], "deny");
-        // A hook that would let through if it failed is refused too.
+        // A fail-open hook is denied too.
         puppet.ask_hook("too many again").await;
         let line = puppet.hear().await;
         assert_eq!(line["response"]["request_id"], "too many again");
@@ -263,7 +263,7 @@ fn a_request_that_comes_before_the_handshake_is_over_is_served_at_once() {
         puppet.ask_permission("early").await;
         let line = puppet.hear().await;
         assert_eq!(line["response"]["request_id"], "early");
-        // Only the answer to it confirms the handshake.
+        // Only the response to `initialize` completes the handshake.
         puppet.talk("hello").await;
         assert!(session.server_info().is_none());
         puppet.answer(&initialize, json!({"output_style": "plain"})).await;
@@ -291,7 +291,8 @@ fn a_request_that_was_cancelled_is_not_answered() {
         until("it is asked", || entered.len() == 1).await;
         puppet.say(json!({"type": "control_cancel_request", "request_id": "first"})).await;
         puppet.ask_permission("second").await;
-        // The next answer is that to the second; and the same id is not asked twice.
+        // The next response belongs to the second request, and the first callback did not run
+        // twice.
         assert_eq!(puppet.hear().await["response"]["request_id"], "second");
         assert_eq!(entered.len(), 2);
     });

@@ -1,4 +1,4 @@
-//! Sessions of the SDK on the simulated and on the real CLI.
+//! Tests of sessions, on the simulated and on the real CLI.
 
 #![allow(
     clippy::unwrap_used,

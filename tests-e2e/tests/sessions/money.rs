@@ -1,4 +1,4 @@
-//! What turns, sessions and queries cost, against what the CLI itself counts.
+//! The cost of turns, sessions and queries, compared with the totals of the CLI.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ use tests_e2e::stage::Stage;
 use crate::play::{calls, find, is_made, is_piece, is_result, on_both, start, turn};
 use crate::support::{ask, error_of, hello, in_time, real, run, until};
 
-/// A model whose every response has a number of tokens of its own.
+/// Returns a model whose responses all have different numbers of tokens.
 fn script() -> Script {
     let agent = |prompt: &str, background: bool| {
         let input = json!({"description": "Greet", "prompt": prompt,
@@ -58,7 +58,7 @@ fn is_near(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-9
 }
 
-/// Options whose conversations can be resumed, also in memory.
+/// Returns options whose conversations can be resumed, also in memory.
 fn options(stage: &Stage) -> Options {
     with_home(stage, stage.options())
 }
@@ -71,7 +71,7 @@ fn with_home(stage: &Stage, options: Options) -> Options {
         .allowed_tools(["Bash"])
 }
 
-/// Options for a CLI that [`kill`] can kill.
+/// Returns options for a CLI that [`kill`] can kill.
 fn killable(stage: &Stage) -> Options {
     if stage.program().is_some() {
         return options(stage);
@@ -93,7 +93,7 @@ fn kill_process(pid: u32) {
     assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
 }
 
-/// What the CLI itself has counted.
+/// Returns the total cost that the CLI reports.
 async fn total(session: &Session) -> f64 {
     let mut request = GetUsage::default();
     request.skip_behaviors = Some(true);
@@ -101,12 +101,12 @@ async fn total(session: &Session) -> f64 {
     usage.total_cost_usd.unwrap().as_f64()
 }
 
-/// Reads until the model writes.
+/// Reads until the first part of an answer arrives.
 async fn first_piece(turn: &mut Turn) {
     while !is_piece(&in_time(turn.next()).await.unwrap().unwrap()) {}
 }
 
-/// The costs of one session after another, and what they should be.
+/// The costs of the turns of all sessions, each checked against its expected tokens.
 #[derive(Debug, Default)]
 struct Books {
     costs: Vec<(&'static str, Cost)>,
@@ -118,7 +118,7 @@ impl Books {
         self.costs.push((name, cost));
     }
 
-    /// A turn that comes to its end.
+    /// Runs a turn to its end.
     async fn turn(&mut self, session: &Session, name: &'static str, expected: (u64, u64)) {
         let outcome = turn(session, name).await;
         self.note(name, outcome.cost, expected, true);
@@ -129,7 +129,7 @@ impl Books {
     }
 }
 
-/// All kinds of turns in one process.
+/// Runs all kinds of turns in one process.
 async fn play_first(stage: &Stage, books: &mut Books) -> SessionId {
     let session = start(options(stage)).await;
     books.turn(&session, "one", (1_000, 10)).await;
@@ -139,7 +139,7 @@ async fn play_first(stage: &Stage, books: &mut Books) -> SessionId {
     let mut story = session.send("story").await.unwrap();
     first_piece(&mut story).await;
     session.interrupt().await.unwrap();
-    // The CLI does not count a response that was cut off.
+    // The CLI does not count a truncated response.
     books.note("story", in_time(story.finish()).await.unwrap().cost, (0, 0), false);
     let waiting = session.send("wait").await.unwrap();
     until("the tool runs", || is_made(stage, "begun")).await;
@@ -152,7 +152,7 @@ async fn play_first(stage: &Stage, books: &mut Books) -> SessionId {
     books.turn(&session, "/clear", (0, 0)).await;
     assert_eq!(total(&session).await.to_bits(), 0.0_f64.to_bits());
     books.turn(&session, "one", (1_000, 10)).await;
-    // The CLI counts from zero after it cleared the conversation, the session does not.
+    // After `/clear` the CLI counts from zero; the session does not.
     assert!(is_near(total(&session).await, session.cost().usd - before_clear.usd));
     assert!(is_near(session.cost().usd, books.sum()) && !session.cost().is_complete);
     let id = session.session_id().unwrap();
@@ -160,7 +160,7 @@ async fn play_first(stage: &Stage, books: &mut Books) -> SessionId {
     id
 }
 
-/// A background agent is charged to the turn that the CLI begins when it has ended.
+/// Runs a background agent, whose cost belongs to the turn that the CLI starts when the agent ends.
 async fn play_background(stage: &Stage, session: &Session, books: &mut Books) {
     let mut messages = session.messages();
     books.turn(session, "hire", (13_000, 130)).await;
@@ -177,7 +177,7 @@ async fn play_background(stage: &Stage, session: &Session, books: &mut Books) {
     books.note("background agent", cost, (207_000, 2_070), true);
 }
 
-/// One turn of a session that continues another one, and what the CLI had counted before it.
+/// Runs two turns in a continued conversation and returns the total that the CLI had restored.
 async fn play_later(stage: &Stage, from: Conversation, books: &mut Books) -> f64 {
     let session = start(options(stage).conversation(from)).await;
     let restored = total(&session).await;
@@ -189,7 +189,7 @@ async fn play_later(stage: &Stage, from: Conversation, books: &mut Books) -> f64
     restored
 }
 
-/// A session whose CLI is killed in the middle of its second turn.
+/// Runs a session whose CLI is killed during its second turn.
 async fn play_killed(stage: &Stage, id: &SessionId, books: &mut Books) {
     let session = start(killable(stage).conversation(Conversation::resume(id.clone()))).await;
     books.turn(&session, "one", (1_000, 10)).await;
@@ -223,7 +223,7 @@ async fn play(stage: Stage) -> Books {
     let forked = play_later(&stage, Conversation::fork(id.clone()), &mut books).await;
     assert!(is_near(forked, resumed + 0.0042 + 0.021), "{forked}");
     play_killed(&stage, &id, &mut books).await;
-    // What a killed CLI counted is not restored.
+    // The total of a killed CLI is not restored.
     let after_kill = play_later(&stage, resume(), &mut books).await;
     assert!(is_near(after_kill, forked), "{after_kill} {forked}");
     books
@@ -263,7 +263,7 @@ fn a_limit_that_ends_a_turn_does_not_hide_its_cost() {
         assert!(outcome.result.is_error() && outcome.cost.is_complete);
         assert_eq!(tokens(outcome.cost), (2_000, 20));
         session.stop().await.unwrap();
-        // The second response uses up the budget; with none left the model is not asked.
+        // The second response exhausts the budget; after that no request is sent to the model.
         let session = start(options(&stage).max_budget_usd(0.01)).await;
         let outcome = turn(&session, "run it").await;
         assert!(outcome.result.is_error());
@@ -305,7 +305,7 @@ fn a_summary_without_its_tag_is_asked_for_and_paid_twice() {
     });
 }
 
-/// Reads a query until the model writes its second response.
+/// Reads a query until the second response of the model starts.
 async fn second_response(stream: &mut QueryStream) {
     while tokens(stream.cost()).0 < 11_000 {
         in_time(stream.next()).await.unwrap().unwrap();
@@ -320,7 +320,8 @@ fn a_query_that_is_closed_in_the_middle_says_what_it_cost() {
         let cost = stream.cost();
         assert_eq!((tokens(cost), cost.is_complete), ((11_000, 20), false));
         in_time(stream.close()).await;
-        // The CLI ended the turn with a result, which counts all but what was cut off.
+        // The CLI ended the turn with a result, which counts everything except the truncated
+        // response.
         let cost = stream.cost();
         assert_eq!((tokens(cost), cost.is_complete), ((2_000, 20), false));
         assert!(is_near(cost.usd, 0.0084), "{cost}");
@@ -369,7 +370,7 @@ fn a_query_costs_what_all_of_its_results_report() {
         let cost = stream.cost();
         assert_eq!((tokens(cost), cost.is_complete), ((220_000, 2_200), true));
         assert!(is_near(cost.usd, total.unwrap().as_f64()));
-        // A later one pays for itself only.
+        // A later query reports only its own cost.
         let id = stream.session_id().unwrap().clone();
         let later = options(&stage).conversation(Conversation::resume(id));
         let collected = ask("one", later).await;

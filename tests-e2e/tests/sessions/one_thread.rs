@@ -1,4 +1,4 @@
-//! Callbacks where all tasks share one thread, and where they do not.
+//! Scheduling of callbacks on a current-thread and on a multi-thread runtime.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(in_time(future))
 }
 
-/// A request to the hook that was registered first, as it stands on the wire.
+/// Returns a request to the hook that was registered first, as one line.
 fn question(id: &str) -> String {
     let input = json!({"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash",
                        "tool_input": {"command": id}});
@@ -30,14 +30,14 @@ fn question(id: &str) -> String {
     format!("{}\n", json!({"type": "control_request", "request_id": id, "request": request}))
 }
 
-/// The id and the answer of the next response.
+/// Returns the ID and the content of the next response.
 async fn answered(puppet: &mut Puppet) -> (String, Value) {
     let line = puppet.hear().await;
     let response = &line["response"];
     (response["request_id"].as_str().unwrap().to_owned(), response["response"].clone())
 }
 
-/// The CLI asks something, and is answered although a callback has not ended.
+/// Asserts that an operation completes although a callback is still running.
 async fn goes_on(session: &Session, puppet: &mut Puppet) {
     let answer = async {
         let asked = puppet.asked("mcp_status").await;
@@ -133,8 +133,8 @@ fn one_that_is_withdrawn_with_its_question_is_told_so_or_never_begins() {
     });
 }
 
-/// A CLI that says all this at once, notes that it was answered, hears so many more answers, and is
-/// done.
+/// Returns a CLI that writes all `lines` at once, creates a file at the first response, reads
+/// `more` further responses and then sends its result.
 fn asking(lines: &str, more: usize) -> Fake {
     let more = "read -r answer\n".repeat(more);
     Fake::new(&format!(
@@ -142,7 +142,8 @@ fn asking(lines: &str, more: usize) -> Fake {
     ))
 }
 
-/// Waits, without leaving its thread, until the CLI was answered; whether that came.
+/// Returns a function that blocks its thread until the CLI has received a response, and returns
+/// whether it has.
 fn blocks_until_told(fake: &Fake) -> impl Fn() -> bool + Send + Sync + 'static {
     let told = fake.beside("told");
     move || {
@@ -159,7 +160,7 @@ fn time_that_a_callback_takes_is_no_silence_of_the_cli() {
     puppet::on_paused_clock(async {
         let options = Options::new().timeouts(Timeouts::new().idle(Duration::from_secs(10))).on(
             PreToolUse,
-            // The clock goes on in the middle of a poll, as it does for one that blocks its thread.
+            // The clock advances during a poll, as with a callback that blocks its thread.
             |_, _| async {
                 let mut passes = std::pin::pin!(tokio::time::advance(Duration::from_secs(15)));
                 poll_fn(|context| Poll::Ready(passes.as_mut().poll(context).is_ready())).await;
@@ -172,7 +173,7 @@ fn time_that_a_callback_takes_is_no_silence_of_the_cli() {
             let user = puppet.hear().await;
             puppet.ask_hook("x").await;
             assert_eq!(answered(&mut puppet).await.0, "x");
-            // It takes its time too.
+            // The CLI itself is silent for less than the timeout.
             tokio::time::sleep(Duration::from_secs(9)).await;
             puppet.result(&user).await;
             puppet.exit(Exit::Code(0));

@@ -1,4 +1,4 @@
-//! Every operation as it goes over the wire: what is asked, and that the answer is typed.
+//! Every operation on the wire: its request, and that its response is typed.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use crate::puppet::{self, Puppet};
 use crate::support::{in_time, run};
 
-/// An object with these fields, and nothing in them.
+/// Returns an object with these fields, all empty.
 fn fields(names: &str) -> Value {
     Value::Object(names.split_whitespace().map(|name| (name.to_owned(), Value::Null)).collect())
 }
 
-/// The same, with some that have something in them.
+/// Returns an object with these empty fields and with the fields of `more`.
 fn with(names: &str, more: Value) -> Value {
     let mut object = fields(names);
     let Value::Object(more) = more else { panic!("no object") };
@@ -27,7 +27,7 @@ fn with(names: &str, more: Value) -> Value {
     object
 }
 
-/// Hears what the host asks, and answers with this and with a field that nobody knows.
+/// Reads the next request, and responds with `answer` and an unknown field.
 async fn serve(puppet: &mut Puppet, mut answer: Value) -> Value {
     answer["novel"] = json!(1);
     let line = puppet.hear().await;
@@ -35,7 +35,7 @@ async fn serve(puppet: &mut Puppet, mut answer: Value) -> Value {
     line["request"].clone()
 }
 
-/// A session whose CLI has some capabilities.
+/// Returns a session whose CLI has these capabilities.
 async fn capable(capabilities: &[&str]) -> (Session, Puppet) {
     let (session, mut puppet) = puppet::open(Options::new().file_checkpointing(true)).await;
     let request = puppet.asked("initialize").await;
@@ -53,9 +53,9 @@ const CAPABILITIES: &[&str] = &[
     "reload_plugins_refuse_if_busy_v1",
 ];
 
-/// One line per operation: the call, what is asked, and an answer with every published field.
-/// Nothing of it but the field that nobody knows is left without a name; an operation that is only
-/// acknowledged gives nothing.
+/// Checks one operation per line: the call, its request, and a response with every published field.
+/// Only the unknown field may be left untyped; an operation that is only acknowledged returns
+/// nothing.
 macro_rules! operations {
     ($session:ident, $puppet:ident, $asked:ident; $( $method:ident($($argument:expr),*)
         asks { $($request:tt)* } $(gets $answer:expr)?; )+) => {$(
@@ -82,7 +82,7 @@ fn call() -> McpCall {
     call
 }
 
-/// A request with some fields set.
+/// Returns a request with some fields set.
 fn requested<R: Default>(set: impl FnOnce(&mut R)) -> R {
     let mut request = R::default();
     set(&mut request);
@@ -294,7 +294,7 @@ async fn information(session: &Session, puppet: &mut Puppet, asked: &mut Vec<Str
     }
 }
 
-/// Everything that is published of what fills the context.
+/// Returns a context usage with every published field.
 fn context() -> Value {
     let tool = fields("name serverName tokens isLoaded");
     let skill = fields("name source pluginName pluginId path tokens");
@@ -335,7 +335,7 @@ fn what_the_handshake_told_can_be_asked_for() {
     });
 }
 
-/// A CLI that does not know the fields would call the tool without looking at permissions.
+/// A CLI that does not know the fields would call the tool without checking permissions.
 #[test]
 fn what_the_cli_would_ignore_is_not_asked_of_it() {
     run(async {
@@ -347,7 +347,7 @@ fn what_the_cli_would_ignore_is_not_asked_of_it() {
         assert!(error.hint().unwrap().contains("9.9.9"), "{error}");
         let error = session.reload_plugins(reload()).await.unwrap_err();
         assert_eq!(error.needs(), Some("reload_plugins_refuse_if_busy_v1"));
-        // Nothing of it was written.
+        // Nothing was written.
         let (given, request) = tokio::join!(
             session.reload_plugins(ReloadPlugins::default()),
             serve(&mut puppet, json!({}))

@@ -1,4 +1,4 @@
-//! Options whose effect shows only after a few turns, on the real CLI.
+//! Options that take effect only after some turns, on the real CLI.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::support::{LIMIT, in_time, on_all, real, run};
 
 #[test]
 fn a_turn_has_as_many_rounds_as_it_may_and_no_more() {
-    // A model that never comes to an end.
+    // The model never stops calling tools.
     let endless = || Script::new().otherwise([Reply::tool("Bash", json!({"command": "echo on"}))]);
     for most in [1, 2, 5] {
         on_all(endless, async |stage| {
@@ -50,7 +50,7 @@ fn an_overloaded_model_is_left_for_the_other() {
     });
 }
 
-/// The next message with this in it.
+/// Returns the next message that contains `needle`.
 async fn found(messages: &mut Messages, needle: &str) -> Value {
     let holds = |item: &Item| {
         let raw = item.message().and_then(|message| message.raw_str());
@@ -69,7 +69,7 @@ fn the_next_prompt_is_suggested_after_a_turn() {
         let stage = Stage::real(script, real()).await.unwrap();
         let session = start(stage.options().include(Include::PROMPT_SUGGESTIONS)).await;
         let mut messages = session.messages();
-        // The CLI has nothing to suggest after the very first.
+        // The CLI suggests nothing after the first turn.
         turn(&session, "hello").await;
         turn(&session, "hello again").await;
         let is_suggestion = |item: &Item| {
@@ -82,8 +82,8 @@ fn the_next_prompt_is_suggested_after_a_turn() {
     });
 }
 
-/// A model that delegates, and an agent that is busy for longer than the CLI waits with its
-/// summaries, which is half a minute.
+/// Returns a model that delegates to an agent that runs for longer than half a minute, after which
+/// the CLI requests a summary.
 fn delegating() -> Script {
     let task = json!({
         "subagent_type": "general-purpose",
@@ -150,7 +150,8 @@ fn a_change_of_settings_that_a_hook_blocks_does_not_count() {
                 model_was_told(&stage, "has been denied")
             };
             if blocks {
-                // By the time of the second answer the CLI has taken that of the hook.
+                // When the CLI responds to the second operation it has processed the response of
+                // the hook.
                 in_time(session.mcp().status()).await.unwrap();
                 assert!(!denied().await && !denied().await);
             } else {

@@ -1,4 +1,4 @@
-//! Permission requests among the messages, and the inbox.
+//! Permission requests as items of a stream, and the permission inbox.
 
 use claude_agent_kit::{
     Answers, ErrorKind, Item, Limits, Options, Permission, PermissionInbox, QueryStream, query,
@@ -11,7 +11,7 @@ use crate::play::{Notes, calls, find, is_made, is_result, kind, on_both, start, 
 use crate::puppet;
 use crate::support::{in_time, run, until};
 
-/// What a stream gives of tool calls and permission requests, by the ids of the calls.
+/// Describes the tool calls, permission requests and tool results in an item, by tool use ID.
 fn place(item: &Item) -> Vec<String> {
     match item {
         Item::PermissionRequest(request) => {
@@ -34,7 +34,7 @@ fn place(item: &Item) -> Vec<String> {
     }
 }
 
-/// Whether every request stands between its call and its result.
+/// Asserts that every request comes between its call and its result.
 fn check_places(places: &[String], requests: usize) {
     let asked: Vec<&String> = places.iter().filter(|place| place.starts_with("asks ")).collect();
     assert_eq!(asked.len(), requests, "{places:?}");
@@ -104,7 +104,7 @@ fn an_item_is_there_before_the_callback_runs() {
         let before = json!({"type": "assistant", "message": {"role": "assistant", "content": []}});
         let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}});
         let ask = json!({"type": "control_request", "request_id": "r", "request": request});
-        // In one write, so that all of it is read at once, as in a replay.
+        // A single write, so that everything is read at once, as in a replay.
         puppet.write(format!("{before}\n{ask}\n").as_bytes()).await;
         let response = puppet.hear().await;
         assert_eq!(response["response"]["request_id"], "r");

@@ -1,4 +1,4 @@
-//! Whether tools may run: the permission callback, and the model's questions.
+//! The permission callback, and the questions of the model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,7 +106,7 @@ fn several_permissions_are_asked_for_and_answered_at_the_same_time() {
         Script::new().otherwise([fetches, Reply::text("Done.")])
     };
     on_both(script, async |stage| {
-        // Nobody passes before all three are there.
+        // No callback returns before all three are running.
         let meeting = Arc::new(Barrier::new(3));
         let options = stage.options().can_use_tool(move |_, _| {
             let meeting = meeting.clone();
@@ -159,7 +159,8 @@ fn without_a_callback_nothing_that_needs_a_permission_runs() {
     on_both(touching, async |stage| {
         assert_eq!(one_turn(stage.options()).await.text, "Done.");
         assert!(!is_made(&stage, "made"));
-        // Somebody asks although nobody was announced: that is denied, and not left open.
+        // The CLI requests permissions although no callback is registered: they are denied and do
+        // not stay pending.
         let options = stage.options().permission_prompt_tool("stdio");
         let (options, warnings) = noting(options);
         let session = start(options).await;
@@ -200,7 +201,7 @@ fn an_interrupt_while_a_permission_waits_cancels_the_callback() {
         until("the token has fired", || cancelled.len() == 1).await;
         assert_eq!(turn(&session, "again").await.text, "yes");
         assert!(!is_made(&stage, "made"));
-        // What the CLI withdrew is no failure.
+        // A withdrawn request is not a failure.
         assert!(warnings.lock().unwrap().is_empty());
         session.stop().await.unwrap();
     });

@@ -1,4 +1,4 @@
-//! What the tests of sessions share.
+//! Helpers for the tests of sessions.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use tests_e2e::stage::{Stage, processes};
 
 use crate::support::{LIMIT, in_time, real, run};
 
-/// Plays the same in memory and on the real CLI.
+/// Runs the same test in memory and on the real CLI.
 pub(crate) fn on_both<F: Future<Output = ()>>(
     script: impl Fn() -> Script,
     play: impl Fn(Stage) -> F,
@@ -25,17 +25,17 @@ pub(crate) fn on_both<F: Future<Output = ()>>(
     });
 }
 
-/// Plays in memory.
+/// Runs a test in memory.
 pub(crate) fn in_memory<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Stage) -> F) {
     run(async { play(Stage::in_memory(script).await.unwrap()).await });
 }
 
-/// A model that runs these commands, all in one answer, and then is done.
+/// Returns a model that runs these commands, all in one answer, and then ends its turn.
 pub(crate) fn bash(commands: &[&str]) -> Script {
     Script::new().otherwise([calls(commands), Reply::text("Done.")])
 }
 
-/// An answer that calls Bash with each of these commands.
+/// Returns an answer that calls Bash with each of these commands.
 pub(crate) fn calls(commands: &[&str]) -> Reply {
     let call = |reply: Reply, command: &&str| {
         reply.and_tool("Bash", json!({"command": command, "description": "Run it"}))
@@ -43,17 +43,17 @@ pub(crate) fn calls(commands: &[&str]) -> Reply {
     commands.iter().fold(Reply::new(), call)
 }
 
-/// A model that touches the file `made`.
+/// Returns a model that creates the file `made`.
 pub(crate) fn touching() -> Script {
     bash(&["touch made"])
 }
 
-/// Whether there is such a file in the project.
+/// Returns whether the project contains this file.
 pub(crate) fn is_made(stage: &Stage, name: &str) -> bool {
     stage.project().join(name).exists()
 }
 
-/// The command of a call of Bash.
+/// Returns the command of a Bash call.
 pub(crate) fn command_of(input: Option<&Json>) -> String {
     let input: serde_json::Value =
         input.and_then(|input| input.deserialize().ok()).unwrap_or_default();
@@ -71,7 +71,7 @@ pub(crate) async fn turn(session: &Session, prompt: &str) -> TurnOutcome {
     in_time(turn.finish()).await.unwrap()
 }
 
-/// One session with one turn.
+/// Runs a session with one turn.
 pub(crate) async fn one_turn(options: Options) -> TurnOutcome {
     let session = start(options).await;
     let outcome = turn(&session, "run it").await;
@@ -79,8 +79,8 @@ pub(crate) async fn one_turn(options: Options) -> TurnOutcome {
     outcome
 }
 
-/// Does something until it has its effect, and not only once: whoever watches for it may begin to do
-/// so a moment too late.
+/// Repeats an action until it has had its effect, because the observer may start to watch a moment
+/// too late.
 pub(crate) async fn again_until(what: &str, mut act: impl FnMut(usize), is_so: impl Fn() -> bool) {
     for round in 0..24 {
         act(round);
@@ -91,12 +91,13 @@ pub(crate) async fn again_until(what: &str, mut act: impl FnMut(usize), is_so: i
     panic!("{what}");
 }
 
-/// Panics without a word: writing a backtrace can take longer than the callback has.
+/// Panics without running the panic hook: writing a backtrace can take longer than the callback may
+/// take.
 pub(crate) fn panic_silently() -> ! {
     std::panic::resume_unwind(Box::new("as the test wants it"))
 }
 
-/// A list that callbacks write to.
+/// A list that callbacks append to.
 #[derive(Debug)]
 pub(crate) struct Notes<T>(Arc<Mutex<Vec<T>>>);
 
@@ -124,7 +125,7 @@ impl<T: Clone> Notes<T> {
     }
 }
 
-/// The type of a message, or `warning`.
+/// Returns the type of a message, or `warning`.
 pub(crate) fn kind(item: &Item) -> String {
     match item {
         Item::Message(message) => message.body.kind().unwrap_or("?").to_owned(),
@@ -133,7 +134,7 @@ pub(crate) fn kind(item: &Item) -> String {
     }
 }
 
-/// Reads until there is an item like this.
+/// Reads until an item satisfies `wanted`.
 pub(crate) async fn find(messages: &mut Messages, wanted: impl Fn(&Item) -> bool) -> Item {
     in_time(async {
         loop {
@@ -146,27 +147,27 @@ pub(crate) async fn find(messages: &mut Messages, wanted: impl Fn(&Item) -> bool
     .await
 }
 
-/// Whether it is a result.
+/// Returns whether an item is a result.
 pub(crate) fn is_result(item: &Item) -> bool {
     item.message().is_some_and(|message| matches!(message.body, Body::Result(_)))
 }
 
-/// Whether it is a piece of an answer.
+/// Returns whether an item is a part of a streamed answer.
 pub(crate) fn is_piece(item: &Item) -> bool {
     let raw = item.message().and_then(|message| message.raw_str().map(str::to_owned));
     raw.is_some_and(|raw| raw.contains("content_block_delta"))
 }
 
-/// How many turns are interrupted at once after their message was sent.
+/// How many turns are interrupted immediately after their message was sent.
 pub(crate) const ENDLESS_ROUNDS: usize = 50;
 
-/// A model that never comes to an end of its answer, unless it is asked again.
+/// Returns a model whose answer never ends, unless the prompt is "again".
 pub(crate) fn endless() -> Script {
     let answer = Reply::text("A long answer.").deltas_of(3).hold();
     Script::new().when("again", [Reply::text("yes")]).otherwise([answer])
 }
 
-/// How a turn of [`endless`] ended, which only an interrupt or a withdrawal can end.
+/// Returns how a turn of [`endless`] ended; only an interrupt or a withdrawal can end it.
 async fn end_of(turn: Turn) -> TurnInterruption {
     match in_time(turn.finish()).await {
         Ok(outcome) => {
@@ -181,7 +182,7 @@ async fn end_of(turn: Turn) -> TurnInterruption {
     }
 }
 
-/// Sends messages and interrupts the turn of each at once.
+/// Sends messages and interrupts each turn immediately.
 pub(crate) async fn end_each_turn_at_once(session: &Session, rounds: usize) {
     for round in 0..rounds {
         let turn = session.send(format!("round {round}")).await.unwrap();
@@ -190,7 +191,8 @@ pub(crate) async fn end_each_turn_at_once(session: &Session, rounds: usize) {
     }
 }
 
-/// Sends messages and interrupts the session after each at once. What then still waits is dropped.
+/// Sends messages and interrupts the session immediately after each one; a message that is then
+/// still queued is withdrawn.
 pub(crate) async fn interrupt_each_turn_at_once(session: &Session, rounds: usize) {
     for round in 0..rounds {
         let turn = session.send(format!("round {round}")).await.unwrap();
@@ -201,7 +203,7 @@ pub(crate) async fn interrupt_each_turn_at_once(session: &Session, rounds: usize
             assert_eq!(end_of(turn).await, TurnInterruption::Interrupted, "round {round}");
             continue;
         }
-        // A message that the CLI has not read yet is named nowhere.
+        // A message that the CLI has not read yet is in neither list.
         assert!(
             told.still_queued.is_empty() || told.still_queued == [id],
             "round {round}: {told:?}"
@@ -211,7 +213,7 @@ pub(crate) async fn interrupt_each_turn_at_once(session: &Session, rounds: usize
     }
 }
 
-/// Whether the model has been told this.
+/// Returns whether a request to the model contains this text.
 pub(crate) fn model_was_told(stage: &Stage, text: &str) -> bool {
     stage.api().requests().iter().any(|request| request.body.to_string().contains(text))
 }

@@ -1,4 +1,4 @@
-//! A CLI whose every line the test writes itself.
+//! A fake CLI in memory: the test itself reads and writes every line.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use tokio::sync::{mpsc, watch};
 
 use crate::support::in_time;
 
-/// How much a pipe holds.
+/// The capacity of a pipe in bytes.
 const PIPE: usize = 64 * 1024;
 
-/// The end of a session at which the CLI would be.
+/// The CLI's end of a session.
 pub(crate) struct Puppet {
     lines: Lines<BufReader<DuplexStream>>,
     output: Option<DuplexStream>,
@@ -21,21 +21,22 @@ pub(crate) struct Puppet {
     exit: Arc<watch::Sender<Option<Exit>>>,
 }
 
-/// Runs a future on one thread, whose time passes only when nothing can go on. A puppet
-/// needs no other.
+/// Runs a future on a current-thread runtime with a paused clock, which advances only when all
+/// tasks are idle. A fake CLI has no other time source.
 pub(crate) fn on_paused_clock<T>(future: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all().start_paused(true).build().unwrap().block_on(in_time(future))
 }
 
-/// Opens a session whose other end the test has.
+/// Opens a session and returns it with its fake CLI.
 pub(crate) async fn open(options: Options) -> (Session, Puppet) {
     let (options, mut puppets) = with_puppets(options);
     let session = Session::open(options).await.unwrap();
     (session, puppets.recv().await.unwrap())
 }
 
-/// Options for sessions and queries whose other ends the test has.
+/// Returns options for sessions and queries on fake CLIs, and the channel that receives the fake
+/// CLIs.
 pub(crate) fn with_puppets(options: Options) -> (Options, mpsc::UnboundedReceiver<Puppet>) {
     let (sender, puppets) = mpsc::unbounded_channel();
     let options = options.transport(InMemory::new(move |_| {
@@ -63,7 +64,7 @@ pub(crate) fn with_puppets(options: Options) -> (Options, mpsc::UnboundedReceive
     (options, puppets)
 }
 
-/// A session that has had its handshake.
+/// Starts a session on a fake CLI and completes the handshake.
 pub(crate) async fn running(options: Options) -> (Session, Puppet) {
     let (session, mut puppet) = open(options).await;
     puppet.handshake().await;
@@ -72,18 +73,18 @@ pub(crate) async fn running(options: Options) -> (Session, Puppet) {
 }
 
 impl Puppet {
-    /// The next line of the host; none when it has closed the input.
+    /// Returns the next line that the host wrote, or `None` at end of stream.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         let line = in_time(self.lines.next_line()).await.unwrap()?;
         Some(serde_json::from_str(&line).unwrap())
     }
 
-    /// The next line of the host, which has not closed the input.
+    /// Returns the next line that the host wrote.
     pub(crate) async fn hear(&mut self) -> Value {
         self.next().await.expect("the host closed the input")
     }
 
-    /// The next request of the host, which has to be this one.
+    /// Returns the next request of the host, which must have this subtype.
     pub(crate) async fn asked(&mut self, subtype: &str) -> Value {
         let line = self.hear().await;
         assert_eq!(line["request"]["subtype"], subtype, "{line}");
@@ -103,7 +104,7 @@ impl Puppet {
         self.answer(&request, json!({"hook_on_failure_supported": true})).await;
     }
 
-    /// Answers a request of the host.
+    /// Sends a successful response to a request of the host.
     pub(crate) async fn answer(&mut self, request: &Value, answer: Value) {
         let id = &request["request_id"];
         let response = json!({"subtype": "success", "request_id": id, "response": answer});
@@ -116,12 +117,12 @@ impl Puppet {
         self.say(json!({"type": "control_response", "response": response})).await;
     }
 
-    /// Asks the host.
+    /// Sends a control request to the host.
     pub(crate) async fn ask(&mut self, id: &str, request: Value) {
         self.say(json!({"type": "control_request", "request_id": id, "request": request})).await;
     }
 
-    /// Asks the hook that was registered first whether Bash may run.
+    /// Calls the hook that was registered first, for Bash.
     pub(crate) async fn ask_hook(&mut self, id: &str) {
         let input = json!({"hook_event_name": "PreToolUse", "tool_name": "Bash",
                            "tool_input": {"command": id}, "session_id": "s"});
@@ -129,19 +130,19 @@ impl Puppet {
         self.ask(id, request).await;
     }
 
-    /// Asks whether Bash may run.
+    /// Requests permission to run Bash.
     pub(crate) async fn ask_permission(&mut self, id: &str) {
         let request = json!({"subtype": "can_use_tool", "tool_name": "Bash",
                              "input": {"command": id}, "tool_use_id": id});
         self.ask(id, request).await;
     }
 
-    /// A message with this text.
+    /// Sends an `assistant` message with this text.
     pub(crate) async fn talk(&mut self, text: &str) {
         self.say(message(text)).await;
     }
 
-    /// A result for a user message.
+    /// Sends the result of a user message.
     pub(crate) async fn result(&mut self, user: &Value) {
         let line = json!({"type": "result", "subtype": "success", "is_error": false,
                           "result": "Done.", "session_id": "s",
@@ -149,30 +150,30 @@ impl Puppet {
         self.say(line).await;
     }
 
-    /// Tells where a user message is.
+    /// Sends the state of a user message.
     pub(crate) async fn lifecycle(&mut self, user: &Value, state: &str) {
         let line = json!({"type": "command_lifecycle", "command_uuid": user["uuid"],
                           "state": state, "session_id": "s"});
         self.say(line).await;
     }
 
-    /// Closes its output and lives on.
+    /// Closes stdout without exiting.
     pub(crate) fn close_output(&mut self) {
         self.output = None;
     }
 
-    /// Writes to its stderr.
+    /// Writes to stderr.
     pub(crate) async fn complain(&mut self, text: &str) {
         in_time(self.errors.write_all(text.as_bytes())).await.unwrap();
     }
 
-    /// Ends like this.
+    /// Exits with this status.
     pub(crate) fn exit(self, exit: Exit) {
         self.exit.send_replace(Some(exit));
     }
 }
 
-/// An `assistant` message.
+/// Returns an `assistant` message with this text.
 pub(crate) fn message(text: &str) -> Value {
     let content = json!([{"type": "text", "text": text}]);
     json!({"type": "assistant", "message": {"role": "assistant", "content": content},

@@ -10,12 +10,12 @@ use crate::play::{bash, find, is_made, is_piece, on_both, start, turn};
 use crate::puppet;
 use crate::support::{hello, in_time, on_all, run, until};
 
-/// A model whose tool runs until the file `go` is there.
+/// Returns a model whose tool runs until the file `go` exists.
 fn waiting() -> Script {
     bash(&["touch begun; until [ -e go ]; do sleep 0.05; done"])
 }
 
-/// A session whose tool runs.
+/// Starts a session and a turn whose tool is running.
 async fn with_a_tool_that_runs(stage: &Stage) -> (Session, Turn) {
     let session = start(stage.options().allowed_tools(["Bash"])).await;
     let running = session.send("run it").await.unwrap();
@@ -23,7 +23,7 @@ async fn with_a_tool_that_runs(stage: &Stage) -> (Session, Turn) {
     (session, running)
 }
 
-/// Sends a message and waits until the CLI has taken it into its queue.
+/// Sends a message and waits until the CLI has queued it.
 async fn queue(session: &Session, prompt: &str) -> Turn {
     let mut messages = session.messages();
     let turn = session.send(prompt).await.unwrap();
@@ -54,7 +54,7 @@ fn two_messages_at_once_have_a_result_each() {
 
 #[test]
 fn of_three_messages_at_once_two_share_a_result() {
-    // The first answer is held until the others wait, however slow the machine is.
+    // The first answer is held until the other messages are queued, however slow the machine is.
     let script = || {
         let hello = || Reply::text("Hello.");
         Script::new()

@@ -1,4 +1,4 @@
-//! What a refusal does, event by event: a fail-closed hook that fails, on the real CLI.
+//! The effect of a failing fail-closed hook, for each event, on the real CLI.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use tests_e2e::stage::Stage;
 use crate::play::{Notes, bash, is_made, model_was_told, on_both, one_turn, start, turn};
 use crate::support::{hello, in_time, real, run};
 
-/// A hook that fails, as a guard.
+/// Registers a fail-closed hook that fails.
 fn failing(options: Options, event: &str) -> Options {
     options.on(HookRegistration::named(event).fail_closed(), |_, _| async {
         Err::<RawHookResponse, BoxError>("the policy server is gone".into())
@@ -29,7 +29,7 @@ fn write(stage: &Stage, name: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// A project in which every event can be provoked.
+/// Prepares a project in which every event can be triggered.
 async fn prepared() -> (Stage, Options) {
     let done = || Reply::text("Done.");
     let stage = Stage::real(hello(), real()).await.unwrap();
@@ -55,7 +55,7 @@ async fn prepared() -> (Stage, Options) {
     (stage, options)
 }
 
-/// How often the model was asked.
+/// Returns how many requests the model received.
 fn model_calls(stage: &Stage) -> usize {
     stage.api().requests().len()
 }

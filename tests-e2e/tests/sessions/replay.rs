@@ -1,4 +1,4 @@
-//! Recordings of sessions, replayed to the SDK: of the simulated and of the real CLI.
+//! Recordings of sessions on the simulated and on the real CLI, replayed to the SDK.
 
 use std::future::ready;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ use crate::support::{in_time, real, run};
 
 const PIPE: usize = 64 * 1024;
 
-/// Numbers that follow from a seed.
+/// A pseudorandom number generator with a seed.
 #[derive(Debug, Clone, Copy)]
 struct Dice(u64);
 
@@ -31,7 +31,7 @@ impl Dice {
         (self.0 >> 33) % sides
     }
 
-    /// Lets others run for a while that follows from the seed.
+    /// Yields to other tasks, a number of times that depends on the seed.
     async fn dawdle(&mut self) {
         for _ in 0..self.roll(12) {
             tokio::task::yield_now().await;
@@ -39,12 +39,12 @@ impl Dice {
     }
 }
 
-// --- replaying --------------------------------------------------------------------------------
 
-/// What became of a replay.
+/// The outcome of a replay.
 type Verdict = Arc<Mutex<Option<Result<claude_agent_testkit::recording::Exit, Mismatch>>>>;
 
-/// Options that reach a player. What goes either way is cut anywhere and delayed, as the seed says.
+/// Returns options that connect to a player. Both directions are split into chunks and delayed,
+/// depending on the seed.
 fn replayed(player: Player, seed: u64) -> (Options, Verdict) {
     let verdict = Verdict::default();
     let heard = verdict.clone();
@@ -54,7 +54,7 @@ fn replayed(player: Player, seed: u64) -> (Options, Verdict) {
         let (stdout, output) = duplex(PIPE);
         tokio::spawn(delayed(input, cli.stdin.take().unwrap(), Dice(seed)));
         let from_cli = tokio::spawn(delayed(cli.stdout.take().unwrap(), output, Dice(!seed)));
-        // Taken here: whoever waits for the player closes what is still in it.
+        // Taken here because waiting for the player closes the streams that it still holds.
         let heard = heard.clone();
         let child = ChildFuture::new(async move {
             let ended = cli.wait().await;
@@ -78,7 +78,7 @@ async fn delayed(mut from: DuplexStream, mut to: DuplexStream, mut dice: Dice) {
     }
 }
 
-/// Replays a recording strictly with many seeds, and plays the same host each time.
+/// Replays a recording strictly and leniently with many seeds, with the same host each time.
 async fn replay_often(recording: &Recording, runs: u64) {
     let recording = Recording::parse(&recording.to_bytes()).unwrap();
     for seed in 0..runs {
@@ -94,14 +94,13 @@ async fn replay_often(recording: &Recording, runs: u64) {
     }
 }
 
-// --- what is played ---------------------------------------------------------------------------
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Place {
     name: String,
 }
 
-/// Four calls at once, then two commands that need permission.
+/// Returns a model that makes four calls at once and then runs two commands that need permission.
 fn model() -> Script {
     let look = |reply: Reply, name: &str| reply.and_tool("mcp__eyes__look", json!({"name": name}));
     Script::new()
@@ -115,7 +114,8 @@ fn model() -> Script {
         .when("run both", [calls(&["echo one", "echo two"]), Reply::text("Both.")])
 }
 
-/// A host that does several things at once and stops as soon as it has its last result.
+/// Runs a host that uses hooks, tools and permissions at once and stops as soon as it has its last
+/// result.
 async fn host(options: Options, dice: Dice) -> Vec<String> {
     let dice = Arc::new(Mutex::new(dice));
     let dawdle = move || {
@@ -164,14 +164,14 @@ async fn host(options: Options, dice: Dice) -> Vec<String> {
     texts
 }
 
-/// Plays the host once on these options and returns the recording.
+/// Runs the host once with these options and returns the recording.
 async fn recorded(options: Options) -> Recording {
     let recorder = Recorder::new();
     host(options.recorded_to(&recorder), Dice(7)).await;
     recorder.recordings().unwrap().remove(0)
 }
 
-/// How many interrupts the host sent.
+/// Returns how many interrupts the host sent.
 fn interrupts(recording: &Recording) -> usize {
     let sent = recording.sent().map(|line| String::from_utf8_lossy(line).into_owned());
     sent.filter(|line| line.contains(r#""subtype":"interrupt""#)).count()

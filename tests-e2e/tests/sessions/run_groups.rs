@@ -32,7 +32,7 @@ fn the_runs_of_a_group_end_at_once_and_others_go_on() {
             assert_eq!(in_time(group.shutdown(LIMIT)).await, 0);
             assert!(group.is_empty() && pids.iter().all(|pid| !exists(*pid)));
             assert!(matches!(session.state(), SessionState::Stopped(_)), "{:?}", session.state());
-            // The interrupt of the shutdown may bring a result before the end.
+            // The interrupt of the shutdown sequence may produce a result before the end.
             let error = in_time(asked.collect()).await.into_result().unwrap_err();
             let kinds = [ErrorKind::SessionStopped, ErrorKind::Interrupted];
             assert!(kinds.contains(&error.kind()), "{error}");

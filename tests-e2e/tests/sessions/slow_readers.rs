@@ -1,4 +1,4 @@
-//! Readers that do not read.
+//! Lagging readers.
 
 use std::future::Future as _;
 use std::task::{Context, Waker};
@@ -104,8 +104,8 @@ fn when_nobody_waits_reading_pauses_and_goes_on_later() {
             }
             puppet
         });
-        // Nobody reads, so the one who writes is held up by a pipe that is full, and is not done
-        // before somebody does.
+        // Without a reader the pipe fills up, so the writer cannot finish before the messages are
+        // read.
         for number in 0..5_000 {
             if number == 0 {
                 tokio::task::yield_now().await;
@@ -202,7 +202,7 @@ fn stderr_and_lines_that_are_no_messages_do_no_harm() {
     });
 }
 
-/// The CLI begins turns by itself, for example when a background task has ended.
+/// The CLI starts turns by itself, for example when a background task has ended.
 #[test]
 fn a_hook_is_asked_in_a_turn_that_the_cli_began_although_nobody_reads_messages() {
     run(async {

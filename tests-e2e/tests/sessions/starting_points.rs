@@ -1,4 +1,4 @@
-//! Where a session comes from: another conversation, another command.
+//! What a session starts from: another conversation, another command.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn script() -> Script {
 #[test]
 fn a_conversation_is_resumed_or_forked_and_says_so() {
     on_all(script, async |stage| {
-        // In memory too, transcripts have their place.
+        // Transcripts need a directory, in memory too.
         let config = stage.root().join("home/.claude");
         let options = || stage.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
         let mut first = query("The number is 7.", options()).await.unwrap();
@@ -140,7 +140,7 @@ fn a_conversation_is_resumed_or_started_and_says_which() {
     });
 }
 
-/// What the CLI says on stdout, too, when it cannot start.
+/// What the CLI also writes to stdout when it cannot start.
 const RESULT: &str = r#"{"type":"result","subtype":"error_during_execution","is_error":true}"#;
 
 #[test]
@@ -176,7 +176,7 @@ fn only_the_cli_s_own_answer_starts_a_new_conversation() {
     });
 }
 
-/// A wrapper that notes what it was given and runs it, as `ssh` or a container's exec does.
+/// Creates a wrapper that records its arguments and runs them, as `ssh` or `docker exec` does.
 fn wrapper(stage: &Stage, run_it: &str) -> std::path::PathBuf {
     let path = stage.root().join("wrapper");
     let noted = stage.root().join("noted");
@@ -197,7 +197,7 @@ fn another_command_can_start_the_cli() {
                 } else {
                     Wrapped::command(program, ["far away"])
                 };
-                // Nothing of this machine but what the stage gives.
+                // Only the variables of the harness, none of this machine.
                 let options = Options::new()
                     .cwd(stage.project())
                     .environment(EnvironmentPolicy::Clean)

@@ -1,4 +1,4 @@
-//! Where other clients hang, lose messages or leak, on the simulated CLI.
+//! Cases in which other clients hang, lose messages or leak, mostly on the simulated CLI.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -104,7 +104,7 @@ fn a_thousand_operations_in_a_row_are_answered() {
 #[test]
 fn complaints_garbage_and_unknown_types_disturb_nothing() {
     run(async {
-        // More in a row than a query would take.
+        // More malformed lines in a row than a query accepts.
         let garbage = [b"no json\n".repeat(6), b"{\"type\":\"brand_new\"}\n".to_vec()].concat();
         let faults = Faults::new()
             .at_start(Fault::Stderr(320 * 1024))

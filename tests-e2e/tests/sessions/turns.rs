@@ -1,4 +1,4 @@
-//! Messages and their turns.
+//! User messages and their turns.
 
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::{ErrorKind, Include, Options, Permission, Session, SessionState};
@@ -108,7 +108,7 @@ fn a_turn_that_is_dropped_midway_disturbs_nobody() {
         let mut story = session.send("story").await.unwrap();
         while !is_piece(&in_time(story.next()).await.unwrap().unwrap()) {}
         drop(story);
-        // One that is not even looked at.
+        // A turn that is never read.
         drop(session.send("again").await.unwrap());
         stage.api().release_held();
         find(&mut messages, is_result).await;
@@ -126,7 +126,7 @@ fn the_first_stream_of_messages_has_what_came_before_it() {
         puppet.handshake().await;
         session.ready().await.unwrap();
         puppet.talk("after the handshake").await;
-        // An answer comes behind it: then it has been read.
+        // When the response arrives, the message before it has been read.
         let asking = session.clone();
         let asked = tokio::spawn(async move { asking.mcp().status().await });
         let request = puppet.asked("mcp_status").await;
@@ -182,7 +182,7 @@ fn a_turn_has_its_own_items_only() {
             }
             assert_eq!(kinds.last().map(String::as_str), Some("result"), "{kinds:?}");
             assert_eq!(kinds.iter().filter(|kind| *kind == "result").count(), 1);
-            // What was taken before counts too.
+            // Items that were already read are included.
             assert_eq!(turn.finish().await.unwrap().text, answer);
         }
         session.stop().await.unwrap();
@@ -204,14 +204,14 @@ fn a_new_stream_of_events_begins_with_the_current_step() {
             names.push(name.split('(').next().unwrap().to_owned());
         }
         let expected = ["Starting", "Initializing", "Running", "Completed"];
-        // The stream begins with what there was when it was made.
+        // The stream starts with the state at the time it was created.
         assert!(
             expected.ends_with(&names.iter().map(String::as_str).collect::<Vec<_>>()),
             "{names:?}"
         );
         assert!(matches!(late.next().await, Some(SessionState::Completed(_))));
         assert!(late.next().await.is_none());
-        // The last one is never missed.
+        // The final state is always delivered.
         let mut after = session.events();
         assert!(matches!(after.next().await, Some(SessionState::Completed(_))));
         assert!(after.next().await.is_none());
@@ -232,7 +232,7 @@ fn a_turn_that_the_cli_starts_itself_is_seen_with_its_origin() {
         let mut messages = session.messages();
         let outcome = turn(&session, "delegate").await;
         assert!(outcome.result.origin.is_none());
-        // The agent asks the model at its own pace.
+        // The background agent sends its request at its own pace.
         let is_agents = |prompt: &String| prompt.contains("greet the world");
         in_time(stage.api().wait_for_request(|request| request.prompts().iter().any(is_agents)))
             .await;

@@ -1,4 +1,4 @@
-//! Answers as Rust types.
+//! Structured output as Rust types.
 
 use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::{ErrorKind, query_as};
@@ -14,7 +14,7 @@ struct Place {
     city: String,
 }
 
-/// What the schema of [`Place`] allows and its reader does not.
+/// A type with the schema of [`Place`] that does not deserialize every place.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Picky {
     #[serde(deserialize_with = "never")]

@@ -1,4 +1,4 @@
-//! MCP messages, line by line, on a CLI whose every line the test writes.
+//! MCP messages, line by line, on a fake CLI.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use crate::play::Notes;
 use crate::puppet::{Puppet, open, running};
 use crate::support::{LIMIT, in_time, noting, run, until};
 
-/// Sends a message to a server.
+/// Sends an MCP message to a server.
 pub(crate) async fn post(puppet: &mut Puppet, id: &str, server: &str, message: Value) {
     let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
     puppet.ask(id, request).await;
 }
 
-/// A call of a tool of `calc`.
+/// Returns a call of a tool of `calc`.
 pub(crate) fn call(id: impl Into<Value>, tool: &str, arguments: impl Into<Value>) -> Value {
     let params = json!({"name": tool, "arguments": arguments.into()});
     json!({"jsonrpc": "2.0", "id": id.into(), "method": "tools/call", "params": params})
 }
 
-/// The next answer of the host, and the control request that it is for.
+/// Returns the next response of the host, with the ID of its control request.
 pub(crate) async fn answer(puppet: &mut Puppet) -> (String, Value) {
     let line = puppet.hear().await;
     let response = &line["response"];
@@ -35,7 +35,7 @@ pub(crate) async fn answer(puppet: &mut Puppet) -> (String, Value) {
     (id, response["response"]["mcp_response"].clone())
 }
 
-/// Sends a message and gives the answer.
+/// Sends an MCP message and returns the response.
 async fn ask(puppet: &mut Puppet, message: Value) -> Value {
     post(puppet, "m", "calc", message).await;
     let (id, answer) = answer(puppet).await;
@@ -61,7 +61,7 @@ fn messages_before_the_handshake_are_served() {
         assert_eq!(result["protocolVersion"], "2025-06-18");
         assert_eq!(result["serverInfo"], json!({"name": "calc", "version": "2.0"}));
         assert_eq!(result["instructions"], "Add with it.");
-        // Another control request: what came with the handshake is not served twice.
+        // With another ID, because a repeated control request is not served twice.
         let list = json!({"jsonrpc": "2.0", "id": "one", "method": "tools/list"});
         post(&mut puppet, "n", "calc", list).await;
         let (_, list) = answer(&mut puppet).await;
@@ -176,14 +176,14 @@ fn wrong_arguments_are_answered_with_the_field_and_the_reason() {
             assert!(text.starts_with(expected), "{arguments}: {answer}");
             assert_eq!(answer["result"]["isError"], text.starts_with("Invalid"), "{answer}");
         }
-        // No arguments are none.
+        // Missing arguments are an empty object.
         let none = json!({"id": 1, "method": "tools/call", "params": {"name": "add"}});
         let text = ask(&mut puppet, none).await["result"]["content"][0]["text"].to_string();
         assert!(text.contains("missing field `a`"), "{text}");
     });
 }
 
-/// A server whose tool never ends, and what is noted of it.
+/// Returns a server whose tool never ends, and the events of its calls.
 fn endless() -> (ToolServer, Notes<&'static str>) {
     struct Dropped(Notes<&'static str>);
     impl Drop for Dropped {
@@ -210,14 +210,14 @@ fn a_cancelled_call_is_dropped_at_once_and_never_answered() {
     run(async {
         let (server, notes) = endless();
         let (options, noted) = noting(Options::new().mcp("calc", server));
-        // No grace ends it: it is dropped as soon as it is cancelled.
+        // The grace period does not apply: the call is dropped as soon as it is cancelled.
         let (_session, mut puppet) =
             running(options.timeouts(Timeouts::new().cancel_grace(Duration::from_secs(3600))))
                 .await;
         post(&mut puppet, "first", "calc", call("a", "wait", json!({}))).await;
         post(&mut puppet, "second", "calc", call(2, "wait", json!({}))).await;
         until("both are called", || notes.len() == 2).await;
-        // The id of another kind, and of another server, is another call.
+        // An ID of another type, or of another server, belongs to another call.
         for (server, id) in [("calc", json!(1)), ("calc", json!("2")), ("other", json!(2))] {
             let params = json!({"requestId": id});
             let message = json!({"method": "notifications/cancelled", "params": params});
@@ -233,7 +233,7 @@ fn a_cancelled_call_is_dropped_at_once_and_never_answered() {
         until("the second is dropped", || notes.len() == 3).await;
         puppet.say(json!({"type": "control_cancel_request", "request_id": "first"})).await;
         until("the first is dropped", || notes.len() == 4).await;
-        // The next answer is that of the next call: there was none in between.
+        // The next response is that of the next call, so the cancelled call had none.
         assert_eq!(ask(&mut puppet, call(3, "add", json!({"a": 1, "b": 1}))).await["id"], 3);
         assert!(!noted.lock().unwrap().contains(&WarningCode::CallbackFailed));
     });
@@ -337,7 +337,7 @@ fn notifications_of_a_server_go_out_in_order() {
         let method = &told["request"]["message"]["method"];
         assert_eq!(method, "notifications/tools/list_changed");
         puppet.refuse(&told, "not now").await;
-        // The tool passed the refusal on.
+        // The tool returned the rejection as its error.
         let (_, answer) = answer(&mut puppet).await;
         assert_eq!(answer["result"]["isError"], true);
     });
@@ -375,11 +375,11 @@ fn servers_that_cannot_be_served_are_refused_all_at_once() {
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
-        // A config file may name a server that the host has.
+        // A config file may define a server that the host has as well.
         let layers = Options::layered().file_text("a.json", r#"{"mcp": {"same": {}}}"#);
         let twice = layers.under(Options::new().mcp("same", ToolServer::new())).unwrap_err();
         assert!(twice.to_string().contains("two servers named \"same\""), "{twice}");
-        // The name of 65 letters is too long for a tool, not for the CLI.
+        // A name of 65 characters is too long for a tool, but not for the CLI.
         assert_eq!(error.problems().len(), 9, "{text}");
     });
 }

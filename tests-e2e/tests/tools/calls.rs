@@ -1,4 +1,4 @@
-//! What becomes of calls.
+//! Calls of in-process tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ fn read_only_calls_run_at_the_same_time() {
     let look = ("mcp__calc__look", json!({}));
     let script = move || calling(&[look.clone(), look.clone(), look.clone(), look.clone()]);
     on_all(script, async |stage| {
-        // Opens only if all four are there.
+        // Opens only when all four calls are running.
         let barrier = Arc::new(Barrier::new(4));
         let look = Tool::new("look", "Looks", move |_: NoArguments| {
             let barrier = barrier.clone();
@@ -190,7 +190,7 @@ fn images_and_structured_content_reach_the_model() {
     });
 }
 
-/// Notes that it was dropped.
+/// Records that it was dropped.
 pub(crate) struct Dropped(pub(crate) Notes<&'static str>);
 
 impl Drop for Dropped {
@@ -224,11 +224,11 @@ fn an_interrupt_drops_the_call_and_fires_its_token() {
         let turn = session.send("wait").await.unwrap();
         until("it is called", || notes.len() > 0).await;
         in_time(session.interrupt()).await.unwrap();
-        // However the CLI ends it: with a result of an error, or by dropping the message.
+        // The CLI may end the turn with an error result or drop the message.
         drop(in_time(turn.finish()).await);
         until("both are noted", || notes.len() == 3).await;
         assert!(notes.all().contains(&"fired") && notes.all().contains(&"dropped"));
-        // It did not fail; nobody wanted it any more.
+        // A cancelled call is not a failure.
         assert!(noted.lock().unwrap().is_empty());
         session.stop().await.unwrap();
     });
@@ -256,7 +256,7 @@ fn the_cli_asks_for_progress_and_takes_it() {
                     "tools/call" => {
                         let token = &message["params"]["_meta"]["progressToken"];
                         let params = json!({"progressToken": token, "progress": 1, "total": 2});
-                        // Done when the CLI has acknowledged it.
+                        // Completes when the CLI has acknowledged the notification.
                         ctx.client.notify("notifications/progress", Json::from(params)).await?;
                         notes.add(token.clone());
                         json!({"content": [{"type": "text", "text": "counted"}]})

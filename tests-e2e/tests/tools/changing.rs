@@ -1,4 +1,4 @@
-//! Tools that come and go while sessions run.
+//! Tools that are added and removed while sessions are running.
 
 use claude_agent_kit::tool::NoArguments;
 use claude_agent_kit::{ErrorKind, Options, Session, Tool, ToolServer};
@@ -11,7 +11,7 @@ use crate::play::{on_both, start, turn};
 use crate::puppet::running;
 use crate::support::{in_time, run, until};
 
-/// A tool that says its name, and for which the model need not search.
+/// Returns a tool that returns its name and is always loaded.
 fn named(name: &'static str) -> Tool {
     Tool::new(name, "Says its name", move |_: NoArguments| async move { Ok(name) }).always_load()
 }
@@ -23,7 +23,7 @@ fn script() -> Script {
         .otherwise([Reply::text("Hello.")])
 }
 
-/// Waits until the CLI knows these tools; it asks for them after it has acknowledged a change.
+/// Waits until the CLI lists these tools; it requests them after it has acknowledged a change.
 pub(crate) async fn known(session: &Session, names: &[&str]) {
     in_time(async {
         loop {
@@ -38,7 +38,7 @@ pub(crate) async fn known(session: &Session, names: &[&str]) {
     .await;
 }
 
-/// The tools of the server that the model was offered last.
+/// Returns the tools of the server in the last request to the model.
 fn offered(stage: &Stage) -> Vec<String> {
     let requests = stage.api().requests();
     let names = requests.last().unwrap().tool_names().into_iter();
@@ -60,7 +60,7 @@ fn new_tools_are_offered_and_called_and_old_ones_no_more() {
         assert!(in_time(tools.remove("pear")).await.unwrap());
         assert!(!in_time(tools.remove("pear")).await.unwrap());
         known(&session, &["apple"]).await;
-        // The real CLI goes on offering it, but nobody can call it any more.
+        // The real CLI still offers the tool, but it cannot be called any more.
         turn(&session, "look for it").await;
         assert_eq!(results(&stage).last().unwrap()["is_error"], true);
         assert!(texts(&stage).last().unwrap().contains("No such tool"), "{:?}", texts(&stage));
@@ -70,7 +70,7 @@ fn new_tools_are_offered_and_called_and_old_ones_no_more() {
         let now = offered(&stage);
         assert!(["fig", "plum"].iter().all(|name| now.iter().any(|n| n == name)), "{now:?}");
         session.stop().await.unwrap();
-        // Nobody is left to be told.
+        // No session remains to be notified.
         in_time(tools.add(named("apple"))).await.unwrap();
     });
 }
@@ -93,14 +93,14 @@ fn tools_that_cannot_be_are_refused_and_change_nothing() {
         let twice = [named("x"), named("x")];
         assert!(in_time(tools.replace(twice)).await.is_err());
         assert_eq!(tools.names(), ["add"]);
-        // Whether a name is too long, the name decides that a session has for the server.
+        // The limit of a tool name includes the name that a session gives to the server.
         let (server, tools) = ToolServer::new().changeable();
         let (_session, _puppet) = running(Options::new().mcp("s".repeat(64), server)).await;
         let long = || Tool::new("t".repeat(58), "", |_: NoArguments| async { Ok(()) });
         let error = in_time(tools.add(long())).await.unwrap_err();
         assert!(error.to_string().contains("129 characters"), "{error}");
         assert_eq!(tools.names(), Vec::<String>::new());
-        // No session has this one yet.
+        // No session uses this server yet.
         let (server, tools) = ToolServer::new().changeable();
         in_time(tools.add(long())).await.unwrap();
         let options = Options::new().mcp("s".repeat(64), server);
@@ -134,7 +134,7 @@ fn every_session_is_told_and_one_that_is_over_no_more() {
         });
         let told = two.asked("mcp_message").await;
         two.refuse(&told, "not now").await;
-        // A session that could not be told is an error; the tool is gone all the same.
+        // A session that could not be notified is an error; the tool is removed anyway.
         assert_eq!(
             in_time(removing).await.unwrap().unwrap_err().kind(),
             ErrorKind::ControlRejected
@@ -145,6 +145,6 @@ fn every_session_is_told_and_one_that_is_over_no_more() {
 
 async fn end(session: Session, puppet: crate::puppet::Puppet) {
     puppet.exit(claude_agent_kit::transport::Exit::Code(0));
-    // It ended by itself, which is told as an error or not.
+    // The CLI exited by itself, which may or may not be an error.
     drop(in_time(session.stop()).await);
 }

@@ -1,4 +1,4 @@
-//! Questions of servers outside, and dialogs of the CLI.
+//! Elicitations of external servers, and dialogs of the CLI.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn asking() -> Script {
     calling(&[("mcp__out__ask", json!({}))])
 }
 
-/// Lets the server ask its question, and gives what it was told.
+/// Runs a turn in which the server asks its question, and returns the response that it received.
 async fn asked(stage: &Stage, options: impl FnOnce(Options) -> Options) -> Value {
     let server = StdioServer::new(OUTSIDE).always_load(true);
     let with_server = stage.options().mcp("out", server).allowed_tools(["mcp__out"]);
@@ -150,7 +150,7 @@ fn a_dialog_that_is_withdrawn_or_late_is_over() {
         until("it is shown", || notes.len() == 3).await;
         puppet.say(json!({"type": "control_cancel_request", "request_id": "withdrawn"})).await;
         until("it was told", || notes.len() == 4).await;
-        // The next answer is to the next request.
+        // The next response belongs to the next request.
         puppet.ask("next", json!({"subtype": "elicitation", "mcp_server_name": "s"})).await;
         assert_eq!(answer(&mut puppet).await["request_id"], "next");
     });

@@ -1,4 +1,5 @@
-//! Tools of this process and typed answers, on the simulated and on the real CLI.
+//! Tests of in-process tools, MCP servers and structured output, on the simulated and on the real
+//! CLI.
 
 #![allow(
     clippy::unwrap_used,

@@ -50,7 +50,7 @@ fn sixty_four_calls_of_the_simulated_cli_run_at_the_same_time() {
     });
 }
 
-/// A tool that ends only if it is called 64 times at once.
+/// Returns a tool that ends only when it runs 64 times at once.
 fn meet() -> Tool {
     let barrier = Arc::new(Barrier::new(64));
     Tool::new("meet", "Meets", move |pair: Pair| {

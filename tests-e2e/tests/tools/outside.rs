@@ -1,4 +1,4 @@
-//! Servers outside this process.
+//! External MCP servers.
 
 use std::time::Duration;
 
@@ -14,19 +14,20 @@ use crate::calc::{calc, calling, results, texts, with};
 use crate::play::{on_both, start, turn};
 use crate::support::{LIMIT, hello, in_time, real, run};
 
-/// The server of these tests as a program.
+/// The path of the MCP server of these tests.
 pub(crate) const OUTSIDE: &str = env!("CARGO_BIN_EXE_outside");
 
 fn echoing() -> Script {
     calling(&[("mcp__out__echo", json!({"text": "hello"}))])
 }
 
-/// Plays on the real CLI; the simulated one knows no servers over HTTP and loads all tools.
+/// Runs a test on the real CLI; the simulated CLI does not support servers over HTTP and loads all
+/// tools.
 fn on_real<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Stage) -> F) {
     run(async { play(Stage::real(script, real()).await.unwrap()).await });
 }
 
-/// Has a turn when the server is there, and gives what the tool said.
+/// Runs a turn when the server is connected, and returns the text of the tool result.
 async fn echoed(stage: &Stage, options: Options) -> String {
     let session = start(options.allowed_tools(["mcp__out"])).await;
     let servers = in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
@@ -52,7 +53,7 @@ fn servers_over_http_are_reached_with_their_headers_and_called() {
         let server = HttpServer::start().await.unwrap();
         let http = RemoteServer::http(server.http()).header(MARK, "http");
         assert_eq!(echoed(&stage, stage.options().mcp("out", http)).await, "http: hello");
-        // The value of a variable never stands on the command line.
+        // The value of a variable is never on the command line.
         let sse = RemoteServer::sse(server.sse()).header(MARK, "${SECRET}");
         let options = stage.options().env("SECRET", "sse").mcp("out", sse);
         assert!(echoed(&stage, options).await.ends_with("sse: hello"));
@@ -62,7 +63,7 @@ fn servers_over_http_are_reached_with_their_headers_and_called() {
 #[test]
 fn a_call_of_a_server_outside_is_ended_by_its_limit() {
     on_real(calling(&[("mcp__out__wait", json!({}))]), async |stage| {
-        // Without the limit the turn would never end.
+        // Without the timeout the turn would never end.
         let server = StdioServer::new(OUTSIDE).timeout(Duration::from_millis(1_200));
         let said = echoed(&stage, stage.options().mcp("out", server)).await;
         assert_eq!(results(&stage)[0]["is_error"], true);
@@ -70,7 +71,7 @@ fn a_call_of_a_server_outside_is_ended_by_its_limit() {
     });
 }
 
-/// The first question to the model, with the CLI told to let it search for tools.
+/// Returns the first request to the model, with tool search enabled.
 async fn offered(always_load: bool) -> Value {
     let stage = Stage::real(hello(), real()).await.unwrap();
     let server = StdioServer::new(OUTSIDE).always_load(always_load);
@@ -153,13 +154,13 @@ fn servers_of_the_options_stay_when_others_are_set() {
     });
 }
 
-/// Sets servers as the CLI is asked, without those that the SDK adds.
+/// Sets servers without those that the SDK adds.
 async fn set_exactly(session: &Session, servers: Value) -> McpSetServersAnswer {
     let request = HostRequest::from(McpSetServers::new(servers));
     in_time(session.request(request)).await.unwrap().unwrap().deserialize().unwrap()
 }
 
-/// What the SDK protects servers of this process from.
+/// The behavior of the CLI from which the SDK protects in-process servers.
 #[test]
 fn servers_that_are_set_replace_all_but_external_ones_of_the_options() {
     on_both(hello, async |stage| {
@@ -171,7 +172,7 @@ fn servers_that_are_set_replace_all_but_external_ones_of_the_options() {
             (json!({}), vec![], vec!["calc"]),
             (json!({"calc": {"type": "sdk", "name": "calc"}}), vec!["calc"], vec![]),
             (json!({"calc": outside()}), vec!["calc"], vec!["calc"]),
-            // One of the options counts as set from here on.
+            // From here on, the server of the options counts as one that was set.
             (json!({"out": outside()}), vec!["out"], vec!["calc"]),
             (json!({}), vec![], vec!["out"]),
         ] {

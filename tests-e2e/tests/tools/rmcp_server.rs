@@ -1,4 +1,4 @@
-//! Servers that were written with the official Rust MCP SDK, in its own words.
+//! Servers that are written with the official Rust MCP SDK.
 
 use std::time::Duration;
 
@@ -122,7 +122,7 @@ fn resources_are_listed_and_read_by_the_model() {
         let server = RmcpServer::new(Handler::new);
         let tools = ["ListMcpResourcesTool", "ReadMcpResourceTool"];
         one_turn(stage.options().mcp("calc", server).allowed_tools(tools)).await;
-        // The real CLI reads them at the same time, so they come in any order.
+        // The real CLI reads them concurrently, in any order.
         let texts = texts(&stage);
         for expected in ["A note", "Buy milk.", "not found"] {
             assert!(texts.iter().any(|text| text.contains(expected)), "{texts:?}");
@@ -130,7 +130,7 @@ fn resources_are_listed_and_read_by_the_model() {
     });
 }
 
-/// Talks to the CLI while it is called, or waits without end.
+/// A server that sends messages to the CLI while it is called, or never returns.
 struct Talker(Notes<&'static str>);
 
 impl ServerHandler for Talker {
@@ -168,7 +168,7 @@ impl ServerHandler for Talker {
     }
 }
 
-/// A CLI that a server has been introduced to.
+/// Starts a session and completes the MCP handshake with its server.
 async fn greeted(server: RmcpServer) -> (claude_agent_kit::Session, Puppet) {
     let (session, mut puppet) = running(Options::new().mcp("calc", server)).await;
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
@@ -183,7 +183,7 @@ async fn greeted(server: RmcpServer) -> (claude_agent_kit::Session, Puppet) {
     (session, puppet)
 }
 
-/// The message that the server sends next, which the CLI acknowledges.
+/// Returns the next message of the server and acknowledges it.
 async fn told(puppet: &mut Puppet) -> Value {
     let told = puppet.asked("mcp_message").await;
     assert_eq!(told["request"]["server_name"], "calc");
@@ -209,7 +209,7 @@ fn a_handler_notifies_the_cli_asks_it_and_lists_a_prompt() {
         assert_eq!(notes.all(), ["notified"]);
         let pong = json!({"jsonrpc": "2.0", "id": ping["id"], "result": {}});
         post(&mut puppet, "pong", "calc", pong).await;
-        // The pong is acknowledged and the call answered, in any order.
+        // The response to the ping is acknowledged and the call completes, in any order.
         let mut answers = [answer(&mut puppet).await, answer(&mut puppet).await];
         answers.sort_by(|one, other| one.0.cmp(&other.0));
         let [(call, answered), (pong, _)] = answers;

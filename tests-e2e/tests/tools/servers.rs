@@ -1,4 +1,4 @@
-//! Servers as a whole: waiting for them, changing tools, raw ones.
+//! Waiting for servers, and raw servers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,7 +50,7 @@ fn what_was_seen_counts_when_the_cli_says_no_more() {
             tokio::join!(session.mcp().wait_for(["nobody"], limit), answers_once);
         let error = waited.unwrap_err();
         assert_eq!((error.kind(), error.server()), (ErrorKind::McpServerFailed, Some("nobody")));
-        // One that was never seen is another matter.
+        // Without any status the error is a timeout.
         let (session, _puppet) = running(Options::new()).await;
         let error = session.mcp().wait_for(["nobody"], limit).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlTimeout);
@@ -68,7 +68,7 @@ fn every_server_is_waited_for() {
     });
 }
 
-/// A server of its own hand whose second tool is there after the first was called.
+/// Returns a raw server whose second tool exists after the first was called.
 fn growing() -> RawServer {
     let grown = Arc::new(AtomicBool::new(false));
     RawServer::new(move |message: Json, ctx| {
@@ -94,7 +94,7 @@ fn growing() -> RawServer {
                 "tools/call" => json!({"content": [{"type": "text", "text": "an apple"}]}),
                 _ => json!({}),
             };
-            // An id of its own makes no difference.
+            // An `id` in the response is replaced.
             Ok(json!({"id": "mine", "result": result}).into())
         }
     })
@@ -145,7 +145,7 @@ fn a_raw_server_changes_its_tools_and_the_cli_sees_it() {
     });
 }
 
-/// A server of its own hand, which nothing looks at before the CLI does.
+/// Returns a raw server, whose tools only the CLI checks.
 fn offering(tools: &[String]) -> RawServer {
     let tool = |name: &String| json!({"name": name, "inputSchema": {"type": "object"}});
     let tools: Vec<Value> = tools.iter().map(tool).collect();

@@ -1,4 +1,4 @@
-//! What the newest version has and the oldest has not: what happens there when it is asked for.
+//! Features that the newest version has and the oldest does not, when they are used on the oldest.
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ use tests_e2e::versions::LATER_OPERATIONS;
 use crate::play::{start, turn};
 use crate::support::{ask, error_of, hello, in_time, know_version, run};
 
-/// The oldest supported CLI.
+/// Returns the oldest supported CLI.
 fn minimum() -> &'static InstalledCli {
     static CLI: OnceLock<InstalledCli> = OnceLock::new();
     CLI.get_or_init(|| {
@@ -42,7 +42,7 @@ fn an_operation_that_it_does_not_know_is_an_error_that_says_so() {
             let error = session.request(request).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{operation}: {error}");
         }
-        // And it goes on.
+        // The session still works.
         assert_eq!(turn(&session, "hello").await.text, "Hello.");
         session.stop().await.unwrap();
     });
@@ -84,7 +84,7 @@ fn a_denied_deferred_call_is_not_executed_on_resume() {
     });
 }
 
-/// Flags of the newest that it does not tell of.
+/// Flags of the newest version that the oldest one does not have.
 const FLAGS: [&str; 1] = ["--desktop"];
 
 #[test]

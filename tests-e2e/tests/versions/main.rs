@@ -1,4 +1,4 @@
-//! What every supported CLI can do, and what happens on the oldest to what it cannot do.
+//! What works on every supported CLI, and what happens on the oldest one when a feature is missing.
 //!
 //! The suite runs on the oldest, a middle and the newest pinned version; `CLAUDE_E2E_VERSIONS` names
 //! others, separated by commas, as `cargo xtask cli-versions` does.
@@ -35,7 +35,7 @@ use tests_e2e::stage::Stage;
 
 use crate::support::{know_version, run};
 
-/// The CLIs that the suite runs on, oldest first.
+/// Returns the CLIs that the suite runs on, oldest first.
 fn versions() -> &'static [InstalledCli] {
     static CLIS: OnceLock<Vec<InstalledCli>> = OnceLock::new();
     CLIS.get_or_init(|| {
@@ -52,11 +52,11 @@ fn versions() -> &'static [InstalledCli] {
     })
 }
 
-/// Plays the same on each of them.
+/// Runs the same test on each of them.
 fn on_each<F: Future<Output = ()>>(script: impl Fn() -> Script, play: impl Fn(Stage) -> F) {
     run(async {
         for cli in versions() {
-            // Only shown when it fails.
+            // Only shown when the test fails.
             println!("on claude {}", cli.version);
             play(Stage::real(script(), cli).await.unwrap()).await;
         }

@@ -11,7 +11,7 @@ use crate::on_each;
 use crate::play::{bash, is_made, start, touching, turn};
 use crate::support::{hello, in_time, until};
 
-/// Sends a prompt for each answer and waits for all turns.
+/// Sends all prompts and waits for all turns.
 async fn send_all(session: &Session, prompts: &[&str]) -> Vec<TurnOutcome> {
     let mut turns: Vec<Turn> = Vec::new();
     for prompt in prompts {
@@ -161,7 +161,8 @@ fn a_message_with_a_used_id_is_refused() {
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
         let conversation = session.session_id().unwrap();
         session.stop().await.unwrap();
-        // The conversation knows the message: the CLI completes it without asking the model.
+        // The conversation contains the message: the CLI completes it without a request to the
+        // model.
         let resumed = Conversation::resume(conversation);
         let session = start(stage.options().conversation(resumed)).await;
         let mut turn = session.send(prompt()).await.unwrap();

@@ -1,4 +1,4 @@
-//! What works on each of them.
+//! What works on every supported version.
 
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::{
@@ -78,7 +78,7 @@ fn a_hook_denies_and_allows() {
     on_each(
         || bash(&["touch denied", "touch allowed", "touch undecided"]),
         async |stage| {
-            // Some versions let a classifier decide unless a mode is chosen.
+            // Some versions use a classifier unless a mode is set.
             let options = stage.options().permission_mode(PermissionMode::Default);
             let options = options.on(PreToolUse.matching("Bash"), |call, _| async move {
                 match command_of(call.input.as_ref()).as_str() {
@@ -122,7 +122,7 @@ fn a_permission_is_given_and_refused() {
     );
 }
 
-/// Some versions start in a mode in which they decide by themselves.
+/// Some versions start in a mode in which they decide themselves.
 #[test]
 fn a_permission_callback_is_called_or_a_warning_says_why_not() {
     on_each(touching, async |stage| {

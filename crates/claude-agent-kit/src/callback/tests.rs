@@ -1,4 +1,4 @@
-//! From a line of the CLI to the answer of a callback.
+//! Callbacks, from a line of the CLI to the response.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -87,7 +87,7 @@ fn options_for_all_callbacks_reach_the_plan() {
     assert!(options.host.needs.hooks && options.host.needs.permission_callback);
 }
 
-/// A timer of JavaScript that is set for too long fires at once.
+/// A JavaScript timer with a too long delay fires immediately.
 #[test]
 fn the_limit_of_the_cli_is_longer_than_ours_and_never_too_long_for_its_timers() {
     for (limit, sent) in [
@@ -136,7 +136,7 @@ async fn a_hook_may_return_nothing_an_answer_or_a_result() {
     let said = r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}"#;
     assert_eq!(text(&with(()), 0).await, Ok("{}".to_owned()));
     assert_eq!(text(&with(denied.clone()), 0).await, Ok(said.to_owned()));
-    // A result with any error, by `?`.
+    // A result with any error type, through `?`.
     let options = Options::new()
         .on(PreToolUse, |_, _| async {
             "1".parse::<u32>()?;
@@ -338,7 +338,7 @@ fn call(line: &str) -> Call {
     Call { request, line, origin, session, cancel: CancelToken::new() }
 }
 
-/// The first request of this kind in a recording of the real CLI.
+/// Returns the first request of this subtype in a recording of the real CLI.
 fn recorded(scenario: &str, subtype: &str) -> (String, Call) {
     let path = format!(
         "{}/../claude-wire/tests/corpus/2.1.325/{scenario}.wire",

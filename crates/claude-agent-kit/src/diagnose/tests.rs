@@ -1,4 +1,4 @@
-//! Every failure and every refusal with its kind, its facts and its words.
+//! The kind, properties and text of every failure and every rejection.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn ended(code: i32) -> Failure {
     Failure::Process { exit: Exit::Code(code), stopped: false, silent: true }
 }
 
-/// Every failure that can come before the handshake has ended.
+/// Returns every failure that can occur before the handshake has completed.
 fn startup_failures() -> [Failure; 4] {
     [
         ended(1),
@@ -128,7 +128,7 @@ fn a_flag_of_the_extra_arguments_is_the_fault_of_the_options() {
             assert!(error.to_string().contains("`extra_args`"), "{error}");
         }
     }
-    // Another flag of theirs is not to blame.
+    // An unrelated extra flag is not the cause.
     let mut seen = evidence(UNKNOWN);
     seen.extra_flags = vec!["no-such".to_owned()];
     assert_eq!(failure(&ended(1), &seen).kind(), ErrorKind::UnsupportedCliVersion);
@@ -174,7 +174,7 @@ fn only_the_end_of_stderr_is_quoted_and_all_of_it_is_kept() {
     assert!(text.chars().count() < 1500, "{}", text.chars().count());
 }
 
-/// Every text of an error.
+/// Returns every text of an error.
 fn all_of(error: &Error) -> String {
     let line = error.line().map(|line| String::from_utf8_lossy(line).into_owned());
     let tails = [error.stderr_tail(), error.stdout_tail(), error.output(), error.flag()];
@@ -224,7 +224,7 @@ fn rejected(error: &str, code: Option<&str>) -> Refusal {
     Refusal::Rejected(failure)
 }
 
-/// Every refusal with its kind.
+/// Returns every rejection with its kind.
 fn refusals(text: &str) -> Vec<(Refusal, ErrorKind)> {
     let request_id = RequestId::from("req_2");
     vec![

@@ -1,4 +1,4 @@
-//! Each check by itself, in a place that the test makes up.
+//! Each check by itself, in a temporary directory.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,8 @@ fn place<'a>(options: &'a Options, variables: &[(&str, &str)]) -> Place<'a> {
     Place { options, variables: variables.collect() }
 }
 
-/// The level of a finding that must say these parts, and a remedy unless all is well.
+/// Returns the level of a finding, which must contain these parts and have help unless the level is
+/// good.
 fn level(finding: &Finding, parts: &[&str]) -> Level {
     for part in parts {
         assert!(finding.to_string().contains(part), "{part}: {finding}");
@@ -89,7 +90,7 @@ fn credentials_are_looked_for_by_name_and_never_shown() {
     assert_eq!(level(&look(&inherit, &own), &parts), Level::Good);
     let none = ["none of ANTHROPIC_API_KEY", "log in"];
     assert_eq!(level(&look(&inherit, &[("ANTHROPIC_API_KEY", "")]), &none), Level::Warning);
-    // What is not passed on does not help.
+    // A variable that is not passed to the CLI does not count.
     let clean = Options::new().environment(EnvironmentPolicy::Clean);
     assert_eq!(level(&look(&clean, &own), &none), Level::Warning);
     let given = clean.clone().env("ANTHROPIC_AUTH_TOKEN", KEY);
@@ -190,7 +191,7 @@ fn the_version_is_judged_as_a_run_would_judge_it() {
     assert_eq!(level(&look(old.clone().print_mode(true)), &["1.9.9"]), Level::Good);
     let skipped = look(old.version_check(VersionCheck::Skip));
     assert_eq!(level(&skipped, &["not asked", "VersionCheck::Skip"]), Level::Good);
-    // The handshake of a session will tell; print mode has none.
+    // In a session the handshake decides; print mode has none.
     assert_eq!(level(&look(odd.clone()), &["version", "cli_path"]), Level::Warning);
     let print = odd.print_mode(true);
     assert_eq!(level(&look(print.clone()), &["version"]), Level::Problem);

@@ -1,4 +1,4 @@
-//! Every answer as it goes over the wire.
+//! The wire format of every hook response.
 
 use std::time::Duration;
 
@@ -149,7 +149,7 @@ fn every_answer_to_a_permission_request_has_its_form() {
     );
 }
 
-/// The CLI looks at nothing else of an asynchronous answer.
+/// The CLI ignores everything else in an asynchronous response.
 #[test]
 fn a_denial_is_not_lost_beside_an_asynchronous_answer() {
     check(

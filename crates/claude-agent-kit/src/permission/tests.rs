@@ -1,4 +1,4 @@
-//! The inbox, and what a permission request serialises to.
+//! The permission inbox, and the serialization of permission requests.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -32,7 +32,7 @@ fn context(request: &ToolRequest, cancel: &CancelToken) -> CallbackContext {
     CallbackContext::new(request.id.as_str().into(), cancel.clone(), SessionLink::default())
 }
 
-/// Asks as a session does: in a task of its own.
+/// Sends a request in its own task, as a session does.
 fn ask<F>(callback: F, run: u32, id: &str, cancel: &CancelToken) -> Asking
 where
     F: Fn(ToolRequest, CallbackContext) -> Pin<Box<dyn Future<Output = Permission> + Send>>,
@@ -65,7 +65,7 @@ async fn requests_of_many_sessions_come_in_order_and_each_to_one_reader() {
     let cancel = CancelToken::new();
     let mut asking = Vec::new();
     for run in 0..20 {
-        // The same id of the CLI in every session.
+        // Every session uses the same request ID.
         asking.push(ask(inbox.callback(), run, "r", &cancel));
         tokio::task::yield_now().await;
     }

@@ -1,6 +1,6 @@
 #![cfg(target_os = "linux")]
 
-/// Hosts and systems that are unlike the others.
+/// Unusual hosts and systems.
 mod hosts;
 
 use std::collections::BTreeMap;
@@ -15,24 +15,24 @@ use claude_wire::session::{GracePeriods, ShutdownStep};
 
 use super::{Alarm, Ended, Process, Spec, Started};
 
-/// Far more than anything here takes.
+/// Far longer than anything here takes.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Little time for everything.
+/// Short grace periods for every step.
 const SOON: GracePeriods = GracePeriods {
     interrupt: Duration::ZERO,
     exit: Duration::ZERO,
     terminate: Duration::from_millis(200),
 };
 
-/// More than any test takes.
+/// Longer than any test takes.
 const AN_HOUR: GracePeriods = GracePeriods {
     interrupt: Duration::from_secs(3600),
     exit: Duration::from_secs(3600),
     terminate: Duration::from_secs(3600),
 };
 
-/// A shell that runs this.
+/// Returns a shell that runs this script.
 pub(crate) fn shell(script: &str) -> Spec {
     Spec {
         program: "/bin/sh".into(),
@@ -68,7 +68,7 @@ fn in_time<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(async { tokio::time::timeout(LIMIT, future).await.unwrap() })
 }
 
-/// Waits until it is true; a process in `/proc` tells nobody that it is gone.
+/// Polls until a condition holds, because `/proc` sends no notification when a process ends.
 pub(crate) fn eventually(what: &str, is_true: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_true() {
@@ -81,7 +81,7 @@ fn is_gone(pid: u32) -> bool {
     !Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// Children of this process that have ended and were not reaped.
+/// Returns the number of child processes of this process that have exited and were not reaped.
 fn own_zombies() -> usize {
     let me = std::process::id().to_string();
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -121,7 +121,7 @@ fn only_the_given_environment_reaches_the_child() {
     let mut out = String::new();
     started.stdout.read_to_string(&mut out).unwrap();
     let names: Vec<&str> = out.lines().filter_map(|line| line.split('=').next()).collect();
-    // The shell adds two of its own.
+    // The shell adds two variables of its own.
     assert!(
         names.iter().all(|name| ["MARK", "PATH", "PWD", "SHLVL", "_", "OLDPWD"].contains(name)),
         "{out}"
@@ -148,10 +148,10 @@ fn what_cannot_be_started_is_an_error_of_the_system() {
     eventually("a child that became nothing is left", || own_zombies() == 0);
 }
 
-/// What a process finds: signals, group, descriptors, directory and arguments.
+/// Returns what a process starts with: signals, group, descriptors, directory and arguments.
 fn surroundings(by_std: bool) -> String {
     let mut spec = shell(
-        // Above 31 are signals of the C library itself.
+        // Signals above 31 belong to the C library.
         "grep -E '^Sig(Blk|Ign)' /proc/self/status | sed -E 's/[0-9a-f]{9}([0-9a-f]{7})$/\\1/'
          [ \"$(cut -d' ' -f5 /proc/$$/stat)\" = $$ ] && echo a group of its own
          ls /proc/$$/fd; pwd; env | sort; printf '<%s>' \"$@\"",
@@ -159,7 +159,7 @@ fn surroundings(by_std: bool) -> String {
     spec.arguments.extend(["zero", "", "two words", "--three", "\u{1f600}\n'\""].map(Into::into));
     spec.directory = Some("/usr".into());
     if by_std {
-        // Looking a program up on PATH is left to `std`.
+        // The lookup of a program on `PATH` is left to `std`.
         spec.program = "sh".into();
     }
     let mut started = try_start(spec).unwrap();
@@ -176,7 +176,7 @@ fn a_process_finds_the_same_in_whichever_way_it_was_started() {
     for fact in ["SigBlk:\t0000000\n", "a group of its own", "\n/usr\n", "<two words>"] {
         assert!(light.contains(fact), "{fact:?} is missing in {light}");
     }
-    // Other signals may be ignored already where the tests were started, as `nohup` does.
+    // Other signals may already be ignored in the parent, as with `nohup`.
     let ignored = light.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).unwrap();
     let pipe_signal = 1 << (libc::SIGPIPE - 1);
     assert_eq!(u32::from_str_radix(ignored, 16).unwrap() & pipe_signal, 0, "{light}");
@@ -186,7 +186,7 @@ fn a_process_finds_the_same_in_whichever_way_it_was_started() {
 fn a_script_that_names_no_interpreter_and_a_program_without_a_path_are_started() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script");
-    // By another process: a child that is just being started must not inherit the file.
+    // Written by another process, because a child that is being started must not inherit the file.
     let write = "echo 'echo it runs' > \"$0\" && chmod 755 \"$0\"";
     let mut writer = shell(write);
     writer.arguments.push(script.clone().into());
@@ -250,7 +250,7 @@ fn signals_of_a_driver_begin_no_sequence() {
         start("trap 'echo terminated' TERM; echo ready; while :; do sleep 0.05; done");
     let mut lines = BufReader::new(&mut started.stdout).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
-    // Far longer than the grace period after which a sequence would kill it.
+    // Much longer than the grace period after which a shutdown sequence would kill the process.
     for _ in 0..2 {
         started.process.terminate();
         assert_eq!(lines.next().unwrap().unwrap(), "terminated");
@@ -271,7 +271,7 @@ fn a_watchdog_ends_what_its_driver_did_not_and_nothing_earlier() {
     started.process.arm_watchdog();
     assert_eq!(wait(&started.process).code(), Some(4));
     assert!(began.elapsed() >= grace.total());
-    // One whose driver ends it has nothing to fear from it.
+    // The watchdog does not affect a process that its driver ends.
     let mut started = start_with("echo ready; read line; exit 5", grace);
     assert_eq!(first_line(&mut started), "ready");
     started.process.arm_watchdog();
@@ -290,7 +290,7 @@ fn one_that_ends_in_time_is_not_signalled() {
 
 #[test]
 fn a_tool_in_a_session_of_its_own_is_hunted_down_after_a_kill() {
-    // The child cannot be terminated, and its tool would survive a signal to the group.
+    // The child ignores SIGTERM, and its tool would survive a signal to the group.
     let mut started = start(
         "trap '' TERM; setsid sh -c 'echo $$; exec sleep 300' & wait; while :; do sleep 0.05; done",
     );
@@ -301,7 +301,7 @@ fn a_tool_in_a_session_of_its_own_is_hunted_down_after_a_kill() {
     eventually("the tool is gone", || is_gone(tool) || is_zombie(tool));
 }
 
-/// Reaping an orphan is the business of whoever inherited it.
+/// An orphan process is reaped by the process that inherited it.
 fn is_zombie(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim().starts_with('Z')))
@@ -310,7 +310,7 @@ fn is_zombie(pid: u32) -> bool {
 #[test]
 fn many_at_once_leave_no_descriptor_behind() {
     let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
-    // The kept threads and their own descriptors are there for good.
+    // The background threads and their descriptors stay open.
     wait(&start("exit 0").process);
     let before = descriptors();
     let all: Vec<Started> = (0..100).map(|_| start("cat")).collect();
@@ -319,7 +319,7 @@ fn many_at_once_leave_no_descriptor_behind() {
     for pid in pids {
         eventually("the child is gone", || is_gone(pid));
     }
-    // Other tests run beside this one, each with a few descriptors of its own.
+    // Other tests run at the same time, each with a few descriptors.
     eventually("the descriptors are closed", || descriptors() < before + 60);
 }
 
@@ -331,7 +331,7 @@ impl std::task::Wake for Bell {
     }
 }
 
-/// Waits until the reaper thread has done what is due within this time.
+/// Waits until the reaper thread has handled everything that is due within this time.
 fn wait_for_reaper(time: Duration) {
     for time in [time, Duration::ZERO] {
         let bell = std::sync::Arc::new(Bell(AtomicUsize::new(0)));
@@ -344,7 +344,7 @@ fn wait_for_reaper(time: Duration) {
 fn an_alarm_wakes_its_task_and_one_that_was_dropped_does_not() {
     let bell = || std::sync::Arc::new(Bell(AtomicUsize::new(0)));
     let (rung, late) = (bell(), bell());
-    // One that is dropped before its time; a thread that is held up may be too late for that.
+    // A timer that is dropped before it fires; a delayed thread may be too late for that.
     let dropped = loop {
         let (soon, dropped) = (Instant::now() + Duration::from_millis(50), bell());
         drop(Alarm::set(soon, &dropped.clone().into()).unwrap());

@@ -1,4 +1,4 @@
-//! What tools take and give, without a CLI.
+//! Inputs and results of tools, without a CLI.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -48,7 +48,7 @@ fn what_cannot_be_written_is_a_failed_result() {
     let strange = encoded(HashMap::from([((1, 2), 3)]));
     assert_eq!(strange["isError"], true);
     assert!(strange["content"][0]["text"].as_str().unwrap().contains("cannot be written as JSON"));
-    // Numbers that JSON does not have are null to `serde_json`.
+    // `serde_json` turns numbers that JSON does not have into null.
     assert_eq!(encoded(f64::NAN)["content"], json!([]));
 }
 

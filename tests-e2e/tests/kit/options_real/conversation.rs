@@ -1,4 +1,4 @@
-//! Options about which conversation it is, and whether it is kept.
+//! Options that select the conversation, and whether it is stored.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tests_e2e::stage::Stage;
 use super::{Row, play};
 use crate::support::{ask, hello, real, run};
 
-/// What stands in all transcripts.
+/// Returns the text of all transcripts.
 fn transcripts(directory: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(directory).into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Options about what is added to the CLI.
+//! Options that extend the CLI: agents, skills, plugins and tools.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ fn skill(directory: &std::path::Path, name: &str) {
     write(directory, &format!("skills/{name}/SKILL.md"), &text);
 }
 
-/// A plugin with a skill of its own.
+/// Creates a plugin with a skill.
 fn plugin(stage: &Stage, name: &str) -> PathBuf {
     let directory = stage.root().join(name);
     let manifest = json!({"name": name, "version": "1.0.0", "description": "For tests"});
@@ -72,7 +72,7 @@ fn agents_are_told_of_and_speak_with_their_own_prompt() {
             },
             |seen| {
                 seen.went_well();
-                // Its words also stand in the result of the tool: only its own message counts.
+                // The answer is also in the tool result, so only the agent's own message counts.
                 let own = seen.messages().lines().any(|line| {
                     let message: Value = serde_json::from_str(line).unwrap();
                     message["type"] == "assistant"
@@ -112,7 +112,7 @@ fn skills_are_allowed_and_limited_to_those_named() {
             },
             |seen| {
                 seen.went_well();
-                // The first message lists all that were found; the model is told of one.
+                // The `init` message lists all skills; the model is offered one.
                 assert!(lists(&seen.init()["skills"], "unwanted"), "{}", seen.init());
                 assert!(seen.body().contains("The wanted of tests"));
                 assert!(!seen.body().contains("The unwanted of tests"));
@@ -127,14 +127,14 @@ fn skills_are_allowed_and_limited_to_those_named() {
             |seen| {
                 seen.went_well();
                 assert!(lists(&seen.init()["skills"], "unwanted"), "{}", seen.init());
-                // It runs; so harmless a skill would run without the option too.
+                // The skill runs; a harmless one such as this would run without the option too.
                 let results = seen.stage.api().requests().last().unwrap().tool_results();
                 assert!(results[0]["is_error"] != true, "{results:?}");
             },
         )
         .script(|| {
             let use_it = Reply::tool("Skill", json!({"skill": "wanted"}));
-            // The CLI sends the text of the skill as a prompt of its own.
+            // The CLI sends the text of the skill as a separate prompt.
             Script::new()
                 .when("hello", [use_it])
                 .when("Base directory for this skill", [Reply::text("Done.")])
@@ -185,7 +185,7 @@ fn the_handshake_tells_what_became_of_agents_and_plugins() {
     });
 }
 
-/// The servers of a session whose plugin brings one.
+/// Returns the servers of a session whose plugin has an MCP server.
 async fn servers_with(without_mcp: bool) -> Vec<String> {
     let stage = Stage::real(hello(), real()).await.unwrap();
     let directory = plugin(&stage, "marked");
@@ -193,7 +193,7 @@ async fn servers_with(without_mcp: bool) -> Vec<String> {
     write(&directory, ".mcp.json", &servers.to_string());
     let plugin = Plugin::new(directory);
     let plugin = if without_mcp { plugin.without_mcp() } else { plugin };
-    // One that is always there, and by which the CLI has looked at its servers.
+    // A server that is always there; when it is listed, the CLI has loaded its servers.
     let other = json!({"command": "/does/not/exist/either"});
     let options = stage.options().plugins([plugin]).mcp("other", other);
     let session = in_time(Session::start(options)).await.unwrap();
@@ -229,7 +229,7 @@ fn the_servers_of_a_plugin_are_left_out_on_request() {
 fn plugins_that_the_cli_does_not_load_are_told_at_the_start() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
-        // A CLI that is not told to wait for the handshake with its plugins.
+        // A CLI that does not wait for the handshake before it loads its plugins.
         let hasty = Fake::bare(&format!(
             "#!/bin/sh\nfor argument do\nshift\n[ \"$argument\" = --await-initialize ] || \
              set -- \"$@\" \"$argument\"\ndone\nexec '{}' \"$@\"\n",

@@ -1,4 +1,4 @@
-//! Options about the model and what it is told.
+//! Options for the model and its prompts.
 
 use claude_agent_kit::{Effort, Include, SystemPrompt, Thinking, ThinkingDisplay};
 use claude_agent_testkit::mock_api::{Reply, Script};
@@ -11,7 +11,7 @@ fn betas(seen: &Seen) -> String {
     seen.request().headers.get("anthropic-beta").unwrap_or_default().to_owned()
 }
 
-/// Whether the system prompt itself names a directory of this machine, that of the memory.
+/// Returns whether the system prompt contains a directory of this machine, the memory directory.
 fn names_a_directory(seen: &Seen) -> bool {
     let root = seen.stage.root().to_string_lossy().into_owned();
     seen.request().system_text().contains(&root)

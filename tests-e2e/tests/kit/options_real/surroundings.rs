@@ -1,4 +1,4 @@
-//! Options about settings, logs and the process.
+//! Options for settings, permissions, logs and the process.
 
 use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::{
@@ -17,7 +17,7 @@ fn bash() -> Script {
     Script::new().otherwise([Reply::tool("Bash", input), Reply::text("Done.")])
 }
 
-/// What the result says.
+/// Returns the text of the result.
 fn answer(collected: &Collected) -> Option<&str> {
     collected.result().and_then(|result| result.result.as_deref())
 }
@@ -73,7 +73,7 @@ fn settings_of_the_clis_own_kind_are_obeyed() {
     ]);
 }
 
-/// What the CLI asks a tool that decides about others.
+/// The input of a permission prompt tool.
 #[derive(Deserialize, JsonSchema)]
 struct Asked {}
 
@@ -86,7 +86,7 @@ fn who_decides_about_tools_can_be_chosen() {
                 options
                     .allow_dangerously_skip_permissions(true)
                     .permission_mode(PermissionMode::BypassPermissions)
-                    // Without it the CLI refuses this mode to the user root.
+                    // Without this variable the CLI rejects the mode for root.
                     .env("IS_SANDBOX", "1")
             },
             |seen| {
@@ -250,7 +250,7 @@ fn a_script_is_run_by_the_program_that_was_named() {
     run(async {
         let fake = Fake::new(&format!("{HANDSHAKE}{RESULT}"));
         let script = fake.beside("cli.js");
-        // Not executable, and with arguments of its own for the program that runs it.
+        // Not executable, and run with arguments for its interpreter.
         let text = std::fs::read_to_string(fake.path()).unwrap();
         std::fs::write(&script, format!("echo \"$0\" > {}\n{text}", fake.beside("ran").display()))
             .unwrap();
@@ -270,7 +270,7 @@ fn the_cli_runs_as_the_user_that_was_named() {
     run(async {
         let fake = Fake::new(&format!("{HANDSHAKE}echo \"$(id -u) $(id -g)\" >&2\n{RESULT}"));
         let own = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-        // Only root can become somebody else.
+        // Only root can change its user.
         let (user, group) = if own.0 == 0 { (65_534, 65_533) } else { own };
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(fake.path().parent().unwrap(), open).unwrap();

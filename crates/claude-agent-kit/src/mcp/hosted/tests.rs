@@ -22,7 +22,7 @@ use crate::commands;
 use crate::mcp::Servers;
 use crate::mcp::tests::{call, connected, ended};
 
-/// Generous; nothing here takes long.
+/// Far longer than anything here takes.
 const LIMIT: Duration = Duration::from_secs(120);
 
 #[derive(Clone)]
@@ -120,7 +120,7 @@ async fn a_cancelled_handler_is_dropped_and_so_is_one_whose_session_is_over() {
     }
     drop(servers);
     assert_eq!(notes.recv().await, Some("dropped"));
-    // The factory and the handlers are gone too.
+    // The factory and the handlers have been dropped too.
     assert_eq!(notes.recv().await, None);
 }
 
@@ -137,7 +137,7 @@ async fn a_call_that_is_given_up_before_it_is_waited_for_does_not_go_on() {
         } else {
             drop(running);
         }
-        // Answered after it: whatever becomes of the first has begun by now.
+        // Its response comes later, so the first call has been processed by then.
         let next = request(&json!(3), "tools/call", &json!({"name": "good"}));
         ended(call(&servers, next, &CancelToken::new())).await.unwrap();
         if let Ok(note) = notes.try_recv() {
@@ -156,7 +156,7 @@ async fn an_id_that_the_sdk_writes_in_another_way_comes_back_as_it_was() {
         ("1e2", "result"),
         (r#""\u0061\/""#, "result"),
         ("-0", "result"),
-        // No ids of MCP: the SDK would not answer.
+        // Not valid MCP IDs: the SDK would not respond.
         ("1.5", "-32600"),
         ("null", "-32600"),
     ] {
@@ -171,7 +171,7 @@ async fn an_id_that_the_sdk_writes_in_another_way_comes_back_as_it_was() {
     }
 }
 
-/// Panics where the SDK asks it outside of a handler, which it does after the one that greets.
+/// A server that panics when the SDK calls it outside a handler, after the MCP handshake.
 #[derive(Default)]
 struct Unready(AtomicBool);
 
@@ -200,7 +200,7 @@ async fn messages_of_a_server_go_out_in_the_order_in_which_it_sends_them() {
     let mut bridge = Bridge { received, waiting: Arc::default(), client };
     let expected =
         ["notifications/tools/list_changed", "ping", "notifications/prompts/list_changed"];
-    // None of these is polled, as tasks may not have been yet.
+    // None of these is polled, as a task may not have been polled yet.
     let sent = expected.map(|method| {
         let message = match method {
             "ping" => json!({"jsonrpc": "2.0", "id": 1, "method": method}),
@@ -221,7 +221,7 @@ async fn messages_of_a_server_go_out_in_the_order_in_which_it_sends_them() {
     drop(sent);
 }
 
-/// Everything that this crate traces.
+/// A subscriber that records everything that this crate traces.
 #[derive(Clone, Default)]
 struct Traced(Arc<Mutex<String>>);
 
@@ -274,7 +274,7 @@ async fn a_message_that_a_server_cannot_begin_with_is_not_traced() {
 #[tokio::test]
 async fn a_server_that_does_not_read_is_sent_no_more_messages() {
     let (servers, _notes) = greeted().await;
-    // The server's task does not run while nothing here waits.
+    // The task of the server does not run while this test does not await.
     let notify = || {
         let note = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
         ended(call(&servers, note, &CancelToken::new()))

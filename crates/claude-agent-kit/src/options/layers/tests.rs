@@ -1,4 +1,5 @@
-//! Precedence and merging, by the table; mistakes with their places; anything at all as a file.
+//! Precedence and merging according to the table, problems with their positions, and arbitrary
+//! files.
 
 mod mistakes;
 
@@ -15,7 +16,7 @@ use super::table::Row;
 use super::*;
 use crate::{AgentDefinition, Background, Json, OsUser};
 
-/// Values of a config file, in JSON. A row of a plain kind need not be here; see [`value_of`].
+/// Values for a config file, in JSON. Rows of a plain kind need no entry; see [`value_of`].
 const VALUES: &[(&str, &str)] = &[
     ("thinking", r#"{"budget": 9, "display": "omitted"}"#),
     ("effort", r#""max""#),
@@ -50,7 +51,7 @@ const VALUES: &[(&str, &str)] = &[
     ("limits.waiting_operations", "3"),
 ];
 
-/// One layer, read without looking for contradictions.
+/// Loads one layer without checking for contradictions.
 fn layer(path: &str, text: &str) -> Options {
     let file = ConfigFile { path: path.into(), content: Content::Given(Secret::from(text)) };
     let mut problems = Vec::new();
@@ -63,7 +64,7 @@ fn row(name: &str) -> &'static Row {
     TABLE.iter().find(|row| row.name == name).unwrap()
 }
 
-/// What is wrong with a config file, each mistake as it is told.
+/// Returns the problems of a config file, as they are displayed.
 fn mistakes(path: &str, text: &str) -> Vec<String> {
     match Options::layered().file_text(path, text).load() {
         Ok(options) => panic!("nothing is wrong: {options:?}"),
@@ -74,7 +75,7 @@ fn mistakes(path: &str, text: &str) -> Vec<String> {
     }
 }
 
-/// A config file with this value. A member of a group stands in the table of the group.
+/// Returns a config file with this value. A member of a group is in the table of the group.
 fn json_file(name: &str, value: &str) -> String {
     match name.split_once('.') {
         Some((group, name)) => format!("{{\"{group}\": {{\"{name}\": {value}}}}}"),
@@ -82,7 +83,7 @@ fn json_file(name: &str, value: &str) -> String {
     }
 }
 
-/// A config file with all of these values.
+/// Returns a config file with all of these values.
 fn json_files<'a>(values: impl Iterator<Item = (&'a str, String)>) -> String {
     let mut all = json!({});
     for (name, value) in values {
@@ -106,7 +107,7 @@ fn every_option_can_stand_in_a_file_and_its_source_is_known() {
         let column = name.find('.').map_or(2, |at| at + "{'': {".len() + 1);
         let place = Source::File { path: Path::new("x.json").into(), line: 1, column };
         assert_eq!(options.sources(name), [place]);
-        // And nothing else was touched.
+        // No other option is set.
         for other in TABLE.iter().filter(|other| other.name != *name) {
             assert_eq!((other.show)(&options), (other.show)(&unset), "{name} and {}", other.name);
             assert_eq!(options.sources(other.name), []);
@@ -164,7 +165,7 @@ fn values_are_what_they_say() {
     assert_eq!(host.callbacks.running_mcp, Some(5));
 }
 
-/// Texts of variables that a row takes, and what stands for the same in a file.
+/// Values of variables that a row accepts, and the equivalent value in a file.
 const SPELLED: &[(&str, &str, &str)] = &[
     ("model", "m", r#""m""#),
     ("max_turns", " 3 ", "3"),
@@ -218,7 +219,7 @@ fn every_variable_is_named_after_its_option_and_an_empty_one_is_not_set() {
 #[test]
 fn each_rule_decides_what_becomes_of_an_option_that_all_sources_give() {
     for Row { name, rule, replace, show, .. } in TABLE {
-        // Three layers that give the option, of which the builder and the middle say the default.
+        // Three layers set the option; the builder and the middle layer set the default.
         let low = layer("low.json", &json_file(name, &value_of(name)));
         let mut middle = Options::new();
         middle.origins.replace(name, Source::Variable("X"));
@@ -237,7 +238,7 @@ fn each_rule_decides_what_becomes_of_an_option_that_all_sources_give() {
                 assert_eq!(all.sources(name), sources, "{name}");
             }
         }
-        // The other way round the value of the builder is there whatever the rule.
+        // In the reverse order, the value of the builder is used, whatever the rule.
         let mut high = Options::new();
         replace(&mut high, &low);
         high.origins.replace(name, Source::Builder);
@@ -246,8 +247,8 @@ fn each_rule_decides_what_becomes_of_an_option_that_all_sources_give() {
     }
 }
 
-/// A value of a config file that is not the default: a listed one, or one of the kind that the row
-/// names.
+/// Returns a value for a config file that is not the default: a listed one, or one of the kind of
+/// the row.
 fn value_of(name: &str) -> String {
     if let Some((_, value)) = VALUES.iter().find(|(other, _)| *other == name) {
         return (*value).to_owned();
@@ -344,7 +345,7 @@ fn the_environment_beats_files_and_later_files_beat_earlier_ones() {
         options.explain().to_string(),
         "client_app = \"a\" (a.json:1:32)\nmax_turns = 2 (b.json:1:16)\nmodel = \"v\" (variable CLAUDE_MODEL)\n"
     );
-    // A setter afterwards is the builder again.
+    // A setter that is called later takes precedence again.
     let changed = options.max_turns(3).add_dir("/x");
     assert_eq!(changed.sources("max_turns"), [Source::Builder]);
     assert_eq!(changed.sources("add_dirs"), [Source::Builder]);
@@ -385,7 +386,7 @@ fn printing_shows_no_secrets() {
     assert!(text.contains("env = {\"K\": ***} (x.json:1:2)"), "{text}");
 }
 
-/// The rows of the guide that say what each source gives.
+/// Returns the rows of the guide that describe each source.
 fn guide_rows() -> String {
     let mut table = String::from(
         "| option and key | a file gives | variable | of several sources |\n|---|---|---|---|\n",
@@ -419,7 +420,7 @@ fn the_guide_has_the_table() {
     }
 }
 
-/// A config file with every option, to be broken.
+/// Returns a config file with every option, which the tests then corrupt.
 fn whole_file(toml: bool) -> String {
     let values = TABLE.iter().map(|row| (row.name, value_of(row.name)));
     let values = values.filter(|(_, value)| !toml || !value.starts_with('{'));
@@ -474,7 +475,7 @@ fn a_variable_cannot_turn_permission_checks_off() {
     assert_eq!(error.kind(), ErrorKind::InvalidOptions);
     assert!(error.to_string().contains("CLAUDE_PERMISSION_MODE"), "{error}");
     assert!(mode("acceptEdits").is_ok());
-    // The builder and a file that the host names may.
+    // The builder, and a file that the host names, may do so.
     let file = Options::layered().file_text("a.json", r#"{"permission_mode":"bypassPermissions"}"#);
     assert!(file.load().is_ok());
 }

@@ -11,7 +11,7 @@ use crate::process::starter::MAX_THREADS;
 
 type Starting = Pin<Box<dyn Future<Output = std::io::Result<Started>>>>;
 
-/// A program that cannot be executed before its lease is dropped.
+/// A program whose execution blocks until its lease is dropped.
 struct Hanging {
     program: PathBuf,
     lease: Lease,
@@ -20,7 +20,8 @@ struct Hanging {
 impl Hanging {
     fn new(folder: &Path, name: &str) -> Self {
         let program = folder.join(name);
-        // By another process: a child that is just being started must not inherit the file.
+        // Written by another process, because a child that is being started must not inherit the
+        // file.
         let mut writer = shell("printf '#!/bin/sh\\ntouch ran; exec sleep 300' > $0; chmod 755 $0");
         writer.arguments.push(program.clone().into());
         assert!(wait(&try_start(writer).unwrap().process).success());
@@ -28,7 +29,7 @@ impl Hanging {
         Self { program, lease }
     }
 
-    /// Starts it, and returns when the start hangs.
+    /// Starts the program, and returns when the start blocks.
     fn start(&self) -> Starting {
         let program = self.program.clone();
         let directory = self.program.parent().map(Path::to_owned);
@@ -50,7 +51,7 @@ fn threads(name: &str) -> usize {
     names.filter(|found| found.trim() == name).count()
 }
 
-/// Processes that work in this directory.
+/// Returns the number of processes whose working directory is `directory`.
 fn processes_in(directory: &Path) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let directories = processes.filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok());
@@ -78,12 +79,12 @@ fn a_start_that_hangs_in_exec_delays_nothing_else() {
         let soon = Instant::now() + Duration::from_millis(10);
         let _alarm = Alarm::set(soon, &wakes.clone().into()).unwrap();
         eventually("the alarm rings", || wakes.0.load(Ordering::SeqCst) == 1);
-        // Otherwise all of this proves nothing.
+        // Otherwise the test proves nothing.
         assert!(hanging.iter().all(|hanging| hanging.lease.is_waited_for()));
         assert_eq!(processes_in(&folder), 3);
         assert_eq!((threads("claude-starter"), threads("claude-reaper")), (4, 1));
 
-        // Nobody wants them any more.
+        // The starts are cancelled.
         drop(starting);
         drop(hanging);
         eventually("what had been given up ends", || processes_in(&folder) == 0);
@@ -180,7 +181,7 @@ fn a_process_that_was_forked_from_the_host_starts_its_own_and_leaves_those_of_th
         assert_eq!(wait(&start("exit 6").process).code(), Some(6));
         inherited.shut_down(ShutdownStep::Terminate);
         drop(inherited);
-        // Twice removed.
+        // A fork of a fork.
         in_fork(|| assert_eq!(wait(&start("exit 8").process).code(), Some(8)));
         assert_eq!((threads("claude-reaper"), threads("claude-starter")), (1, 1));
     });
@@ -234,7 +235,7 @@ fn a_waker_that_panics_ends_no_kept_thread() {
         assert!(ended.as_mut().poll(&mut context).is_pending());
         drop(stdin);
         let _alarm = Alarm::set(Instant::now() + Duration::from_millis(1), &bomb).unwrap();
-        // Others that wait for the same process may not be woken, so nobody waits here.
+        // Other tasks that wait for the same process may not be woken, so none waits here.
         eventually("the exit is known", || process.exit_status().is_some());
         let wakes = Arc::new(Wakes::default());
         let soon = Instant::now() + Duration::from_millis(10);
@@ -245,7 +246,7 @@ fn a_waker_that_panics_ends_no_kept_thread() {
     });
 }
 
-/// A host whose child exits while a debugger holds that back.
+/// Runs a host whose child exits while a debugger delays the exit.
 fn host_of_a_traced_child(folder: &Path) {
     let started = start("read line; exit 3");
     let pid = started.process.pid();
@@ -261,7 +262,7 @@ fn host_of_a_traced_child(folder: &Path) {
     eventually("the alarm rings", || wakes.0.load(Ordering::SeqCst) == 1);
     let rounds = ROUNDS.load(Ordering::Relaxed) - before;
     assert_eq!(started.process.exit_status(), None);
-    // Some twenty; hundreds of thousands if the thread spins.
+    // About twenty; hundreds of thousands if the thread spins.
     assert!(rounds < 1000, "{rounds} rounds");
     fs::write(folder.join("seen"), "").unwrap();
     assert_eq!(wait(&started.process).code(), Some(3));
@@ -278,7 +279,7 @@ fn a_debugger_that_holds_an_exit_back_keeps_no_thread_busy() {
         return host.join().unwrap();
     }
     let pid: u32 = fs::read_to_string(file("pid")).unwrap().parse().unwrap();
-    // An ancestor of the child: systems that restrict tracing allow that.
+    // An ancestor of the child, which systems that restrict tracing allow.
     trace(pid);
     fs::write(file("traced"), "").unwrap();
     eventually("the host has looked", || file("seen").exists() || host.is_finished());

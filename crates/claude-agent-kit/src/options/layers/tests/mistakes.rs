@@ -1,4 +1,4 @@
-//! What is wrong with sources, and how it is told.
+//! Problems in configuration sources, and how they are reported.
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn contradictions_name_the_places_of_both_sides() {
     assert_eq!(told.len(), 2, "{told:?}");
     let both = told.iter().find(|told| told.starts_with("model and fallback_model: ")).unwrap();
     assert!(both.contains("a.toml:1:1") && both.contains("a.toml:2:1"), "{both}");
-    // What the builder alone says is looked at when it is used.
+    // Problems of the builder alone are reported when the options are used.
     let wrong = Options::new().max_turns(0);
     assert!(Options::layered().file_text("a.json", "{}").under(wrong.clone()).is_ok());
     let mixed = Options::layered().file_text("a.json", r#"{"model": "m"}"#);
@@ -86,7 +86,7 @@ fn a_conversation_in_a_file_is_one_and_its_parts_fit() {
 
 #[test]
 fn what_is_wrong_only_together_with_a_layer_is_told_whatever_it_names() {
-    // The problem names options that only the builder gives.
+    // The problem names options that only the builder sets.
     let builder = Options::new().model("a").fallback_model("b");
     assert!(Options::layered().under(builder.clone()).is_ok());
     let mut merged = builder.clone();
@@ -132,7 +132,7 @@ fn a_file_that_is_none_or_too_large_or_no_text_is_refused() {
         let error = Options::layered().file(path(name)).load().unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     }
-    // One that may be missing must still be good where it is there.
+    // An optional file must be valid if it exists.
     assert!(Options::layered().optional_file(path("folder.json")).load().is_err());
     let options = Options::layered().optional_file(path("good.json")).load().unwrap();
     assert_eq!(options.settings.model.as_deref(), Some("m"));
