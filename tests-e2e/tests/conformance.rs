@@ -82,7 +82,7 @@ fn text_of(path: &str) -> String {
 }
 
 #[test]
-fn the_readme_has_what_people_look_for() {
+fn readme_has_the_expected_sections() {
     let readme = text_of("README.md");
     for part in [
         "cargo run --example quickstart",
@@ -102,12 +102,12 @@ fn the_readme_has_what_people_look_for() {
         "UnsupportedCliVersion",
         "on_stderr",
     ] {
-        assert!(readme.contains(part), "README.md does not say {part}");
+        assert!(readme.contains(part), "README.md does not contain {part}");
     }
 }
 
 #[test]
-fn the_documents_name_the_minimum_versions() {
+fn documents_name_the_minimum_versions() {
     for path in
         ["README.md", "docs/cli-versions.md", "crates/claude-agent-kit/src/guide/processes.md"]
     {
@@ -128,7 +128,7 @@ fn variants(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_guide_tells_of_every_error_and_every_warning() {
+fn guide_documents_every_error_and_warning() {
     let guide = text_of("crates/claude-agent-kit/src/guide/errors.md");
     for name in ["ErrorKind", "WarningCode"] {
         let variants = variants(name);
@@ -136,14 +136,14 @@ fn the_guide_tells_of_every_error_and_every_warning() {
         for variant in variants {
             assert!(
                 guide.contains(&format!("\n| `{variant}` |")),
-                "the guide does not tell what to do about {name}::{variant}"
+                "the guide does not document {name}::{variant}"
             );
         }
     }
 }
 
 #[test]
-fn the_test_command_compares_the_public_api() {
+fn xtask_test_compares_the_public_api() {
     assert!(text_of("tests-e2e/src/bin/xtask/checks.rs").contains("api::is_as_listed(&program)"));
     for name in CRATES {
         let listing = text_of(&format!("docs/api/{name}.txt"));
@@ -154,7 +154,7 @@ fn the_test_command_compares_the_public_api() {
 }
 
 #[test]
-fn the_test_command_runs_the_unit_tests_where_there_is_nothing() {
+fn xtask_test_runs_the_unit_tests_in_a_bare_environment() {
     assert!(text_of("tests-e2e/src/bin/xtask/checks.rs").contains("!unit_tests_need_nothing()?"));
     let bare = text_of("tests-e2e/src/bin/xtask/bare.rs");
     for part in ["env_clear()", r#""--net""#, r#""HOME", NO_HOME"#, r#""claude", "npm""#] {
@@ -166,7 +166,7 @@ fn the_test_command_runs_the_unit_tests_where_there_is_nothing() {
 }
 
 #[test]
-fn the_test_command_checks_the_other_platforms_and_the_oldest_rust() {
+fn xtask_test_checks_other_platforms_and_the_oldest_rust() {
     assert!(text_of("tests-e2e/src/bin/xtask/checks.rs").contains("match platforms::check()?"));
     let (readme, checks) = (text_of("README.md"), text_of("tests-e2e/src/bin/xtask/platforms.rs"));
     for platform in ["macOS", "Windows"] {
@@ -179,7 +179,7 @@ fn the_test_command_checks_the_other_platforms_and_the_oldest_rust() {
 }
 
 #[test]
-fn the_tables_of_the_guide_are_what_the_code_says() {
+fn guide_tables_match_the_code() {
     for chapter in tables::chapters().unwrap() {
         if let Some((stored, derived)) = chapter.difference() {
             panic!(
@@ -192,7 +192,7 @@ fn the_tables_of_the_guide_are_what_the_code_says() {
 }
 
 #[test]
-fn every_option_says_what_holds_without_it() {
+fn every_option_documents_its_default() {
     let setters = tables::options::setters().unwrap();
     assert!(setters.len() > 90, "{setters:?}");
     // A setter that refers to another one documents no default of its own.
@@ -205,7 +205,7 @@ fn every_option_says_what_holds_without_it() {
 }
 
 #[test]
-fn what_an_option_is_sent_as_stands_in_the_code() {
+fn documented_wire_names_of_options_exist_in_the_code() {
     let mut code = String::new();
     for (_, source) in sources("crates/claude-wire/src").unwrap() {
         code += &source;
@@ -217,13 +217,17 @@ fn what_an_option_is_sent_as_stands_in_the_code() {
             // A field whose wire name equals its Rust name appears only as a field.
             let is_there =
                 code.contains(&format!("\"{name}\"")) || code.contains(&format!(" {name}: "));
-            assert!(is_there, "`{}` is sent as `{name}`, says its documentation", setter.name);
+            assert!(
+                is_there,
+                "`{}` is documented as sent as `{name}`, which is not in the code",
+                setter.name
+            );
         }
     }
 }
 
 #[test]
-fn every_option_is_used_in_a_test_from_outside() {
+fn every_option_is_used_in_an_integration_test() {
     let mut tests = String::new();
     let mut directories = vec![root().join("tests-e2e/tests"), root().join("tests-e2e/src")];
     while let Some(directory) = directories.pop() {
@@ -248,7 +252,7 @@ fn every_option_is_used_in_a_test_from_outside() {
 }
 
 #[test]
-fn every_example_is_told_of_and_run_by_the_test_command() {
+fn every_example_is_documented_and_run_by_xtask_test() {
     let (readme, steps) = (text_of("README.md"), text_of("tests-e2e/src/bin/xtask/checks.rs"));
     let mut count = 0;
     for entry in fs::read_dir(root().join("examples")).unwrap() {
@@ -257,7 +261,7 @@ fn every_example_is_told_of_and_run_by_the_test_command() {
             continue;
         }
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        assert!(readme.contains(&format!("| `{name}` |")), "README.md does not tell of {name}");
+        assert!(readme.contains(&format!("| `{name}` |")), "README.md does not list {name}");
         let step = format!("\"--example\", \"{name}\"");
         assert!(steps.contains(&step), "`cargo xtask test` does not run {name}");
         count += 1;
@@ -266,17 +270,17 @@ fn every_example_is_told_of_and_run_by_the_test_command() {
 }
 
 #[test]
-fn the_limits_chapter_says_what_the_code_says() {
+fn limits_chapter_matches_the_code() {
     assert_eq!(limits::mismatches().unwrap(), Vec::<String>::new());
 }
 
 #[test]
-fn every_timeout_of_the_code_is_in_the_limits_chapter() {
+fn limits_chapter_lists_every_timeout() {
     assert_eq!(limits::untold_timeouts().unwrap(), Vec::<String>::new());
 }
 
 #[test]
-fn the_tests_that_the_security_review_names_exist() {
+fn tests_named_in_the_security_review_exist() {
     let review = fs::read_to_string(root().join("docs/security-review.md")).unwrap();
     let named: Vec<&str> =
         review.split('`').filter(|text| text.contains("::") && text.contains('/')).collect();
@@ -286,7 +290,7 @@ fn the_tests_that_the_security_review_names_exist() {
 }
 
 #[test]
-fn every_invariant_names_tests_that_exist() {
+fn tests_named_for_invariants_exist() {
     let architecture = text_of("ARCHITECTURE.md");
     let (_, invariants) = architecture.split_once("\n## Invariants\n").unwrap();
     let mut numbers = 0;
@@ -346,7 +350,7 @@ fn matches(code: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn no_wildcard_arm_over_the_seam() {
+fn session_machine_enums_are_matched_without_wildcards() {
     const SEAM: [&str; 13] = [
         "Event::",
         "Effect::",
@@ -376,16 +380,16 @@ fn no_wildcard_arm_over_the_seam() {
                 seen += 1;
                 for arm in &arms {
                     let arm = arm.trim_matches(['{', ',', '\n', ' ', '}']);
-                    assert!(arm != "_", "{path}: a wildcard beside {:?}", arms[0].trim());
+                    assert!(arm != "_", "{path}: a wildcard next to {:?}", arms[0].trim());
                 }
             }
         }
     }
-    assert!(seen > 20, "only {seen} matches over the seam were found");
+    assert!(seen > 20, "only {seen} matches of these enums were found");
 }
 
 #[test]
-fn unsafe_code_stands_in_two_modules() {
+fn unsafe_code_is_limited_to_two_modules() {
     for krate in ["claude-wire", "claude-agent-kit", "claude-agent-testkit"] {
         for (path, code) in sources(&format!("crates/{krate}/src")).unwrap() {
             let allowed =

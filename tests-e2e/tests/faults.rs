@@ -68,7 +68,7 @@ fn print(results: &Results) {
     };
     println!("{}", faults::table(seen));
     let good = results.values().filter(|good| **good).count();
-    println!("{good} of {} cells came out as docs/faults.md says", faults::count());
+    println!("{good} of {} cells match docs/faults.md", faults::count());
 }
 
 fn document() -> Result<(), Failed> {

@@ -31,7 +31,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_target_keeps_its_promises_on_its_corpus() {
+fn every_fuzz_target_passes_on_its_corpus() {
     for (target, run) in targets::TARGETS {
         let files = files(&folder("corpus").join(target));
         assert!(files.len() >= 3, "the corpus of {target} is gone");
@@ -45,7 +45,7 @@ fn every_target_keeps_its_promises_on_its_corpus() {
 }
 
 #[test]
-fn every_target_keeps_its_promises_on_changes_of_its_corpus() {
+fn every_fuzz_target_passes_on_mutations_of_its_corpus() {
     for (target, run) in targets::TARGETS {
         let corpus: Vec<Vec<u8>> = files(&folder("corpus").join(target))
             .into_iter()
@@ -102,7 +102,7 @@ fn changed(data: &[u8], other: &[u8], seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn every_target_has_its_program_and_no_program_is_forgotten() {
+fn every_fuzz_target_has_a_program() {
     let programs: Vec<String> = files(&folder("fuzz_targets"))
         .into_iter()
         .map(|file| file.file_stem().unwrap().to_str().unwrap().to_owned())
@@ -111,7 +111,7 @@ fn every_target_has_its_program_and_no_program_is_forgotten() {
 }
 
 #[test]
-fn the_corpus_stays_small() {
+fn fuzz_corpus_stays_small() {
     let all = targets::TARGETS.iter().flat_map(|(name, _)| files(&folder("corpus").join(name)));
     let bytes: u64 = all.map(|file| file.metadata().unwrap().len()).sum();
     assert!(bytes < 300 * 1024, "{bytes}");

@@ -22,8 +22,8 @@ fn published(source: Source) -> Option<Names> {
             assert!(!in_ci, "{error}");
             // Written directly to stderr, because the test harness captures the output of a passing
             // test.
-            let told = format!("SKIPPED: {} is not compared: {error}\n", source.column());
-            io::stderr().write_all(told.as_bytes()).unwrap();
+            let notice = format!("SKIPPED: {} is not compared: {error}\n", source.column());
+            io::stderr().write_all(notice.as_bytes()).unwrap();
             None
         }
     }
@@ -36,7 +36,7 @@ fn assert_no_drift(source: Source) {
     assert!(
         drift.is_empty(),
         "{} {} publishes other names than those that are stored:\n{}\n\
-         `cargo xtask parity` stores them; then docs/parity.md has to tell of them",
+         `cargo xtask parity` stores them; then docs/parity.md must list them",
         source.column(),
         official::version(source),
         drift.join("\n")
@@ -44,17 +44,17 @@ fn assert_no_drift(source: Source) {
 }
 
 #[test]
-fn the_sdk_for_typescript_publishes_what_is_stored() {
+fn typescript_sdk_names_match_the_stored_ones() {
     assert_no_drift(Source::TypeScript);
 }
 
 #[test]
-fn the_sdk_for_python_publishes_what_is_stored() {
+fn python_sdk_names_match_the_stored_ones() {
     assert_no_drift(Source::Python);
 }
 
 #[test]
-fn the_cli_has_the_flags_that_are_stored() {
+fn cli_flags_match_the_stored_ones() {
     assert_no_drift(Source::Cli);
 }
 
@@ -69,7 +69,7 @@ fn table() -> String {
 }
 
 #[test]
-fn every_published_name_is_here_or_left_out_for_a_reason() {
+fn every_published_name_is_covered_or_excluded_with_a_reason() {
     let complaints = complaints(&table(), &facts(), &places::exists);
     assert!(
         complaints.is_empty(),
@@ -80,7 +80,7 @@ fn every_published_name_is_here_or_left_out_for_a_reason() {
 }
 
 #[test]
-fn no_row_can_be_taken_away_unnoticed() {
+fn removing_any_row_is_detected() {
     let (table, facts) = (table(), facts());
     // The table of omissions has no rows for names.
     let (_, rows) = table.split_once("\n## Options\n").unwrap();
@@ -103,7 +103,7 @@ fn without(table: &str, row: &str) -> String {
 }
 
 #[test]
-fn rows_that_follow_from_a_rule_are_derived_again() {
+fn removed_derivable_rows_are_derived_again() {
     let (table, facts, project) = (table(), facts(), Project::read().unwrap());
     for row in [
         "`maxTurns`",
@@ -135,7 +135,7 @@ fn rows_that_follow_from_a_rule_are_derived_again() {
 }
 
 #[test]
-fn an_item_that_no_test_uses_gets_no_row() {
+fn unused_item_gets_no_row() {
     let (table, facts, project) = (table(), facts(), Project::read().unwrap());
     // No method sends it, so no test uses it.
     let without = without(&table, "`mcp_message`");
@@ -145,7 +145,7 @@ fn an_item_that_no_test_uses_gets_no_row() {
 }
 
 #[test]
-fn a_name_that_no_rule_covers_stays_without_a_row() {
+fn name_without_a_rule_gets_no_row() {
     let (table, facts, project) = (table(), facts(), Project::read().unwrap());
     for row in ["`abortController`", "`streamInput`", "`system/init`", "`--tmux`"] {
         let without = without(&table, row);

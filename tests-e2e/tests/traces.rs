@@ -75,7 +75,7 @@ fn script() -> Script {
 }
 
 #[test]
-fn what_happens_is_traced_by_level_and_nothing_that_was_said() {
+fn events_are_traced_by_level_without_content() {
     let notes = Notes::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // On one thread, so that the thread's default subscriber receives everything.
@@ -90,7 +90,7 @@ fn what_happens_is_traced_by_level_and_nothing_that_was_said() {
                     .can_use_tool(|_, _| async { Permission::allow() });
                 let session = Session::start(options).await.unwrap();
                 session.send(MARKS[0]).await.unwrap().finish().await.unwrap();
-                session.mcp().reconnect("nobody").await.unwrap_err();
+                session.mcp().reconnect("missing").await.unwrap_err();
                 session.stop().await.unwrap();
             };
             tokio::time::timeout(Duration::from_secs(60), play).await.unwrap();

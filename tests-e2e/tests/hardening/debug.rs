@@ -82,21 +82,21 @@ fn payloads() -> Vec<Printed> {
 }
 
 #[test]
-fn types_that_configure_a_run_print_no_secret_prompt_or_payload() {
+fn debug_output_of_configuration_types_hides_secrets_and_prompts() {
     for (name, printed) in configuration() {
         assert!(!printed.contains(MARK), "{name}: {printed}");
     }
 }
 
 #[test]
-fn types_that_are_a_payload_print_it() {
+fn debug_output_of_payload_types_shows_the_payload() {
     for (name, printed) in payloads() {
         assert!(printed.contains(MARK), "{name}: {printed}");
     }
 }
 
 #[test]
-fn handles_of_a_run_print_nothing_of_what_is_said_and_its_outcome_does() {
+fn debug_output_of_handles_hides_content_and_of_outcomes_shows_it() {
     run(async {
         let script = Script::new().otherwise([Reply::text(MARK)]);
         let stage = Stage::in_memory(script).await.unwrap();

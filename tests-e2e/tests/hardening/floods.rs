@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use claude_agent_kit::{ErrorKind, Session};
 
-use crate::support::{Fake, HANDSHAKE, RESULT, ask, in_time, run};
+use crate::support::{FakeProgram, HANDSHAKE, RESULT, ask, in_time, run};
 
 /// Returns a script that writes this many bytes of keys without separators.
 fn keys(bytes: usize) -> String {
@@ -12,15 +12,18 @@ fn keys(bytes: usize) -> String {
 }
 
 /// Returns a CLI that rejects the first operation with a text of this size.
-fn refusing(bytes: usize) -> Fake {
+fn refusing(bytes: usize) -> FakeProgram {
     let refusal = r#"id=${prompt#*\"request_id\":\"}; id=${id%%\"*}
 printf '{"type":"control_response","response":{"subtype":"error","request_id":"%s","error":"' "$id""#;
-    Fake::new(&format!("{HANDSHAKE}{refusal}\n{}\necho '\"}}}}'\ncat > /dev/null", keys(bytes)))
+    FakeProgram::new(&format!(
+        "{HANDSHAKE}{refusal}\n{}\necho '\"}}}}'\ncat > /dev/null",
+        keys(bytes)
+    ))
 }
 
 /// With quadratic cost this would take hours.
 #[test]
-fn an_operation_that_is_refused_with_megabytes_of_keys_fails_promptly() {
+fn operation_rejected_with_megabytes_of_keys_fails_promptly() {
     run(async {
         let fake = refusing(8 * 1024 * 1024);
         let session = Session::start(fake.options()).await.unwrap();
@@ -36,14 +39,14 @@ fn an_operation_that_is_refused_with_megabytes_of_keys_fails_promptly() {
 #[test]
 fn megabytes_of_keys_on_stderr_are_masked_promptly() {
     run(async {
-        let fake = Fake::new(&format!(
+        let fake = FakeProgram::new(&format!(
             "{HANDSHAKE}{{ {}; echo; echo done; }} >&2\n{RESULT}",
             keys(8 * 1024 * 1024)
         ));
         let lines = Arc::new(Mutex::new(Vec::new()));
-        let told = lines.clone();
+        let sink = lines.clone();
         let options =
-            fake.options().on_stderr(move |line| told.lock().unwrap().push(line.to_owned()));
+            fake.options().on_stderr(move |line| sink.lock().unwrap().push(line.to_owned()));
         in_time(ask("hello", options)).await;
         assert_eq!(*lines.lock().unwrap(), ["***", "done"]);
     });

@@ -13,7 +13,7 @@ use claude_agent_kit::{
 };
 use serde_json::Value;
 
-use crate::support::{Fake, RESULT, ask, run};
+use crate::support::{FakeProgram, RESULT, ask, run};
 
 /// Returns values that a program on the way might misinterpret.
 fn values() -> Vec<String> {
@@ -80,16 +80,16 @@ struct Row {
     kind: Kind,
     name: &'static str,
     plant: fn(Options, &str) -> Options,
-    beside: fn(Options) -> Options,
+    requires: fn(Options) -> Options,
 }
 
 fn row(kind: Kind, name: &'static str, plant: fn(Options, &str) -> Options) -> Row {
-    Row { kind, name, plant, beside: |options| options }
+    Row { kind, name, plant, requires: |options| options }
 }
 
 fn rows() -> Vec<Row> {
     use Kind::{Entry, Name, Path, Text, Uuid, Variable};
-    let with = |beside: fn(Options) -> Options, row: Row| Row { beside, ..row };
+    let with = |requires: fn(Options) -> Options, row: Row| Row { requires, ..row };
     vec![
         row(Name, "--model", |options, value| options.model(value)),
         row(Name, "--fallback-model", |options, value| options.fallback_model(value)),
@@ -192,17 +192,17 @@ async fn caught(options: Options) -> Result<Caught, Error> {
 }
 
 #[test]
-fn a_value_is_one_argument_exactly_or_refused() {
+fn value_becomes_exactly_one_argument_or_is_rejected() {
     run(async {
         for row in rows() {
-            let plain = caught((row.beside)(Options::new())).await.unwrap();
+            let plain = caught((row.requires)(Options::new())).await.unwrap();
             for value in values() {
                 let shown: String = value.chars().take(60).collect();
-                let options = (row.plant)((row.beside)(Options::new()), &value);
+                let options = (row.plant)((row.requires)(Options::new()), &value);
                 match caught(options).await {
-                    Ok(told) => {
+                    Ok(launch) => {
                         assert!(!row.kind.refuses(&value), "{} took {shown:?}", row.name);
-                        check_added(&row, &value, &plain, told);
+                        check_added(&row, &value, &plain, launch);
                     }
                     Err(error) => {
                         assert!(row.kind.refuses(&value), "{} {shown:?}: {error}", row.name);
@@ -215,8 +215,8 @@ fn a_value_is_one_argument_exactly_or_refused() {
 }
 
 /// Asserts that exactly one argument or variable was added, and that it is `value`.
-fn check_added(row: &Row, value: &str, plain: &Caught, told: Caught) {
-    let (mut arguments, mut variables) = told;
+fn check_added(row: &Row, value: &str, plain: &Caught, launch: Caught) {
+    let (mut arguments, mut variables) = launch;
     if row.kind == Kind::Variable {
         variables.retain(|variable| *variable != (row.name.to_owned(), value.to_owned()));
     } else {
@@ -233,7 +233,7 @@ fn check_added(row: &Row, value: &str, plain: &Caught, told: Caught) {
 }
 
 #[test]
-fn names_of_flags_and_variables_are_names_or_refused() {
+fn invalid_flag_and_variable_names_are_rejected() {
     run(async {
         for value in values() {
             let shown: String = value.chars().take(60).collect();
@@ -264,7 +264,7 @@ fn names_of_flags_and_variables_are_names_or_refused() {
 }
 
 /// Returns a CLI that records its arguments, variables and input, and responds.
-fn noting() -> Fake {
+fn recording_program() -> FakeProgram {
     let notes = r#"printf '%s\0' "$@" > "$0.argv"; cat /proc/self/environ > "$0.environ"
 "#;
     // The shell's own `read` is slow for long lines. `head` may read ahead, but the host waits for
@@ -274,24 +274,24 @@ id=$(head -c 400 "$0.line"); id=${id#*\"request_id\":\"}; id=${id%%\"*}
 echo "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"$id\",\"response\":{}}}"
 head -n 1 > "$0.prompt"
 "#;
-    Fake::new(&format!("{notes}{lines}{RESULT}"))
+    FakeProgram::new(&format!("{notes}{lines}{RESULT}"))
 }
 
 /// Returns what the CLI recorded, split at NUL.
-fn noted(fake: &Fake, what: &str) -> Vec<String> {
+fn recorded(fake: &FakeProgram, what: &str) -> Vec<String> {
     let text = fs::read(fake.path().with_extension(what)).unwrap();
     let parts = text.split(|byte| *byte == 0);
     parts.map(|part| String::from_utf8(part.to_vec()).unwrap()).collect()
 }
 
 #[test]
-fn a_process_gets_what_was_given() {
+fn process_receives_values_unchanged() {
     run(async {
         for value in values() {
             if Kind::Path.refuses(&value) {
                 continue;
             }
-            let fake = noting();
+            let fake = recording_program();
             let options = fake
                 .options()
                 .agent(&*value)
@@ -300,25 +300,28 @@ fn a_process_gets_what_was_given() {
                 .env("SOME_NAME", &*value);
             let collected = ask("hello", options).await;
             assert!(collected.error.is_none(), "{value:?}: {:?}", collected.error);
-            let argv = noted(&fake, "argv");
+            let argv = recorded(&fake, "argv");
             for flag in ["--agent", "--some-flag", "--add-dir"] {
                 let argument = format!("{flag}={value}");
                 assert_eq!(argv.iter().filter(|other| **other == argument).count(), 1, "{argv:?}");
             }
             // The mode, the session ID, these three, and the end.
             assert_eq!(argv.len(), 11, "{argv:?}");
-            assert!(noted(&fake, "environ").contains(&format!("SOME_NAME={value}")), "{value:?}");
-            assert!(!fake.beside("made").exists(), "{value:?} was run");
+            assert!(
+                recorded(&fake, "environ").contains(&format!("SOME_NAME={value}")),
+                "{value:?}"
+            );
+            assert!(!fake.sibling("made").exists(), "{value:?} was run");
         }
     });
 }
 
 #[test]
-fn the_handshake_and_the_prompt_carry_any_text() {
+fn handshake_and_prompt_carry_any_text() {
     run(async {
         for value in values() {
             let text = if value.trim().is_empty() { "." } else { &*value };
-            let fake = noting();
+            let fake = recording_program();
             let options = fake
                 .options()
                 .system_prompt(&*value)
@@ -329,19 +332,19 @@ fn the_handshake_and_the_prompt_carry_any_text() {
                 .agents([(text, AgentDefinition::new(text, text))]);
             let collected = ask(text, options).await;
             assert!(collected.error.is_none(), "{:?}", collected.error);
-            let read = |what| noted(&fake, what).concat();
+            let read = |what| recorded(&fake, what).concat();
             let line: Value = serde_json::from_str(&read("line")).unwrap();
-            let told = &line["request"];
+            let request = &line["request"];
             for name in ["appendSystemPrompt", "planModeInstructions", "title"] {
-                assert_eq!(told[name], *value, "{name}");
+                assert_eq!(request[name], *value, "{name}");
             }
-            assert_eq!(told["systemPrompt"][0], *value);
-            assert_eq!(told["toolAliases"][text], "Bash");
-            assert_eq!(told["agents"][text]["prompt"], text);
+            assert_eq!(request["systemPrompt"][0], *value);
+            assert_eq!(request["toolAliases"][text], "Bash");
+            assert_eq!(request["agents"][text]["prompt"], text);
             let prompt: Value = serde_json::from_str(&read("prompt")).unwrap();
             assert_eq!(prompt["message"]["content"], text);
-            assert_eq!(noted(&fake, "argv").len(), 8, "nothing of it is an argument");
-            assert!(!Path::new(&fake.beside("made")).exists(), "{value:?} was run");
+            assert_eq!(recorded(&fake, "argv").len(), 8, "nothing of it is an argument");
+            assert!(!Path::new(&fake.sibling("made")).exists(), "{value:?} was run");
         }
     });
 }

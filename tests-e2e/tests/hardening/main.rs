@@ -12,10 +12,10 @@
 #[path = "../kit/support.rs"]
 mod support;
 
+mod confidential_options;
 mod debug;
 mod floods;
 mod guard;
 mod injection;
-mod listener;
-mod places;
 mod secrets;
+mod trace_recorder;

@@ -16,18 +16,18 @@ use serde_json::json;
 use tests_e2e::stage::Stage;
 use tests_e2e::tables::options::{Setter, setters};
 
-use crate::listener::{heard, listen};
-use crate::places::{self, CODE, Nature, Place, SHOWN, Way};
-use crate::support::{Fake, SHORT, everything, run};
+use crate::confidential_options::{self, CODE, Nature, Place, SHOWN, Way};
+use crate::support::{FakeProgram, SHORT, all_text, run};
+use crate::trace_recorder::{record_traces, traces};
 
 /// A script that writes everything it knows to stdout and stderr, and fails.
-const TELLS_ALL: &str = r#"printf '%s\0' "$@" > "$0.argv"
+const PRINTS_ALL: &str = r#"printf '%s\0' "$@" > "$0.argv"
 { env; echo "$*"; read -r line; echo "$line"; } >&2
 echo "no JSON but $* $(env | tr '\n' ' ')"
 exit 1"#;
 
 /// A script that fails without output.
-const TELLS_NOTHING: &str = r#"printf '%s\0' "$@" > "$0.argv"
+const PRINTS_NOTHING: &str = r#"printf '%s\0' "$@" > "$0.argv"
 read -r line
 exit 1"#;
 
@@ -41,7 +41,7 @@ impl Shown {
     }
 
     /// Returns options that also record warnings and lines of stderr.
-    fn listening(&self, options: Options) -> Options {
+    fn recording(&self, options: Options) -> Options {
         let (warnings, lines) = (self.clone(), self.clone());
         options
             .on_warning(move |warning| warnings.add("a warning", format!("{warning} {warning:?}")))
@@ -50,7 +50,7 @@ impl Shown {
 
     /// Asserts that the mark is in none of the texts and was not traced.
     fn assert_without(&self, mark: &str, place: &str) {
-        self.add("tracing", heard());
+        self.add("tracing", traces());
         for (by, text) in self.0.lock().unwrap().iter() {
             assert!(!text.contains(mark), "{by} shows what was put into {place}: {text}");
         }
@@ -58,21 +58,24 @@ impl Shown {
 }
 
 #[test]
-fn every_setter_is_told_of() {
-    let planted = places::all().into_iter().map(|place| place.option.to_owned());
+fn every_setter_that_can_hold_a_secret_is_listed() {
+    let planted = confidential_options::all().into_iter().map(|place| place.option.to_owned());
     let others = SHOWN.split_whitespace().chain(CODE.split_whitespace()).map(str::to_owned);
     let known: BTreeSet<String> = planted.chain(others).collect();
     let holders = setters().unwrap().into_iter().filter(Setter::can_hold_text);
     let missing: Vec<String> =
         holders.map(|setter| setter.name).filter(|name| !known.contains(name)).collect();
-    assert!(missing.is_empty(), "can these hold a secret? Say so in places.rs: {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "can these hold a secret? List them in confidential_options.rs: {missing:?}"
+    );
 }
 
 #[test]
-fn what_is_put_into_an_option_is_shown_nowhere() {
-    listen();
+fn secrets_in_options_are_never_shown() {
+    record_traces();
     run(async {
-        for (number, place) in places::all().iter().enumerate() {
+        for (number, place) in confidential_options::all().iter().enumerate() {
             let mark = format!("hush-{number}-7d1f0c");
             let shown = Shown::default();
             let name = format!("{} ({number})", place.option);
@@ -83,10 +86,10 @@ fn what_is_put_into_an_option_is_shown_nowhere() {
 }
 
 async fn try_place(place: &Place, mark: &str, shown: &Shown, name: &str) {
-    let script = if place.nature == Nature::Key { TELLS_ALL } else { TELLS_NOTHING };
-    let fake = Fake::new(script);
+    let script = if place.nature == Nature::Key { PRINTS_ALL } else { PRINTS_NOTHING };
+    let fake = FakeProgram::new(script);
     let options = shown
-        .listening((place.plant)(fake.options(), mark))
+        .recording((place.plant)(fake.options(), mark))
         .timeouts(Timeouts::new().exit_grace(SHORT));
     shown.add("Debug of Options", format!("{options:?} {options:#?}"));
     let explained = options.explain();
@@ -95,12 +98,12 @@ async fn try_place(place: &Place, mark: &str, shown: &Shown, name: &str) {
         Ok(stream) => {
             shown.add("Debug of QueryStream", format!("{stream:?}"));
             let collected = stream.collect().await;
-            shown.add("an error", everything(collected.error.as_ref().unwrap()));
+            shown.add("an error", all_text(collected.error.as_ref().unwrap()));
             for warning in collected.warnings() {
                 shown.add("a warning of the stream", format!("{warning} {warning:?}"));
             }
         }
-        Err(error) => shown.add("a refusal", everything(&error)),
+        Err(error) => shown.add("a refusal", all_text(&error)),
     }
     try_session(&options, shown).await;
     if place.way == Way::Nowhere {
@@ -114,21 +117,21 @@ async fn try_place(place: &Place, mark: &str, shown: &Shown, name: &str) {
 async fn try_session(options: &Options, shown: &Shown) {
     let session = match Session::open(options).await {
         Ok(session) => session,
-        Err(error) => return shown.add("a refusal", everything(&error)),
+        Err(error) => return shown.add("a refusal", all_text(&error)),
     };
     let messages = session.messages();
     shown.add("Debug of Messages", format!("{messages:?}"));
     match session.send("hello").await {
         Ok(turn) => shown.add("Debug of Turn", format!("{turn:?}")),
-        Err(error) => shown.add("an error of send", everything(&error)),
+        Err(error) => shown.add("an error of send", all_text(&error)),
     }
-    shown.add("an error of ready", everything(&session.ready().await.unwrap_err()));
-    shown.add("an error of stop", everything(&session.stop().await.unwrap_err()));
+    shown.add("an error of ready", all_text(&session.ready().await.unwrap_err()));
+    shown.add("an error of stop", all_text(&session.stop().await.unwrap_err()));
     shown.add("Debug of Session", format!("{session:?} {:?}", session.events()));
 }
 
 /// Returns a model that calls a tool of the host.
-fn looks(mark: &str) -> Script {
+fn calling_look(mark: &str) -> Script {
     let call = Reply::tool("mcp__mine__look", json!({"at": format!("{mark}-input")}));
     Script::new().otherwise([call, Reply::text(format!("{mark}-answer"))])
 }
@@ -140,18 +143,18 @@ struct Look {
 }
 
 #[test]
-fn what_is_said_is_shown_nowhere() {
-    const MARK: &str = "said-7d1f0c";
-    listen();
+fn conversation_content_is_never_shown() {
+    const MARK: &str = "content-7d1f0c";
+    record_traces();
     run(async {
         let shown = Shown::default();
-        let stage = Stage::in_memory(looks(MARK)).await.unwrap();
+        let stage = Stage::in_memory(calling_look(MARK)).await.unwrap();
         let server = ToolServer::new().tool("look", "Looks", |look: Look| async move {
             assert!(look.at.contains(MARK));
             Err::<String, _>(ToolError::new(format!("{MARK}-result")))
         });
         let options = shown
-            .listening(stage.options())
+            .recording(stage.options())
             .mcp("mine", server)
             .on(PreToolUse, |_, _| async {
                 HookResponse::new().system_message(format!("{MARK}-hook"))
@@ -175,38 +178,39 @@ fn what_is_said_is_shown_nowhere() {
         // The tool was called, and its result reached the model.
         let asked = stage.api().requests();
         assert!(
-            asked.iter().any(|request| request.body.to_string().contains("said-7d1f0c-result"))
+            asked.iter().any(|request| request.body.to_string().contains("content-7d1f0c-result"))
         );
         shown.assert_without(MARK, "a conversation");
     });
 }
 
 #[test]
-fn a_callback_that_fails_with_a_secret_of_the_options_does_not_show_it() {
+fn callback_error_with_a_secret_is_masked() {
     const MARK: &str = "failed-7d1f0c";
-    listen();
+    record_traces();
     run(async {
         let shown = Shown::default();
         let script = Script::new()
             .otherwise([Reply::tool("Bash", json!({"command": "true"})), Reply::text("Done.")]);
         let stage = Stage::in_memory(script).await.unwrap();
         let options = shown
-            .listening(stage.options())
+            .recording(stage.options())
             .env("MY_KEY", MARK)
             .on(PreToolUse, |_, _| async { Err::<(), _>(format!("no login with {MARK}").into()) });
         let session = Session::start(options).await.unwrap();
         session.send("go").await.unwrap().finish().await.unwrap();
         session.stop().await.unwrap();
-        let told = shown.0.lock().unwrap().clone();
-        assert!(told.iter().any(|(_, text)| text.contains("no login with ***")), "{told:?}");
+        let texts = shown.0.lock().unwrap().clone();
+        assert!(texts.iter().any(|(_, text)| text.contains("no login with ***")), "{texts:?}");
         shown.assert_without(MARK, "the text of an error");
     });
 }
 
 #[test]
-fn an_error_names_the_working_directory_although_variables_hold_it() {
-    let fake = Fake::new("echo \"No conversation found with session ID: $PROJECT\" >&2; exit 1");
-    let directory = fake.beside("project");
+fn error_shows_the_working_directory_even_if_a_variable_holds_it() {
+    let fake =
+        FakeProgram::new("echo \"No conversation found with session ID: $PROJECT\" >&2; exit 1");
+    let directory = fake.sibling("project");
     fs::create_dir(&directory).unwrap();
     let shown = directory.to_str().unwrap();
     run(async {
@@ -219,16 +223,16 @@ fn an_error_names_the_working_directory_although_variables_hold_it() {
         let error = Session::start(options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
         assert!(error.to_string().contains(&format!("in {shown}")), "{error}");
-        assert!(!everything(&error).contains("***"), "{error}");
+        assert!(!all_text(&error).contains("***"), "{error}");
     });
 }
 
 /// The panic hook of the process, which belongs to the host, prints the panic message. The SDK does
 /// not repeat it.
 #[test]
-fn a_callback_that_panics_with_a_secret_shows_it_to_the_panic_hook_alone() {
+fn callback_panic_message_reaches_only_the_panic_hook() {
     const MARK: &str = "panicked-7d1f0c";
-    listen();
+    record_traces();
     let hooked = Arc::new(Mutex::new(String::new()));
     let (notes, before) = (hooked.clone(), std::panic::take_hook());
     std::panic::set_hook(Box::new(move |panic| {
@@ -245,14 +249,14 @@ fn a_callback_that_panics_with_a_secret_shows_it_to_the_panic_hook_alone() {
             .otherwise([Reply::tool("Bash", json!({"command": "true"})), Reply::text("Done.")]);
         let stage = Stage::in_memory(script).await.unwrap();
         let options = shown
-            .listening(stage.options())
+            .recording(stage.options())
             .on(PreToolUse, |_, _| async { broken(MARK) })
             .can_use_tool_blocking(|_, _| -> Permission { panic!("with {MARK}") });
         let session = Session::start(options).await.unwrap();
         session.send("go").await.unwrap().finish().await.unwrap();
         session.stop().await.unwrap();
-        let told = shown.0.lock().unwrap().clone();
-        assert!(told.iter().any(|(_, text)| text.contains("it panicked")), "{told:?}");
+        let texts = shown.0.lock().unwrap().clone();
+        assert!(texts.iter().any(|(_, text)| text.contains("it panicked")), "{texts:?}");
         shown.assert_without(MARK, "a panic");
     });
     assert!(hooked.lock().unwrap().contains(MARK), "it never panicked");

@@ -1,16 +1,12 @@
 //! Compares the recordings of all backends with the stored recordings of the real CLI.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, OnceLock, PoisonError},
-};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use claude_agent_testkit::recording::Recording;
-use tests_e2e::{
-    compare::{self, Allowed, Measure},
-    corpus, real_cli,
-    scenario::SCENARIOS,
-};
+use tests_e2e::compare::{self, Allowed, Measure};
+use tests_e2e::scenario::SCENARIOS;
+use tests_e2e::{corpus, real_cli};
 
 const ALLOWED: &str = include_str!("../../allowed_differences.md");
 
@@ -19,7 +15,7 @@ static TABLE: Mutex<BTreeMap<&'static str, BTreeMap<&'static str, Outcome>>> =
     Mutex::new(BTreeMap::new());
 
 /// Failed attempts, including those followed by a successful one.
-static FAILED_TRIES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static FAILED_ATTEMPTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 struct Outcome {
     allowed: usize,
@@ -57,9 +53,9 @@ pub(crate) fn check(
 }
 
 /// Records a failed attempt, so that a later successful one does not hide it.
-pub(crate) fn note_failed_try(backend: &str, scenario: &str, fault: &str) {
+pub(crate) fn record_failed_attempt(backend: &str, scenario: &str, fault: &str) {
     let beginning: Vec<&str> = fault.lines().take(6).collect();
-    let mut tries = FAILED_TRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut tries = FAILED_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner);
     tries.push(format!("{backend}::{scenario}: {}", beginning.join(" | ")));
 }
 
@@ -100,7 +96,7 @@ pub(crate) fn print(backends: &[&str]) {
         });
         println!("{scenario:44}{}", cells.collect::<String>());
     }
-    let tries = FAILED_TRIES.lock().unwrap_or_else(PoisonError::into_inner);
-    println!("{} failed tries", tries.len());
+    let tries = FAILED_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner);
+    println!("{} failed attempts", tries.len());
     tries.iter().for_each(|failed| println!("  {failed}"));
 }

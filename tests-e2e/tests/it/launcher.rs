@@ -1,20 +1,16 @@
 //! The isolation of the launcher: nothing of the machine reaches the CLI, and no process survives.
 
-use std::{
-    collections::BTreeSet,
-    env,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    process::{Command, ExitCode},
-    sync::Arc,
-    time::Duration,
-};
+use std::collections::BTreeSet;
+use std::env;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::time::Duration;
 
 use libtest_mimic::{Failed, Trial};
-use tests_e2e::{
-    real_cli::{InstallError, InstalledCli, World},
-    scenario::{Backend, RealCli, probe},
-    stage::processes,
-};
+use tests_e2e::real_cli::{InstallError, InstalledCli, World};
+use tests_e2e::scenario::{Backend, RealCli, probe};
+use tests_e2e::stage::processes;
 
 /// Set in a copy of this process that starts the CLI and prints the environment of a tool.
 const PROBE: &str = "CLAUDE_E2E_PROBE";
@@ -51,7 +47,9 @@ pub(crate) fn trials(backend: &Arc<dyn Backend>) -> Vec<Trial> {
     let backend = Arc::clone(backend);
     vec![
         Trial::test("launcher::nothing_of_the_machine_reaches_a_tool", nothing_leaks),
-        Trial::test("launcher::nothing_outlives_a_panicking_test", move || nothing_stays(backend)),
+        Trial::test("launcher::nothing_outlives_a_panicking_test", move || {
+            no_process_survives(backend)
+        }),
     ]
 }
 
@@ -80,7 +78,7 @@ fn nothing_leaks() -> Result<(), Failed> {
     check(leaked.is_empty(), &format!("variables of the machine: {leaked:?}"), &seen)
 }
 
-fn nothing_stays(backend: Arc<dyn Backend>) -> Result<(), Failed> {
+fn no_process_survives(backend: Arc<dyn Backend>) -> Result<(), Failed> {
     let mut world = None;
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         super::block_on(async {
@@ -95,13 +93,13 @@ fn nothing_stays(backend: Arc<dyn Backend>) -> Result<(), Failed> {
         })
     }));
     let Some((world, running)): Option<(Arc<World>, Vec<String>)> = world else {
-        return Err(format!("the CLI did not come to run a tool: {panicked:?}").into());
+        return Err(format!("the CLI did not run a tool: {panicked:?}").into());
     };
     check(running.len() > 1, "the CLI and its tool were alive before", &format!("{running:?}"))?;
     // Killed processes need some time to exit.
     processes::wait_until(Duration::from_secs(120), || probe::alive_in(&world).is_empty());
     let left = probe::alive_in(&world);
-    check(left.is_empty(), "processes are left", &format!("{left:?}"))
+    check(left.is_empty(), "processes survived", &format!("{left:?}"))
 }
 
 fn check(fact: bool, otherwise: &str, seen: &str) -> Result<(), Failed> {

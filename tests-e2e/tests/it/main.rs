@@ -5,14 +5,13 @@ mod agreement;
 mod launcher;
 mod stored;
 
-use std::{env, process::ExitCode, sync::Arc};
+use std::env;
+use std::process::ExitCode;
+use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use tests_e2e::{
-    real_cli,
-    scenario::{Backend, RealCli, SCENARIOS, Scenario, SimInMemory, SimProcessBackend},
-    scrub,
-};
+use tests_e2e::scenario::{Backend, RealCli, SCENARIOS, Scenario, SimInMemory, SimProcessBackend};
+use tests_e2e::{real_cli, scrub};
 
 /// The backends, by the names of their trials. The real CLI is the reference.
 const REAL: &str = "real_cli";
@@ -63,21 +62,21 @@ fn trial_name(backend: &str, scenario: &Scenario) -> String {
 
 /// How often a scenario is attempted on the real CLI. The real CLI has races of its own, so only a
 /// scenario that always fails is an error. The simulated CLI has one attempt.
-const TRIES_ON_THE_REAL_CLI: usize = 3;
+const REAL_CLI_ATTEMPTS: usize = 3;
 
 fn play(
     name: &'static str,
     scenario: &'static Scenario,
     backend: &Arc<dyn Backend>,
 ) -> Result<(), Failed> {
-    let tries = if name == REAL { TRIES_ON_THE_REAL_CLI } else { 1 };
+    let attempts = if name == REAL { REAL_CLI_ATTEMPTS } else { 1 };
     let mut fault = String::new();
-    for _ in 0..tries {
+    for _ in 0..attempts {
         match play_once(name, scenario, backend) {
             Ok(()) => return Ok(()),
-            Err(told) => fault = told,
+            Err(failure) => fault = failure,
         }
-        agreement::note_failed_try(name, scenario.name, &fault);
+        agreement::record_failed_attempt(name, scenario.name, &fault);
     }
     Err(fault.into())
 }
@@ -105,7 +104,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
 
 /// Reports that the real CLI is missing, and returns trials that fail in CI and are ignored
 /// elsewhere.
-#[expect(clippy::print_stderr, reason = "an ignored trial has no other way to say why")]
+#[expect(clippy::print_stderr, reason = "an ignored trial has no other way to give a reason")]
 fn unavailable(reason: &str) -> Vec<Trial> {
     eprintln!("the real CLI is not available: {reason}");
     let is_ci = env::var_os("CI").is_some_and(|value| !value.is_empty());

@@ -7,7 +7,8 @@ use claude_wire::Body;
 use tests_e2e::stage::processes::exists;
 
 use crate::support::{
-    SIM, ask, codes, count, error_of, faulty, faulty_process, host, kind_of, kinds, noting, run,
+    SIM, ask, codes, count, error_of, faulty, faulty_process, host, kind_of, kinds,
+    record_warnings, run,
 };
 
 const MIB: usize = 1024 * 1024;
@@ -18,24 +19,28 @@ fn writing(bytes: impl Into<Vec<u8>>) -> Faults {
 }
 
 #[test]
-fn lines_that_are_no_messages_are_warnings_with_their_bytes() {
+fn malformed_lines_are_warnings_with_their_bytes() {
     let lines: [&[u8]; 4] = [b"this is not JSON", b"[1, 2]", b"{\"kind\":\"x\"}", b"\xff\xfe("];
     run(async {
         let stage = faulty(writing([lines.join(&b'\n').as_slice(), b"\n"].concat())).await;
-        let (options, noted) = noting(stage.options());
+        let (options, noted) = record_warnings(stage.options());
         let collected = ask("hello", options).await;
-        let told: Vec<&[u8]> =
+        let reported: Vec<&[u8]> =
             collected.warnings().map(|warning| &**warning.line().unwrap()).collect();
-        assert_eq!(told, lines);
+        assert_eq!(reported, lines);
         assert_eq!(codes(&collected), [WarningCode::Malformed; 4]);
-        assert_eq!(*noted.lock().unwrap(), codes(&collected), "the callback hears the same");
-        assert_eq!(collected.text(), "Hello.", "and the query goes on");
+        assert_eq!(
+            *noted.lock().unwrap(),
+            codes(&collected),
+            "the callback receives the same warnings"
+        );
+        assert_eq!(collected.text(), "Hello.", "the query continues");
         assert!(collected.error.is_none());
     });
 }
 
 #[test]
-fn the_fifth_line_in_a_row_that_is_no_message_ends_the_query() {
+fn fifth_malformed_line_in_a_row_ends_the_query() {
     run(async {
         let stage = faulty(writing(b"one\ntwo\nthree\nfour\nfive\nsix\n")).await;
         let collected = ask("hello", stage.options()).await;
@@ -65,7 +70,7 @@ fn the_fifth_line_in_a_row_that_is_no_message_ends_the_query() {
 }
 
 #[test]
-fn any_object_with_a_type_begins_the_count_anew() {
+fn any_typed_object_resets_the_malformed_line_count() {
     let four = "garbage\n".repeat(4);
     let resets =
         ["{\"type\":\"weather\",\"sunny\":true}", "{\"type\":\"assistant\",\"message\":5}"];
@@ -81,7 +86,7 @@ fn any_object_with_a_type_begins_the_count_anew() {
 }
 
 #[test]
-fn what_is_unknown_or_does_not_decode_is_delivered_with_its_bytes() {
+fn unknown_and_undecodable_messages_are_delivered_with_their_bytes() {
     let weather = r#"{"type":"weather","sunny":true}"#;
     let strange = r#"{"type":"assistant","message":5}"#;
     let block = r#"{"type":"assistant","message":{"content":[{"type":"text","text":5}]}}"#;
@@ -104,7 +109,7 @@ fn what_is_unknown_or_does_not_decode_is_delivered_with_its_bytes() {
 }
 
 #[test]
-fn a_line_over_the_limit_ends_the_query() {
+fn line_over_the_limit_ends_the_query() {
     run(async {
         for size in [64 * 1024 + 1, 200_000_usize] {
             let faults = Faults::new().before("assistant", Fault::LongLine(size));
@@ -130,27 +135,27 @@ fn a_line_over_the_limit_ends_the_query() {
 const MOST_MEMORY: usize = 2 * 64 * MIB + 16 * MIB;
 
 /// Returns how much memory the host used, in bytes.
-fn grown(told: &str) -> usize {
-    let number = told.split("grown ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+fn grown(output: &str) -> usize {
+    let number = output.split("grown ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
     number.parse::<usize>().unwrap() * 1024
 }
 
 #[test]
-fn a_line_of_60_mib_arrives_and_takes_less_than_twice_the_limit() {
-    let told = host(&["long-line", SIM, "60mb"]);
-    assert!(told.starts_with(&format!("ended; longest {};", 60 * MIB)), "{told}");
-    assert!(grown(&told) < MOST_MEMORY, "{told}");
+fn line_of_60_mib_uses_less_than_twice_the_limit() {
+    let output = host(&["long-line", SIM, "60mb"]);
+    assert!(output.starts_with(&format!("ended; longest {};", 60 * MIB)), "{output}");
+    assert!(grown(&output) < MOST_MEMORY, "{output}");
 }
 
 #[test]
-fn a_line_of_65_mib_is_the_defined_error_and_takes_no_more_memory() {
-    let told = host(&["long-line", SIM, "65mb"]);
-    assert!(told.starts_with(&format!("LineTooLong Some({})", 65 * MIB)), "{told}");
-    assert!(grown(&told) < MOST_MEMORY, "{told}");
+fn line_of_65_mib_fails_without_more_memory() {
+    let output = host(&["long-line", SIM, "65mb"]);
+    assert!(output.starts_with(&format!("LineTooLong Some({})", 65 * MIB)), "{output}");
+    assert!(grown(&output) < MOST_MEMORY, "{output}");
 }
 
 #[test]
-fn a_last_line_without_a_line_break_counts_if_it_is_whole() {
+fn complete_last_line_without_newline_is_accepted() {
     let whole = "{\"type\":\"result\",\"is_error\":false,\"result\":\"Last.\"}";
     run(async {
         let faults = |exit| {
@@ -167,7 +172,7 @@ fn a_last_line_without_a_line_break_counts_if_it_is_whole() {
 }
 
 #[test]
-fn half_a_line_at_the_end_is_a_warning_or_part_of_the_diagnostic() {
+fn truncated_last_line_is_a_warning_or_part_of_the_error() {
     let half = "{\"type\":\"assist";
     run(async {
         for process in [true, false] {
@@ -199,7 +204,7 @@ fn half_a_line_at_the_end_is_a_warning_or_part_of_the_diagnostic() {
 }
 
 #[test]
-fn a_flood_is_read_to_its_end() {
+fn flood_of_messages_is_read_completely() {
     run(async {
         let faults = Faults::new()
             .before("assistant", Fault::Messages(20_000))

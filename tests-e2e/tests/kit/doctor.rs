@@ -8,7 +8,7 @@ use claude_agent_kit::{
 };
 use tests_e2e::stage::Stage;
 
-use crate::support::{Fake, HANDSHAKE, LIMIT, hello, in_time, on_all, run};
+use crate::support::{FakeProgram, HANDSHAKE, LIMIT, hello, in_time, on_all, run};
 
 /// Returns the only finding of a check.
 fn finding(report: &Report, check: Check) -> &Finding {
@@ -29,13 +29,13 @@ fn only_problem(report: &Report, check: Check, part: &str) {
 }
 
 /// Runs the doctor on a fake CLI with changed options.
-async fn on(fake: &Fake, change: impl FnOnce(Options) -> Options) -> Report {
-    let options = fake.options().env("HOME", fake.beside("").to_string_lossy());
+async fn on(fake: &FakeProgram, change: impl FnOnce(Options) -> Options) -> Report {
+    let options = fake.options().env("HOME", fake.sibling("").to_string_lossy());
     in_time(doctor(change(options.env("ANTHROPIC_API_KEY", "s3cr3t"))).into_future()).await
 }
 
 #[test]
-fn a_good_cli_is_found_healthy_with_its_handshake() {
+fn healthy_cli_passes_all_checks_and_the_handshake() {
     on_all(hello, |stage: Stage| async move {
         let report = doctor(stage.options()).handshake(LIMIT).await;
         assert!(report.is_healthy(), "{report}");
@@ -53,9 +53,9 @@ fn a_good_cli_is_found_healthy_with_its_handshake() {
 }
 
 #[test]
-fn what_is_wrong_with_the_executable_is_told_with_a_remedy() {
+fn executable_problems_are_reported_with_help() {
     run(async {
-        let good = Fake::new("exit 1");
+        let good = FakeProgram::new("exit 1");
         let report = on(&good, |options| options).await;
         assert!(report.is_healthy(), "{report}");
         let version = finding(&report, Check::Version).what();
@@ -63,43 +63,44 @@ fn what_is_wrong_with_the_executable_is_told_with_a_remedy() {
 
         let missing = on(&good, |options| options.cli_path("/missing/claude")).await;
         only_problem(&missing, Check::Executable, "does not exist");
-        let plain = good.beside("plain");
+        let plain = good.sibling("plain");
         std::fs::write(&plain, "").unwrap();
         std::fs::set_permissions(&plain, PermissionsExt::from_mode(0o644)).unwrap();
         let report = on(&good, |options| options.cli_path(&plain)).await;
         only_problem(&report, Check::Executable, "is not executable");
 
-        let report = on(&Fake::bare("#!/bin/sh\necho 1.9.9\n"), |options| options).await;
+        let report = on(&FakeProgram::bare("#!/bin/sh\necho 1.9.9\n"), |options| options).await;
         only_problem(&report, Check::Version, "1.9.9");
         for (script, part) in
             [("#!/bin/sh\necho hello\n", "version"), ("#!/bin/sh\nkill -SEGV $$\n", "signal")]
         {
             // In a session the handshake decides; print mode has none.
-            let report = on(&Fake::bare(script), |options| options.print_mode(true)).await;
+            let report = on(&FakeProgram::bare(script), |options| options.print_mode(true)).await;
             only_problem(&report, Check::Version, part);
-            let report = on(&Fake::bare(script), |options| options).await;
+            let report = on(&FakeProgram::bare(script), |options| options).await;
             let version = finding(&report, Check::Version);
             assert_eq!(version.level(), Level::Warning, "{report}");
             assert!(version.what().contains(part), "{report}");
-            let skipped = on(&Fake::bare(script), |o| o.version_check(VersionCheck::Skip)).await;
+            let skipped =
+                on(&FakeProgram::bare(script), |o| o.version_check(VersionCheck::Skip)).await;
             assert_eq!(finding(&skipped, Check::Version).level(), Level::Good, "{skipped}");
         }
         // A CLI that cannot be started is a problem in both modes.
         for print_mode in [false, true] {
-            let broken = Fake::bare("#!/missing/interpreter\n");
+            let broken = FakeProgram::bare("#!/missing/interpreter\n");
             let report = on(&broken, |options| options.print_mode(print_mode)).await;
             only_problem(&report, Check::Version, "could not be started");
         }
         // A version that is too old for a session may be sufficient for print mode.
-        let old = on(&Fake::bare("#!/bin/sh\necho 1.9.9\n"), |o| o.print_mode(true)).await;
+        let old = on(&FakeProgram::bare("#!/bin/sh\necho 1.9.9\n"), |o| o.print_mode(true)).await;
         assert!(old.is_healthy(), "{old}");
     });
 }
 
 #[test]
-fn bad_options_configurations_and_places_are_told_each() {
+fn option_config_and_path_problems_are_reported() {
     run(async {
-        let fake = Fake::new("exit 1");
+        let fake = FakeProgram::new("exit 1");
         let id = "7d9f3c1e-0000-4000-8000-000000000001";
         let report = on(&fake, |options| {
             options.max_turns(0).conversation(Conversation::resume("r").fork_id(id))
@@ -123,14 +124,14 @@ fn bad_options_configurations_and_places_are_told_each() {
         let report = on(&fake, |options| options.add_dir("missing")).await;
         only_problem(&report, Check::Files, "missing");
 
-        let config = fake.beside("agent.json");
+        let config = fake.sibling("agent.json");
         std::fs::write(&config, r#"{"modle": "m"}"#).unwrap();
         let layers = Options::layered().file(&config);
         let report = doctor(fake.options()).layers(layers.clone()).await;
         only_problem(&report, Check::Configuration, "agent.json:1:2: unknown key \"modle\"");
         // The other checks use the merged options.
         std::fs::write(&config, r#"{"cli_path": "/missing/claude"}"#).unwrap();
-        let options = Options::new().cwd(fake.beside(""));
+        let options = Options::new().cwd(fake.sibling(""));
         let report = doctor(options).layers(layers).await;
         assert_eq!(finding(&report, Check::Configuration).level(), Level::Good);
         only_problem(&report, Check::Executable, "/missing/claude");
@@ -138,18 +139,19 @@ fn bad_options_configurations_and_places_are_told_each() {
 }
 
 #[test]
-fn a_handshake_that_fails_or_hangs_is_a_problem_and_is_not_tried_in_vain() {
+fn doctor_reports_a_failing_handshake_and_skips_it_with_invalid_options() {
     run(async {
-        let dying = Fake::new("echo 'no such luck' >&2; exit 3");
+        let dying = FakeProgram::new("echo 'no such luck' >&2; exit 3");
         let limit = Duration::from_secs(30);
-        let options = |fake: &Fake| fake.options().env("HOME", fake.beside("").to_string_lossy());
+        let options =
+            |fake: &FakeProgram| fake.options().env("HOME", fake.sibling("").to_string_lossy());
         let report = doctor(options(&dying)).handshake(limit).await;
         only_problem(&report, Check::Handshake, "");
-        let silent = Fake::new("exec sleep 1000");
+        let silent = FakeProgram::new("exec sleep 1000");
         let soon = Duration::from_millis(200);
         let report = doctor(options(&silent)).handshake(soon).await;
         only_problem(&report, Check::Handshake, "");
-        let good = Fake::new(&format!("{HANDSHAKE}cat"));
+        let good = FakeProgram::new(&format!("{HANDSHAKE}cat"));
         let report = doctor(options(&good)).handshake(limit).await;
         assert!(report.is_healthy(), "{report}");
         let report = doctor(options(&good).max_turns(0)).handshake(limit).await;

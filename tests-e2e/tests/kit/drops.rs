@@ -10,31 +10,33 @@ use serde_json::json;
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::{exists, marked, wait_until};
 
-use crate::support::{Fake, HANDSHAKE, HOST, LIMIT, SHORT, SIM, hello, host, real, run, until};
+use crate::support::{
+    FakeProgram, HANDSHAKE, HOST, LIMIT, SHORT, SIM, hello, host, real, run, until,
+};
 
 /// Drops a query at every step of its life, in a separate host that counts its children.
 fn at_every_step(runtime: &str) {
     let steps: usize = host(&["drops", SIM, runtime]).trim().parse().unwrap();
-    assert!(steps > 10, "a query of {steps} steps is none");
+    assert!(steps > 10, "the query had only {steps} steps");
 }
 
 #[test]
-fn dropped_at_every_step_on_a_multi_thread_runtime_it_leaves_nothing() {
+fn query_dropped_at_every_step_on_a_multi_thread_runtime_leaks_nothing() {
     at_every_step("multi-thread");
 }
 
 #[test]
-fn dropped_at_every_step_on_a_current_thread_runtime_it_leaves_nothing() {
+fn query_dropped_at_every_step_on_a_current_thread_runtime_leaks_nothing() {
     at_every_step("current-thread");
 }
 
 #[test]
-fn dropped_at_every_step_after_its_runtime_is_gone_it_leaves_nothing() {
+fn query_dropped_at_every_step_after_its_runtime_leaks_nothing() {
     at_every_step("gone");
 }
 
 #[test]
-fn dropped_on_a_runtime_that_nobody_drives_it_is_ended_by_the_reaper_thread() {
+fn query_dropped_on_an_idle_runtime_is_ended_by_the_reaper_thread() {
     let backstage = tokio::runtime::Runtime::new().unwrap();
     let held = Script::new().otherwise([Reply::text("Never.").hold()]);
     let stage = backstage.block_on(Stage::sim_process(held, SIM)).unwrap();
@@ -48,7 +50,7 @@ fn dropped_on_a_runtime_that_nobody_drives_it_is_ended_by_the_reaper_thread() {
 }
 
 #[test]
-fn a_query_that_outlives_its_runtime_says_so() {
+fn query_that_outlives_its_runtime_returns_an_error() {
     let backstage = tokio::runtime::Runtime::new().unwrap();
     let held = Script::new().otherwise([Reply::text("Never.").hold()]);
     let stage = backstage.block_on(Stage::sim_process(held, SIM)).unwrap();
@@ -72,7 +74,7 @@ fn a_query_that_outlives_its_runtime_says_so() {
 }
 
 #[test]
-fn a_real_cli_that_is_dropped_in_the_middle_of_a_tool_ends_with_its_shell() {
+fn dropped_real_cli_ends_with_its_running_tool() {
     run(async {
         let stage = Stage::real(sleeping(), real()).await.unwrap();
         let mark = stage.root().to_string_lossy().into_owned();
@@ -126,17 +128,17 @@ async fn kill_mid_turn(stage: Stage) {
 }
 
 #[test]
-fn a_host_that_is_killed_mid_turn_takes_the_simulated_cli_and_its_tool_with_it() {
+fn killed_host_takes_the_simulated_cli_and_its_tool_with_it() {
     run(async { kill_mid_turn(Stage::sim_process(sleeping(), SIM).await.unwrap()).await });
 }
 
 #[test]
-fn a_host_that_is_killed_mid_turn_takes_the_real_cli_and_its_tool_with_it() {
+fn killed_host_takes_the_real_cli_and_its_tool_with_it() {
     run(async { kill_mid_turn(Stage::real(sleeping(), real()).await.unwrap()).await });
 }
 
 #[test]
-fn dropping_the_start_itself_leaves_nothing() {
+fn dropping_the_start_future_leaks_nothing() {
     run(async {
         let stage = Stage::sim_process(hello(), SIM).await.unwrap();
         let mark = format!("{}-start", stage.root().display());
@@ -153,25 +155,27 @@ fn dropping_the_start_itself_leaves_nothing() {
 }
 
 #[test]
-fn a_turn_that_is_closed_is_interrupted_first_and_then_the_input_is_closed() {
+fn close_interrupts_the_turn_and_then_closes_stdin() {
     run(async {
-        let fake = Fake::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'; cat > log; exit 6"));
+        let fake =
+            FakeProgram::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'; cat > log; exit 6"));
         let mut stream = query("hello", fake.options().timeouts(Timeouts::new().exit_grace(LIMIT)))
             .await
             .unwrap();
         stream.next().await.unwrap().unwrap();
         assert_eq!(stream.close().await, Some(Exit::Code(6)), "it ended by itself");
-        let log = fs::read_to_string(fake.beside("log")).unwrap();
+        let log = fs::read_to_string(fake.sibling("log")).unwrap();
         assert!(log.contains("\"subtype\":\"interrupt\""), "{log}");
     });
 }
 
 #[test]
-fn sigterm_comes_first_so_that_a_cli_can_clean_up() {
+fn sigterm_is_sent_before_sigkill() {
     run(async {
         let cleans = "trap 'echo cleaned > log; exit 7' TERM";
         let loops = "while :; do sleep 0.05; done";
-        let fake = Fake::new(&format!("{cleans}\n{HANDSHAKE} echo '{{\"type\":\"x\"}}'; {loops}"));
+        let fake =
+            FakeProgram::new(&format!("{cleans}\n{HANDSHAKE} echo '{{\"type\":\"x\"}}'; {loops}"));
         let mut stream = query("hello", fake.options().timeouts(Timeouts::new().exit_grace(SHORT)))
             .await
             .unwrap();
@@ -179,6 +183,6 @@ fn sigterm_comes_first_so_that_a_cli_can_clean_up() {
         let pid = stream.pid().unwrap();
         drop(stream);
         until("it ends and is reaped", || !exists(pid)).await;
-        assert_eq!(fs::read_to_string(fake.beside("log")).unwrap(), "cleaned\n");
+        assert_eq!(fs::read_to_string(fake.sibling("log")).unwrap(), "cleaned\n");
     });
 }

@@ -7,7 +7,7 @@ use claude_wire::Body;
 use crate::support::on_all;
 
 #[test]
-fn a_question_is_answered() {
+fn query_returns_the_answer() {
     let script = || Script::new().when("capital", [Reply::text("Paris.")]);
     on_all(script, async |stage| {
         let mut stream = query("What is the capital of France?", stage.options()).await.unwrap();

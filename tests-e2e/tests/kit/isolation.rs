@@ -43,7 +43,7 @@ fn extensions(root: &Path, who: &str) {
 }
 
 /// Creates every kind of configuration in the home directory, the project and its parent directory.
-fn bait(stage: &Stage) {
+fn create_configuration(stage: &Stage) {
     let (root, project) = (stage.root(), stage.project());
     let (home, ran) = (root.join("home"), root.join("ran"));
     fs::create_dir_all(&ran).unwrap();
@@ -66,7 +66,7 @@ fn bait(stage: &Stage) {
 }
 
 /// Runs a host on this machine and returns its stdout and what reached the model.
-fn play(stage: &Stage, arguments: &[&str]) -> (String, String) {
+fn run_host(stage: &Stage, arguments: &[&str]) -> (String, String) {
     let output = Command::new(HOST)
         .args(arguments)
         .env_clear()
@@ -76,12 +76,12 @@ fn play(stage: &Stage, arguments: &[&str]) -> (String, String) {
         .current_dir(stage.project())
         .output()
         .unwrap();
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{complaints}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     let requests = stage.api().requests();
     assert!(!requests.is_empty(), "the model was not asked");
-    let told = requests.iter().map(|request| format!("{:?} {}", request.headers, request.body));
-    (String::from_utf8(output.stdout).unwrap(), told.collect::<Vec<_>>().join("\n"))
+    let sent = requests.iter().map(|request| format!("{:?} {}", request.headers, request.body));
+    (String::from_utf8(output.stdout).unwrap(), sent.collect::<Vec<_>>().join("\n"))
 }
 
 /// Returns the hooks that ran.
@@ -99,11 +99,11 @@ fn init(messages: &str) -> Value {
 }
 
 #[test]
-fn without_isolation_the_bait_is_taken() {
+fn session_without_isolation_uses_the_configuration() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
-        bait(&stage);
-        let (messages, requests) = play(&stage, &["open"]);
+        create_configuration(&stage);
+        let (messages, requests) = run_host(&stage, &["open"]);
         assert_eq!(ran(&stage), ["b41t-local", "b41t-project", "b41t-user"]);
         for part in ["above", "project", "local", "dotted-user", "rule-user", "app"] {
             assert!(requests.contains(&format!("{MARK}-{part}")), "{part} did not reach the model");
@@ -123,13 +123,13 @@ fn without_isolation_the_bait_is_taken() {
 }
 
 #[test]
-fn an_isolated_session_sees_nothing_of_the_machine() {
+fn isolated_session_ignores_the_configuration_of_the_machine() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
-        bait(&stage);
+        create_configuration(&stage);
         let own = stage.root().join("own");
         fs::create_dir(&own).unwrap();
-        let (messages, requests) = play(&stage, &["isolated", &own.to_string_lossy()]);
+        let (messages, requests) = run_host(&stage, &["isolated", &own.to_string_lossy()]);
         assert_eq!(ran(&stage), [""; 0], "a hook ran");
         for (what, text) in [("the model", &requests), ("the host", &messages)] {
             let found: Vec<_> = text
@@ -138,7 +138,7 @@ fn an_isolated_session_sees_nothing_of_the_machine() {
                     text.get(at.saturating_sub(60)..(at + 40).min(text.len())).unwrap_or_default()
                 })
                 .collect();
-            assert!(found.is_empty(), "{what} was told of {found:?}");
+            assert!(found.is_empty(), "{what} was sent of {found:?}");
         }
         let init = init(&messages);
         assert_eq!(init["mcp_servers"], json!([]));

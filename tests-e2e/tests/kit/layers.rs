@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use claude_agent_kit::{AgentDefinition, Json, Options, Session};
 use serde_json::{Value, json};
 
-use crate::support::{Fake, in_time, run};
+use crate::support::{FakeProgram, in_time, run};
 
 /// A CLI that records its arguments, its environment and the handshake.
 const WITNESS: &str = r#"d=$(dirname "$0")
@@ -43,10 +43,10 @@ impl Seen {
     }
 }
 
-async fn start(fake: &Fake, options: Options) -> Seen {
+async fn start(fake: &FakeProgram, options: Options) -> Seen {
     let session = in_time(Session::start(options)).await.unwrap();
     in_time(session.stop()).await.unwrap();
-    let read = |name: &str| std::fs::read_to_string(fake.beside(name)).unwrap();
+    let read = |name: &str| std::fs::read_to_string(fake.sibling(name)).unwrap();
     let variables = read("variables");
     let variables = variables.lines().filter_map(|line| line.split_once('='));
     Seen {
@@ -93,9 +93,9 @@ const VARIABLES: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn the_builder_beats_the_environment_and_that_beats_the_file() {
+fn builder_overrides_environment_and_environment_overrides_file() {
     run(async {
-        let fake = Fake::new(WITNESS);
+        let fake = FakeProgram::new(WITNESS);
         let builder = fake.options().model("builder").mcp_strict(false);
         let layers = Options::layered().file_text("agent.toml", FILE).variables(VARIABLES);
         let seen = start(&fake, layers.under(builder).unwrap()).await;
@@ -111,9 +111,9 @@ fn the_builder_beats_the_environment_and_that_beats_the_file() {
 }
 
 #[test]
-fn maps_merge_by_key_lists_append_and_agents_are_replaced() {
+fn maps_merge_lists_append_and_agents_are_replaced() {
     run(async {
-        let fake = Fake::new(WITNESS);
+        let fake = FakeProgram::new(WITNESS);
         let builder = fake
             .options()
             .env("IN_BOTH", "builder")
@@ -146,15 +146,15 @@ fn maps_merge_by_key_lists_append_and_agents_are_replaced() {
 }
 
 #[test]
-fn the_cli_of_a_variable_is_used_and_nothing_is_taken_unasked() {
+fn cli_path_variable_is_used_and_unnamed_files_are_not() {
     run(async {
-        let fake = Fake::new(WITNESS);
+        let fake = FakeProgram::new(WITNESS);
         // Config files in the working directory are not read unless the host names them.
         for name in ["agent.toml", "claude.toml", ".claude.toml", "config.json"] {
-            std::fs::write(fake.beside(name), "model = \"unasked\"").unwrap();
+            std::fs::write(fake.sibling(name), "model = \"unasked\"").unwrap();
         }
         let surroundings = Options::new()
-            .cwd(fake.beside(""))
+            .cwd(fake.sibling(""))
             .environment(claude_agent_kit::EnvironmentPolicy::Clean)
             .env("PATH", "/usr/local/bin:/usr/bin:/bin");
         let path = fake.path().to_string_lossy().into_owned();

@@ -9,7 +9,7 @@ use claude_agent_kit::{Check, Cli, EnvironmentPolicy, Options, OsUser, WarningCo
 use tests_e2e::stage::processes::marked;
 
 use crate::support::{
-    Fake, HANDSHAKE, HOST, RESULT, ask, codes, in_time, run, until, write_executable,
+    FakeProgram, HANDSHAKE, HOST, RESULT, ask, codes, in_time, run, until, write_executable,
 };
 
 /// A user and a group that own nothing on this machine.
@@ -23,9 +23,9 @@ fn other_user() -> OsUser {
 }
 
 /// Gives the directory of a fake CLI and its files to the other user.
-fn hand_over(fake: &Fake) {
+fn hand_over(fake: &FakeProgram) {
     let OsUser::Ids { user, group } = other_user() else { panic!() };
-    let directory = fake.beside("");
+    let directory = fake.sibling("");
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
     for entry in fs::read_dir(&directory).unwrap() {
         chown(entry.unwrap().path(), Some(user), Some(group)).unwrap();
@@ -42,8 +42,8 @@ fn logging() -> String {
 }
 
 /// Returns the logged executions without the flag: those with `--version`, and those of runs.
-fn log(fake: &Fake) -> (Vec<String>, Vec<String>) {
-    let text = fs::read_to_string(fake.beside("log")).unwrap();
+fn log(fake: &FakeProgram) -> (Vec<String>, Vec<String>) {
+    let text = fs::read_to_string(fake.sibling("log")).unwrap();
     let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
     let (probes, runs): (Vec<_>, Vec<_>) = lines.partition(|(_, flag)| *flag == "--version");
     let facts =
@@ -51,17 +51,17 @@ fn log(fake: &Fake) -> (Vec<String>, Vec<String>) {
     (facts(probes), facts(runs))
 }
 
-fn options(fake: &Fake) -> Options {
+fn options(fake: &FakeProgram) -> Options {
     fake.options().user(other_user()).cwd("/").env("KIT_OWN", "own")
 }
 
 #[test]
-fn the_probe_has_the_user_environment_and_directory_of_the_run() {
+fn version_probe_uses_the_user_environment_and_directory_of_the_run() {
     // A variable of this host that must not reach the CLI.
     let secret = "CARGO_MANIFEST_DIR";
     assert!(std::env::var_os(secret).is_some());
     run(async {
-        let fake = Fake::bare(&logging());
+        let fake = FakeProgram::bare(&logging());
         hand_over(&fake);
         assert!(ask("hello", options(&fake)).await.result().is_some());
         let (probes, runs) = log(&fake);
@@ -75,9 +75,9 @@ fn the_probe_has_the_user_environment_and_directory_of_the_run() {
 }
 
 #[test]
-fn a_cli_that_replaces_itself_is_never_run_as_the_host() {
+fn replaced_cli_is_never_run_as_the_host_user() {
     run(async {
-        let fake = Fake::bare(&logging());
+        let fake = FakeProgram::bare(&logging());
         for round in 0..3 {
             // As an agent could do: another file with another modification time and size.
             write_executable(&fake.path(), &format!("{}# {}\n", logging(), "x".repeat(round)));
@@ -98,24 +98,24 @@ fn a_cli_that_replaces_itself_is_never_run_as_the_host() {
 }
 
 #[test]
-fn the_doctor_runs_nothing_with_invalid_options() {
+fn doctor_runs_nothing_with_invalid_options() {
     run(async {
-        let fake = Fake::bare(&logging());
+        let fake = FakeProgram::bare(&logging());
         let report = in_time(doctor(fake.options().max_turns(0)).into_future()).await;
         let version = report.findings().iter().find(|finding| finding.check() == Check::Version);
         assert!(version.unwrap().what().contains("not checked"), "{report}");
-        assert!(!fake.beside("log").exists());
+        assert!(!fake.sibling("log").exists());
     });
 }
 
 /// Returns a working CLI that runs `script` for its version.
-fn probing(script: &str) -> Fake {
+fn probing(script: &str) -> FakeProgram {
     let version = format!("if [ \"$1\" = --version ]; then {script}; exit; fi");
-    Fake::bare(&format!("#!/bin/sh\n{version}\n{HANDSHAKE}{RESULT}"))
+    FakeProgram::bare(&format!("#!/bin/sh\n{version}\n{HANDSHAKE}{RESULT}"))
 }
 
 #[test]
-fn a_probe_that_lives_on_after_its_answer_is_ended() {
+fn version_probe_is_ended_after_its_output() {
     run(async {
         for script in ["echo 2.1.325; exec >&-; sleep 600", "printf 2.1.325; exec >&-; sleep 600"] {
             let fake = probing(script);
@@ -128,14 +128,14 @@ fn a_probe_that_lives_on_after_its_answer_is_ended() {
 }
 
 #[test]
-fn a_process_that_the_probe_left_behind_does_not_hide_the_version() {
+fn orphan_of_the_version_probe_does_not_hide_the_version() {
     run(async {
         for printed in ["echo 2.1.325", "printf 2.1.325"] {
             let fake = probing(&format!("sleep 600 & echo $! > \"${{0%/*}}/pid\"; {printed}"));
             let collected = ask("hello", fake.options()).await;
             assert_eq!(codes(&collected), [], "{printed}");
             assert!(collected.result().is_some(), "{:?}", collected.error);
-            let leftover = fs::read_to_string(fake.beside("pid")).unwrap();
+            let leftover = fs::read_to_string(fake.sibling("pid")).unwrap();
             // The process is already gone if the shell exited so late that its group was killed.
             Command::new("kill").arg(leftover.trim()).output().unwrap();
         }
@@ -143,7 +143,7 @@ fn a_process_that_the_probe_left_behind_does_not_hide_the_version() {
 }
 
 #[test]
-fn a_probe_that_takes_too_long_is_gone_with_its_children() {
+fn timed_out_version_probe_is_killed_with_its_children() {
     run(async {
         let fake = probing("sleep 600 & sleep 600");
         let collected = ask("hello", fake.options().env("KIT_MARK", "too-long")).await;
@@ -167,7 +167,7 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn the_version_is_found_by_a_host_that_ignores_sigchld() {
+fn version_is_found_by_a_host_that_ignores_sigchld() {
     for script in ["echo 2.1.325", "printf 2.1.325"] {
         let fake = probing(script);
         let mut host = Command::new("sh");
@@ -179,13 +179,13 @@ fn the_version_is_found_by_a_host_that_ignores_sigchld() {
 }
 
 #[test]
-fn a_host_that_gets_no_thread_gets_an_error() {
+fn host_that_cannot_create_threads_gets_an_error() {
     if !rustix::process::geteuid().is_root() {
         println!("SKIPPED: only root can take another user's right to threads away");
         return;
     }
     let fake = probing("echo 2.1.325");
-    let host = fake.beside("host");
+    let host = fake.sibling("host");
     fs::copy(HOST, &host).unwrap();
     hand_over(&fake);
     // A user without other processes.
@@ -203,21 +203,21 @@ fn a_host_that_gets_no_thread_gets_an_error() {
 }
 
 #[test]
-fn a_user_is_not_looked_up_with_a_program_of_the_working_directory() {
+fn user_lookup_runs_no_program_of_the_working_directory() {
     let fake = probing("echo \"2.1.$(id -u)\"");
-    write_executable(&fake.beside("id"), "#!/bin/sh\necho x >> asked\necho 0\n");
+    write_executable(&fake.sibling("id"), "#!/bin/sh\necho x >> asked\necho 0\n");
     hand_over(&fake);
     let path = fake.path();
     let arguments = ["cli_path", path.to_str().unwrap(), "user", "no-such-user-here"];
     for directories in [".", ".:/usr/bin:/bin", ""] {
-        let output = finding(&fake.beside(""), directories, &arguments).output().unwrap();
+        let output = finding(&fake.sibling(""), directories, &arguments).output().unwrap();
         assert!(text(&output).contains("no user \"no-such-user-here\""), "{}", text(&output));
     }
-    assert!(!fake.beside("asked").exists());
+    assert!(!fake.sibling("asked").exists());
 }
 
 #[test]
-fn a_relative_home_has_no_cli() {
+fn relative_home_is_not_searched_for_a_cli() {
     if Path::new("/usr/local/bin/claude").exists() {
         println!("SKIPPED: the CLI that is installed on this machine is found");
         return;
@@ -237,9 +237,9 @@ fn a_relative_home_has_no_cli() {
 }
 
 #[test]
-fn the_environment_policy_holds_for_the_probe() {
+fn environment_policy_applies_to_the_version_probe() {
     run(async {
-        let fake = Fake::bare(&logging());
+        let fake = FakeProgram::bare(&logging());
         let only = EnvironmentPolicy::Only(vec!["PATH".to_owned()]);
         let options = Options::new().cli_path(fake.path()).environment(only);
         assert!(ask("hello", options).await.result().is_some());

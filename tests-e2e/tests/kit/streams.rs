@@ -26,7 +26,7 @@ fn sendable<T: Send>(future: T) -> T {
 }
 
 #[test]
-fn a_stream_and_its_futures_go_to_any_task() {
+fn query_stream_and_its_futures_are_send() {
     run(async {
         let stage = Stage::in_memory(hello()).await.unwrap();
         let mut stream = sendable(query("hello", stage.options())).await.unwrap();
@@ -42,7 +42,7 @@ fn a_stream_and_its_futures_go_to_any_task() {
 }
 
 #[test]
-fn after_the_end_and_after_an_error_there_is_nothing_for_ever() {
+fn stream_is_fused_after_the_end_and_after_an_error() {
     run(async {
         let failing = Faults::new().before("result", Fault::Exit(3));
         for (faults, fails) in [(Faults::new(), false), (failing, true)] {
@@ -127,7 +127,7 @@ fn collecting_keeps_items_warnings_and_the_error() {
 }
 
 #[test]
-fn a_closure_that_panics_leaves_no_process() {
+fn panicking_stream_consumer_leaks_no_process() {
     run(async {
         let stage = Stage::sim_process(hello(), SIM).await.unwrap();
         let stream = query("hello", stage.options()).await.unwrap();
@@ -141,7 +141,7 @@ fn a_closure_that_panics_leaves_no_process() {
 }
 
 #[test]
-fn closing_ends_the_process_says_how_and_can_be_done_again() {
+fn close_ends_the_process_and_is_idempotent() {
     run(async {
         // In the middle of a turn that would never end.
         let script = Script::new().otherwise([Reply::text("Never.").hold()]);
@@ -175,7 +175,7 @@ fn closing_ends_the_process_says_how_and_can_be_done_again() {
 }
 
 #[test]
-fn the_session_is_known_before_a_message_names_it() {
+fn session_id_is_known_before_the_first_message() {
     run(async {
         let stage = Stage::in_memory(hello()).await.unwrap();
         let mut stream = query("hello", stage.options()).await.unwrap();
@@ -202,7 +202,7 @@ async fn assert_echo(number: usize, options: Options) {
 }
 
 #[test]
-fn ten_queries_one_after_the_other_do_not_mix_also_if_some_are_cut_off() {
+fn sequential_queries_do_not_mix_even_if_some_are_dropped() {
     run(async {
         for stage in [
             Stage::in_memory(echoing()).await.unwrap(),
@@ -223,7 +223,7 @@ fn ten_queries_one_after_the_other_do_not_mix_also_if_some_are_cut_off() {
 }
 
 #[test]
-fn fifty_queries_at_once_do_not_mix() {
+fn fifty_concurrent_queries_do_not_mix() {
     run(async {
         for stage in [
             Stage::in_memory(echoing()).await.unwrap(),
@@ -239,7 +239,7 @@ fn fifty_queries_at_once_do_not_mix() {
 }
 
 #[test]
-fn a_reader_that_does_not_read_holds_the_cli_and_loses_nothing() {
+fn unread_query_applies_backpressure_and_loses_nothing() {
     run(async {
         let faults = Faults::new().before("assistant", Fault::Messages(5000));
         let stage = faulty(faults).await;

@@ -39,14 +39,14 @@ pub(crate) fn real() -> &'static InstalledCli {
     static CLI: OnceLock<InstalledCli> = OnceLock::new();
     CLI.get_or_init(|| {
         let cli = real_cli::install().unwrap_or_else(|error| panic!("{error}"));
-        know_version(&cli);
+        cache_version(&cli);
         cli
     })
 }
 
 /// Runs `--version` until the CLI responds in time. The SDK caches the version, so that no test
 /// depends on how fast its own probe is.
-pub(crate) fn know_version(cli: &InstalledCli) {
+pub(crate) fn cache_version(cli: &InstalledCli) {
     let home = tempfile::tempdir().unwrap();
     let options = Options::new()
         .cli_path(&cli.path)
@@ -116,7 +116,7 @@ pub(crate) async fn ask(prompt: impl Into<Prompt>, options: impl Into<Options>) 
 }
 
 /// Returns the error with which a query fails to start.
-pub(crate) async fn refused(prompt: impl Into<Prompt>, options: impl Into<Options>) -> Error {
+pub(crate) async fn start_error(prompt: impl Into<Prompt>, options: impl Into<Options>) -> Error {
     match query(prompt, options).await {
         Ok(stream) => panic!("it started: {stream:?}"),
         Err(error) => error,
@@ -149,7 +149,7 @@ pub(crate) fn count(collected: &Collected, kind: &str) -> usize {
 }
 
 /// Returns the text of all properties of an error.
-pub(crate) fn everything(error: &Error) -> String {
+pub(crate) fn all_text(error: &Error) -> String {
     let mut text = format!("{error} {error:?} {error:#?}");
     let line = error.line().map(|line| String::from_utf8_lossy(line).into_owned());
     let facts = [error.stderr_tail(), error.stdout_tail(), error.output(), error.hint()];
@@ -161,7 +161,7 @@ pub(crate) fn everything(error: &Error) -> String {
 }
 
 /// Returns options that record every warning.
-pub(crate) fn noting(options: Options) -> (Options, Arc<Mutex<Vec<WarningCode>>>) {
+pub(crate) fn record_warnings(options: Options) -> (Options, Arc<Mutex<Vec<WarningCode>>>) {
     let noted = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&noted);
     (options.on_warning(move |warning| notes.lock().unwrap().push(warning.code())), noted)
@@ -169,24 +169,24 @@ pub(crate) fn noting(options: Options) -> (Options, Arc<Mutex<Vec<WarningCode>>>
 
 /// Runs a separate host, which must succeed in time, and returns its stdout.
 pub(crate) fn host(arguments: &[&str]) -> String {
-    told_by(Command::new(HOST).args(arguments))
+    stdout_of(Command::new(HOST).args(arguments))
 }
 
 /// Runs a command, which must succeed in time, and returns its stdout.
-pub(crate) fn told_by(command: &mut Command) -> String {
+pub(crate) fn stdout_of(command: &mut Command) -> String {
     let mut host = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let in_time = processes::wait_until(WHOLE, || host.try_wait().unwrap().is_some());
     if !in_time {
         host.kill().unwrap();
     }
     let output = host.wait_with_output().unwrap();
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(in_time && output.status.success(), "{command:?}: {complaints}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(in_time && output.status.success(), "{command:?}: {stderr}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// A fake CLI that is a shell script.
-pub(crate) struct Fake {
+pub(crate) struct FakeProgram {
     folder: TempDir,
 }
 
@@ -219,7 +219,7 @@ pub(crate) fn write_executable(path: &Path, text: &str) {
     assert!(writer.wait().unwrap().success());
 }
 
-impl Fake {
+impl FakeProgram {
     /// Creates a CLI that reports a version and otherwise runs `body`.
     pub(crate) fn new(body: &str) -> Self {
         Self::bare(&format!("#!/bin/sh\n{VERSION}{body}\n"))
@@ -237,7 +237,7 @@ impl Fake {
     }
 
     /// Returns the path of a file next to the script.
-    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+    pub(crate) fn sibling(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 

@@ -9,8 +9,8 @@ use claude_agent_testkit::sim::{Fault, Faults, Point};
 use tests_e2e::stage::Stage;
 
 use crate::support::{
-    Fake, HANDSHAKE, LIMIT, RESULT, SHORT, ask, codes, count, error_of, faulty, faulty_process,
-    hello, in_time, kind_of, run,
+    FakeProgram, HANDSHAKE, LIMIT, RESULT, SHORT, ask, codes, count, error_of, faulty,
+    faulty_process, hello, in_time, kind_of, run,
 };
 
 /// Runs a query in memory on a CLI that has these faults and exits by itself.
@@ -50,7 +50,7 @@ fn refusing() -> Script {
 }
 
 #[test]
-fn a_result_the_exit_and_the_end_of_output_are_the_end() {
+fn query_ends_with_result_exit_and_eof() {
     run(async {
         for collected in [with(Faults::new()).await, process_with("").await] {
             assert_finished(&collected, &[]);
@@ -84,7 +84,7 @@ impl<'a, I: Iterator<Item = &'a claude_wire::Message>> Places for I {
 }
 
 #[test]
-fn what_is_for_the_sdk_alone_is_consumed() {
+fn control_frames_are_not_delivered() {
     run(async {
         for collected in [with(Faults::new()).await, process_with("").await] {
             for message in collected.messages() {
@@ -97,7 +97,7 @@ fn what_is_for_the_sdk_alone_is_consumed() {
 }
 
 #[test]
-fn a_failing_exit_after_a_good_result_is_a_warning() {
+fn failing_exit_after_a_success_result_is_a_warning() {
     run(async {
         let after = |fault| Faults::new().after("result", fault);
         for (collected, exit) in [
@@ -114,7 +114,7 @@ fn a_failing_exit_after_a_good_result_is_a_warning() {
 }
 
 #[test]
-fn after_an_error_result_a_failing_exit_is_what_is_expected() {
+fn failing_exit_after_an_error_result_is_expected() {
     run(async {
         for faults in [Faults::new(), Faults::new().after("result", Fault::Exit(7))] {
             let stage = Stage::faulty(refusing(), faults).await.unwrap();
@@ -132,7 +132,7 @@ fn after_an_error_result_a_failing_exit_is_what_is_expected() {
 }
 
 #[test]
-fn a_strict_host_gets_the_failing_exit_as_an_error() {
+fn failing_exit_is_an_error_in_strict_mode() {
     run(async {
         let stage = faulty(Faults::new().after("result", Fault::Exit(3))).await;
         let collected = ask("hello", stage.options().strict_exit_status(true)).await;
@@ -148,7 +148,7 @@ fn a_strict_host_gets_the_failing_exit_as_an_error() {
 }
 
 #[test]
-fn a_grandchild_that_holds_the_output_is_a_warning_and_then_its_row() {
+fn grandchild_that_holds_stdout_open_is_a_warning() {
     run(async {
         let after = process_with("after result leave-grandchild 20s").await;
         assert_finished(&after, &[WarningCode::StdoutHeldOpen]);
@@ -157,7 +157,8 @@ fn a_grandchild_that_holds_the_output_is_a_warning_and_then_its_row() {
         let expected = [WarningCode::StdoutHeldOpen, WarningCode::ExitWithoutResult];
         assert_finished(&before, &expected);
         // A CLI that fails before its result and leaves an orphan process.
-        let fake = Fake::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'; sleep 20 & exit 4"));
+        let fake =
+            FakeProgram::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'; sleep 20 & exit 4"));
         let collected = ask("hello", fake.options()).await;
         let error = error_of(&collected);
         assert_eq!((error.kind(), error.exit()), (ErrorKind::ProcessFailed, Some(Exit::Code(4))));
@@ -165,12 +166,12 @@ fn a_grandchild_that_holds_the_output_is_a_warning_and_then_its_row() {
 }
 
 #[test]
-fn somebody_who_fills_a_pipe_after_the_end_of_the_cli_holds_up_nobody() {
+fn orphan_that_floods_a_pipe_does_not_delay_the_end() {
     // On one thread, a task that does not yield blocks all others.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for place in ["", ">&2"] {
         let endless = format!("yes '{{\"type\":\"auth_status\"}}' {place} & exit 0");
-        let fake = Fake::new(&format!("{HANDSHAKE}{RESULT}{endless}"));
+        let fake = FakeProgram::new(&format!("{HANDSHAKE}{RESULT}{endless}"));
         runtime.block_on(in_time(async {
             let mut stream = claude_agent_kit::query("hello", fake.options()).await.unwrap();
             let mut warnings = Vec::new();
@@ -185,10 +186,10 @@ fn somebody_who_fills_a_pipe_after_the_end_of_the_cli_holds_up_nobody() {
 }
 
 #[test]
-fn after_a_result_and_the_end_of_output_a_living_process_is_stopped() {
+fn process_that_lives_after_result_and_eof_is_stopped() {
     run(async {
         let faults = Faults::new().after("result", Fault::CloseStdout).after("result", Fault::Hang);
-        let fake = Fake::new(&format!("{HANDSHAKE}{RESULT}{LIVE_ON}"));
+        let fake = FakeProgram::new(&format!("{HANDSHAKE}{RESULT}{LIVE_ON}"));
         let by_shell =
             ask("hello", fake.options().timeouts(Timeouts::new().exit_grace(SHORT))).await;
         for collected in [stopped_with(faults).await, by_shell] {
@@ -204,25 +205,25 @@ fn when_idle() -> Point {
 }
 
 #[test]
-fn after_a_result_the_input_is_closed_and_a_cli_that_ignores_that_is_stopped() {
+fn stdin_is_closed_after_a_result_and_a_cli_that_ignores_it_is_stopped() {
     run(async {
         let deaf = stopped_with(Faults::new().at(when_idle(), Fault::Hang)).await;
         assert_finished(&deaf, &[WarningCode::StoppedAfterResult]);
         let deaf = stopped_process_with("after system/session_state_changed 2 hang").await;
         assert_finished(&deaf, &[WarningCode::StoppedAfterResult]);
         // For a CLI that reports no state, the result ends the turn.
-        let fake = Fake::new(&format!(
+        let fake = FakeProgram::new(&format!(
             "{HANDSHAKE}{RESULT} read -r more; echo '{{\"type\":\"auth_status\"}}'"
         ));
         let collected =
             ask("hello", fake.options().timeouts(Timeouts::new().exit_grace(LIMIT))).await;
         assert_finished(&collected, &[]);
-        assert_eq!(count(&collected, "auth_status"), 1, "it saw the end of its input and said so");
+        assert_eq!(count(&collected, "auth_status"), 1, "the CLI reports the end of its stdin");
     });
 }
 
 #[test]
-fn a_cli_that_never_says_that_it_is_idle_has_until_the_ceiling() {
+fn cli_that_never_reports_idle_has_until_the_ceiling() {
     run(async {
         let idle = Point::Before("system/session_state_changed".to_owned(), 2);
         let stage = faulty(Faults::new().at(idle, Fault::Swallow)).await;
@@ -233,7 +234,7 @@ fn a_cli_that_never_says_that_it_is_idle_has_until_the_ceiling() {
 }
 
 #[test]
-fn an_exit_without_a_result_is_a_warning_if_it_looks_well() {
+fn successful_exit_without_a_result_is_a_warning() {
     run(async {
         for collected in [
             with(Faults::new().before("result", Fault::Exit(0))).await,
@@ -247,9 +248,9 @@ fn an_exit_without_a_result_is_a_warning_if_it_looks_well() {
 }
 
 #[test]
-fn an_exit_without_any_output_is_a_warning_if_it_looks_well() {
+fn successful_exit_without_output_is_a_warning() {
     run(async {
-        let fake = Fake::new("exit 0");
+        let fake = FakeProgram::new("exit 0");
         let collected = ask("hello", fake.options().print_mode(true)).await;
         assert_finished(&collected, &[WarningCode::EmptyOutput]);
         assert_eq!(collected.items.len(), 1);
@@ -261,7 +262,7 @@ fn an_exit_without_any_output_is_a_warning_if_it_looks_well() {
 }
 
 #[test]
-fn a_failing_exit_without_a_result_is_an_error_with_its_reasons() {
+fn failing_exit_without_a_result_is_an_error_with_details() {
     run(async {
         let before = |fault| Faults::new().before("result", fault);
         for (collected, exit) in [
@@ -285,11 +286,11 @@ fn a_failing_exit_without_a_result_is_an_error_with_its_reasons() {
 }
 
 #[test]
-fn without_a_result_a_process_that_closed_its_output_is_stopped_with_an_error() {
+fn process_that_closed_stdout_without_a_result_is_stopped_with_an_error() {
     run(async {
         let faults =
             Faults::new().before("assistant", Fault::CloseStdout).before("assistant", Fault::Hang);
-        let fake = Fake::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'\n{LIVE_ON}"));
+        let fake = FakeProgram::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'\n{LIVE_ON}"));
         let by_shell =
             ask("hello", fake.options().timeouts(Timeouts::new().exit_grace(SHORT))).await;
         for collected in [stopped_with(faults).await, by_shell] {
@@ -302,7 +303,7 @@ fn without_a_result_a_process_that_closed_its_output_is_stopped_with_an_error() 
 }
 
 #[test]
-fn a_silent_cli_is_waited_for_unless_there_is_a_limit() {
+fn silent_cli_is_awaited_unless_there_is_an_idle_timeout() {
     run(async {
         let held = || Script::new().otherwise([Reply::text("Finally.").hold()]);
         let stage = Stage::in_memory(held()).await.unwrap();
@@ -328,13 +329,13 @@ fn a_silent_cli_is_waited_for_unless_there_is_a_limit() {
 }
 
 #[test]
-fn a_child_that_ignores_sigterm_is_killed() {
+fn cli_that_ignores_sigterm_is_killed() {
     run(async {
         let faults = Faults::new()
             .after("result", Fault::IgnoreTerminate)
             .after("result", Fault::CloseStdout)
             .after("result", Fault::Hang);
-        let fake = Fake::new(&format!("trap '' TERM\n{HANDSHAKE}{RESULT}{LIVE_ON}"));
+        let fake = FakeProgram::new(&format!("trap '' TERM\n{HANDSHAKE}{RESULT}{LIVE_ON}"));
         let (in_memory, by_sim, by_shell) = tokio::join!(
             stopped_with(faults),
             stopped_process_with("after system/session_state_changed 2 ignore-sigterm hang"),
@@ -347,7 +348,7 @@ fn a_child_that_ignores_sigterm_is_killed() {
 }
 
 #[test]
-fn once_a_result_was_seen_nothing_becomes_an_error() {
+fn nothing_is_an_error_after_a_result() {
     run(async {
         let faults = Faults::new()
             .after("result", Fault::Bytes(b"garbage\n".repeat(7)))
@@ -364,7 +365,7 @@ fn once_a_result_was_seen_nothing_becomes_an_error() {
 }
 
 #[test]
-fn a_result_that_cannot_be_decoded_is_a_result_all_the_same() {
+fn undecodable_result_still_counts_as_a_result() {
     run(async {
         let strange = b"{\"type\":\"result\",\"is_error\":false,\"session_id\":{}}\n".to_vec();
         let faults = Faults::new()
@@ -378,7 +379,7 @@ fn a_result_that_cannot_be_decoded_is_a_result_all_the_same() {
 }
 
 #[test]
-fn the_last_of_several_results_is_the_final_one() {
+fn last_of_several_results_is_the_final_one() {
     run(in_time(async {
         let second = b"{\"type\":\"result\",\"is_error\":true,\"result\":\"second\"}\n".to_vec();
         let faults = Faults::new().after("result", Fault::Bytes(second));
@@ -392,7 +393,7 @@ fn the_last_of_several_results_is_the_final_one() {
 }
 
 #[test]
-fn a_limit_longer_than_time_itself_is_no_limit() {
+fn maximum_duration_disables_a_timeout() {
     run(async {
         let stage = Stage::in_memory(hello()).await.unwrap();
         let options = stage.options().timeouts(

@@ -6,26 +6,28 @@ use claude_agent_kit::{
     CliVersion, ErrorKind, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION, VersionCheck, WarningCode,
 };
 
-use crate::support::{Fake, HANDSHAKE, RESULT, ask, codes, noting, refused, run};
+use crate::support::{
+    FakeProgram, HANDSHAKE, RESULT, ask, codes, record_warnings, run, start_error,
+};
 
 /// Returns a working CLI that reports this version and counts its probes.
-fn printing(version: &str) -> Fake {
+fn printing(version: &str) -> FakeProgram {
     let asked = "if [ \"$1\" = --version ]; then echo x >> \"${0%/*}/asked\"";
     let form = format!("case \"$1\" in --print) ;; *)\n{HANDSHAKE};; esac");
-    Fake::bare(&format!("#!/bin/sh\n{asked}; {version}; exit; fi\n{form}\n{RESULT}"))
+    FakeProgram::bare(&format!("#!/bin/sh\n{asked}; {version}; exit; fi\n{form}\n{RESULT}"))
 }
 
 /// Returns how often the version was probed.
-fn asked(fake: &Fake) -> usize {
-    fs::read_to_string(fake.beside("asked")).unwrap_or_default().lines().count()
+fn asked(fake: &FakeProgram) -> usize {
+    fs::read_to_string(fake.sibling("asked")).unwrap_or_default().lines().count()
 }
 
 #[test]
-fn an_old_cli_is_refused_whatever_the_options_say() {
+fn old_cli_is_rejected_regardless_of_options() {
     run(async {
         let old = printing("echo '2.0.0 (Claude Code)'");
         for options in [old.options(), old.options().version_check(VersionCheck::Permissive)] {
-            let error = refused("hello", options).await;
+            let error = start_error("hello", options).await;
             assert_eq!(error.kind(), ErrorKind::UnsupportedCliVersion);
             assert_eq!(error.detected_version(), Some(CliVersion::new(2, 0, 0)));
             assert_eq!(error.minimum_version(), Some(MINIMUM_VERSION));
@@ -37,39 +39,39 @@ fn an_old_cli_is_refused_whatever_the_options_say() {
         // The version is sufficient for print mode.
         assert!(ask("hello", old.options().print_mode(true)).await.result().is_some());
         let ancient = printing("echo 0.9.9");
-        let error = refused("hello", ancient.options().print_mode(true)).await;
+        let error = start_error("hello", ancient.options().print_mode(true)).await;
         assert_eq!(error.kind(), ErrorKind::UnsupportedCliVersion);
         assert_eq!(error.minimum_version(), Some(MINIMUM_FOR_PRINT_MODE));
     });
 }
 
 #[test]
-fn a_version_that_cannot_be_made_out_is_a_warning_that_comes_first() {
+fn unparsable_version_is_the_first_warning() {
     run(async {
         for (version, code) in [
             ("echo garbage", WarningCode::UnknownCliVersion),
             ("exit 3", WarningCode::VersionDetection),
         ] {
             let fake = printing(version);
-            let (options, noted) = noting(fake.options());
+            let (options, noted) = record_warnings(fake.options());
             let collected = ask("hello", options).await;
             assert_eq!(codes(&collected), [code]);
             assert!(collected.items[0].warning().is_some(), "{:?}", collected.items);
             assert_eq!(*noted.lock().unwrap(), [code]);
-            assert!(collected.result().is_some(), "the handshake told that it is a CLI");
+            assert!(collected.result().is_some(), "the handshake confirmed that it is a CLI");
         }
     });
 }
 
 #[test]
-fn the_one_way_form_wants_to_know_the_version_unless_the_host_does_not_mind() {
+fn print_mode_requires_a_known_version_unless_the_check_is_permissive() {
     run(async {
         for (version, kind, code) in [
             ("echo garbage", ErrorKind::UnknownCliVersion, WarningCode::UnknownCliVersion),
             ("exit 3", ErrorKind::VersionDetection, WarningCode::VersionDetection),
         ] {
             let fake = printing(version);
-            let error = refused("hello", fake.options().print_mode(true)).await;
+            let error = start_error("hello", fake.options().print_mode(true)).await;
             assert_eq!(error.kind(), kind);
             assert!(error.suggestion().unwrap().contains("VersionCheck::Permissive"), "{error}");
             let options = fake.options().print_mode(true).version_check(VersionCheck::Permissive);
@@ -81,7 +83,7 @@ fn the_one_way_form_wants_to_know_the_version_unless_the_host_does_not_mind() {
 }
 
 #[test]
-fn a_host_that_skips_the_check_starts_no_process_for_it() {
+fn skipped_version_check_starts_no_process() {
     run(async {
         let old = printing("echo 0.0.1");
         let collected = ask("hello", old.options().version_check(VersionCheck::Skip)).await;
@@ -91,7 +93,7 @@ fn a_host_that_skips_the_check_starts_no_process_for_it() {
 }
 
 #[test]
-fn the_version_is_asked_once_for_several_queries() {
+fn version_is_probed_once_for_several_queries() {
     run(async {
         let fake = printing("echo 2.1.325");
         for _ in 0..3 {
@@ -102,7 +104,7 @@ fn the_version_is_asked_once_for_several_queries() {
 }
 
 #[test]
-fn a_cli_that_never_says_its_version_is_given_up_and_tried_all_the_same() {
+fn version_probe_timeout_does_not_prevent_the_run() {
     run(async {
         let fake = printing("exec sleep 1000");
         let collected = ask("hello", fake.options()).await;

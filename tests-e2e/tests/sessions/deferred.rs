@@ -5,11 +5,11 @@ use claude_agent_kit::hook::HookResponse;
 use tests_e2e::prove::deferred;
 use tests_e2e::stage::Stage;
 
-use crate::play::is_made;
+use crate::helpers::has_file;
 use crate::support::{hello, in_time, real, run, write_executable};
 
 #[test]
-fn a_denied_deferred_call_is_never_executed_on_resume() {
+fn denied_deferred_call_is_never_executed_on_resume() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
         let repetitions = deferred::AREA.repetitions / 10;
@@ -19,14 +19,14 @@ fn a_denied_deferred_call_is_never_executed_on_resume() {
 }
 
 #[test]
-fn a_deferred_call_runs_once_when_it_is_allowed() {
+fn allowed_deferred_call_runs_once() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
         let options = || deferred::options(&stage);
         let id = deferred::defer(&stage).await.unwrap();
         let again = deferred::resume(&stage, options(), id.clone(), HookResponse::defer);
         assert_eq!(in_time(again).await.unwrap(), 1);
-        assert!(!is_made(&stage, deferred::MARK));
+        assert!(!has_file(&stage, deferred::MARK));
         let allowed = deferred::resume(&stage, options(), id, HookResponse::allow);
         assert_eq!(in_time(allowed).await.unwrap(), 1);
         let lines = std::fs::read_to_string(stage.project().join(deferred::MARK)).unwrap();
@@ -35,7 +35,7 @@ fn a_deferred_call_runs_once_when_it_is_allowed() {
 }
 
 #[test]
-fn a_deferred_call_waits_for_a_late_handshake() {
+fn deferred_call_waits_for_a_late_handshake() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
         let id = deferred::defer(&stage).await.unwrap();
@@ -46,12 +46,12 @@ fn a_deferred_call_waits_for_a_late_handshake() {
         let options = deferred::options(&stage).cli_path(&late).version_check(VersionCheck::Skip);
         let deny = || HookResponse::deny("not approved");
         assert_eq!(in_time(deferred::resume(&stage, options, id, deny)).await.unwrap(), 1);
-        assert!(!is_made(&stage, deferred::MARK));
+        assert!(!has_file(&stage, deferred::MARK));
     });
 }
 
 #[test]
-fn the_simulated_cli_replays_a_deferred_call_too() {
+fn simulated_cli_replays_a_deferred_call() {
     run(async {
         let stage = Stage::in_memory(hello()).await.unwrap();
         let count = in_time(deferred::count(&stage, 1)).await.unwrap();

@@ -17,7 +17,7 @@ use serde_json::json;
 use tests_e2e::outside::ASKING_SERVER;
 use tests_e2e::stage::Stage;
 
-use crate::play::{Notes, again_until, bash, model_was_told, start, turn};
+use crate::helpers::{Notes, bash, model_received, repeat_until, start, turn};
 use crate::support::{hello, in_time, real, run, until};
 
 /// Registers a hook for each of these events that records the call.
@@ -158,10 +158,10 @@ async fn long_session() -> Notes<&'static str> {
     }
     let is_told = |name| notes.all().contains(&name);
     let changes = |round: usize| write(&stage, "watched.txt", &"two\n".repeat(round + 1));
-    again_until("a watched file", changes, || is_told("FileChanged")).await;
+    repeat_until("a watched file", changes, || is_told("FileChanged")).await;
     let settings = |round: usize| json!({"env": {"GREETING": format!("hello {round}")}});
     let changes = |round| write(&stage, ".claude/settings.json", &settings(round).to_string());
-    again_until("settings", changes, || is_told("ConfigChange")).await;
+    repeat_until("settings", changes, || is_told("ConfigChange")).await;
     session.stop().await.unwrap();
     notes.clone()
 }
@@ -174,7 +174,7 @@ async fn waiting_session() -> Notes<&'static str> {
         .can_use_tool(|_, _| std::future::pending::<claude_agent_kit::Permission>());
     let session = start(options).await;
     let waiting = session.send("run it").await.unwrap();
-    until("a notification is told", || notes.all().contains(&"Notification")).await;
+    until("the notification hook is called", || notes.all().contains(&"Notification")).await;
     session.interrupt().await.unwrap();
     in_time(waiting.finish()).await.unwrap();
     session.stop().await.unwrap();
@@ -205,7 +205,7 @@ async fn refusing_session() -> Notes<&'static str> {
 }
 
 #[test]
-fn typed_hooks_are_asked_about_thirty_of_the_published_events() {
+fn typed_hooks_are_called_for_thirty_published_events() {
     run(async {
         let notes = [
             long_session().await,
@@ -227,7 +227,7 @@ fn requests(stage: &Stage) -> usize {
 }
 
 #[test]
-fn the_real_cli_obeys_answers_about_models_commands_and_batches() {
+fn real_cli_applies_responses_for_models_commands_and_batches() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
         stage.api().set_script(script(&stage));
@@ -249,7 +249,7 @@ fn the_real_cli_obeys_answers_about_models_commands_and_batches() {
             });
         let session = start(options).await;
         turn(&session, "now succeed").await;
-        assert!(model_was_told(&stage, "the batch was fine"));
+        assert!(model_received(&stage, "the batch was fine"));
         let model = || stage.api().requests().last().unwrap().model().to_owned();
         let before = model();
         let switched = session.set_model("claude-haiku-5-5").await;

@@ -13,7 +13,7 @@ use claude_wire::control::{
 use serde_json::{Value, json};
 use tests_e2e::stage::Stage;
 
-use crate::play::{start, turn};
+use crate::helpers::{start, turn};
 use crate::support::{LIMIT, hello, in_time, real, run};
 
 /// An external MCP server with one tool and one resource, as a shell script.
@@ -43,7 +43,7 @@ done
 struct Outcomes {
     done: Vec<&'static str>,
     refused: Vec<(String, ErrorKind)>,
-    told: String,
+    report: String,
 }
 
 impl Outcomes {
@@ -51,13 +51,14 @@ impl Outcomes {
         match outcome {
             Ok(answer) => {
                 let unnamed = format!("{answer:?}").matches("Extra(Some(").count();
-                writeln!(self.told, "{name}: done, {unnamed} objects with unnamed fields").unwrap();
+                writeln!(self.report, "{name}: done, {unnamed} objects with unnamed fields")
+                    .unwrap();
                 self.done.push(name);
             }
             Err(error) => {
                 let operation = error.operation().unwrap_or_else(|| panic!("{name}: {error}"));
                 let hint = error.hint().unwrap_or_default();
-                writeln!(self.told, "{name}: refused, {error} ({hint})").unwrap();
+                writeln!(self.report, "{name}: refused, {error} ({hint})").unwrap();
                 self.refused.push((operation.to_owned(), error.kind()));
             }
         }
@@ -65,7 +66,7 @@ impl Outcomes {
 
     /// Asserts that the first `done` operations succeeded and that all others were rejected.
     fn check(&self, done: usize) {
-        assert_eq!(self.done.len(), done, "{}", self.told);
+        assert_eq!(self.done.len(), done, "{}", self.report);
         let refused: Vec<_> = self.refused.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
             refused,
@@ -80,7 +81,7 @@ impl Outcomes {
                 "set_color"
             ],
             "{}",
-            self.told
+            self.report
         );
         for (name, kind) in &self.refused {
             let unknown = if name == "set_color" {
@@ -90,7 +91,7 @@ impl Outcomes {
             };
             assert_eq!(*kind, unknown, "{name}");
         }
-        assert!(self.told.contains("version"), "the error names the version of the CLI");
+        assert!(self.report.contains("version"), "the error names the version of the CLI");
     }
 }
 
@@ -156,7 +157,7 @@ async fn staged() -> (Stage, Session) {
 }
 
 #[test]
-fn every_operation_is_answered_or_refused_by_the_real_cli() {
+fn real_cli_performs_or_rejects_every_operation() {
     run(async {
         let (stage, session) = staged().await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();
@@ -196,13 +197,13 @@ fn every_operation_is_answered_or_refused_by_the_real_cli() {
         let mut checked = call();
         checked.check_permissions = Some(true);
         ask! { outcomes:
-            mcp.reconnect("nobody") mcp.read_resource("ext", "file://x") mcp.call(checked)
+            mcp.reconnect("missing") mcp.read_resource("ext", "file://x") mcp.call(checked)
             session.read_file("nothing.txt") session.request(RegisterRepoRoot::from("/nowhere"))
             session.task_output("nothing")
             session.request(update(SettingsFile::User, json!({"model": "x"})))
             session.request(SetColor::from("blue"))
         }
-        println!("{}", outcomes.told);
+        println!("{}", outcomes.report);
         outcomes.check(done);
         // The session still works.
         assert_eq!(turn(&session, "hello again").await.text, "Hello.");
@@ -211,7 +212,7 @@ fn every_operation_is_answered_or_refused_by_the_real_cli() {
 }
 
 #[test]
-fn answers_of_the_real_cli_say_what_was_asked() {
+fn responses_of_the_real_cli_have_the_expected_content() {
     run(async {
         let (stage, session) = staged().await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();

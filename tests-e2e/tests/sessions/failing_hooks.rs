@@ -12,11 +12,11 @@ use claude_agent_testkit::sim::{Fault, Faults, Point};
 use tests_e2e::stage::Stage;
 use tokio::sync::{Semaphore, SemaphorePermit as Permit};
 
-use crate::play::{
-    Notes, bash, calls, command_of, find, in_memory, is_made, model_was_told, on_both, one_turn,
-    panic_silently, start, touching, turn,
+use crate::helpers::{
+    Notes, bash, calls, command_of, find, has_file, in_memory, model_received, on_both, one_turn,
+    panic_silently, start, touch_file, turn,
 };
-use crate::support::{LIMIT, in_time, noting, run, until};
+use crate::support::{LIMIT, in_time, record_warnings, run, until};
 
 /// A short timeout that is still longer than a callback that does not wait takes.
 const SOON: Duration = Duration::from_secs(2);
@@ -37,14 +37,15 @@ fn failing(options: Options, registration: HookRegistration<PreToolUseInput>) ->
 }
 
 #[test]
-fn a_hook_that_fails_lets_the_tool_run_with_a_warning() {
+fn failing_hook_lets_the_tool_run_with_a_warning() {
     on_both(
         || bash(&FAILING),
         async |stage| {
-            let (options, warnings) = noting(failing(stage.options(), PreToolUse.timeout(SOON)));
+            let (options, warnings) =
+                record_warnings(failing(stage.options(), PreToolUse.timeout(SOON)));
             assert_eq!(one_turn(options).await.text, "Done.");
             for command in FAILING {
-                assert!(is_made(&stage, &command[6..]), "{command}");
+                assert!(has_file(&stage, &command[6..]), "{command}");
             }
             let warnings = warnings.lock().unwrap();
             let count = |code| warnings.iter().filter(|other| **other == code).count();
@@ -55,12 +56,12 @@ fn a_hook_that_fails_lets_the_tool_run_with_a_warning() {
 }
 
 #[test]
-fn a_guard_that_fails_blocks_the_tool() {
+fn failing_guard_blocks_the_tool() {
     on_both(
         || bash(&FAILING),
         async |stage| {
             let guard = PreToolUse.timeout(SOON).fail_closed();
-            let (options, warnings) = noting(failing(stage.options(), guard));
+            let (options, warnings) = record_warnings(failing(stage.options(), guard));
             assert_eq!(one_turn(options).await.text, "Done.");
             blocked_but_fine(&stage);
             assert_eq!(warnings.lock().unwrap().len(), 3);
@@ -69,7 +70,7 @@ fn a_guard_that_fails_blocks_the_tool() {
 }
 
 #[test]
-fn one_option_makes_every_hook_a_guard() {
+fn hooks_fail_closed_makes_every_hook_a_guard() {
     on_both(
         || bash(&FAILING),
         async |stage| {
@@ -82,12 +83,12 @@ fn one_option_makes_every_hook_a_guard() {
 }
 
 #[test]
-fn a_hook_that_overload_keeps_from_being_asked_blocks_the_tool() {
+fn hook_rejected_by_overload_blocks_the_tool() {
     on_both(
         || bash(&["touch made"]),
         async |stage| {
             let gate = Arc::new(Semaphore::new(0));
-            let (mut options, warnings) = noting(stage.options().allowed_tools(["Bash"]));
+            let (mut options, warnings) = record_warnings(stage.options().allowed_tools(["Bash"]));
             // One hook runs, one is queued, and the other two are rejected.
             options = options.limits(Limits::new().running_callbacks(1).waiting_callbacks(1));
             for _ in 0..4 {
@@ -104,7 +105,7 @@ fn a_hook_that_overload_keeps_from_being_asked_blocks_the_tool() {
             gate.add_permits(2);
             assert_eq!(in_time(running.finish()).await.unwrap().text, "Done.");
             assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackRefused; 2]);
-            assert!(!is_made(&stage, "made"), "nobody was asked, and it ran");
+            assert!(!has_file(&stage, "made"), "the tool ran without its hooks");
             session.stop().await.unwrap();
         },
     );
@@ -112,13 +113,13 @@ fn a_hook_that_overload_keeps_from_being_asked_blocks_the_tool() {
 
 fn blocked_but_fine(stage: &Stage) {
     for command in &FAILING[..3] {
-        assert!(!is_made(stage, &command[6..]), "{command}");
+        assert!(!has_file(stage, &command[6..]), "{command}");
     }
-    assert!(is_made(stage, "fine"));
+    assert!(has_file(stage, "fine"));
 }
 
 #[test]
-fn a_prompt_that_a_guard_could_not_look_at_does_not_reach_the_model() {
+fn prompt_does_not_reach_the_model_if_its_guard_fails() {
     let script = || Script::new().otherwise([Reply::text("Hello.")]);
     on_both(script, async |stage| {
         let options = stage.options().on(UserPromptSubmit.fail_closed(), |_, _| async {
@@ -126,14 +127,14 @@ fn a_prompt_that_a_guard_could_not_look_at_does_not_reach_the_model() {
         });
         let session = start(options).await;
         turn(&session, "a secret").await;
-        assert!(!model_was_told(&stage, "a secret"));
+        assert!(!model_received(&stage, "a secret"));
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn a_callback_that_blocks_its_thread_is_told_of() {
-    in_memory(touching(), async |stage| {
+fn blocking_async_callback_is_a_warning() {
+    in_memory(touch_file(), async |stage| {
         let options = stage.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
             std::thread::sleep(Duration::from_millis(1_200));
             HookResponse::deny("after a while")
@@ -143,13 +144,13 @@ fn a_callback_that_blocks_its_thread_is_told_of() {
         turn(&session, "run it").await;
         let is_told = |warning: &Warning| warning.code() == WarningCode::CallbackBlocked;
         find(&mut messages, |item| item.warning().is_some_and(is_told)).await;
-        assert!(!is_made(&stage, "made"));
+        assert!(!has_file(&stage, "made"));
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn a_hook_for_a_blocking_thread_may_block_it() {
+fn blocking_hook_may_block_its_thread() {
     on_both(
         || bash(&["touch slow", "touch panic", "touch fine"]),
         async |stage| {
@@ -164,18 +165,18 @@ fn a_hook_for_a_blocking_thread_may_block_it() {
                     _ => HookResponse::new(),
                 },
             );
-            let (options, warnings) = noting(options);
+            let (options, warnings) = record_warnings(options);
             one_turn(options).await;
-            assert!(!is_made(&stage, "slow") && !is_made(&stage, "panic"));
-            assert!(is_made(&stage, "fine"));
+            assert!(!has_file(&stage, "slow") && !has_file(&stage, "panic"));
+            assert!(has_file(&stage, "fine"));
             assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackFailed]);
         },
     );
 }
 
 #[test]
-fn a_blocking_hook_that_never_returns_holds_up_nobody() {
-    in_memory(touching(), async |stage| {
+fn blocking_hook_that_never_returns_delays_nothing() {
+    in_memory(touch_file(), async |stage| {
         let (leave, stays) = std::sync::mpsc::channel::<()>();
         let stays = std::sync::Mutex::new(stays);
         let options = stage.options().allowed_tools(["Bash"]).on_blocking(
@@ -185,17 +186,17 @@ fn a_blocking_hook_that_never_returns_holds_up_nobody() {
                 HookResponse::allow()
             },
         );
-        let (options, warnings) = noting(options);
+        let (options, warnings) = record_warnings(options);
         assert_eq!(one_turn(options).await.text, "Done.");
         assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackTimedOut]);
-        assert!(!is_made(&stage, "made"));
+        assert!(!has_file(&stage, "made"));
         // The session has ended; dropping this ends the remaining thread.
         drop(leave);
     });
 }
 
 #[test]
-fn an_interrupt_cancels_an_open_hook_and_is_answered_at_once() {
+fn interrupt_cancels_a_pending_hook_immediately() {
     let script = || {
         Script::new()
             .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
@@ -224,15 +225,15 @@ fn an_interrupt_cancels_an_open_hook_and_is_answered_at_once() {
         in_time(session.interrupt()).await.unwrap();
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
         until("the token has fired", || cancelled.len() == 1).await;
-        assert!(!is_made(&stage, "made"));
+        assert!(!has_file(&stage, "made"));
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn a_hook_that_goes_on_after_its_cancel_is_aborted() {
-    in_memory(touching(), async |stage| {
+fn hook_that_ignores_cancellation_is_aborted() {
+    in_memory(touch_file(), async |stage| {
         struct Gone(Notes<&'static str>);
         impl Drop for Gone {
             fn drop(&mut self) {
@@ -240,12 +241,12 @@ fn a_hook_that_goes_on_after_its_cancel_is_aborted() {
             }
         }
         let notes = Notes::new();
-        let told = notes.clone();
+        let log = notes.clone();
         let options = stage.options().timeouts(Timeouts::new().cancel_grace(Duration::ZERO)).on(
             PreToolUse,
             move |_, _| {
-                let gone = Gone(told.clone());
-                told.add("asked");
+                let gone = Gone(log.clone());
+                log.add("asked");
                 async move {
                     std::future::pending::<()>().await;
                     drop(gone);
@@ -263,34 +264,34 @@ fn a_hook_that_goes_on_after_its_cancel_is_aborted() {
 }
 
 #[test]
-fn a_raw_answer_with_a_field_of_another_event_loses_it_with_a_warning() {
-    on_both(touching, async |stage| {
+fn raw_response_field_of_another_event_is_ignored_with_a_warning() {
+    on_both(touch_file, async |stage| {
         let registration = HookRegistration::named("PostToolUse");
         let options = stage.options().allowed_tools(["Bash"]).on(registration, |_, _| async {
             RawHookResponse::new()
                 .specific("permissionDecision", "deny")
                 .specific("additionalContext", "It is noon.")
         });
-        let (options, warnings) = noting(options);
+        let (options, warnings) = record_warnings(options);
         assert_eq!(one_turn(options).await.text, "Done.");
         assert_eq!(*warnings.lock().unwrap(), [WarningCode::HookFieldIgnored]);
-        assert!(model_was_told(&stage, "It is noon."));
+        assert!(model_received(&stage, "It is noon."));
     });
 }
 
 #[test]
-fn a_hook_that_is_asked_wrongly_follows_its_fail_rule() {
+fn malformed_hook_request_follows_the_fail_rule() {
     let faults = Faults::new()
         .at(Point::Before("control_request/hook_callback".to_owned(), 1), Fault::WrongShape);
     run(async {
-        let stage = Stage::faulty(touching(), faults).await.unwrap();
+        let stage = Stage::faulty(touch_file(), faults).await.unwrap();
         let options = stage.options().allowed_tools(["Bash"]);
         let guarded = options.on(PreToolUse.fail_closed(), |_, _| async {});
-        let (options, warnings) = noting(guarded);
+        let (options, warnings) = record_warnings(guarded);
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
         until("a warning", || !warnings.lock().unwrap().is_empty()).await;
-        assert!(!is_made(&stage, "made"));
+        assert!(!has_file(&stage, "made"));
         session.stop().await.unwrap();
         drop(running);
     });

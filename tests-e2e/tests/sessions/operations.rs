@@ -11,7 +11,7 @@ use claude_wire::control::{
 };
 use serde_json::{Value, json};
 
-use crate::puppet::{self, Puppet};
+use crate::fake_cli::{self, FakeCli};
 use crate::support::{in_time, run};
 
 /// Returns an object with these fields, all empty.
@@ -28,23 +28,23 @@ fn with(names: &str, more: Value) -> Value {
 }
 
 /// Reads the next request, and responds with `answer` and an unknown field.
-async fn serve(puppet: &mut Puppet, mut answer: Value) -> Value {
+async fn serve(cli: &mut FakeCli, mut answer: Value) -> Value {
     answer["novel"] = json!(1);
-    let line = puppet.hear().await;
-    puppet.answer(&line, answer).await;
+    let line = cli.read_line().await;
+    cli.respond(&line, answer).await;
     line["request"].clone()
 }
 
 /// Returns a session whose CLI has these capabilities.
-async fn capable(capabilities: &[&str]) -> (Session, Puppet) {
-    let (session, mut puppet) = puppet::open(Options::new().file_checkpointing(true)).await;
-    let request = puppet.asked("initialize").await;
+async fn capable(capabilities: &[&str]) -> (Session, FakeCli) {
+    let (session, mut cli) = fake_cli::open(Options::new().file_checkpointing(true)).await;
+    let request = cli.expect_request("initialize").await;
     let answer = json!({"capabilities": capabilities, "claude_code_version": "9.9.9",
                         "commands": [{"name": "wave"}], "models": [{"value": "opus"}],
                         "agents": [{"name": "general"}], "account": {"email": "a@b"}});
-    puppet.answer(&request, answer).await;
+    cli.respond(&request, answer).await;
     in_time(session.ready()).await.unwrap();
-    (session, puppet)
+    (session, cli)
 }
 
 const CAPABILITIES: &[&str] = &[
@@ -57,11 +57,11 @@ const CAPABILITIES: &[&str] = &[
 /// Only the unknown field may be left untyped; an operation that is only acknowledged returns
 /// nothing.
 macro_rules! operations {
-    ($session:ident, $puppet:ident, $asked:ident; $( $method:ident($($argument:expr),*)
+    ($session:ident, $cli:ident, $asked:ident; $( $method:ident($($argument:expr),*)
         asks { $($request:tt)* } $(gets $answer:expr)?; )+) => {$(
         let answer = operations!(@answer $($answer)?);
         let (given, request) =
-            tokio::join!($session.$method($($argument),*), serve($puppet, answer));
+            tokio::join!($session.$method($($argument),*), serve($cli, answer));
         let given = format!("{:?}", given.unwrap());
         assert_eq!(request, json!({ $($request)* }), stringify!($method));
         let unnamed = given.matches("Extra(Some(").count();
@@ -110,14 +110,14 @@ fn bytes() -> ReadFile {
 }
 
 #[test]
-fn every_operation_has_its_request_and_its_typed_answer() {
+fn every_operation_has_a_request_and_a_typed_response() {
     run(async {
-        let (session, mut puppet) = capable(CAPABILITIES).await;
+        let (session, mut cli) = capable(CAPABILITIES).await;
         let mut asked = vec!["initialize".to_owned(), "mcp_message".to_owned()];
-        steering(&session, &mut puppet, &mut asked).await;
-        servers(&session, &mut puppet, &mut asked).await;
-        files_and_settings(&session, &mut puppet, &mut asked).await;
-        information(&session, &mut puppet, &mut asked).await;
+        steering(&session, &mut cli, &mut asked).await;
+        servers(&session, &mut cli, &mut asked).await;
+        files_and_settings(&session, &mut cli, &mut asked).await;
+        information(&session, &mut cli, &mut asked).await;
         for subtype in HostRequest::KNOWN {
             assert!(asked.iter().any(|other| other == subtype), "no operation asks `{subtype}`");
         }
@@ -125,8 +125,8 @@ fn every_operation_has_its_request_and_its_typed_answer() {
     });
 }
 
-async fn steering(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>) {
-    operations! { session, puppet, asked;
+async fn steering(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) {
+    operations! { session, cli, asked;
         interrupt() asks {"subtype": "interrupt"} gets fields("still_queued cancelled");
         interrupt_all() asks {"subtype": "interrupt", "cancel_queued": true}
             gets json!({"still_queued": ["a"], "cancelled": ["b"]});
@@ -158,7 +158,7 @@ async fn steering(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String
     }
 }
 
-async fn servers(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>) {
+async fn servers(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) {
     let tool = json!({"name": "add", "description": "Adds", "_meta": {},
                       "annotations": fields("readOnly destructive openWorld")});
     let server = with(
@@ -166,7 +166,7 @@ async fn servers(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>
         json!({"name": "ext", "status": "connected", "tools": [tool]}),
     );
     let mcp = session.mcp();
-    operations! { mcp, puppet, asked;
+    operations! { mcp, cli, asked;
         status() asks {"subtype": "mcp_status"} gets json!({"mcpServers": [server]});
         reconnect("ext") asks {"subtype": "mcp_reconnect", "serverName": "ext"};
         enable("ext") asks {"subtype": "mcp_toggle", "serverName": "ext", "enabled": true};
@@ -193,7 +193,7 @@ async fn servers(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>
     }
 }
 
-async fn files_and_settings(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>) {
+async fn files_and_settings(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) {
     let hook = fields(
         "event matcher source sourceLabel pluginName type displayText commandText contentLabel \
          condition timeout statusMessage runsOnce runsInBackground disabled editable",
@@ -203,7 +203,7 @@ async fn files_and_settings(session: &Session, puppet: &mut Puppet, asked: &mut 
     );
     let event = fields("name summary supportsMatcher hookCount");
     let rule = fields("behavior source rule description editability notInEffect");
-    operations! { session, puppet, asked;
+    operations! { session, cli, asked;
         rewind_files("u-1") asks {"subtype": "rewind_files", "user_message_id": "u-1"}
             gets json!({"canRewind": true});
         preview_rewind("u-1")
@@ -247,7 +247,7 @@ async fn files_and_settings(session: &Session, puppet: &mut Puppet, asked: &mut 
             gets json!({"available_output_styles": ["default"]});
     }
     let user = update(SettingsFile::User, json!({}));
-    let (given, request) = tokio::join!(session.request(user), serve(puppet, json!({})));
+    let (given, request) = tokio::join!(session.request(user), serve(cli, json!({})));
     given.unwrap();
     assert_eq!(request["source"], "userSettings");
 }
@@ -259,7 +259,7 @@ fn seed() -> SeedReadState {
     seed
 }
 
-async fn information(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>) {
+async fn information(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) {
     let window = fields("utilization resets_at");
     let limits = json!({"five_hour": window, "seven_day": window, "seven_day_oauth_apps": window,
         "seven_day_opus": window, "seven_day_sonnet": window,
@@ -274,7 +274,7 @@ async fn information(session: &Session, puppet: &mut Puppet, asked: &mut Vec<Str
         "total_cost_usd total_api_duration_ms total_duration_ms \
          total_lines_added total_lines_removed model_usage",
     );
-    operations! { session, puppet, asked;
+    operations! { session, cli, asked;
         reinitialize() asks {"subtype": "initialize"} gets fields("commands capabilities");
         context_usage() asks {"subtype": "get_context_usage"} gets context();
         request(requested(|usage: &mut GetContextUsage| usage.detail = Some("full".to_owned())))
@@ -321,25 +321,25 @@ fn context() -> Value {
 }
 
 #[test]
-fn what_the_handshake_told_can_be_asked_for() {
+fn server_info_contains_the_handshake_response() {
     run(async {
-        let (session, _puppet) = capable(&["one_v1"]).await;
+        let (session, _cli) = capable(&["one_v1"]).await;
         let info = session.server_info().unwrap();
         assert_eq!(info.capabilities[..], ["one_v1"]);
         assert_eq!(info.commands[0].name.as_deref(), Some("wave"));
         assert_eq!(info.models[0].value.as_deref(), Some("opus"));
         assert_eq!(info.agents[0].name.as_deref(), Some("general"));
         assert_eq!(info.account.unwrap().email.as_deref(), Some("a@b"));
-        let (early, _puppet) = puppet::open(Options::new()).await;
+        let (early, _cli) = fake_cli::open(Options::new()).await;
         assert!(early.server_info().is_none());
     });
 }
 
 /// A CLI that does not know the fields would call the tool without checking permissions.
 #[test]
-fn what_the_cli_would_ignore_is_not_asked_of_it() {
+fn operation_that_needs_a_missing_capability_is_not_sent() {
     run(async {
-        let (session, mut puppet) = capable(&[]).await;
+        let (session, mut cli) = capable(&[]).await;
         let error = session.mcp().call(call()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert_eq!(error.operation(), Some("mcp_call"));
@@ -350,7 +350,7 @@ fn what_the_cli_would_ignore_is_not_asked_of_it() {
         // Nothing was written.
         let (given, request) = tokio::join!(
             session.reload_plugins(ReloadPlugins::default()),
-            serve(&mut puppet, json!({}))
+            serve(&mut cli, json!({}))
         );
         given.unwrap();
         assert_eq!(request, json!({"subtype": "reload_plugins"}));

@@ -9,11 +9,13 @@ use claude_wire::message::ResultSubtype;
 use serde_json::{Value, json};
 use tests_e2e::stage::Stage;
 
-use crate::play::{Notes, again_until, bash, find, is_made, model_was_told, start, touching, turn};
+use crate::helpers::{
+    Notes, bash, find, has_file, model_received, repeat_until, start, touch_file, turn,
+};
 use crate::support::{LIMIT, in_time, on_all, real, run};
 
 #[test]
-fn a_turn_has_as_many_rounds_as_it_may_and_no_more() {
+fn max_turns_limits_a_turn() {
     // The model never stops calling tools.
     let endless = || Script::new().otherwise([Reply::tool("Bash", json!({"command": "echo on"}))]);
     for most in [1, 2, 5] {
@@ -29,7 +31,7 @@ fn a_turn_has_as_many_rounds_as_it_may_and_no_more() {
 }
 
 #[test]
-fn an_overloaded_model_is_left_for_the_other() {
+fn fallback_model_is_used_on_overload() {
     run(async {
         let script = Script::respond_with(|request| {
             if request.model().contains("haiku") {
@@ -43,8 +45,8 @@ fn an_overloaded_model_is_left_for_the_other() {
         let session = start(options).await;
         let mut messages = session.messages();
         let sent = session.send("hello").await.unwrap();
-        let told = found(&mut messages, "model_fallback").await;
-        assert_eq!(told["fallback_model"], "claude-haiku-4-5", "{told}");
+        let message = found(&mut messages, "model_fallback").await;
+        assert_eq!(message["fallback_model"], "claude-haiku-4-5", "{message}");
         assert_eq!(in_time(sent.finish()).await.unwrap().text, "From the other.");
         session.stop().await.unwrap();
     });
@@ -61,7 +63,7 @@ async fn found(messages: &mut Messages, needle: &str) -> Value {
 }
 
 #[test]
-fn the_next_prompt_is_suggested_after_a_turn() {
+fn prompt_suggestion_follows_a_turn() {
     run(async {
         let script = Script::new()
             .when("[SUGGESTION MODE", [Reply::text("run the tests")])
@@ -100,7 +102,7 @@ fn delegating() -> Script {
 }
 
 #[test]
-fn an_agent_that_works_for_long_is_told_of_in_a_few_words() {
+fn long_running_agent_is_summarized() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let play = async {
         let stage = Stage::real(delegating(), real()).await.unwrap();
@@ -110,8 +112,8 @@ fn an_agent_that_works_for_long_is_told_of_in_a_few_words() {
         let sent = session.send("delegate").await.unwrap();
         let first = found(&mut messages, "task_progress").await;
         assert!(first.get("summary").is_none(), "{first}");
-        let told = found(&mut messages, "\"summary\":\"Looking at it\"").await;
-        assert_eq!(told["subtype"], "task_progress", "{told}");
+        let message = found(&mut messages, "\"summary\":\"Looking at it\"").await;
+        assert_eq!(message["subtype"], "task_progress", "{message}");
         session.interrupt().await.unwrap();
         in_time(sent.finish()).await.unwrap();
         session.stop().await.unwrap();
@@ -121,10 +123,10 @@ fn an_agent_that_works_for_long_is_told_of_in_a_few_words() {
 }
 
 #[test]
-fn a_change_of_settings_that_a_hook_blocks_does_not_count() {
+fn settings_change_blocked_by_a_hook_has_no_effect() {
     run(async {
         for blocks in [false, true] {
-            let stage = Stage::real(touching(), real()).await.unwrap();
+            let stage = Stage::real(touch_file(), real()).await.unwrap();
             let settings = stage.project().join(".claude/settings.json");
             std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
             std::fs::write(&settings, "{}").unwrap();
@@ -144,10 +146,10 @@ fn a_change_of_settings_that_a_hook_blocks_does_not_count() {
                 let text = json!({"permissions": {"deny": ["Bash(touch:*)"]}}).to_string();
                 std::fs::write(&settings, text + &"\n".repeat(round)).unwrap();
             };
-            again_until("the hook is asked", change, || notes.len() > 0).await;
+            repeat_until("the hook is asked", change, || notes.len() > 0).await;
             let denied = async || {
                 turn(&session, "hello again").await;
-                model_was_told(&stage, "has been denied")
+                model_received(&stage, "has been denied")
             };
             if blocks {
                 // When the CLI responds to the second operation it has processed the response of
@@ -163,7 +165,7 @@ fn a_change_of_settings_that_a_hook_blocks_does_not_count() {
 }
 
 #[test]
-fn a_guard_still_denies_after_another_handshake() {
+fn guard_still_denies_after_a_second_handshake() {
     run(async {
         let stage = Stage::real(bash(&["touch made"]), real()).await.unwrap();
         let notes = Notes::new();
@@ -180,7 +182,7 @@ fn a_guard_still_denies_after_another_handshake() {
         assert_ne!(answer.hooks_applied, Some(false));
         turn(&session, "run it again").await;
         assert_eq!(notes.len(), 2, "the hook is asked again");
-        assert!(!is_made(&stage, "made"));
+        assert!(!has_file(&stage, "made"));
         session.stop().await.unwrap();
     });
 }

@@ -7,8 +7,10 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::Body;
 use serde_json::json;
 
-use crate::play::{Notes, calls, find, is_made, is_result, kind, on_both, start, touching, turn};
-use crate::puppet;
+use crate::fake_cli;
+use crate::helpers::{
+    Notes, calls, find, has_file, is_result, kind, on_both, start, touch_file, turn,
+};
 use crate::support::{in_time, run, until};
 
 /// Describes the tool calls, permission requests and tool results in an item, by tool use ID.
@@ -55,7 +57,7 @@ async fn places_of(mut stream: QueryStream) -> Vec<String> {
 }
 
 #[test]
-fn requests_stand_between_their_call_and_its_result_in_every_stream() {
+fn permission_requests_are_between_call_and_result_in_every_stream() {
     let script = || {
         Script::new().otherwise([
             calls(&["touch one"]),
@@ -96,17 +98,17 @@ fn requests_stand_between_their_call_and_its_result_in_every_stream() {
 }
 
 #[test]
-fn an_item_is_there_before_the_callback_runs() {
+fn permission_item_is_delivered_before_the_callback_runs() {
     run(async {
         let options = Options::new().can_use_tool(|_, _| async { Permission::allow() });
-        let (session, mut puppet) = puppet::running(options).await;
+        let (session, mut cli) = fake_cli::connect(options).await;
         let mut messages = session.messages();
         let before = json!({"type": "assistant", "message": {"role": "assistant", "content": []}});
         let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}});
         let ask = json!({"type": "control_request", "request_id": "r", "request": request});
         // A single write, so that everything is read at once, as in a replay.
-        puppet.write(format!("{before}\n{ask}\n").as_bytes()).await;
-        let response = puppet.hear().await;
+        cli.write(format!("{before}\n{ask}\n").as_bytes()).await;
+        let response = cli.read_line().await;
         assert_eq!(response["response"]["request_id"], "r");
         let first = in_time(messages.next()).await.unwrap().unwrap();
         let second = in_time(messages.next()).await.unwrap().unwrap();
@@ -116,7 +118,7 @@ fn an_item_is_there_before_the_callback_runs() {
 }
 
 #[test]
-fn only_what_the_permission_callback_decides_is_an_item() {
+fn only_requests_for_the_permission_callback_are_items() {
     let script = || {
         let question = json!({"questions": [{
             "question": "Which?", "header": "W", "multiSelect": false,
@@ -145,8 +147,8 @@ fn only_what_the_permission_callback_decides_is_an_item() {
 }
 
 #[test]
-fn an_inbox_answers_for_several_sessions_by_id() {
-    on_both(touching, async |stage| {
+fn inbox_serves_several_sessions_by_request_id() {
+    on_both(touch_file, async |stage| {
         let inbox = PermissionInbox::new();
         let options = stage.options().can_use_tool(inbox.callback());
         let allowed = start(options.clone()).await;
@@ -165,7 +167,7 @@ fn an_inbox_answers_for_several_sessions_by_id() {
         in_time(allowed_turn.finish()).await.unwrap();
         let outcome = in_time(denied_turn.finish()).await.unwrap();
         assert_eq!(outcome.result.permission_denials.len(), 1);
-        assert!(is_made(&stage, "made") && inbox.pending().is_empty());
+        assert!(has_file(&stage, "made") && inbox.pending().is_empty());
         for session in [allowed, denied] {
             session.stop().await.unwrap();
         }
@@ -173,8 +175,8 @@ fn an_inbox_answers_for_several_sessions_by_id() {
 }
 
 #[test]
-fn an_interrupted_turn_withdraws_its_request_from_the_inbox() {
-    on_both(touching, async |stage| {
+fn interrupted_turn_withdraws_its_request_from_the_inbox() {
+    on_both(touch_file, async |stage| {
         let inbox = PermissionInbox::new();
         let session = start(stage.options().can_use_tool(inbox.callback())).await;
         let running = session.send("run it").await.unwrap();
@@ -185,13 +187,13 @@ fn an_interrupted_turn_withdraws_its_request_from_the_inbox() {
         assert_eq!(error.kind(), ErrorKind::RequestWithdrawn, "{error}");
         in_time(running.finish()).await.unwrap();
         session.stop().await.unwrap();
-        assert!(!is_made(&stage, "made"));
+        assert!(!has_file(&stage, "made"));
     });
 }
 
 #[test]
-fn a_dropped_inbox_denies_and_the_turn_goes_on() {
-    on_both(touching, async |stage| {
+fn dropped_inbox_denies_and_the_turn_continues() {
+    on_both(touch_file, async |stage| {
         let inbox = PermissionInbox::new();
         let session = start(stage.options().can_use_tool(inbox.callback())).await;
         let running = session.send("run it").await.unwrap();
@@ -200,31 +202,27 @@ fn a_dropped_inbox_denies_and_the_turn_goes_on() {
         assert_eq!(in_time(running.finish()).await.unwrap().result.permission_denials.len(), 1);
         assert_eq!(turn(&session, "run it").await.result.permission_denials.len(), 1);
         session.stop().await.unwrap();
-        assert!(!is_made(&stage, "made"));
+        assert!(!has_file(&stage, "made"));
     });
 }
 
 #[test]
-fn a_lagging_reader_loses_requests_with_the_messages_and_is_told() {
+fn lagging_reader_gets_an_error_for_lost_requests() {
     run(async {
         let options = Options::new()
             .can_use_tool(|_, _| async { Permission::allow() })
             .limits(Limits::new().backlog_soft_bytes(1024).backlog_hard_bytes(4096));
-        let (session, mut puppet) = puppet::running(options).await;
+        let (session, mut cli) = fake_cli::connect(options).await;
         let mut slow = session.messages();
         let mut fast = session.messages();
         for number in 0..100 {
             let input = json!({"command": "x".repeat(100)});
             let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": input});
             let id = number.to_string();
-            puppet
-                .say(json!({"type": "control_request", "request_id": id, "request": request}))
+            cli.send(json!({"type": "control_request", "request_id": id, "request": request}))
                 .await;
-            let response = puppet.hear().await;
-            assert_eq!(
-                response["response"]["request_id"], id,
-                "the callback is asked all the same"
-            );
+            let response = cli.read_line().await;
+            assert_eq!(response["response"]["request_id"], id, "the callback is called anyway");
             find(&mut fast, |item| item.permission_request().is_some()).await;
         }
         let error = loop {

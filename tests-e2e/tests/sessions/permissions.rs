@@ -9,14 +9,14 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tokio::sync::Barrier;
 
-use crate::play::{
-    Notes, bash, calls, command_of, is_made, model_was_told, on_both, one_turn, panic_silently,
-    start, touching, turn,
+use crate::helpers::{
+    Notes, bash, calls, command_of, has_file, model_received, on_both, one_turn, panic_silently,
+    start, touch_file, turn,
 };
-use crate::support::{LIMIT, in_time, noting, on_all, until};
+use crate::support::{LIMIT, in_time, on_all, record_warnings, until};
 
 #[test]
-fn a_permission_is_given_refused_or_given_for_something_else() {
+fn permission_callback_can_allow_deny_or_change_the_input() {
     on_all(
         || bash(&["touch allowed", "touch denied", "touch changed"]),
         async |stage| {
@@ -37,9 +37,9 @@ fn a_permission_is_given_refused_or_given_for_something_else() {
             });
             let outcome = one_turn(options).await;
             assert_eq!(outcome.text, "Done.");
-            assert!(is_made(&stage, "allowed") && is_made(&stage, "other"));
-            assert!(!is_made(&stage, "denied") && !is_made(&stage, "changed"));
-            assert!(model_was_told(&stage, "not on a Friday"));
+            assert!(has_file(&stage, "allowed") && has_file(&stage, "other"));
+            assert!(!has_file(&stage, "denied") && !has_file(&stage, "changed"));
+            assert!(model_received(&stage, "not on a Friday"));
             assert_eq!(outcome.result.permission_denials.as_slice().len(), 1);
             let asked = asked.all();
             assert_eq!(asked.len(), 3);
@@ -56,7 +56,7 @@ fn a_permission_is_given_refused_or_given_for_something_else() {
 }
 
 #[test]
-fn updated_permissions_are_in_force_for_the_next_call() {
+fn updated_permissions_apply_to_the_next_call() {
     on_both(
         || bash(&["touch one", "touch two"]),
         async |stage| {
@@ -68,14 +68,14 @@ fn updated_permissions_are_in_force_for_the_next_call() {
                 async { Permission::allow().with_permissions([update]) }
             });
             one_turn(options).await;
-            assert!(is_made(&stage, "one") && is_made(&stage, "two"));
+            assert!(has_file(&stage, "one") && has_file(&stage, "two"));
             assert_eq!(asked.len(), 1);
         },
     );
 }
 
 #[test]
-fn a_denial_can_end_the_turn() {
+fn denial_can_end_the_turn() {
     let script = || {
         Script::new()
             .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
@@ -87,14 +87,14 @@ fn a_denial_can_end_the_turn() {
             .can_use_tool(|_, _| async { Permission::deny("stop it").and_interrupt() });
         let session = start(options).await;
         assert_ne!(turn(&session, "run it").await.text, "Done.");
-        assert!(!is_made(&stage, "made"));
+        assert!(!has_file(&stage, "made"));
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn several_permissions_are_asked_for_and_answered_at_the_same_time() {
+fn permission_callbacks_run_concurrently() {
     let script = || {
         let fetch = |reply: Reply, name| {
             reply.and_tool(
@@ -122,7 +122,7 @@ fn several_permissions_are_asked_for_and_answered_at_the_same_time() {
 }
 
 #[test]
-fn a_callback_that_fails_denies() {
+fn failing_permission_callback_denies() {
     let commands = ["touch error", "touch panic", "touch never", "touch fine"];
     on_both(
         || bash(&commands),
@@ -138,12 +138,12 @@ fn a_callback_that_fails_denies() {
                         _ => Ok(Permission::allow()),
                     }
                 });
-            let (options, warnings) = noting(options);
+            let (options, warnings) = record_warnings(options);
             assert_eq!(one_turn(options).await.text, "Done.");
             for command in &commands[..3] {
-                assert!(!is_made(&stage, &command[6..]), "{command}");
+                assert!(!has_file(&stage, &command[6..]), "{command}");
             }
-            assert!(is_made(&stage, "fine"));
+            assert!(has_file(&stage, "fine"));
             let expected = [
                 WarningCode::CallbackFailed,
                 WarningCode::CallbackFailed,
@@ -155,24 +155,24 @@ fn a_callback_that_fails_denies() {
 }
 
 #[test]
-fn without_a_callback_nothing_that_needs_a_permission_runs() {
-    on_both(touching, async |stage| {
+fn tool_that_needs_permission_does_not_run_without_a_callback() {
+    on_both(touch_file, async |stage| {
         assert_eq!(one_turn(stage.options()).await.text, "Done.");
-        assert!(!is_made(&stage, "made"));
+        assert!(!has_file(&stage, "made"));
         // The CLI requests permissions although no callback is registered: they are denied and do
         // not stay pending.
         let options = stage.options().permission_prompt_tool("stdio");
-        let (options, warnings) = noting(options);
+        let (options, warnings) = record_warnings(options);
         let session = start(options).await;
         turn(&session, "run it").await;
-        assert!(!is_made(&stage, "made"));
+        assert!(!has_file(&stage, "made"));
         assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackFailed]);
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn an_interrupt_while_a_permission_waits_cancels_the_callback() {
+fn interrupt_cancels_a_pending_permission_callback() {
     let script = || {
         Script::new()
             .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
@@ -192,7 +192,7 @@ fn an_interrupt_while_a_permission_waits_cancels_the_callback() {
                 }
             },
         );
-        let (options, warnings) = noting(options);
+        let (options, warnings) = record_warnings(options);
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
         until("the callback is asked", || asked.len() == 1).await;
@@ -200,7 +200,7 @@ fn an_interrupt_while_a_permission_waits_cancels_the_callback() {
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
         until("the token has fired", || cancelled.len() == 1).await;
         assert_eq!(turn(&session, "again").await.text, "yes");
-        assert!(!is_made(&stage, "made"));
+        assert!(!has_file(&stage, "made"));
         // A withdrawn request is not a failure.
         assert!(warnings.lock().unwrap().is_empty());
         session.stop().await.unwrap();
@@ -208,15 +208,15 @@ fn an_interrupt_while_a_permission_waits_cancels_the_callback() {
 }
 
 #[test]
-fn a_blocking_permission_callback_may_block() {
-    on_both(touching, async |stage| {
+fn blocking_permission_callback_may_block() {
+    on_both(touch_file, async |stage| {
         let options = stage.options().can_use_tool_blocking(|_, _| {
             std::thread::sleep(Duration::from_millis(1_100));
             Permission::allow()
         });
-        let (options, warnings) = noting(options);
+        let (options, warnings) = record_warnings(options);
         one_turn(options).await;
-        assert!(is_made(&stage, "made"));
+        assert!(has_file(&stage, "made"));
         assert!(warnings.lock().unwrap().is_empty());
     });
 }
@@ -231,7 +231,7 @@ fn asking() -> Script {
 }
 
 #[test]
-fn the_answers_of_the_user_reach_the_model() {
+fn answers_of_the_user_reach_the_model() {
     on_both(asking, async |stage| {
         let options = stage.options().ask_user(|questions, _| async move {
             questions.iter().fold(Answers::new(), |answers, question| {
@@ -246,7 +246,7 @@ fn the_answers_of_the_user_reach_the_model() {
 }
 
 #[test]
-fn a_user_may_be_asked_on_a_thread_that_blocks() {
+fn blocking_question_callback_may_block() {
     on_both(asking, async |stage| {
         let options = stage
             .options()
@@ -260,12 +260,12 @@ fn a_user_may_be_asked_on_a_thread_that_blocks() {
             .limits(Limits::new().waiting_operations(4).pending_operations(4))
             .timeouts(Timeouts::new().operation(Duration::from_secs(60)));
         assert_eq!(one_turn(options).await.text, "Done.");
-        assert!(model_was_told(&stage, "Red"));
+        assert!(model_received(&stage, "Red"));
     });
 }
 
 #[test]
-fn the_model_cannot_ask_where_nobody_answers() {
+fn question_tool_is_not_offered_without_a_callback() {
     on_both(asking, async |stage| {
         let offers = || {
             let last = stage.api().requests().into_iter().last().unwrap();
@@ -274,8 +274,8 @@ fn the_model_cannot_ask_where_nobody_answers() {
         let options = stage.options().can_use_tool(|_, _| async { Permission::allow() });
         one_turn(options.clone()).await;
         assert!(!offers());
-        one_turn(options.ask_user(|_, _| async { Answers::decline("nobody is there") })).await;
+        one_turn(options.ask_user(|_, _| async { Answers::decline("no user is present") })).await;
         assert!(offers());
-        assert!(model_was_told(&stage, "nobody is there"));
+        assert!(model_received(&stage, "no user is present"));
     });
 }

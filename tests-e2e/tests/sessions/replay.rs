@@ -15,7 +15,7 @@ use serde_json::json;
 use tests_e2e::stage::Stage;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
-use crate::play::calls;
+use crate::helpers::calls;
 use crate::support::{in_time, real, run};
 
 const PIPE: usize = 64 * 1024;
@@ -39,7 +39,6 @@ impl Dice {
     }
 }
 
-
 /// The outcome of a replay.
 type Verdict = Arc<Mutex<Option<Result<claude_agent_testkit::recording::Exit, Mismatch>>>>;
 
@@ -47,7 +46,7 @@ type Verdict = Arc<Mutex<Option<Result<claude_agent_testkit::recording::Exit, Mi
 /// depending on the seed.
 fn replayed(player: Player, seed: u64) -> (Options, Verdict) {
     let verdict = Verdict::default();
-    let heard = verdict.clone();
+    let outcome = verdict.clone();
     let connect = move |launch: Launch| {
         let mut cli = player.clone().arguments(launch.args()).start();
         let (stdin, input) = duplex(PIPE);
@@ -55,11 +54,11 @@ fn replayed(player: Player, seed: u64) -> (Options, Verdict) {
         tokio::spawn(delayed(input, cli.stdin.take().unwrap(), Dice(seed)));
         let from_cli = tokio::spawn(delayed(cli.stdout.take().unwrap(), output, Dice(!seed)));
         // Taken here because waiting for the player closes the streams that it still holds.
-        let heard = heard.clone();
+        let outcome = outcome.clone();
         let child = ChildFuture::new(async move {
             let ended = cli.wait().await;
             from_cli.await.unwrap();
-            heard.lock().unwrap().insert(ended).clone().map_or(Exit::Code(1), Exit::from)
+            outcome.lock().unwrap().insert(ended).clone().map_or(Exit::Code(1), Exit::from)
         });
         ready(Ok(Connection::new(stdin, stdout, child)))
     };
@@ -93,7 +92,6 @@ async fn replay_often(recording: &Recording, runs: u64) {
         }
     }
 }
-
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Place {
@@ -178,7 +176,7 @@ fn interrupts(recording: &Recording) -> usize {
 }
 
 #[test]
-fn a_session_of_the_simulated_cli_in_memory_can_be_replayed() {
+fn session_on_the_simulated_cli_can_be_replayed() {
     run(async {
         let directory = tempfile::tempdir().unwrap();
         let options = Options::new().cwd(directory.path()).simulated(model());
@@ -189,7 +187,7 @@ fn a_session_of_the_simulated_cli_in_memory_can_be_replayed() {
 }
 
 #[test]
-fn a_session_of_the_real_cli_is_replayed_strictly_whatever_the_timing() {
+fn session_on_the_real_cli_is_replayed_strictly_with_any_timing() {
     run(async {
         let stage = Stage::real(model(), real()).await.unwrap();
         let recording = recorded(stage.options()).await;

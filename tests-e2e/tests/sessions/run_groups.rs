@@ -5,8 +5,8 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::exists;
 
-use crate::play::{start, turn};
-use crate::puppet;
+use crate::fake_cli;
+use crate::helpers::{start, turn};
 use crate::support::{LIMIT, SHORT, SIM, hello, in_time, run, until};
 
 fn story() -> Script {
@@ -14,7 +14,7 @@ fn story() -> Script {
 }
 
 #[test]
-fn the_runs_of_a_group_end_at_once_and_others_go_on() {
+fn group_shutdown_ends_its_runs_and_keeps_others() {
     run(async {
         for stage in [
             Stage::sim_process(story(), SIM).await.unwrap(),
@@ -48,16 +48,16 @@ fn the_runs_of_a_group_end_at_once_and_others_go_on() {
 }
 
 #[test]
-fn a_query_that_is_stopped_before_its_result_ends_with_an_error() {
+fn query_stopped_before_its_result_ends_with_an_error() {
     run(async {
         let group = RunGroup::new();
-        let (options, mut puppets) = puppet::with_puppets(Options::new().group(&group));
+        let (options, mut clis) = fake_cli::with_fake_clis(Options::new().group(&group));
         let asked = query("story", options).await.unwrap();
-        let mut puppet = puppets.recv().await.unwrap();
-        puppet.handshake().await;
+        let mut cli = clis.recv().await.unwrap();
+        cli.handshake().await;
         let stopping = tokio::spawn(async move { group.shutdown(LIMIT).await });
-        while puppet.next().await.is_some() {}
-        puppet.exit(claude_agent_kit::transport::Exit::Code(0));
+        while cli.next_line().await.is_some() {}
+        cli.exit(claude_agent_kit::transport::Exit::Code(0));
         assert_eq!(in_time(stopping).await.unwrap(), 0);
         let collected = in_time(asked.collect()).await;
         assert_eq!(collected.error.unwrap().kind(), ErrorKind::SessionStopped);
@@ -65,7 +65,7 @@ fn a_query_that_is_stopped_before_its_result_ends_with_an_error() {
 }
 
 #[test]
-fn a_run_leaves_its_group_when_it_has_ended() {
+fn ended_run_leaves_its_group() {
     run(async {
         let stage = Stage::in_memory(hello()).await.unwrap();
         let group = RunGroup::new();
@@ -81,19 +81,19 @@ fn a_run_leaves_its_group_when_it_has_ended() {
 }
 
 #[test]
-fn a_run_that_does_not_end_in_time_is_counted() {
+fn group_shutdown_counts_runs_that_do_not_end_in_time() {
     run(async {
         let group = RunGroup::new();
         let options = Options::new().timeouts(Timeouts::new().exit_grace(LIMIT)).group(&group);
-        let (session, puppet) = puppet::running(options).await;
+        let (session, cli) = fake_cli::connect(options).await;
         assert_eq!(in_time(group.shutdown(SHORT)).await, 1);
         assert_eq!(group.len(), 1);
-        drop((session, puppet));
+        drop((session, cli));
     });
 }
 
 #[test]
-fn a_start_that_is_in_progress_is_refused_and_waited_for() {
+fn group_shutdown_rejects_and_awaits_a_start_in_progress() {
     run(async {
         let group = RunGroup::new();
         let (begun, mut at_transport) = tokio::sync::mpsc::unbounded_channel();

@@ -11,27 +11,27 @@ use tests_e2e::stage::Stage;
 use tokio::sync::{Barrier, Semaphore};
 
 use crate::calc::{Pair, Sum, calc, calling, results, texts, with};
-use crate::play::{Notes, one_turn, panic_silently, start, turn};
-use crate::support::{LIMIT, in_time, noting, on_all, real, run, until};
+use crate::helpers::{Notes, one_turn, panic_silently, start, turn};
+use crate::support::{LIMIT, in_time, on_all, real, record_warnings, run, until};
 
 #[test]
-fn two_servers_serve_the_same_turn() {
+fn two_servers_are_used_in_the_same_turn() {
     let script = || {
         calling(&[
             ("mcp__calc__add", json!({"a": 2, "b": 3})),
-            ("mcp__words__hail", json!({"whom": "Ada"})),
+            ("mcp__words__hail", json!({"name": "Ada"})),
         ])
     };
     on_all(script, async |stage| {
         #[derive(serde::Deserialize, claude_agent_kit::schemars::JsonSchema)]
         #[schemars(crate = "claude_agent_kit::schemars")]
         struct Hail {
-            whom: String,
+            name: String,
         }
         async fn hail(args: Hail) -> Result<String, ToolError> {
-            Ok(format!("Hail {}!", args.whom))
+            Ok(format!("Hail {}!", args.name))
         }
-        let words = ToolServer::new().tool("hail", "Hails somebody", hail);
+        let words = ToolServer::new().tool("hail", "Hails a person", hail);
         let options = with(&stage, calc()).mcp("words", words);
         one_turn(options.allowed_tools(["mcp__calc", "mcp__words"])).await;
         assert_eq!(texts(&stage), ["5", "Hail Ada!"]);
@@ -39,7 +39,7 @@ fn two_servers_serve_the_same_turn() {
 }
 
 #[test]
-fn read_only_calls_run_at_the_same_time() {
+fn read_only_calls_run_concurrently() {
     let look = ("mcp__calc__look", json!({}));
     let script = move || calling(&[look.clone(), look.clone(), look.clone(), look.clone()]);
     on_all(script, async |stage| {
@@ -58,7 +58,7 @@ fn read_only_calls_run_at_the_same_time() {
 }
 
 #[test]
-fn a_slow_call_holds_up_no_other() {
+fn slow_call_delays_no_other_call() {
     let script = || {
         calling(&[
             ("mcp__calc__slow", json!({})),
@@ -97,7 +97,7 @@ fn a_slow_call_holds_up_no_other() {
 }
 
 #[test]
-fn a_call_that_takes_five_seconds_is_waited_for_while_others_are_answered() {
+fn five_second_call_is_awaited_while_others_complete() {
     let script = calling(&[("mcp__calc__slow", json!({})), ("mcp__calc__quick", json!({}))]);
     run(async {
         let stage = Stage::real(script, real()).await.unwrap();
@@ -125,7 +125,7 @@ fn a_call_that_takes_five_seconds_is_waited_for_while_others_are_answered() {
 }
 
 #[test]
-fn failures_panics_and_wrong_arguments_are_told_to_the_model() {
+fn failures_panics_and_wrong_arguments_reach_the_model() {
     let script = || {
         calling(&[
             ("mcp__calc__fail", json!({})),
@@ -148,7 +148,7 @@ fn failures_panics_and_wrong_arguments_are_told_to_the_model() {
             .tool("strange", "Cannot be written", |_: NoArguments| async {
                 Ok(std::collections::HashMap::from([((1, 2), 3)]))
             });
-        let (options, noted) = noting(with(&stage, server));
+        let (options, noted) = record_warnings(with(&stage, server));
         let outcome = one_turn(options).await;
         assert_eq!(outcome.text, "Done.");
         let texts = texts(&stage);
@@ -200,7 +200,7 @@ impl Drop for Dropped {
 }
 
 #[test]
-fn an_interrupt_drops_the_call_and_fires_its_token() {
+fn interrupt_drops_the_call_and_fires_its_token() {
     let script = || calling(&[("mcp__calc__wait", json!({}))]);
     on_all(script, async |stage| {
         let notes = Notes::new();
@@ -219,7 +219,7 @@ fn an_interrupt_drops_the_call_and_fires_its_token() {
                 Ok(())
             }
         });
-        let (options, noted) = noting(with(&stage, server));
+        let (options, noted) = record_warnings(with(&stage, server));
         let session = start(options).await;
         let turn = session.send("wait").await.unwrap();
         until("it is called", || notes.len() > 0).await;
@@ -235,7 +235,7 @@ fn an_interrupt_drops_the_call_and_fires_its_token() {
 }
 
 #[test]
-fn the_cli_asks_for_progress_and_takes_it() {
+fn cli_requests_and_accepts_progress() {
     let script = || calling(&[("mcp__calc__count", json!({}))]);
     on_all(script, async |stage| {
         let taken = Notes::new();
@@ -274,7 +274,7 @@ fn the_cli_asks_for_progress_and_takes_it() {
 }
 
 #[test]
-fn progress_arrives_and_the_context_names_the_call() {
+fn progress_is_sent_and_the_context_identifies_the_call() {
     let script = || calling(&[("mcp__calc__count", json!({}))]);
     on_all(script, async |stage| {
         let called = Notes::new();
@@ -305,7 +305,7 @@ fn progress_arrives_and_the_context_names_the_call() {
 }
 
 #[test]
-fn a_call_that_takes_too_long_is_answered_for_it() {
+fn call_that_exceeds_its_timeout_gets_an_error_response() {
     let script = || calling(&[("mcp__calc__wait", json!({}))]);
     on_all(script, async |stage| {
         let server = calc().timeout(Duration::from_millis(50)).tool(

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use tests_e2e::stage::Stage;
 
 use crate::calc::{calling, texts};
-use crate::outside::OUTSIDE;
-use crate::play::{Notes, on_both, panic_silently, start, turn};
-use crate::puppet::{Puppet, open, running};
-use crate::support::{LIMIT, in_time, noting, run, until};
+use crate::external_servers::OUTSIDE;
+use crate::fake_cli::{FakeCli, connect, open};
+use crate::helpers::{Notes, on_both, panic_silently, start, turn};
+use crate::support::{LIMIT, in_time, record_warnings, run, until};
 
 fn asking() -> Script {
     calling(&[("mcp__out__ask", json!({}))])
@@ -31,7 +31,7 @@ async fn asked(stage: &Stage, options: impl FnOnce(Options) -> Options) -> Value
 }
 
 #[test]
-fn the_form_of_a_server_is_filled_in() {
+fn elicitation_callback_can_accept_a_form() {
     on_both(asking, async |stage| {
         let notes = Notes::new();
         let noted = notes.clone();
@@ -53,7 +53,7 @@ fn the_form_of_a_server_is_filled_in() {
 }
 
 #[test]
-fn a_question_of_a_server_is_declined_by_hand_for_a_failure_and_without_a_callback() {
+fn elicitation_is_declined_by_callback_by_failure_and_by_default() {
     on_both(asking, async |stage| {
         let by_hand = asked(&stage, |options| {
             options.on_elicitation_blocking(|_, _| ElicitationAnswer::decline())
@@ -63,7 +63,7 @@ fn a_question_of_a_server_is_declined_by_hand_for_a_failure_and_without_a_callba
     on_both(asking, async |stage| {
         let mut noted = None;
         let failed = asked(&stage, |options| {
-            let (options, notes) = noting(options);
+            let (options, notes) = record_warnings(options);
             noted = Some(notes);
             options.on_elicitation(|_, _| async { Err::<ElicitationAnswer, BoxError>("no".into()) })
         });
@@ -73,7 +73,7 @@ fn a_question_of_a_server_is_declined_by_hand_for_a_failure_and_without_a_callba
     on_both(asking, async |stage| {
         let mut noted = None;
         let alone = asked(&stage, |options| {
-            let (options, notes) = noting(options);
+            let (options, notes) = record_warnings(options);
             noted = Some(notes);
             options
         });
@@ -84,19 +84,19 @@ fn a_question_of_a_server_is_declined_by_hand_for_a_failure_and_without_a_callba
 
 const DIALOG: &str = "refusal_fallback_prompt";
 
-async fn show(puppet: &mut Puppet, id: &str, kind: &str) {
+async fn show(cli: &mut FakeCli, id: &str, kind: &str) {
     let payload = json!({"model": "m"});
     let request = json!({"subtype": "request_user_dialog", "dialog_kind": kind,
         "payload": payload, "tool_use_id": "t", "brand_new": 1});
-    puppet.ask(id, request).await;
+    cli.send_request(id, request).await;
 }
 
-async fn answer(puppet: &mut Puppet) -> Value {
-    puppet.hear().await["response"].clone()
+async fn answer(cli: &mut FakeCli) -> Value {
+    cli.read_line().await["response"].clone()
 }
 
 #[test]
-fn dialogs_of_the_named_kinds_are_shown() {
+fn dialog_callback_is_called_for_the_named_kinds() {
     run(async {
         let options = Options::new().on_user_dialog([DIALOG, "panic"], |dialog, ctx| async move {
             if dialog.dialog_kind == "panic" {
@@ -107,23 +107,23 @@ fn dialogs_of_the_named_kinds_are_shown() {
             assert!(dialog.extra.get("brand_new").is_some());
             DialogAnswer::completed(ctx.request_id.as_str())
         });
-        let (options, noted) = noting(options);
-        let (session, mut puppet) = open(options).await;
-        let handshake = puppet.asked("initialize").await;
+        let (options, noted) = record_warnings(options);
+        let (session, mut cli) = open(options).await;
+        let handshake = cli.expect_request("initialize").await;
         assert_eq!(handshake["request"]["supportedDialogKinds"], json!([DIALOG, "panic"]));
-        puppet.answer(&handshake, json!({})).await;
+        cli.respond(&handshake, json!({})).await;
         in_time(session.ready()).await.unwrap();
-        show(&mut puppet, "a", DIALOG).await;
-        let shown = answer(&mut puppet).await;
+        show(&mut cli, "a", DIALOG).await;
+        let shown = answer(&mut cli).await;
         assert_eq!(shown["response"], json!({"behavior": "completed", "result": "a"}));
-        show(&mut puppet, "b", "panic").await;
-        assert_eq!(answer(&mut puppet).await["response"], json!({"behavior": "cancelled"}));
+        show(&mut cli, "b", "panic").await;
+        assert_eq!(answer(&mut cli).await["response"], json!({"behavior": "cancelled"}));
         assert_eq!(*noted.lock().unwrap(), [WarningCode::CallbackFailed]);
     });
 }
 
 #[test]
-fn a_dialog_that_is_withdrawn_or_late_is_over() {
+fn cancelled_or_timed_out_dialog_ends() {
     run(async {
         let notes = Notes::new();
         let noted = notes.clone();
@@ -139,41 +139,43 @@ fn a_dialog_that_is_withdrawn_or_late_is_over() {
                 }
             })
             .timeouts(Timeouts::new().permission(Duration::from_millis(50)));
-        let (_session, mut puppet) = running(options.clone()).await;
-        show(&mut puppet, "late", DIALOG).await;
-        let late = answer(&mut puppet).await;
+        let (_session, mut cli) = connect(options.clone()).await;
+        show(&mut cli, "late", DIALOG).await;
+        let late = answer(&mut cli).await;
         assert_eq!(late["response"], json!({"behavior": "cancelled"}));
-        until("it was told", || notes.len() == 2).await;
-        let (_session, mut puppet) =
-            running(options.timeouts(Timeouts::new().permission(None))).await;
-        show(&mut puppet, "withdrawn", DIALOG).await;
+        until("the callback is called", || notes.len() == 2).await;
+        let (_session, mut cli) = connect(options.timeouts(Timeouts::new().permission(None))).await;
+        show(&mut cli, "withdrawn", DIALOG).await;
         until("it is shown", || notes.len() == 3).await;
-        puppet.say(json!({"type": "control_cancel_request", "request_id": "withdrawn"})).await;
-        until("it was told", || notes.len() == 4).await;
+        cli.send(json!({"type": "control_cancel_request", "request_id": "withdrawn"})).await;
+        until("the callback is called", || notes.len() == 4).await;
         // The next response belongs to the next request.
-        puppet.ask("next", json!({"subtype": "elicitation", "mcp_server_name": "s"})).await;
-        assert_eq!(answer(&mut puppet).await["request_id"], "next");
+        cli.send_request("next", json!({"subtype": "elicitation", "mcp_server_name": "s"})).await;
+        assert_eq!(answer(&mut cli).await["request_id"], "next");
     });
 }
 
 #[test]
-fn without_a_callback_no_dialog_is_wanted_or_answered() {
+fn dialogs_are_not_announced_without_a_callback() {
     run(async {
-        let (options, noted) = noting(Options::new());
-        let (session, mut puppet) = open(options).await;
-        let handshake = puppet.asked("initialize").await;
+        let (options, noted) = record_warnings(Options::new());
+        let (session, mut cli) = open(options).await;
+        let handshake = cli.expect_request("initialize").await;
         assert!(handshake["request"]["supportedDialogKinds"].is_null());
-        puppet.answer(&handshake, json!({})).await;
+        cli.respond(&handshake, json!({})).await;
         in_time(session.ready()).await.unwrap();
-        show(&mut puppet, "a", DIALOG).await;
-        until("it is told", || *noted.lock().unwrap() == [WarningCode::UnansweredRequest]).await;
-        puppet.ask("next", json!({"subtype": "elicitation", "mcp_server_name": "s"})).await;
-        assert_eq!(answer(&mut puppet).await["request_id"], "next");
+        show(&mut cli, "a", DIALOG).await;
+        until("the warning is reported", || {
+            *noted.lock().unwrap() == [WarningCode::UnansweredRequest]
+        })
+        .await;
+        cli.send_request("next", json!({"subtype": "elicitation", "mcp_server_name": "s"})).await;
+        assert_eq!(answer(&mut cli).await["request_id"], "next");
     });
 }
 
 #[test]
-fn dialogs_of_no_kind_are_refused_and_print_mode_asks_nobody() {
+fn dialog_callback_without_kinds_or_with_print_mode_is_rejected() {
     run(async {
         let options = Options::new()
             .on_user_dialog([""; 0], |_, _| async { DialogAnswer::cancelled() })

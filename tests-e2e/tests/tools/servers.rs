@@ -13,13 +13,13 @@ use tests_e2e::stage::Stage;
 use crate::bridge::{answer, call, post};
 use crate::calc::{Pair, calc, calling, results, texts, with};
 use crate::calls::Dropped;
-use crate::changing::known;
-use crate::play::{Notes, start, turn};
-use crate::puppet::{on_paused_clock, running};
+use crate::changeable_servers::known;
+use crate::fake_cli::{connect, on_paused_clock};
+use crate::helpers::{Notes, start, turn};
 use crate::support::{LIMIT, SHORT, hello, in_time, on_all, real, run, until};
 
 #[test]
-fn servers_are_waited_for_and_one_that_is_not_there_is_told() {
+fn wait_returns_connected_servers_and_reports_failed_ones() {
     on_all(hello, async |stage| {
         let broken = Json::from_text(r#"{"command":"/does/not/exist"}"#).unwrap();
         let session = start(with(&stage, calc()).mcp("broken", broken)).await;
@@ -29,36 +29,35 @@ fn servers_are_waited_for_and_one_that_is_not_there_is_told() {
         let broken = session.mcp().wait(LIMIT).await.unwrap_err();
         assert_eq!(broken.kind(), ErrorKind::McpServerFailed, "{broken}");
         assert_eq!(broken.server(), Some("broken"));
-        let unknown = in_time(session.mcp().wait_for(["nobody"], SHORT)).await.unwrap_err();
+        let unknown = in_time(session.mcp().wait_for(["missing"], SHORT)).await.unwrap_err();
         assert_eq!(unknown.kind(), ErrorKind::McpServerFailed, "{unknown}");
-        assert_eq!(unknown.server(), Some("nobody"));
+        assert_eq!(unknown.server(), Some("missing"));
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn what_was_seen_counts_when_the_cli_says_no_more() {
+fn wait_uses_the_last_status_if_the_cli_stops_responding() {
     on_paused_clock(async {
-        let (session, mut puppet) = running(Options::new()).await;
+        let (session, mut cli) = connect(Options::new()).await;
         let answers_once = async {
-            let asked = puppet.asked("mcp_status").await;
-            puppet.answer(&asked, json!({"mcpServers": []})).await;
-            puppet
+            let asked = cli.expect_request("mcp_status").await;
+            cli.respond(&asked, json!({"mcpServers": []})).await;
+            cli
         };
         let limit = Duration::from_secs(10);
-        let (waited, _puppet) =
-            tokio::join!(session.mcp().wait_for(["nobody"], limit), answers_once);
+        let (waited, _cli) = tokio::join!(session.mcp().wait_for(["missing"], limit), answers_once);
         let error = waited.unwrap_err();
-        assert_eq!((error.kind(), error.server()), (ErrorKind::McpServerFailed, Some("nobody")));
+        assert_eq!((error.kind(), error.server()), (ErrorKind::McpServerFailed, Some("missing")));
         // Without any status the error is a timeout.
-        let (session, _puppet) = running(Options::new()).await;
-        let error = session.mcp().wait_for(["nobody"], limit).await.unwrap_err();
+        let (session, _cli) = connect(Options::new()).await;
+        let error = session.mcp().wait_for(["missing"], limit).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlTimeout);
     });
 }
 
 #[test]
-fn every_server_is_waited_for() {
+fn wait_covers_every_server() {
     on_all(hello, async |stage| {
         let session = start(with(&stage, calc())).await;
         let servers = in_time(session.mcp().wait(LIMIT)).await.unwrap();
@@ -101,7 +100,7 @@ fn growing() -> RawServer {
 }
 
 #[test]
-fn a_raw_server_that_takes_too_long_is_dropped_and_answered_for() {
+fn raw_server_that_exceeds_its_timeout_gets_an_error_response() {
     run(async {
         let notes = Notes::new();
         let noted = notes.clone();
@@ -117,9 +116,9 @@ fn a_raw_server_that_takes_too_long_is_dropped_and_answered_for() {
             }
         });
         let server = server.timeout(Duration::from_millis(50));
-        let (_session, mut puppet) = running(Options::new().mcp("calc", server)).await;
-        post(&mut puppet, "m", "calc", call(1, "wait", json!({}))).await;
-        let (_, late) = answer(&mut puppet).await;
+        let (_session, mut cli) = connect(Options::new().mcp("calc", server)).await;
+        post(&mut cli, "m", "calc", call(1, "wait", json!({}))).await;
+        let (_, late) = answer(&mut cli).await;
         assert_eq!((&late["id"], &late["error"]["code"]), (&json!(1), &json!(-32603)), "{late}");
         until("both are noted", || notes.len() == 2).await;
         assert!(notes.all().contains(&"fired") && notes.all().contains(&"dropped"));
@@ -127,7 +126,7 @@ fn a_raw_server_that_takes_too_long_is_dropped_and_answered_for() {
 }
 
 #[test]
-fn a_raw_server_changes_its_tools_and_the_cli_sees_it() {
+fn raw_server_can_change_its_tools() {
     let script = || {
         Script::new()
             .when("grow", [Reply::tool("mcp__calc__grow", json!({})), Reply::text("Grown.")])
@@ -168,7 +167,7 @@ fn offering(tools: &[String]) -> RawServer {
 }
 
 #[test]
-fn the_real_cli_leaves_out_the_tools_that_are_refused_here() {
+fn real_cli_ignores_the_tools_that_the_sdk_rejects() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
         let tools = ["t".repeat(115), "t".repeat(116)];
@@ -189,7 +188,7 @@ fn the_real_cli_leaves_out_the_tools_that_are_refused_here() {
 }
 
 #[test]
-fn a_name_with_two_underscores_works_and_a_rule_for_the_whole_server_needs_a_star() {
+fn server_name_with_two_underscores_works_and_its_rule_needs_a_wildcard() {
     let script = || calling(&[("mcp__a__b__add", json!({"a": 1, "b": 2}))]);
     run(async {
         for (rule, warnings, result) in [
@@ -198,23 +197,31 @@ fn a_name_with_two_underscores_works_and_a_rule_for_the_whole_server_needs_a_sta
             ("mcp__a__b__add", 0, Some("3")),
         ] {
             let stage = Stage::real(script(), real()).await.unwrap();
-            let told = Notes::new();
-            let noted = told.clone();
+            let warned = Notes::new();
+            let noted = warned.clone();
             let server = ToolServer::new()
                 .tool("add", "Adds", |pair: Pair| async move { Ok(pair.a + pair.b) });
             let options = stage.options().mcp("a__b", server).allowed_tools([rule]);
             let options = options.on_warning(move |warning| {
                 if warning.code() == WarningCode::OptionIgnored {
-                    noted.add("told");
+                    noted.add("warning");
                 }
             });
             let session = start(options).await;
             turn(&session, "add").await;
             session.stop().await.unwrap();
-            assert_eq!(told.len(), warnings, "{rule}");
-            let said = texts(&stage).join(" ");
-            assert_eq!(result.is_some_and(|sum| said == sum), result.is_some(), "{rule}: {said}");
-            assert_eq!(results(&stage)[0]["is_error"] == true, result.is_none(), "{rule}: {said}");
+            assert_eq!(warned.len(), warnings, "{rule}");
+            let output = texts(&stage).join(" ");
+            assert_eq!(
+                result.is_some_and(|sum| output == sum),
+                result.is_some(),
+                "{rule}: {output}"
+            );
+            assert_eq!(
+                results(&stage)[0]["is_error"] == true,
+                result.is_none(),
+                "{rule}: {output}"
+            );
         }
     });
 }

@@ -14,17 +14,17 @@
 
 #[path = "../tools/calc.rs"]
 mod calc;
-#[path = "../sessions/play.rs"]
-mod play;
+#[path = "../sessions/helpers.rs"]
+mod helpers;
 #[path = "../kit/support.rs"]
 mod support;
 
-mod lacking;
-mod money;
+mod cost;
+mod missing_features;
 mod simulated;
+mod supported_features;
 mod tool_inputs;
 mod turns;
-mod working;
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -33,7 +33,7 @@ use claude_agent_testkit::mock_api::Script;
 use tests_e2e::real_cli::{self, InstalledCli};
 use tests_e2e::stage::Stage;
 
-use crate::support::{know_version, run};
+use crate::support::{cache_version, run};
 
 /// Returns the CLIs that the suite runs on, oldest first.
 fn versions() -> &'static [InstalledCli] {
@@ -45,7 +45,7 @@ fn versions() -> &'static [InstalledCli] {
         };
         let install = |name: &String| {
             let cli = real_cli::install_version(name).unwrap_or_else(|error| panic!("{error}"));
-            know_version(&cli);
+            cache_version(&cli);
             cli
         };
         names.iter().map(install).collect()

@@ -35,7 +35,7 @@ fn is_simulated(fact: &str) -> bool {
 }
 
 #[test]
-fn the_simulated_cli_speaks_like_each_version() {
+fn simulated_cli_behaves_like_each_version() {
     run(async {
         for (version, expected) in table() {
             let found = versions::facts(Arc::new(SimInMemory::of(&*version))).await.unwrap();

@@ -6,8 +6,8 @@ use claude_agent_kit::{Answers, Json, Permission, ToolInput};
 use claude_agent_testkit::mock_api::ApiRequest;
 use serde_json::{Map, Value, json};
 
+use crate::helpers::one_turn;
 use crate::on_each;
-use crate::play::one_turn;
 use crate::support::hello;
 
 /// Tools without a type, with the reason.
@@ -31,7 +31,7 @@ const LENIENT: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn the_types_of_tool_inputs_fit_the_schemas_of_the_cli() {
+fn tool_input_types_match_the_schemas_of_the_cli() {
     on_each(hello, async |stage| {
         let options = stage
             .options()

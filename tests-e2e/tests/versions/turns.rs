@@ -7,8 +7,8 @@ use claude_agent_kit::{
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 
+use crate::helpers::{bash, has_file, start, touch_file, turn};
 use crate::on_each;
-use crate::play::{bash, is_made, start, touching, turn};
 use crate::support::{hello, in_time, until};
 
 /// Sends all prompts and waits for all turns.
@@ -25,7 +25,7 @@ async fn send_all(session: &Session, prompts: &[&str]) -> Vec<TurnOutcome> {
 }
 
 #[test]
-fn four_messages_at_once_all_end() {
+fn four_concurrent_messages_all_end() {
     on_each(hello, async |stage| {
         let session = start(stage.options()).await;
         let outcomes = send_all(&session, &["one", "two", "three", "four"]).await;
@@ -36,12 +36,12 @@ fn four_messages_at_once_all_end() {
 }
 
 #[test]
-fn a_message_that_joins_a_turn_ends_with_it() {
+fn message_that_joins_a_turn_ends_with_it() {
     let script = || bash(&["touch begun; until [ -e go ]; do sleep 0.05; done"]);
     on_each(script, async |stage| {
         let session = start(stage.options().allowed_tools(["Bash"])).await;
         let first = session.send("run it").await.unwrap();
-        until("the tool runs", || is_made(&stage, "begun")).await;
+        until("the tool runs", || has_file(&stage, "begun")).await;
         let second = session.send("and hurry").await.unwrap();
         std::fs::write(stage.project().join("go"), "").unwrap();
         assert!(!in_time(first.finish()).await.unwrap().result.is_error());
@@ -51,7 +51,7 @@ fn a_message_that_joins_a_turn_ends_with_it() {
 }
 
 #[test]
-fn a_message_that_joins_a_turn_of_the_cli_ends_with_it() {
+fn message_that_joins_a_turn_of_the_cli_ends_with_it() {
     let wait = |file: &str| format!("until [ -e {file} ]; do sleep 0.05; done");
     let script = || {
         let background = json!({"command": wait("end"), "run_in_background": true});
@@ -67,7 +67,7 @@ fn a_message_that_joins_a_turn_of_the_cli_ends_with_it() {
         let session = start(stage.options().allowed_tools(["Bash"])).await;
         turn(&session, "start it").await;
         std::fs::write(stage.project().join("end"), "").unwrap();
-        until("the tool of the CLI's own turn runs", || is_made(&stage, "begun")).await;
+        until("the tool of the CLI's own turn runs", || has_file(&stage, "begun")).await;
         let joined = session.send("and hurry").await.unwrap();
         std::fs::write(stage.project().join("go"), "").unwrap();
         assert!(in_time(joined.finish()).await.unwrap().text.contains("Hurried."));
@@ -76,7 +76,7 @@ fn a_message_that_joins_a_turn_of_the_cli_ends_with_it() {
 }
 
 #[test]
-fn commands_of_the_cli_end_their_turns() {
+fn slash_commands_end_their_turns() {
     on_each(hello, async |stage| {
         let session = start(stage.options()).await;
         for prompt in ["hello", "/cost", "/no-such-command", "/compact", "hello", "/clear"] {
@@ -88,7 +88,7 @@ fn commands_of_the_cli_end_their_turns() {
 }
 
 #[test]
-fn a_prompt_that_a_hook_blocks_ends_its_turn() {
+fn prompt_blocked_by_a_hook_ends_its_turn() {
     on_each(hello, async |stage| {
         let options = stage.options().on(UserPromptSubmit, |call, _| async move {
             let blocked = call.prompt.as_ref().is_some_and(|prompt| prompt.contains("secret"));
@@ -104,19 +104,19 @@ fn a_prompt_that_a_hook_blocks_ends_its_turn() {
 }
 
 #[test]
-fn a_deferred_call_ends_its_turn() {
-    on_each(touching, async |stage| {
+fn deferred_call_ends_its_turn() {
+    on_each(touch_file, async |stage| {
         let options = stage.options().on(PreToolUse, |_, _| async { HookResponse::defer() });
         let session = start(options).await;
         let outcome = turn(&session, "run it").await;
         assert!(outcome.result.deferred_tool_use.as_ref().is_some());
-        assert!(!is_made(&stage, "made"));
+        assert!(!has_file(&stage, "made"));
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn a_message_that_waits_outlives_an_interrupt_and_ends() {
+fn queued_message_survives_an_interrupt_and_ends() {
     let script = || {
         Script::new().when("second", [Reply::text("Two.")]).otherwise([Reply::text(
             "A long answer.",
@@ -137,7 +137,7 @@ fn a_message_that_waits_outlives_an_interrupt_and_ends() {
 }
 
 #[test]
-fn a_failing_api_ends_the_turn() {
+fn failing_api_ends_the_turn() {
     let script = || {
         let refused = Reply::error(400, "invalid_request_error", "not right");
         Script::new().when("hello", [refused]).when("again", [Reply::text("Better.")])
@@ -151,7 +151,7 @@ fn a_failing_api_ends_the_turn() {
 }
 
 #[test]
-fn a_message_with_a_used_id_is_refused() {
+fn message_with_a_used_id_is_rejected() {
     on_each(hello, async |stage| {
         let id = "0f442871-3937-45c3-94cd-b042f2c7dcb0";
         let prompt = || Prompt::from("hello").with_id(id);

@@ -36,7 +36,7 @@ fn startup_failures() -> [Failure; 4] {
 }
 
 #[test]
-fn each_failure_has_its_kind_and_says_what_happened_where_and_what_to_do() {
+fn every_failure_has_a_kind_a_cause_and_help() {
     let stopped = Failure::Process { exit: Exit::Signal(15), stopped: true, silent: false };
     for (cause, kind, part) in [
         (ended(1), ErrorKind::ProcessFailed, "exit code 1 without having written anything"),
@@ -75,7 +75,7 @@ fn each_failure_has_its_kind_and_says_what_happened_where_and_what_to_do() {
 }
 
 #[test]
-fn the_facts_of_a_failure_can_be_asked_for() {
+fn failure_details_are_available_from_the_error() {
     let mut seen = evidence("");
     seen.last_other_line = Some(Bytes::from_static(b"Segmentation fault"));
     seen.read_error = Some("reset by peer".to_owned());
@@ -103,7 +103,7 @@ fn the_facts_of_a_failure_can_be_asked_for() {
 }
 
 #[test]
-fn a_flag_that_the_cli_does_not_know_comes_before_everything_else() {
+fn unknown_flag_takes_precedence_over_other_diagnoses() {
     for cause in startup_failures() {
         let error = failure(&cause, &evidence(&format!("a warning\n{UNKNOWN}")));
         assert_eq!(error.kind(), ErrorKind::UnsupportedCliVersion, "{cause:?}");
@@ -117,7 +117,7 @@ fn a_flag_that_the_cli_does_not_know_comes_before_everything_else() {
 }
 
 #[test]
-fn a_flag_of_the_extra_arguments_is_the_fault_of_the_options() {
+fn unknown_extra_argument_is_an_options_error() {
     for name in ["no-such-flag", "--no-such-flag"] {
         for cause in startup_failures() {
             let mut seen = evidence(UNKNOWN);
@@ -135,9 +135,9 @@ fn a_flag_of_the_extra_arguments_is_the_fault_of_the_options() {
 }
 
 #[test]
-fn the_value_of_an_unknown_flag_is_not_repeated_and_the_advice_is() {
-    let said = "error: unknown option '--modell=hush-hush'\n(Did you mean --model?)\n";
-    let error = failure(&ended(1), &evidence(said));
+fn error_omits_the_value_of_an_unknown_flag_and_keeps_the_help() {
+    let stderr = "error: unknown option '--modell=hush-hush'\n(Did you mean --model?)\n";
+    let error = failure(&ended(1), &evidence(stderr));
     assert_eq!(error.flag(), Some("--modell"));
     assert!(error.to_string().contains("(Did you mean --model?)"), "{error}");
     assert!(!error.to_string().contains("hush"), "{error}");
@@ -146,21 +146,22 @@ fn the_value_of_an_unknown_flag_is_not_repeated_and_the_advice_is() {
 }
 
 #[test]
-fn a_cli_that_worked_is_not_said_to_be_too_old() {
+fn unknown_flag_after_startup_does_not_blame_the_version() {
     let worked = Failure::Process { exit: Exit::Code(1), stopped: false, silent: false };
     for cause in [worked, Failure::IdleTimeout, Failure::LineTooLong(1)] {
         let error = failure(&cause, &evidence(UNKNOWN));
         assert_ne!(error.kind(), ErrorKind::UnsupportedCliVersion, "{cause:?}");
     }
-    for said in ["error: unknown option --x", "error: unknown option '", "an unknown option '--x'"]
+    for stderr in
+        ["error: unknown option --x", "error: unknown option '", "an unknown option '--x'"]
     {
-        let error = failure(&ended(1), &evidence(said));
-        assert_eq!(error.kind(), ErrorKind::ProcessFailed, "{said}");
+        let error = failure(&ended(1), &evidence(stderr));
+        assert_eq!(error.kind(), ErrorKind::ProcessFailed, "{stderr}");
     }
 }
 
 #[test]
-fn only_the_end_of_stderr_is_quoted_and_all_of_it_is_kept() {
+fn error_quotes_only_the_last_lines_of_stderr_and_keeps_all() {
     let lines: Vec<String> = (0..1000).map(|number| format!("line {number}\n\n")).collect();
     let long = lines.concat();
     let error = failure(&ended(1), &evidence(&long));
@@ -178,12 +179,12 @@ fn only_the_end_of_stderr_is_quoted_and_all_of_it_is_kept() {
 fn all_of(error: &Error) -> String {
     let line = error.line().map(|line| String::from_utf8_lossy(line).into_owned());
     let tails = [error.stderr_tail(), error.stdout_tail(), error.output(), error.flag()];
-    let said = [error.hint(), error.suggestion(), error.code(), error.operation()];
-    format!("{error} {error:?} {error:#?} {line:?} {tails:?} {said:?}")
+    let details = [error.hint(), error.suggestion(), error.code(), error.operation()];
+    format!("{error} {error:?} {error:#?} {line:?} {tails:?} {details:?}")
 }
 
 #[test]
-fn a_secret_that_is_planted_anywhere_is_shown_nowhere() {
+fn errors_never_show_a_secret() {
     let secret = "top-secret-value";
     let planted = format!("the key {secret} and sk-ant-api03-hidden with Bearer abcdef.hidden\n");
     let mask = Mask::new([secret.to_owned()]);
@@ -250,7 +251,7 @@ fn refusals(text: &str) -> Vec<(Refusal, ErrorKind)> {
 }
 
 #[test]
-fn each_refusal_has_its_kind_and_names_the_operation() {
+fn every_rejection_has_a_kind_and_names_the_operation() {
     for (refused, kind) in refusals("the reason") {
         let error = refusal(&refused, "set_model", &evidence(""));
         assert_eq!(error.kind(), kind, "{refused:?}");
@@ -264,20 +265,20 @@ fn each_refusal_has_its_kind_and_names_the_operation() {
 }
 
 #[test]
-fn the_facts_of_a_refusal_can_be_asked_for() {
+fn rejection_details_are_available_from_the_error() {
     let mut seen = evidence("last words");
     seen.exit = Some(Exit::Code(1));
-    let told = |refused: &Refusal| refusal(refused, "set_permission_mode", &seen);
-    let error = told(&rejected("Bad mode", Some("invalid_mode")));
+    let error_for = |refused: &Refusal| refusal(refused, "set_permission_mode", &seen);
+    let error = error_for(&rejected("Bad mode", Some("invalid_mode")));
     assert_eq!(error.code(), Some("invalid_mode"));
     assert_eq!(error.request_id().unwrap().as_str(), "req_1");
     assert_eq!(error.output(), Some("Bad mode"));
     let request_id = RequestId::from("req_2");
-    let error = told(&Refusal::TimedOut { request_id, limit: Duration::from_secs(30) });
+    let error = error_for(&Refusal::TimedOut { request_id, limit: Duration::from_secs(30) });
     assert_eq!(error.request_id().unwrap().as_str(), "req_2");
     assert_eq!(error.limit(), Some(Duration::from_secs(30)));
-    assert_eq!(told(&Refusal::AnswerTooLarge(99)).size(), Some(99));
-    let error = told(&Refusal::Closed("its input broke".to_owned()));
+    assert_eq!(error_for(&Refusal::AnswerTooLarge(99)).size(), Some(99));
+    let error = error_for(&Refusal::Closed("its input broke".to_owned()));
     assert_eq!((error.exit(), error.stderr_tail()), (Some(Exit::Code(1)), Some("last words")));
     let text = error.to_string();
     assert!(text.contains("its input broke") && text.contains("last words"), "{text}");

@@ -30,13 +30,13 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn a_working_directory_is_there_and_can_be_written() {
+fn working_directory_must_exist_and_be_writable() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     let look = |cwd: &Path| place(&Options::new().cwd(cwd), &[]).working_directory().unwrap();
     assert_eq!(level(&look(folder.path()), &["can be written"]), Level::Good);
-    assert_eq!(folder.path().read_dir().unwrap().count(), 1, "nothing is left behind");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 1, "no file remains");
     for missing in [file, folder.path().join("missing")] {
         assert_eq!(level(&look(&missing), &["is no directory", "`cwd`"]), Level::Problem);
     }
@@ -50,7 +50,7 @@ fn a_working_directory_is_there_and_can_be_written() {
 }
 
 #[test]
-fn the_config_directory_is_the_one_that_the_cli_would_use() {
+fn config_directory_is_the_one_of_the_cli() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     let file = home.join("file");
@@ -77,7 +77,7 @@ fn the_config_directory_is_the_one_that_the_cli_would_use() {
 }
 
 #[test]
-fn credentials_are_looked_for_by_name_and_never_shown() {
+fn credentials_are_found_by_name_and_never_shown() {
     const KEY: &str = "s3cr3t-key";
     let look = |options: &Options, variables: &[(&str, &str)]| {
         let finding = place(options, variables).credentials().unwrap();
@@ -100,7 +100,7 @@ fn credentials_are_looked_for_by_name_and_never_shown() {
 }
 
 #[test]
-fn files_with_mcp_servers_have_to_be_that() {
+fn mcp_config_files_must_be_valid() {
     let folder = tempfile::tempdir().unwrap();
     for (name, content, expected, part) in [
         ("one.json", r#"{"mcpServers": {"a": {}}}"#, Level::Good, "has a server"),
@@ -136,7 +136,7 @@ fn root_cannot_bypass_permissions() {
 }
 
 #[test]
-fn files_and_directories_that_options_name_have_to_be_there() {
+fn files_and_directories_of_options_must_exist() {
     type Set = fn(Options, &str) -> Options;
 
     let folder = tempfile::tempdir().unwrap();
@@ -167,7 +167,7 @@ fn files_and_directories_that_options_name_have_to_be_there() {
 }
 
 #[test]
-fn the_version_is_judged_as_a_run_would_judge_it() {
+fn doctor_judges_the_version_like_a_run() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let folder = tempfile::tempdir().unwrap();

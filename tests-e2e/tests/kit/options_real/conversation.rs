@@ -29,7 +29,7 @@ fn kept(stage: &Stage) -> String {
 }
 
 #[test]
-fn a_session_is_kept_with_its_title_unless_told_otherwise() {
+fn session_is_stored_with_its_title_unless_disabled() {
     play([
         Row::new(
             "conversation: with_id, title",
@@ -56,7 +56,7 @@ fn a_session_is_kept_with_its_title_unless_told_otherwise() {
 }
 
 #[test]
-fn the_latest_conversation_of_a_directory_is_gone_on_with() {
+fn latest_conversation_of_a_directory_is_resumed() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
         let first = ask("remember the marked word", stage.options()).await;
@@ -78,7 +78,7 @@ fn the_latest_conversation_of_a_directory_is_gone_on_with() {
 }
 
 #[test]
-fn a_turn_is_dropped_only_if_it_is_the_one_that_was_named() {
+fn resume_drops_a_turn_only_if_it_is_the_named_one() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
         let session = Session::start(stage.options()).await.unwrap();
@@ -86,9 +86,9 @@ fn a_turn_is_dropped_only_if_it_is_the_one_that_was_named() {
         let mut answer = None;
         while let Some(item) = turn.next().await {
             if let Item::Message(message) = item.unwrap()
-                && let Body::Assistant(said) = &message.body
+                && let Body::Assistant(assistant) = &message.body
             {
-                answer.clone_from(&said.uuid);
+                answer.clone_from(&assistant.uuid);
             }
         }
         let answer = answer.unwrap();
@@ -101,8 +101,8 @@ fn a_turn_is_dropped_only_if_it_is_the_one_that_was_named() {
 
         let wrong = resumed().dropping_turn("5e550000-0000-4000-8000-000000000009");
         let refused = ask("hello", stage.options().conversation(wrong)).await;
-        let told = format!("{:?} {:?}", refused.error, refused.result());
-        assert!(told.contains("resume-drops-turn"), "{told}");
+        let output = format!("{:?} {:?}", refused.error, refused.result());
+        assert!(output.contains("resume-drops-turn"), "{output}");
 
         let right = resumed().dropping_turn("5e550000-0000-4000-8000-000000000002");
         let collected = ask("the third prompt", stage.options().conversation(right)).await;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tests_e2e::stage::Stage;
 
 use super::{Row, Seen, lists, play, write};
-use crate::support::{Fake, hello, in_time, real, run};
+use crate::support::{FakeProgram, hello, in_time, real, run};
 
 fn reviewer() -> AgentDefinition {
     AgentDefinition::new("Finds the marked mistakes", "You are the marked reviewer.")
@@ -34,7 +34,7 @@ fn plugin(stage: &Stage, name: &str) -> PathBuf {
 }
 
 #[test]
-fn agents_are_told_of_and_speak_with_their_own_prompt() {
+fn agents_are_offered_and_use_their_own_prompt() {
     play([
         Row::new(
             "agents",
@@ -42,7 +42,10 @@ fn agents_are_told_of_and_speak_with_their_own_prompt() {
             |seen| {
                 seen.went_well();
                 assert!(lists(&seen.init()["agents"], "reviewer"), "{}", seen.init());
-                assert!(seen.body().contains("Finds the marked mistakes"), "the model is told");
+                assert!(
+                    seen.body().contains("Finds the marked mistakes"),
+                    "the model is offered the agent"
+                );
             },
         ),
         Row::new(
@@ -97,7 +100,7 @@ fn agents_are_told_of_and_speak_with_their_own_prompt() {
 }
 
 #[test]
-fn skills_are_allowed_and_limited_to_those_named() {
+fn only_named_skills_are_offered_and_allowed() {
     fn both(stage: &Stage) {
         let project = stage.project().join(".claude");
         skill(&project, "wanted");
@@ -143,7 +146,7 @@ fn skills_are_allowed_and_limited_to_those_named() {
 }
 
 #[test]
-fn plugins_are_loaded_from_the_command_line_and_from_the_handshake() {
+fn plugins_load_from_the_command_line_and_the_handshake() {
     fn is_loaded(seen: &Seen) {
         seen.went_well();
         assert!(lists(&seen.init()["plugins"], "marked"), "{}", seen.init());
@@ -169,7 +172,7 @@ fn plugins_are_loaded_from_the_command_line_and_from_the_handshake() {
 }
 
 #[test]
-fn the_handshake_tells_what_became_of_agents_and_plugins() {
+fn handshake_reports_agents_and_plugins() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
         let options: Options = stage
@@ -218,7 +221,7 @@ async fn servers_with(without_mcp: bool) -> Vec<String> {
 }
 
 #[test]
-fn the_servers_of_a_plugin_are_left_out_on_request() {
+fn plugin_servers_can_be_excluded() {
     run(async {
         assert_eq!(servers_with(false).await, ["plugin:marked:out"]);
         assert!(servers_with(true).await.is_empty());
@@ -226,11 +229,11 @@ fn the_servers_of_a_plugin_are_left_out_on_request() {
 }
 
 #[test]
-fn plugins_that_the_cli_does_not_load_are_told_at_the_start() {
+fn plugins_that_fail_to_load_are_reported_at_startup() {
     run(async {
         let stage = Stage::real(hello(), real()).await.unwrap();
         // A CLI that does not wait for the handshake before it loads its plugins.
-        let hasty = Fake::bare(&format!(
+        let hasty = FakeProgram::bare(&format!(
             "#!/bin/sh\nfor argument do\nshift\n[ \"$argument\" = --await-initialize ] || \
              set -- \"$@\" \"$argument\"\ndone\nexec '{}' \"$@\"\n",
             real().path.display()
@@ -246,7 +249,7 @@ fn plugins_that_the_cli_does_not_load_are_told_at_the_start() {
 }
 
 #[test]
-fn tools_have_other_names_and_questions_previews() {
+fn tool_aliases_and_question_previews_take_effect() {
     play([
         Row::new(
             "tool_aliases",

@@ -184,14 +184,14 @@ fn system_prompts_reach_the_model_in_every_form() {
                 seen.went_well();
                 assert!(!names_a_directory(seen), "{}", seen.request().system_text());
                 let root = seen.stage.root().to_string_lossy().into_owned();
-                assert!(seen.body().contains(&root), "it stands in a message");
+                assert!(seen.body().contains(&root), "the directory is in a message");
             },
         ),
     ]);
 }
 
 #[test]
-fn instructions_and_prompts_reach_the_model_as_they_were_said() {
+fn instructions_and_prompts_reach_the_model_unchanged() {
     play([
         Row::new(
             "plan_mode_instructions",

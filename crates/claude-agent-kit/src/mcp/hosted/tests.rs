@@ -86,7 +86,7 @@ async fn greeted() -> (Servers, mpsc::UnboundedReceiver<&'static str>) {
 }
 
 #[tokio::test]
-async fn a_handler_of_the_official_sdk_answers_fails_and_panics() {
+async fn rmcp_handler_can_succeed_fail_and_panic() {
     let (servers, _notes) = greeted().await;
     for (id, tool, code) in [
         (json!(1), "good", Value::Null),
@@ -103,7 +103,7 @@ async fn a_handler_of_the_official_sdk_answers_fails_and_panics() {
 }
 
 #[tokio::test]
-async fn a_cancelled_handler_is_dropped_and_so_is_one_whose_session_is_over() {
+async fn handler_is_dropped_on_cancel_and_at_session_end() {
     let (servers, mut notes) = greeted().await;
     for id in [1, 2] {
         let cancel = CancelToken::new();
@@ -125,7 +125,7 @@ async fn a_cancelled_handler_is_dropped_and_so_is_one_whose_session_is_over() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_before_it_is_waited_for_does_not_go_on() {
+async fn cancelled_or_dropped_call_does_not_continue() {
     let (servers, mut notes) = greeted().await;
     for (id, fires) in [(1, true), (2, false)] {
         let cancel = CancelToken::new();
@@ -143,13 +143,13 @@ async fn a_call_that_is_given_up_before_it_is_waited_for_does_not_go_on() {
         if let Ok(note) = notes.try_recv() {
             assert_eq!(note, "called");
             let dropped = tokio::time::timeout(LIMIT, notes.recv()).await;
-            assert_eq!(dropped.expect("it goes on"), Some("dropped"));
+            assert_eq!(dropped.expect("the call was not dropped"), Some("dropped"));
         }
     }
 }
 
 #[tokio::test]
-async fn an_id_that_the_sdk_writes_in_another_way_comes_back_as_it_was() {
+async fn request_id_is_returned_unchanged() {
     let (servers, _notes) = greeted().await;
     for (id, expected) in [
         ("1.0", "result"),
@@ -183,7 +183,7 @@ impl ServerHandler for Unready {
 }
 
 #[tokio::test]
-async fn a_server_that_panics_outside_of_its_handlers_leaves_nobody_waiting() {
+async fn server_panic_outside_a_handler_fails_pending_calls() {
     let servers = connected(RmcpServer::new(Unready::default));
     for _ in 0..2 {
         let answer = ended(call(&servers, hello(), &CancelToken::new()));
@@ -193,7 +193,7 @@ async fn a_server_that_panics_outside_of_its_handlers_leaves_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn messages_of_a_server_go_out_in_the_order_in_which_it_sends_them() {
+async fn server_messages_are_sent_in_order() {
     let (commands, mut driver) = commands::channel();
     let (_messages, received) = mpsc::channel(1);
     let client = McpClient::new("s", commands);
@@ -254,7 +254,7 @@ impl Subscriber for Traced {
 }
 
 #[tokio::test]
-async fn a_message_that_a_server_cannot_begin_with_is_not_traced() {
+async fn invalid_first_message_of_a_server_is_not_traced() {
     let traced = Traced::default();
     let _listens = tracing::subscriber::set_default(traced.clone());
     let (sender, _notes) = mpsc::unbounded_channel();
@@ -272,7 +272,7 @@ async fn a_message_that_a_server_cannot_begin_with_is_not_traced() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_read_is_sent_no_more_messages() {
+async fn messages_to_a_blocked_server_are_bounded() {
     let (servers, _notes) = greeted().await;
     // The task of the server does not run while this test does not await.
     let notify = || {

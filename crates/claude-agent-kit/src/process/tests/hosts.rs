@@ -59,7 +59,7 @@ fn processes_in(directory: &Path) -> usize {
 }
 
 #[test]
-fn a_start_that_hangs_in_exec_delays_nothing_else() {
+fn start_blocked_in_exec_delays_no_other_start() {
     let folder = tempfile::tempdir().unwrap();
     in_fork(|| {
         let folder = folder.path().canonicalize().unwrap();
@@ -93,7 +93,7 @@ fn a_start_that_hangs_in_exec_delays_nothing_else() {
 }
 
 #[test]
-fn starts_beyond_those_that_may_hang_wait_their_turn_or_are_withdrawn() {
+fn starts_beyond_the_thread_limit_are_queued_or_cancelled() {
     let folder = tempfile::tempdir().unwrap();
     in_fork(|| {
         let folder = folder.path().canonicalize().unwrap();
@@ -120,7 +120,7 @@ fn starts_beyond_those_that_may_hang_wait_their_turn_or_are_withdrawn() {
 }
 
 #[test]
-fn without_pidfd_open_processes_start_exit_and_are_killed_with_their_tools() {
+fn processes_work_without_pidfd_open() {
     for errno in [libc::ENOSYS, libc::EPERM, libc::EINVAL] {
         in_fork(|| {
             refuse_pidfd_open(errno);
@@ -138,7 +138,7 @@ fn without_pidfd_open_processes_start_exit_and_are_killed_with_their_tools() {
 }
 
 #[test]
-fn in_a_host_that_ignores_sigchld_an_exit_is_unknown() {
+fn exit_status_is_unknown_in_a_host_that_ignores_sigchld() {
     in_fork(|| {
         ignore_signals(&[libc::SIGCHLD]);
         let started = start("exit 7");
@@ -151,7 +151,7 @@ fn in_a_host_that_ignores_sigchld_an_exit_is_unknown() {
 }
 
 #[test]
-fn signals_that_end_a_process_are_not_ignored_although_the_host_ignores_them() {
+fn child_does_not_inherit_ignored_termination_signals() {
     let signals =
         [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE, libc::SIGCHLD];
     in_fork(|| {
@@ -173,7 +173,7 @@ fn signals_that_end_a_process_are_not_ignored_although_the_host_ignores_them() {
 }
 
 #[test]
-fn a_process_that_was_forked_from_the_host_starts_its_own_and_leaves_those_of_the_host() {
+fn forked_host_starts_its_own_processes_and_keeps_those_of_the_parent() {
     let mut of_parent = start("echo ready; cat; exit 5");
     assert_eq!(first_line(&mut of_parent), "ready");
     let inherited = of_parent.process.clone();
@@ -215,7 +215,7 @@ impl std::task::Wake for Bomb {
 }
 
 #[test]
-fn a_waker_that_panics_ends_no_kept_thread() {
+fn panicking_waker_does_not_end_a_background_thread() {
     in_fork(|| {
         let bomb: Waker = Arc::new(Bomb).into();
         let mut context = Context::from_waker(&bomb);
@@ -269,7 +269,7 @@ fn host_of_a_traced_child(folder: &Path) {
 }
 
 #[test]
-fn a_debugger_that_holds_an_exit_back_keeps_no_thread_busy() {
+fn delayed_exit_under_a_debugger_does_not_spin_a_thread() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     let of_host = folder.path().to_owned();

@@ -44,12 +44,12 @@ pub(crate) fn calls(commands: &[&str]) -> Reply {
 }
 
 /// Returns a model that creates the file `made`.
-pub(crate) fn touching() -> Script {
+pub(crate) fn touch_file() -> Script {
     bash(&["touch made"])
 }
 
 /// Returns whether the project contains this file.
-pub(crate) fn is_made(stage: &Stage, name: &str) -> bool {
+pub(crate) fn has_file(stage: &Stage, name: &str) -> bool {
     stage.project().join(name).exists()
 }
 
@@ -81,7 +81,7 @@ pub(crate) async fn one_turn(options: Options) -> TurnOutcome {
 
 /// Repeats an action until it has had its effect, because the observer may start to watch a moment
 /// too late.
-pub(crate) async fn again_until(what: &str, mut act: impl FnMut(usize), is_so: impl Fn() -> bool) {
+pub(crate) async fn repeat_until(what: &str, mut act: impl FnMut(usize), is_so: impl Fn() -> bool) {
     for round in 0..24 {
         act(round);
         if processes::until(LIMIT / 24, &is_so).await {
@@ -153,7 +153,7 @@ pub(crate) fn is_result(item: &Item) -> bool {
 }
 
 /// Returns whether an item is a part of a streamed answer.
-pub(crate) fn is_piece(item: &Item) -> bool {
+pub(crate) fn is_delta(item: &Item) -> bool {
     let raw = item.message().and_then(|message| message.raw_str().map(str::to_owned));
     raw.is_some_and(|raw| raw.contains("content_block_delta"))
 }
@@ -183,30 +183,30 @@ async fn end_of(turn: Turn) -> TurnInterruption {
 }
 
 /// Sends messages and interrupts each turn immediately.
-pub(crate) async fn end_each_turn_at_once(session: &Session, rounds: usize) {
+pub(crate) async fn interrupt_each_turn(session: &Session, rounds: usize) {
     for round in 0..rounds {
         let turn = session.send(format!("round {round}")).await.unwrap();
-        let told = in_time(turn.interrupt()).await.unwrap();
-        assert_eq!(end_of(turn).await, told, "round {round}");
+        let interruption = in_time(turn.interrupt()).await.unwrap();
+        assert_eq!(end_of(turn).await, interruption, "round {round}");
     }
 }
 
 /// Sends messages and interrupts the session immediately after each one; a message that is then
 /// still queued is withdrawn.
-pub(crate) async fn interrupt_each_turn_at_once(session: &Session, rounds: usize) {
+pub(crate) async fn interrupt_session_after_each_send(session: &Session, rounds: usize) {
     for round in 0..rounds {
         let turn = session.send(format!("round {round}")).await.unwrap();
         let id = turn.message_id().clone();
-        let told = in_time(session.interrupt()).await.unwrap();
-        assert!(told.cancelled.is_empty(), "round {round}: {told:?}");
-        if told.turns.contains(&id) {
+        let interruption = in_time(session.interrupt()).await.unwrap();
+        assert!(interruption.cancelled.is_empty(), "round {round}: {interruption:?}");
+        if interruption.turns.contains(&id) {
             assert_eq!(end_of(turn).await, TurnInterruption::Interrupted, "round {round}");
             continue;
         }
         // A message that the CLI has not read yet is in neither list.
         assert!(
-            told.still_queued.is_empty() || told.still_queued == [id],
-            "round {round}: {told:?}"
+            interruption.still_queued.is_empty() || interruption.still_queued == [id],
+            "round {round}: {interruption:?}"
         );
         assert_ne!(in_time(turn.interrupt()).await.unwrap(), TurnInterruption::StillQueued);
         end_of(turn).await;
@@ -214,6 +214,6 @@ pub(crate) async fn interrupt_each_turn_at_once(session: &Session, rounds: usize
 }
 
 /// Returns whether a request to the model contains this text.
-pub(crate) fn model_was_told(stage: &Stage, text: &str) -> bool {
+pub(crate) fn model_received(stage: &Stage, text: &str) -> bool {
     stage.api().requests().iter().any(|request| request.body.to_string().contains(text))
 }

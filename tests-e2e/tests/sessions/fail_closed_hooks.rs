@@ -9,7 +9,7 @@ use serde_json::json;
 use tests_e2e::outside::ASKING_SERVER;
 use tests_e2e::stage::Stage;
 
-use crate::play::{Notes, bash, is_made, model_was_told, on_both, one_turn, start, turn};
+use crate::helpers::{Notes, bash, has_file, model_received, on_both, one_turn, start, turn};
 use crate::support::{hello, in_time, real, run};
 
 /// Registers a fail-closed hook that fails.
@@ -72,13 +72,13 @@ fn terminal_reason(outcome: &TurnOutcome) -> &str {
 }
 
 #[test]
-fn a_failing_guard_denies_tools_permissions_and_model_switches() {
+fn failing_guard_denies_tools_permissions_and_model_switches() {
     run(async {
         for (event, allowed) in [("PreToolUse", "Bash"), ("PermissionRequest", "Read")] {
             let (stage, options) = prepared().await;
             one(failing(options.allowed_tools([allowed]), event), "now run").await;
-            assert!(!is_made(&stage, "made"), "{event}");
-            assert!(model_was_told(&stage, "the policy server is gone"), "{event}");
+            assert!(!has_file(&stage, "made"), "{event}");
+            assert!(model_received(&stage, "the policy server is gone"), "{event}");
         }
         let (_stage, options) = prepared().await;
         let session = start(failing(options, "PreModelSwitch")).await;
@@ -89,7 +89,7 @@ fn a_failing_guard_denies_tools_permissions_and_model_switches() {
 }
 
 #[test]
-fn a_failing_guard_blocks_prompts_commands_compaction_and_worktrees() {
+fn failing_guard_blocks_prompts_commands_compaction_and_worktrees() {
     run(async {
         for (event, prompt) in
             [("UserPromptSubmit", "now run"), ("UserPromptExpansion", "/greet everybody")]
@@ -107,12 +107,12 @@ fn a_failing_guard_blocks_prompts_commands_compaction_and_worktrees() {
         in_time(session.stop()).await.unwrap();
         let (stage, options) = prepared().await;
         one(failing(options, "WorktreeCreate"), "now worktree").await;
-        assert!(!is_made(&stage, ".claude/worktrees"), "a worktree was created");
+        assert!(!has_file(&stage, ".claude/worktrees"), "a worktree was created");
     });
 }
 
 #[test]
-fn a_failing_guard_ends_the_turn_before_the_model_is_asked_again() {
+fn failing_guard_ends_the_turn_before_the_next_model_request() {
     run(async {
         for (event, prompt, calls, reason) in [
             ("PostToolUse", "now run", 1, "hook_stopped"),
@@ -125,17 +125,17 @@ fn a_failing_guard_ends_the_turn_before_the_model_is_asked_again() {
             let outcome = one(failing(options, event), prompt).await;
             assert_eq!(terminal_reason(&outcome), reason, "{event}");
             assert_eq!(model_calls(&stage), calls, "{event}");
-            assert!(!model_was_told(&stage, "OUTPUT"), "{event}");
+            assert!(!model_received(&stage, "OUTPUT"), "{event}");
         }
     });
 }
 
 #[test]
-fn a_failing_guard_declines_questions_and_hides_text() {
+fn failing_guard_declines_elicitations_and_hides_text() {
     run(async {
         let (stage, options) = prepared().await;
         one(failing(options, "Elicitation"), "now ask me").await;
-        assert!(!model_was_told(&stage, "Ada") && model_was_told(&stage, "decline"));
+        assert!(!model_received(&stage, "Ada") && model_received(&stage, "decline"));
         let (stage, options) = prepared().await;
         let accept = json!({"hookSpecificOutput": {"hookEventName": "Elicitation",
             "action": "accept", "content": {"name": "Ada"}}});
@@ -144,14 +144,14 @@ fn a_failing_guard_declines_questions_and_hides_text() {
             async { RawHookResponse::json(accept) }
         });
         one(failing(options, "ElicitationResult"), "now ask me").await;
-        assert!(!model_was_told(&stage, "Ada") && model_was_told(&stage, "decline"));
+        assert!(!model_received(&stage, "Ada") && model_received(&stage, "decline"));
         let (_stage, options) = prepared().await;
         assert_eq!(one(failing(options, "MessageDisplay"), "hello").await.text, "");
     });
 }
 
 #[test]
-fn a_failing_stop_guard_never_prolongs_a_turn() {
+fn failing_stop_guard_never_prolongs_a_turn() {
     on_both(hello, async |stage| {
         let options = stage.options().hooks_fail_closed(true);
         let options = options.on(HookRegistration::named("Stop"), |_, _| async {
@@ -163,7 +163,7 @@ fn a_failing_stop_guard_never_prolongs_a_turn() {
 }
 
 #[test]
-fn a_guard_that_would_not_be_in_force_fails_the_start() {
+fn guard_that_cannot_take_effect_fails_the_start() {
     run(async {
         let stage = Stage::real(bash(&["touch made"]), real()).await.unwrap();
         let options = stage.options();
@@ -179,7 +179,7 @@ fn a_guard_that_would_not_be_in_force_fails_the_start() {
 }
 
 #[test]
-fn matchers_mean_the_same_to_the_cli_as_the_guide_says() {
+fn matchers_of_the_cli_behave_as_documented() {
     const MATCHING: [&str; 17] = [
         "",
         "*",

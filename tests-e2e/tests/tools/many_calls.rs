@@ -9,17 +9,17 @@ use tokio::sync::Barrier;
 
 use crate::bridge::{answer, call, post};
 use crate::calc::{Pair, calc, texts, with};
-use crate::play::{in_memory, one_turn};
-use crate::puppet::running;
+use crate::fake_cli::connect;
+use crate::helpers::{in_memory, one_turn};
 use crate::support::run;
 
 #[test]
-fn ten_thousand_calls_in_a_row_are_answered() {
+fn ten_thousand_sequential_calls_are_answered() {
     run(async {
-        let (session, mut puppet) = running(Options::new().mcp("calc", calc())).await;
+        let (session, mut cli) = connect(Options::new().mcp("calc", calc())).await;
         for id in 0..10_000 {
-            post(&mut puppet, "m", "calc", call(id, "add", json!({"a": id, "b": 1}))).await;
-            let (_, answer) = answer(&mut puppet).await;
+            post(&mut cli, "m", "calc", call(id, "add", json!({"a": id, "b": 1}))).await;
+            let (_, answer) = answer(&mut cli).await;
             assert_eq!(answer["id"], id);
             assert_eq!(answer["result"]["content"][0]["text"], (id + 1).to_string());
         }
@@ -28,7 +28,7 @@ fn ten_thousand_calls_in_a_row_are_answered() {
 }
 
 #[test]
-fn ten_thousand_calls_in_a_row_are_made_by_the_simulated_cli() {
+fn simulated_cli_makes_ten_thousand_sequential_calls() {
     let call = |reply: Reply, n: i64| reply.and_tool("mcp__calc__add", json!({"a": n, "b": 1}));
     let answer = (0..10_000).fold(Reply::new(), call);
     in_memory(Script::new().otherwise([answer, Reply::text("Done.")]), async |stage| {
@@ -39,7 +39,7 @@ fn ten_thousand_calls_in_a_row_are_made_by_the_simulated_cli() {
 }
 
 #[test]
-fn sixty_four_calls_of_the_simulated_cli_run_at_the_same_time() {
+fn sixty_four_calls_of_the_simulated_cli_run_concurrently() {
     let call = |reply: Reply, n: i64| reply.and_tool("mcp__calc__meet", json!({"a": n, "b": 0}));
     let answer = (0..64).fold(Reply::new(), call);
     in_memory(Script::new().otherwise([answer, Reply::text("Done.")]), async |stage| {
@@ -63,16 +63,16 @@ fn meet() -> Tool {
 }
 
 #[test]
-fn sixty_four_calls_run_at_the_same_time() {
+fn sixty_four_calls_run_concurrently() {
     run(async {
-        let (session, mut puppet) = running(Options::new().mcp("calc", calc().add(meet()))).await;
+        let (session, mut cli) = connect(Options::new().mcp("calc", calc().add(meet()))).await;
         for id in 0..64 {
             let message = call(id, "meet", json!({"a": id, "b": 0}));
-            post(&mut puppet, &id.to_string(), "calc", message).await;
+            post(&mut cli, &id.to_string(), "calc", message).await;
         }
         let mut answered = Vec::new();
         for _ in 0..64 {
-            let (id, answer) = answer(&mut puppet).await;
+            let (id, answer) = answer(&mut cli).await;
             assert_eq!(answer["result"]["content"][0]["text"], id);
             answered.push(id);
         }

@@ -147,7 +147,7 @@ pub(crate) const SHOWN: &str = "
     project_config_root question_preview resume resume_or_start setting_sources skills thinking
     tool_aliases tools user wait_for_background with_id";
 
-/// Setters of callbacks: their inputs and outputs are tested in `what_is_said_is_shown_nowhere`.
+/// Setters of callbacks: their inputs and outputs are tested in `conversation_content_is_never_shown`.
 pub(crate) const CODE: &str = "
     answer_as ask_user ask_user_blocking can_use_tool can_use_tool_blocking group on on_blocking
     on_elicitation on_elicitation_blocking on_stderr on_user_dialog on_user_dialog_blocking

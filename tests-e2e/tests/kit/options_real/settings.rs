@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Row, lists, play, write};
-use crate::support::{Fake, HANDSHAKE, RESULT, ask, run};
+use crate::support::{FakeProgram, HANDSHAKE, RESULT, ask, run};
 
 fn bash() -> Script {
     let input = json!({"command": "touch made", "description": "Makes it"});
@@ -27,7 +27,7 @@ fn ran(seen: &super::Seen) -> bool {
 }
 
 #[test]
-fn settings_of_the_clis_own_kind_are_obeyed() {
+fn cli_settings_take_effect() {
     play([
         Row::new(
             "settings: output style",
@@ -42,7 +42,10 @@ fn settings_of_the_clis_own_kind_are_obeyed() {
             |seen| {
                 seen.went_well();
                 assert_eq!(seen.init()["output_style"], "Explanatory");
-                assert!(seen.body().contains("# Output Style: Explanatory"), "the model is told");
+                assert!(
+                    seen.body().contains("# Output Style: Explanatory"),
+                    "the system prompt contains the style"
+                );
             },
         ),
         Row::new(
@@ -75,10 +78,10 @@ fn settings_of_the_clis_own_kind_are_obeyed() {
 
 /// The input of a permission prompt tool.
 #[derive(Deserialize, JsonSchema)]
-struct Asked {}
+struct PromptInput {}
 
 #[test]
-fn who_decides_about_tools_can_be_chosen() {
+fn permission_mode_and_prompt_tool_take_effect() {
     play([
         Row::new(
             "permission_mode, allow_dangerously_skip_permissions",
@@ -91,14 +94,14 @@ fn who_decides_about_tools_can_be_chosen() {
             },
             |seen| {
                 seen.went_well();
-                assert!(ran(seen), "nobody is asked: {}", seen.messages());
+                assert!(ran(seen), "no permission is requested: {}", seen.messages());
             },
         )
         .script(bash),
         Row::new(
             "permission_prompt_tool",
             |_, options| {
-                let decide = |_: Asked| async {
+                let decide = |_: PromptInput| async {
                     let input = json!({"command": "touch made", "description": "Makes it"});
                     Ok(json!({"behavior": "allow", "updatedInput": input}).to_string())
                 };
@@ -128,7 +131,7 @@ fn who_decides_about_tools_can_be_chosen() {
 }
 
 #[test]
-fn managed_settings_and_another_root_are_obeyed() {
+fn managed_settings_and_config_root_take_effect() {
     play([
         Row::new(
             "managed_settings",
@@ -139,7 +142,7 @@ fn managed_settings_and_another_root_are_obeyed() {
             },
             |seen| {
                 seen.went_well();
-                assert_eq!(answer(&seen.collected), Some("Done."), "the run itself goes on");
+                assert_eq!(answer(&seen.collected), Some("Done."), "the run itself continues");
                 assert!(!ran(seen), "{:?}", seen.messages());
             },
         )
@@ -160,14 +163,14 @@ fn managed_settings_and_another_root_are_obeyed() {
 }
 
 #[test]
-fn a_sandbox_that_is_not_to_be_had_keeps_the_cli_from_starting() {
+fn unavailable_sandbox_prevents_startup() {
     play([
         Row::new(
             "sandbox",
             |_, options| options.sandbox(Sandbox::default().enabled(true).bwrap_path("/missing")),
             |seen| {
-                let told = format!("{:?} {:?}", seen.collected.error, seen.collected.result());
-                assert!(told.to_lowercase().contains("sandbox"), "{told}");
+                let output = format!("{:?} {:?}", seen.collected.error, seen.collected.result());
+                assert!(output.to_lowercase().contains("sandbox"), "{output}");
                 assert!(seen.stage.api().requests().is_empty(), "no prompt was sent");
             },
         ),
@@ -187,7 +190,7 @@ fn a_sandbox_that_is_not_to_be_had_keeps_the_cli_from_starting() {
 }
 
 #[test]
-fn logs_names_and_hooks_show_where_they_should() {
+fn log_client_app_and_hook_event_options_take_effect() {
     play([
         Row::new(
             "debug: a file, client_app",
@@ -237,7 +240,7 @@ fn logs_names_and_hooks_show_where_they_should() {
                     .can_use_tool(|_, _| async { Permission::allow() })
             },
             |seen| {
-                assert!(!ran(seen), "nobody may be asked");
+                assert!(!ran(seen), "no permission may be requested");
                 assert_eq!(seen.collected.text(), "Done.");
             },
         )
@@ -246,50 +249,51 @@ fn logs_names_and_hooks_show_where_they_should() {
 }
 
 #[test]
-fn a_script_is_run_by_the_program_that_was_named() {
+fn script_is_run_by_the_named_executable() {
     run(async {
-        let fake = Fake::new(&format!("{HANDSHAKE}{RESULT}"));
-        let script = fake.beside("cli.js");
+        let fake = FakeProgram::new(&format!("{HANDSHAKE}{RESULT}"));
+        let script = fake.sibling("cli.js");
         // Not executable, and run with arguments for its interpreter.
         let text = std::fs::read_to_string(fake.path()).unwrap();
-        std::fs::write(&script, format!("echo \"$0\" > {}\n{text}", fake.beside("ran").display()))
+        std::fs::write(&script, format!("echo \"$0\" > {}\n{text}", fake.sibling("ran").display()))
             .unwrap();
         let options = fake.options().cli_path(&script).executable("sh").executable_args(["-e"]);
         let collected = ask("hello", options.clone()).await;
         assert_eq!(answer(&collected), Some("Done."), "{:?}", collected.error);
-        let ran = std::fs::read_to_string(fake.beside("ran")).unwrap();
+        let ran = std::fs::read_to_string(fake.sibling("ran")).unwrap();
         assert_eq!(ran.trim(), script.to_string_lossy());
         let missing = options.executable("no-such-program");
-        let error = crate::support::refused("hello", missing).await;
+        let error = crate::support::start_error("hello", missing).await;
         assert_eq!(error.kind(), ErrorKind::CliNotFound, "{error}");
     });
 }
 
 #[test]
-fn the_cli_runs_as_the_user_that_was_named() {
+fn cli_runs_as_the_named_user() {
     run(async {
-        let fake = Fake::new(&format!("{HANDSHAKE}echo \"$(id -u) $(id -g)\" >&2\n{RESULT}"));
+        let fake =
+            FakeProgram::new(&format!("{HANDSHAKE}echo \"$(id -u) $(id -g)\" >&2\n{RESULT}"));
         let own = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
         // Only root can change its user.
         let (user, group) = if own.0 == 0 { (65_534, 65_533) } else { own };
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(fake.path().parent().unwrap(), open).unwrap();
         let lines = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-        let told = lines.clone();
+        let sink = lines.clone();
         let options = fake
             .options()
             .user(OsUser::Ids { user, group })
-            .on_stderr(move |line| told.lock().unwrap().push(line.to_owned()));
+            .on_stderr(move |line| sink.lock().unwrap().push(line.to_owned()));
         let collected = ask("hello", options).await;
         assert_eq!(answer(&collected), Some("Done."), "{:?}", collected.error);
         assert_eq!(*lines.lock().unwrap(), [format!("{user} {group}")]);
 
-        let nobody = fake.options().user("no-such-user-here");
-        let error = crate::support::refused("hello", nobody).await;
+        let unknown_user = fake.options().user("no-such-user-here");
+        let error = crate::support::start_error("hello", unknown_user).await;
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
         if own.0 != 0 {
             let root = fake.options().user(OsUser::Ids { user: 0, group: 0 });
-            let error = crate::support::refused("hello", root).await;
+            let error = crate::support::start_error("hello", root).await;
             assert_eq!(error.kind(), ErrorKind::SpawnFailed, "{error}");
         }
     });

@@ -1,7 +1,7 @@
 //! Precedence and merging according to the table, problems with their positions, and arbitrary
 //! files.
 
-mod mistakes;
+mod problems;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -65,7 +65,7 @@ fn row(name: &str) -> &'static Row {
 }
 
 /// Returns the problems of a config file, as they are displayed.
-fn mistakes(path: &str, text: &str) -> Vec<String> {
+fn problems_of(path: &str, text: &str) -> Vec<String> {
     match Options::layered().file_text(path, text).load() {
         Ok(options) => panic!("nothing is wrong: {options:?}"),
         Err(error) => {
@@ -96,7 +96,7 @@ fn json_files<'a>(values: impl Iterator<Item = (&'a str, String)>) -> String {
 }
 
 #[test]
-fn every_option_can_stand_in_a_file_and_its_source_is_known() {
+fn every_option_can_be_set_in_a_file_and_has_a_source() {
     for (name, _) in VALUES {
         assert_eq!(row(name).name, *name, "the table has a row for each value");
     }
@@ -116,7 +116,7 @@ fn every_option_can_stand_in_a_file_and_its_source_is_known() {
 }
 
 #[test]
-fn both_languages_say_the_same() {
+fn toml_and_json_are_equivalent() {
     let toml = r#"
         model = "m"
         max_turns = 2
@@ -148,7 +148,7 @@ fn both_languages_say_the_same() {
 }
 
 #[test]
-fn values_are_what_they_say() {
+fn values_in_files_are_parsed_correctly() {
     let all = json_files(VALUES.iter().map(|(name, value)| (*name, (*value).to_owned())));
     let Options { settings, host, .. } = layer("x.json", &all);
     let mut agent = AgentDefinition::new("d", "p");
@@ -188,7 +188,7 @@ const SPELLED: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn variables_say_the_same_as_files() {
+fn variables_and_files_are_equivalent() {
     for (name, text, value) in SPELLED {
         let variable = row(name).variable.unwrap();
         let options = Options::layered().variables([(variable, *text)]).load().unwrap();
@@ -202,7 +202,7 @@ fn variables_say_the_same_as_files() {
 }
 
 #[test]
-fn every_variable_is_named_after_its_option_and_an_empty_one_is_not_set() {
+fn variables_are_named_after_options_and_empty_ones_are_unset() {
     let mut names = BTreeSet::new();
     for row in TABLE {
         let Some(variable) = row.variable else { continue };
@@ -217,7 +217,7 @@ fn every_variable_is_named_after_its_option_and_an_empty_one_is_not_set() {
 }
 
 #[test]
-fn each_rule_decides_what_becomes_of_an_option_that_all_sources_give() {
+fn merge_rules_apply_when_all_sources_set_an_option() {
     for Row { name, rule, replace, show, .. } in TABLE {
         // Three layers set the option; the builder and the middle layer set the default.
         let low = layer("low.json", &json_file(name, &value_of(name)));
@@ -267,7 +267,7 @@ fn value_of(name: &str) -> String {
 }
 
 #[test]
-fn what_nobody_says_keeps_its_default_and_callbacks_stay() {
+fn unset_options_keep_defaults_and_callbacks_are_kept() {
     let builder = Options::new().can_use_tool(|_, _| async { crate::Permission::allow() });
     let options =
         Options::layered().file_text("x.json", r#"{"model": "m"}"#).under(builder).unwrap();
@@ -279,7 +279,7 @@ fn what_nobody_says_keeps_its_default_and_callbacks_stay() {
 }
 
 #[test]
-fn what_is_merged_is_merged_by_the_specification() {
+fn merging_follows_the_specification() {
     let low = r#"{
         "env": {"A": "file", "B": "file"},
         "settings": {"permissions": {"allow": ["file"], "deny": ["file"]}, "model": "file"},
@@ -319,7 +319,7 @@ fn what_is_merged_is_merged_by_the_specification() {
 }
 
 #[test]
-fn a_file_of_settings_is_merged_by_value_and_stays_a_file_alone() {
+fn settings_file_is_merged_by_value_unless_it_is_the_only_source() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("s.json"), r#"{"a": 1, "b": 1}"#).unwrap();
     let layers = || Options::layered().file_text("x.json", r#"{"settings": "s.json"}"#);
@@ -334,7 +334,7 @@ fn a_file_of_settings_is_merged_by_value_and_stays_a_file_alone() {
 }
 
 #[test]
-fn the_environment_beats_files_and_later_files_beat_earlier_ones() {
+fn environment_overrides_files_and_later_files_override_earlier_ones() {
     let options = Options::layered()
         .variables([("CLAUDE_MODEL", "v")])
         .file_text("a.json", r#"{"model": "a", "max_turns": 1, "client_app": "a"}"#)
@@ -352,7 +352,7 @@ fn the_environment_beats_files_and_later_files_beat_earlier_ones() {
 }
 
 #[test]
-fn a_server_of_this_process_says_nothing_of_how_many_messages_are_served() {
+fn in_process_server_does_not_override_the_mcp_message_limit() {
     let server = crate::mcp::RawServer::new(|message, _| async { Ok(message) });
     let layers =
         Options::layered().file_text("a.json", r#"{"limits": {"running_mcp_messages": 5}}"#);
@@ -363,7 +363,7 @@ fn a_server_of_this_process_says_nothing_of_how_many_messages_are_served() {
 }
 
 #[test]
-fn printing_shows_no_secrets() {
+fn debug_output_of_layers_hides_secrets() {
     let layers = Options::layered()
         .file_text(
             "x.json",
@@ -404,7 +404,7 @@ fn guide_rows() -> String {
 }
 
 #[test]
-fn the_guide_has_the_table() {
+fn guide_contains_the_layer_table() {
     const MARKER: &str = "<!-- table: sources of options -->\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/guide/options.md");
     let guide = std::fs::read_to_string(&path).unwrap();
@@ -436,20 +436,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn no_text_makes_it_panic(text in "\\PC*", toml in any::<bool>()) {
+    fn arbitrary_text_does_not_panic(text in "\\PC*", toml in any::<bool>()) {
         let name = if toml { "x.toml" } else { "x.json" };
         drop(Options::layered().file_text(name, text.clone()).load());
         drop(Options::layered().variables(TABLE.iter().filter_map(|row| Some((row.variable?, &text)))).load());
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), toml in any::<bool>()) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), toml in any::<bool>()) {
         let name = if toml { "x.toml" } else { "x.json" };
         drop(Options::layered().file_text(name, String::from_utf8_lossy(&bytes)).load());
     }
 
     #[test]
-    fn no_broken_file_makes_it_panic(
+    fn corrupted_files_do_not_panic(
         cuts in prop::collection::vec((any::<prop::sample::Index>(), "[\\[\\]{}\",:=.0-9a-z\n\u{fc}]{0,3}"), 1..6),
         toml in any::<bool>(),
     ) {
@@ -468,7 +468,7 @@ proptest! {
 }
 
 #[test]
-fn a_variable_cannot_turn_permission_checks_off() {
+fn variable_cannot_disable_permission_checks() {
     let mode =
         |value: &str| Options::layered().variables([("CLAUDE_PERMISSION_MODE", value)]).load();
     let error = mode("bypassPermissions").unwrap_err();

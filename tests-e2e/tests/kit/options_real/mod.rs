@@ -4,7 +4,7 @@
 mod conversation;
 mod extensions;
 mod model;
-mod surroundings;
+mod settings;
 
 use std::fs;
 use std::path::Path;
@@ -135,5 +135,5 @@ fn play(rows: impl IntoIterator<Item = Row>) {
         }
         failed
     });
-    assert_eq!(failed, Vec::<&str>::new(), "what was wrong with each is told above");
+    assert_eq!(failed, Vec::<&str>::new(), "each failure is printed above");
 }

@@ -101,20 +101,20 @@ fn first_line(started: &mut Started) -> String {
 }
 
 #[test]
-fn pipes_and_exit_status_are_passed_on() {
-    let mut started = start("cat; echo complaint >&2; exit 7");
+fn pipes_and_exit_status_are_forwarded() {
+    let mut started = start("cat; echo warning >&2; exit 7");
     started.stdin.write_all(b"hello").unwrap();
     drop(started.stdin);
     let (mut out, mut err) = (String::new(), String::new());
     started.stdout.read_to_string(&mut out).unwrap();
     started.stderr.read_to_string(&mut err).unwrap();
-    assert_eq!((out.as_str(), err.as_str()), ("hello", "complaint\n"));
+    assert_eq!((out.as_str(), err.as_str()), ("hello", "warning\n"));
     assert_eq!(wait(&started.process).code(), Some(7));
     assert_eq!(started.process.exit_status().unwrap().code(), Some(7));
 }
 
 #[test]
-fn only_the_given_environment_reaches_the_child() {
+fn child_receives_only_the_given_environment() {
     let mut spec = shell("env | sort");
     spec.environment.insert("MARK".into(), "yes".into());
     let mut started = try_start(spec).unwrap();
@@ -130,7 +130,7 @@ fn only_the_given_environment_reaches_the_child() {
 }
 
 #[test]
-fn what_cannot_be_started_is_an_error_of_the_system() {
+fn start_failure_is_an_os_error() {
     let mut missing = shell("");
     missing.program = "/nowhere/claude".into();
     let error = try_start(missing).err().unwrap();
@@ -170,7 +170,7 @@ fn surroundings(by_std: bool) -> String {
 }
 
 #[test]
-fn a_process_finds_the_same_in_whichever_way_it_was_started() {
+fn both_spawn_paths_give_the_same_process_state() {
     let (light, standard) = (surroundings(false), surroundings(true));
     assert_eq!(light, standard);
     for fact in ["SigBlk:\t0000000\n", "a group of its own", "\n/usr\n", "<two words>"] {
@@ -183,7 +183,7 @@ fn a_process_finds_the_same_in_whichever_way_it_was_started() {
 }
 
 #[test]
-fn a_script_that_names_no_interpreter_and_a_program_without_a_path_are_started() {
+fn script_without_shebang_and_program_on_path_can_be_started() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script");
     // Written by another process, because a child that is being started must not inherit the file.
@@ -198,7 +198,7 @@ fn a_script_that_names_no_interpreter_and_a_program_without_a_path_are_started()
 }
 
 #[test]
-fn a_dropped_process_is_terminated_and_reaped() {
+fn dropped_process_is_terminated_and_reaped() {
     let mut started = start("trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done");
     assert_eq!(first_line(&mut started), "ready");
     let pid = started.process.pid();
@@ -207,7 +207,7 @@ fn a_dropped_process_is_terminated_and_reaped() {
 }
 
 #[test]
-fn a_clone_keeps_the_process_alive() {
+fn clone_keeps_the_process_alive() {
     let mut started = start("echo ready; cat");
     assert_eq!(first_line(&mut started), "ready");
     let clone = started.process.clone();
@@ -218,7 +218,7 @@ fn a_clone_keeps_the_process_alive() {
 }
 
 #[test]
-fn one_that_ignores_sigterm_is_killed() {
+fn process_that_ignores_sigterm_is_killed() {
     let mut started = start("trap '' TERM; echo ready; while :; do sleep 0.05; done");
     assert_eq!(first_line(&mut started), "ready");
     started.process.shut_down(ShutdownStep::Terminate);
@@ -226,7 +226,7 @@ fn one_that_ignores_sigterm_is_killed() {
 }
 
 #[test]
-fn a_later_order_can_only_hasten_the_end() {
+fn later_stop_can_only_shorten_the_shutdown() {
     let mut started = start_with(
         "trap 'echo terminated' TERM; echo ready; while :; do sleep 0.05; done",
         AN_HOUR,
@@ -245,7 +245,7 @@ fn a_later_order_can_only_hasten_the_end() {
 }
 
 #[test]
-fn signals_of_a_driver_begin_no_sequence() {
+fn driver_signals_start_no_shutdown_sequence() {
     let mut started =
         start("trap 'echo terminated' TERM; echo ready; while :; do sleep 0.05; done");
     let mut lines = BufReader::new(&mut started.stdout).lines();
@@ -262,7 +262,7 @@ fn signals_of_a_driver_begin_no_sequence() {
 }
 
 #[test]
-fn a_watchdog_ends_what_its_driver_did_not_and_nothing_earlier() {
+fn watchdog_ends_a_process_only_if_its_driver_did_not() {
     let grace = GracePeriods { interrupt: Duration::from_millis(500), ..SOON };
     let mut started =
         start_with("trap 'exit 4' TERM; echo ready; while :; do sleep 0.05; done", grace);
@@ -280,7 +280,7 @@ fn a_watchdog_ends_what_its_driver_did_not_and_nothing_earlier() {
 }
 
 #[test]
-fn one_that_ends_in_time_is_not_signalled() {
+fn process_that_exits_in_time_receives_no_signal() {
     let mut started = start_with("echo ready; read line; exit 5", AN_HOUR);
     assert_eq!(first_line(&mut started), "ready");
     started.process.shut_down(ShutdownStep::CloseStdin);
@@ -289,7 +289,7 @@ fn one_that_ends_in_time_is_not_signalled() {
 }
 
 #[test]
-fn a_tool_in_a_session_of_its_own_is_hunted_down_after_a_kill() {
+fn tool_in_its_own_process_session_is_killed_with_the_cli() {
     // The child ignores SIGTERM, and its tool would survive a signal to the group.
     let mut started = start(
         "trap '' TERM; setsid sh -c 'echo $$; exec sleep 300' & wait; while :; do sleep 0.05; done",
@@ -308,7 +308,7 @@ fn is_zombie(pid: u32) -> bool {
 }
 
 #[test]
-fn many_at_once_leave_no_descriptor_behind() {
+fn concurrent_processes_leak_no_descriptors() {
     let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
     // The background threads and their descriptors stay open.
     wait(&start("exit 0").process);
@@ -341,7 +341,7 @@ fn wait_for_reaper(time: Duration) {
 }
 
 #[test]
-fn an_alarm_wakes_its_task_and_one_that_was_dropped_does_not() {
+fn alarm_wakes_its_task_unless_it_was_dropped() {
     let bell = || std::sync::Arc::new(Bell(AtomicUsize::new(0)));
     let (rung, late) = (bell(), bell());
     // A timer that is dropped before it fires; a delayed thread may be too late for that.

@@ -17,7 +17,7 @@ use tests_e2e::stage::processes::{exists, wait_until};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::support::{
-    Fake, LIMIT, RESULT, SHORT, SIM, ask, codes, count, error_of, in_time, on_all, real, run,
+    FakeProgram, LIMIT, RESULT, SHORT, SIM, ask, codes, count, error_of, in_time, on_all, real, run,
 };
 
 const RESULT_LINE: &[u8] = b"{\"type\":\"result\",\"is_error\":false,\"result\":\"Done.\"}\n";
@@ -26,7 +26,7 @@ const RESULT_LINE: &[u8] = b"{\"type\":\"result\",\"is_error\":false,\"result\":
 struct Late {
     exit_seen: Arc<AtomicBool>,
     had_nothing: bool,
-    says: &'static [u8],
+    output: &'static [u8],
     then: Option<io::Error>,
 }
 
@@ -41,10 +41,10 @@ impl AsyncRead for Late {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let length = self.says.len().min(buffer.remaining()).min(7);
-        let (now, later) = self.says.split_at(length);
+        let length = self.output.len().min(buffer.remaining()).min(7);
+        let (now, later) = self.output.split_at(length);
         buffer.put_slice(now);
-        self.says = later;
+        self.output = later;
         match self.then.take_if(|_| length == 0) {
             Some(error) => Poll::Ready(Err(error)),
             None => Poll::Ready(Ok(())),
@@ -53,7 +53,7 @@ impl AsyncRead for Late {
 }
 
 /// Returns options for a CLI in print mode that exits before its output is read.
-fn late(says: &'static [u8], exit: Exit, broken: bool) -> Options {
+fn late(output: &'static [u8], exit: Exit, broken: bool) -> Options {
     let transport = InMemory::new(move |_| async move {
         let exit_seen = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&exit_seen);
@@ -62,14 +62,14 @@ fn late(says: &'static [u8], exit: Exit, broken: bool) -> Options {
             exit
         });
         let then = broken.then(|| io::Error::other("the pipe is cursed"));
-        let output = Late { exit_seen, had_nothing: false, says, then };
-        Ok(Connection::new(tokio::io::sink(), output, child))
+        let stdout = Late { exit_seen, had_nothing: false, output, then };
+        Ok(Connection::new(tokio::io::sink(), stdout, child))
     });
     Options::new().print_mode(true).transport(transport)
 }
 
 #[test]
-fn what_comes_after_the_notice_of_the_exit_is_not_lost() {
+fn output_read_after_the_exit_is_not_lost() {
     run(async {
         let collected = ask("hello", late(RESULT_LINE, Exit::Code(0), false)).await;
         assert_eq!((codes(&collected), collected.error.is_none()), (Vec::new(), true));
@@ -101,7 +101,7 @@ impl AsyncRead for Endless {
 }
 
 #[test]
-fn an_exit_does_not_wait_for_an_output_without_end() {
+fn exit_does_not_wait_for_an_endless_output() {
     let transport = InMemory::new(|_| async {
         let child = ChildFuture::new(std::future::ready(Exit::Code(0)));
         Ok(Connection::new(tokio::io::sink(), Endless { is_said: false }, child))
@@ -123,7 +123,7 @@ fn an_exit_does_not_wait_for_an_output_without_end() {
 }
 
 #[test]
-fn an_output_that_cannot_be_read_is_at_its_end_and_the_reason_is_told() {
+fn stdout_read_error_ends_the_stream_with_a_reason() {
     run(async {
         let collected = ask("hello", late(b"{\"type\":\"x\"}\n", Exit::Code(2), true)).await;
         let error = error_of(&collected);
@@ -138,9 +138,9 @@ fn an_output_that_cannot_be_read_is_at_its_end_and_the_reason_is_told() {
 }
 
 #[test]
-fn what_a_dead_process_left_in_the_pipe_is_read() {
+fn output_left_in_the_pipe_by_a_dead_process_is_read() {
     let lines = "i=0; while [ $i -lt 500 ]; do echo '{\"type\":\"auth_status\"}'; i=$((i+1)); done";
-    let fake = Fake::new(&format!("{lines}\n{RESULT}"));
+    let fake = FakeProgram::new(&format!("{lines}\n{RESULT}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let options = fake.options().print_mode(true).timeouts(Timeouts::new().idle(SHORT));
     let began = Instant::now();
@@ -166,7 +166,7 @@ fn delegating() -> Script {
 }
 
 #[test]
-fn the_result_of_a_background_agent_follows_the_first_one() {
+fn background_agent_result_follows_the_first_result() {
     on_all(delegating, async |stage| {
         let mut stream = query("delegate", stage.options()).await.unwrap();
         let mut origins = Vec::new();
@@ -191,7 +191,7 @@ fn the_result_of_a_background_agent_follows_the_first_one() {
 }
 
 #[test]
-fn a_background_shell_does_not_hold_the_run() {
+fn background_shell_does_not_delay_the_end() {
     let script = || {
         let input = json!({"command": "sleep 1000", "run_in_background": true});
         Script::new().otherwise([Reply::tool("Bash", input), Reply::text("Started.")])

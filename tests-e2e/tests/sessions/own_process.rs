@@ -10,32 +10,32 @@ use tests_e2e::stage::Stage;
 use tests_e2e::stage::processes::{Holdings, children_of, exists};
 use tokio::runtime::Handle;
 
+use crate::fake_cli;
+use crate::helpers::{start, turn};
 use crate::lifetime::steps;
-use crate::play::{start, turn};
-use crate::puppet;
 use crate::support::{LIMIT, SHORT, SIM, hello, in_time, run, until};
 
 /// Set in a process that was started to run a single test.
-const ALONE: &str = "SESSIONS_TEST_ALONE";
+const OWN_PROCESS: &str = "SESSIONS_TEST_OWN_PROCESS";
 
 /// Runs a test in its own process.
-fn alone(name: &str, test: impl FnOnce()) {
-    if std::env::var_os(ALONE).is_some() {
+fn in_own_process(name: &str, test: impl FnOnce()) {
+    if std::env::var_os(OWN_PROCESS).is_some() {
         return test();
     }
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
-        .env(ALONE, "1")
+        .env(OWN_PROCESS, "1")
         .output()
         .unwrap();
-    let (said, complaints) =
+    let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && said.contains("1 passed"), "{said}{complaints}");
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}{stderr}");
 }
 
 #[test]
-fn the_end_of_all_sessions_ends_them_all_at_once() {
-    alone("alone::the_end_of_all_sessions_ends_them_all_at_once", || {
+fn shutdown_all_ends_all_sessions_concurrently() {
+    in_own_process("own_process::shutdown_all_ends_all_sessions_concurrently", || {
         run(async {
             assert_eq!(shutdown_all(LIMIT).await, 0);
             let story = || Script::new().otherwise([Reply::text("Once upon a time").hold()]);
@@ -58,15 +58,15 @@ fn the_end_of_all_sessions_ends_them_all_at_once() {
             }
             // A session that does not end in time is counted and not awaited.
             let options = Options::new().timeouts(Timeouts::new().exit_grace(LIMIT));
-            let (session, puppet) = puppet::running(options).await;
+            let (session, cli) = fake_cli::connect(options).await;
             assert_eq!(in_time(shutdown_all(SHORT)).await, 1);
-            drop((session, puppet));
+            drop((session, cli));
         });
     });
 }
 
 /// Starts, uses and ends a session; `number` selects how it ends.
-async fn live_and_end(number: usize, good: &Stage, bad: &Stage) {
+async fn run_session(number: usize, good: &Stage, bad: &Stage) {
     match number % 6 {
         0 => {
             let session = start(good.options()).await;
@@ -118,7 +118,7 @@ async fn settled(before: Holdings, tasks: usize) {
 
 async fn many(good: Stage, bad: Stage, count: usize) {
     for number in 0..12 {
-        live_and_end(number, &good, &bad).await;
+        run_session(number, &good, &bad).await;
     }
     until("the warm-up is over", || children_of(std::process::id()).is_empty()).await;
     // Tokio keeps idle blocking threads for a while, and the mock API keeps connections.
@@ -133,7 +133,7 @@ async fn many(good: Stage, bad: Stage, count: usize) {
     .await;
     let (before, tasks) = least;
     for number in 0..count {
-        live_and_end(number, &good, &bad).await;
+        run_session(number, &good, &bad).await;
     }
     // A few tasks may remain: there is no defined point at which the mock API closes its
     // connections.
@@ -148,8 +148,8 @@ fn crashing() -> Faults {
 }
 
 #[test]
-fn a_thousand_sessions_in_memory_leave_nothing_behind() {
-    alone("alone::a_thousand_sessions_in_memory_leave_nothing_behind", || {
+fn a_thousand_sessions_in_memory_leak_nothing() {
+    in_own_process("own_process::a_thousand_sessions_in_memory_leak_nothing", || {
         run(async {
             let good = Stage::in_memory(hello()).await.unwrap();
             let bad = Stage::faulty(hello(), crashing()).await.unwrap();
@@ -159,8 +159,8 @@ fn a_thousand_sessions_in_memory_leave_nothing_behind() {
 }
 
 #[test]
-fn two_hundred_sessions_with_processes_leave_nothing_behind() {
-    alone("alone::two_hundred_sessions_with_processes_leave_nothing_behind", || {
+fn two_hundred_sessions_with_processes_leak_nothing() {
+    in_own_process("own_process::two_hundred_sessions_with_processes_leak_nothing", || {
         run(async {
             let file = "otherwise say \"Hello.\"\n";
             let good = Stage::scripted(file, SIM).await.unwrap();
@@ -172,7 +172,7 @@ fn two_hundred_sessions_with_processes_leave_nothing_behind() {
 }
 
 #[test]
-fn two_hundred_sessions_at_the_same_time() {
+fn two_hundred_concurrent_sessions_work() {
     run(async {
         let stage = Stage::in_memory(hello()).await.unwrap();
         let sessions: Vec<_> = (0..200)
@@ -200,7 +200,7 @@ fn two_hundred_sessions_at_the_same_time() {
 }
 
 #[test]
-fn a_runtime_that_goes_away_under_a_session_leaves_no_process_and_a_clear_error() {
+fn runtime_shutdown_under_a_session_leaks_no_process_and_returns_an_error() {
     let theirs = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     run(async {
         let stage = Stage::sim_process(hello(), SIM).await.unwrap();

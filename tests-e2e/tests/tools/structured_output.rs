@@ -6,7 +6,7 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::play::start;
+use crate::helpers::start;
 use crate::support::{hello, in_time, on_all};
 
 #[derive(Debug, Deserialize, JsonSchema, PartialEq)]
@@ -41,7 +41,7 @@ fn answering(value: Value) -> impl Fn() -> Script {
 }
 
 #[test]
-fn an_answer_comes_as_its_type_from_a_query_and_from_a_turn() {
+fn structured_output_is_typed_in_queries_and_turns() {
     on_all(answering(json!({"city": "Paris"})), async |stage| {
         let place = in_time(query_as::<Place>("where?", stage.options())).await.unwrap();
         assert_eq!(place.value, Place { city: "Paris".to_owned() });
@@ -57,7 +57,7 @@ fn an_answer_comes_as_its_type_from_a_query_and_from_a_turn() {
 }
 
 #[test]
-fn an_answer_comes_as_its_type_whatever_tools_are_listed() {
+fn structured_output_works_with_any_tool_list() {
     on_all(answering(json!({"city": "Paris"})), async |stage| {
         let paris = Place { city: "Paris".to_owned() };
         for tools in [&["Read", "Grep"][..], &[]] {
@@ -69,7 +69,7 @@ fn an_answer_comes_as_its_type_whatever_tools_are_listed() {
 }
 
 #[test]
-fn an_answer_that_may_be_nothing_may_be_left_out() {
+fn optional_structured_output_may_be_missing() {
     on_all(answering(json!({})), async |stage| {
         let place = in_time(query_as::<Option<Place>>("where?", stage.options())).await.unwrap();
         assert_eq!(place.value, None);
@@ -81,7 +81,7 @@ fn an_answer_that_may_be_nothing_may_be_left_out() {
 }
 
 #[test]
-fn an_answer_that_is_no_object_comes_as_its_type() {
+fn structured_output_need_not_be_an_object() {
     on_all(answering(json!({"value": "Large"})), async |stage| {
         let size = in_time(query_as::<Size>("how large?", stage.options())).await.unwrap();
         assert_eq!(size.value, Size::Large);
@@ -89,7 +89,7 @@ fn an_answer_that_is_no_object_comes_as_its_type() {
 }
 
 #[test]
-fn an_answer_that_does_not_fit_is_an_error_that_has_it() {
+fn mismatched_structured_output_is_an_error_with_the_value() {
     on_all(answering(json!({"city": "Paris"})), async |stage| {
         let error = in_time(query_as::<Picky>("where?", stage.options())).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StructuredOutputMismatch);
@@ -102,7 +102,7 @@ fn an_answer_that_does_not_fit_is_an_error_that_has_it() {
 }
 
 #[test]
-fn a_run_that_failed_fails_with_its_reason() {
+fn failed_run_with_structured_output_returns_its_error() {
     let refused = || {
         Script::new().otherwise([Reply::error(401, "authentication_error", "invalid x-api-key")])
     };
@@ -119,7 +119,7 @@ fn a_run_that_failed_fails_with_its_reason() {
 }
 
 #[test]
-fn success_without_an_answer_is_an_error_that_says_so() {
+fn missing_structured_output_is_a_specific_error() {
     on_all(hello, async |stage| {
         let error = in_time(query_as::<Place>("where?", stage.options())).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoStructuredOutput, "{error}");

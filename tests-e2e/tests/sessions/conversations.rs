@@ -8,14 +8,14 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::id::SessionId;
 use tests_e2e::stage::Stage;
 
-use crate::support::{Fake, SIM, on_all, real, run, write_executable};
+use crate::support::{FakeProgram, SIM, on_all, real, run, write_executable};
 
 fn script() -> Script {
     Script::new().when("number", [Reply::text("Seven.")]).otherwise([Reply::text("Hello.")])
 }
 
 #[test]
-fn a_conversation_is_resumed_or_forked_and_says_so() {
+fn conversation_can_be_resumed_and_forked() {
     on_all(script, async |stage| {
         // Transcripts need a directory, in memory too.
         let config = stage.root().join("home/.claude");
@@ -46,7 +46,7 @@ fn a_conversation_is_resumed_or_forked_and_says_so() {
 }
 
 #[test]
-fn a_conversation_that_is_not_there_is_an_error_before_any_prompt() {
+fn missing_conversation_is_an_error_before_any_prompt() {
     on_all(script, async |stage| {
         let missing = SessionId::from("00000000-0000-4000-8000-000000000000");
         let options = stage.options().conversation(Conversation::resume(missing.clone()));
@@ -61,7 +61,7 @@ fn a_conversation_that_is_not_there_is_an_error_before_any_prompt() {
 }
 
 #[test]
-fn a_new_conversation_takes_the_id_that_it_is_given() {
+fn new_conversation_uses_the_given_id() {
     on_all(script, async |stage| {
         let id = SessionId::from("11111111-2222-4333-8444-555555555555");
         let options = stage.options().conversation(Conversation::with_id(id.clone()));
@@ -73,7 +73,7 @@ fn a_new_conversation_takes_the_id_that_it_is_given() {
 }
 
 #[test]
-fn the_id_is_known_before_the_cli_says_anything() {
+fn session_id_is_known_before_any_output() {
     on_all(script, async |stage| {
         let config = stage.root().join("home/.claude");
         let options = || stage.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
@@ -108,7 +108,7 @@ fn the_id_is_known_before_the_cli_says_anything() {
 }
 
 #[test]
-fn a_conversation_is_resumed_or_started_and_says_which() {
+fn resume_or_start_reports_which_one_happened() {
     on_all(script, async |stage| {
         let config = stage.root().join("home/.claude");
         let options = |id: &str| {
@@ -144,10 +144,10 @@ fn a_conversation_is_resumed_or_started_and_says_which() {
 const RESULT: &str = r#"{"type":"result","subtype":"error_during_execution","is_error":true}"#;
 
 #[test]
-fn only_the_cli_s_own_answer_starts_a_new_conversation() {
+fn only_the_exact_cli_error_starts_a_new_conversation() {
     let id = "11111111-2222-4333-8444-555555555555";
     run(async {
-        for (said, expected, starts) in [
+        for (output, expected, starts) in [
             ("echo 'out of memory' >&2", ErrorKind::ExitedDuringInit, 1),
             (
                 "echo 'No conversation found with session ID: other' >&2",
@@ -160,18 +160,19 @@ fn only_the_cli_s_own_answer_starts_a_new_conversation() {
                 2,
             ),
         ] {
-            let fake =
-                Fake::new(&format!("echo started >> $0.started; {said}; echo '{RESULT}'; exit 1"));
+            let fake = FakeProgram::new(&format!(
+                "echo started >> $0.started; {output}; echo '{RESULT}'; exit 1"
+            ));
             let options = fake.options().conversation(Conversation::resume_or_start(id));
             let error = Session::start(&options).await.unwrap_err();
             assert_eq!(error.kind(), expected, "{error}");
             let count = || {
                 fs::read_to_string(fake.path().with_extension("started")).unwrap().lines().count()
             };
-            assert_eq!(count(), starts, "{said}");
+            assert_eq!(count(), starts, "{output}");
             let collected = query("Hi.", options).await.unwrap().collect().await;
             assert_eq!(collected.error.unwrap().kind(), expected);
-            assert_eq!(count(), 2 * starts, "{said}");
+            assert_eq!(count(), 2 * starts, "{output}");
         }
     });
 }
@@ -186,7 +187,7 @@ fn wrapper(stage: &Stage, run_it: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn another_command_can_start_the_cli() {
+fn cli_can_be_started_through_a_wrapper() {
     run(async {
         for path in [SIM, real().path.to_str().unwrap()] {
             for (is_shell, run_it) in [(false, "exec \"$@\""), (true, "exec sh -c \"$*\"")] {

@@ -14,7 +14,7 @@ use claude_wire::id::SessionId;
 use serde_json::json;
 use tests_e2e::stage::Stage;
 
-use crate::play::{calls, find, is_made, is_piece, is_result, on_both, start, turn};
+use crate::helpers::{calls, find, has_file, is_delta, is_result, on_both, start, turn};
 use crate::support::{ask, error_of, hello, in_time, real, run, until};
 
 /// Returns a model whose responses all have different numbers of tokens.
@@ -103,7 +103,7 @@ async fn total(session: &Session) -> f64 {
 
 /// Reads until the first part of an answer arrives.
 async fn first_piece(turn: &mut Turn) {
-    while !is_piece(&in_time(turn.next()).await.unwrap().unwrap()) {}
+    while !is_delta(&in_time(turn.next()).await.unwrap().unwrap()) {}
 }
 
 /// The costs of the turns of all sessions, each checked against its expected tokens.
@@ -142,7 +142,7 @@ async fn play_first(stage: &Stage, books: &mut Books) -> SessionId {
     // The CLI does not count a truncated response.
     books.note("story", in_time(story.finish()).await.unwrap().cost, (0, 0), false);
     let waiting = session.send("wait").await.unwrap();
-    until("the tool runs", || is_made(stage, "begun")).await;
+    until("the tool runs", || has_file(stage, "begun")).await;
     session.interrupt().await.unwrap();
     books.note("wait", in_time(waiting.finish()).await.unwrap().cost, (12_000, 120), false);
     books.turn(&session, "/compact", (10_000, 100)).await;
@@ -230,7 +230,7 @@ async fn play(stage: Stage) -> Books {
 }
 
 #[test]
-fn every_turn_costs_its_own_and_all_of_them_what_the_cli_counts() {
+fn turn_costs_add_up_to_the_total_of_the_cli() {
     run(async {
         let simulated = play(Stage::in_memory(script()).await.unwrap()).await;
         let real = play(Stage::real(script(), real()).await.unwrap()).await;
@@ -242,7 +242,7 @@ fn every_turn_costs_its_own_and_all_of_them_what_the_cli_counts() {
 }
 
 #[test]
-fn a_prompt_that_is_blocked_costs_nothing() {
+fn blocked_prompt_costs_nothing() {
     on_both(hello, async |stage| {
         let block = |_, _| async { HookResponse::block("not today") };
         let session = start(stage.options().on(UserPromptSubmit, block)).await;
@@ -256,7 +256,7 @@ fn a_prompt_that_is_blocked_costs_nothing() {
 }
 
 #[test]
-fn a_limit_that_ends_a_turn_does_not_hide_its_cost() {
+fn turn_ended_by_a_limit_reports_its_cost() {
     on_both(script, async |stage| {
         let session = start(options(&stage).max_turns(1)).await;
         let outcome = turn(&session, "run it").await;
@@ -277,7 +277,7 @@ fn a_limit_that_ends_a_turn_does_not_hide_its_cost() {
 }
 
 #[test]
-fn a_budget_does_not_include_the_past_of_a_resumed_conversation() {
+fn budget_excludes_earlier_cost_of_a_resumed_conversation() {
     on_both(script, async |stage| {
         let session = start(options(&stage)).await;
         turn(&session, "delegate").await;
@@ -292,7 +292,7 @@ fn a_budget_does_not_include_the_past_of_a_resumed_conversation() {
 }
 
 #[test]
-fn a_summary_without_its_tag_is_asked_for_and_paid_twice() {
+fn summary_without_its_tag_is_requested_and_charged_twice() {
     let script = || {
         let bare = Reply::text("Numbers.").usage(10_000, 100);
         Script::new().when("summary of the conversation", [bare]).otherwise([Reply::text("Hello.")])
@@ -313,7 +313,7 @@ async fn second_response(stream: &mut QueryStream) {
 }
 
 #[test]
-fn a_query_that_is_closed_in_the_middle_says_what_it_cost() {
+fn closed_query_reports_its_cost() {
     on_both(script, async |stage| {
         let mut stream = query("long tale", options(&stage)).await.unwrap();
         second_response(&mut stream).await;
@@ -329,7 +329,7 @@ fn a_query_that_is_closed_in_the_middle_says_what_it_cost() {
 }
 
 #[test]
-fn a_query_whose_cli_is_killed_says_which_tokens_it_knows_of() {
+fn query_of_a_killed_cli_reports_the_known_tokens() {
     run(async {
         let stage = Stage::real(script(), real()).await.unwrap();
         let mut stream = query("long tale", options(&stage)).await.unwrap();
@@ -351,7 +351,7 @@ fn a_query_whose_cli_is_killed_says_which_tokens_it_knows_of() {
 }
 
 #[test]
-fn a_query_costs_what_all_of_its_results_report() {
+fn query_cost_includes_all_of_its_results() {
     on_both(script, async |stage| {
         let mut stream = query("hire", options(&stage)).await.unwrap();
         let is_agents = |prompt: &String| prompt.contains("greet later");

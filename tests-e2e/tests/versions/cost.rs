@@ -5,11 +5,11 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::control::GetUsage;
 use serde_json::json;
 
+use crate::helpers::{start, turn};
 use crate::on_each;
-use crate::play::{start, turn};
 
 #[test]
-fn every_turn_costs_its_own() {
+fn every_turn_reports_its_own_cost() {
     let agent = json!({"description": "Greet", "prompt": "greet at once",
                        "subagent_type": "general-purpose", "run_in_background": false});
     let script = || {

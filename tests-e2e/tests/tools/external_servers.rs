@@ -11,7 +11,7 @@ use tests_e2e::outside::{HttpServer, MARK};
 use tests_e2e::stage::Stage;
 
 use crate::calc::{calc, calling, results, texts, with};
-use crate::play::{on_both, start, turn};
+use crate::helpers::{on_both, start, turn};
 use crate::support::{LIMIT, hello, in_time, real, run};
 
 /// The path of the MCP server of these tests.
@@ -39,7 +39,7 @@ async fn echoed(stage: &Stage, options: Options) -> String {
 }
 
 #[test]
-fn a_server_as_a_process_is_started_with_its_variables_and_called() {
+fn stdio_server_is_started_with_its_variables_and_called() {
     on_both(echoing, async |stage| {
         let server = StdioServer::new(OUTSIDE).arg("--ignored").env(MARK, "stdio");
         let options = stage.options().mcp("out", server);
@@ -48,7 +48,7 @@ fn a_server_as_a_process_is_started_with_its_variables_and_called() {
 }
 
 #[test]
-fn servers_over_http_are_reached_with_their_headers_and_called() {
+fn http_servers_are_called_with_their_headers() {
     on_real(echoing(), async |stage| {
         let server = HttpServer::start().await.unwrap();
         let http = RemoteServer::http(server.http()).header(MARK, "http");
@@ -61,13 +61,13 @@ fn servers_over_http_are_reached_with_their_headers_and_called() {
 }
 
 #[test]
-fn a_call_of_a_server_outside_is_ended_by_its_limit() {
+fn external_server_call_is_ended_by_its_timeout() {
     on_real(calling(&[("mcp__out__wait", json!({}))]), async |stage| {
         // Without the timeout the turn would never end.
         let server = StdioServer::new(OUTSIDE).timeout(Duration::from_millis(1_200));
-        let said = echoed(&stage, stage.options().mcp("out", server)).await;
+        let text = echoed(&stage, stage.options().mcp("out", server)).await;
         assert_eq!(results(&stage)[0]["is_error"], true);
-        assert!(said.contains("timed out"), "{said}");
+        assert!(text.contains("timed out"), "{text}");
     });
 }
 
@@ -83,7 +83,7 @@ async fn offered(always_load: bool) -> Value {
 }
 
 #[test]
-fn a_server_that_is_always_loaded_need_not_be_searched_for() {
+fn always_loaded_server_is_offered_without_tool_search() {
     run(async {
         let (searched, loaded) = (offered(false).await, offered(true).await);
         assert!(searched.is_null(), "{searched}");
@@ -92,7 +92,7 @@ fn a_server_that_is_always_loaded_need_not_be_searched_for() {
 }
 
 #[test]
-fn a_tool_that_is_always_denied_is_not_offered() {
+fn denied_tool_is_not_offered() {
     on_real(hello(), async |stage| {
         let server = HttpServer::start().await.unwrap();
         let http = RemoteServer::http(server.http())
@@ -111,7 +111,7 @@ fn a_tool_that_is_always_denied_is_not_offered() {
 }
 
 #[test]
-fn servers_are_set_while_the_session_runs() {
+fn servers_can_be_set_in_a_running_session() {
     on_both(echoing, async |stage| {
         let session = start(stage.options().allowed_tools(["mcp__out"])).await;
         let server = StdioServer::new(OUTSIDE).env(MARK, "set");
@@ -129,7 +129,7 @@ fn servers_are_set_while_the_session_runs() {
 }
 
 #[test]
-fn servers_of_the_options_stay_when_others_are_set() {
+fn setting_servers_keeps_those_of_the_options() {
     let adding = || calling(&[("mcp__calc__add", json!({"a": 2, "b": 3}))]);
     on_both(adding, async |stage| {
         let options = with(&stage, calc()).mcp("out", StdioServer::new(OUTSIDE));
@@ -162,7 +162,7 @@ async fn set_exactly(session: &Session, servers: Value) -> McpSetServersAnswer {
 
 /// The behavior of the CLI from which the SDK protects in-process servers.
 #[test]
-fn servers_that_are_set_replace_all_but_external_ones_of_the_options() {
+fn cli_replaces_all_servers_except_external_ones_of_the_options() {
     on_both(hello, async |stage| {
         let outside = || json!({"type": "stdio", "command": OUTSIDE, "args": []});
         let options = with(&stage, calc()).mcp("out", StdioServer::new(OUTSIDE));
@@ -191,7 +191,7 @@ async fn names(session: &Session) -> Vec<String> {
 }
 
 #[test]
-fn strict_options_leave_only_their_own_servers() {
+fn strict_mcp_config_keeps_only_its_own_servers() {
     on_real(hello(), async |stage| {
         let theirs = json!({"mcpServers": {"theirs": {"command": OUTSIDE}}});
         std::fs::write(stage.project().join(".mcp.json"), theirs.to_string()).unwrap();

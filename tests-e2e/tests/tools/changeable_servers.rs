@@ -7,8 +7,8 @@ use serde_json::json;
 use tests_e2e::stage::Stage;
 
 use crate::calc::{calc, results, texts, with};
-use crate::play::{on_both, start, turn};
-use crate::puppet::running;
+use crate::fake_cli::connect;
+use crate::helpers::{on_both, start, turn};
 use crate::support::{in_time, run, until};
 
 /// Returns a tool that returns its name and is always loaded.
@@ -46,7 +46,7 @@ fn offered(stage: &Stage) -> Vec<String> {
 }
 
 #[test]
-fn new_tools_are_offered_and_called_and_old_ones_no_more() {
+fn added_tools_are_offered_and_removed_ones_are_not() {
     on_both(script, async |stage| {
         let (server, tools) = ToolServer::new().add(named("pear")).changeable();
         let session = start(with(&stage, server)).await;
@@ -76,10 +76,10 @@ fn new_tools_are_offered_and_called_and_old_ones_no_more() {
 }
 
 #[test]
-fn tools_that_cannot_be_are_refused_and_change_nothing() {
+fn invalid_tools_are_rejected_without_a_change() {
     run(async {
         let (server, tools) = calc().changeable();
-        let (_session, _puppet) = running(Options::new().mcp("calc", server)).await;
+        let (_session, _cli) = connect(Options::new().mcp("calc", server)).await;
         let list = Tool::new("list", "", |_: Vec<i64>| async { Ok(()) });
         for (tool, reason) in [
             (named("add"), "two tools named \"add\""),
@@ -95,7 +95,7 @@ fn tools_that_cannot_be_are_refused_and_change_nothing() {
         assert_eq!(tools.names(), ["add"]);
         // The limit of a tool name includes the name that a session gives to the server.
         let (server, tools) = ToolServer::new().changeable();
-        let (_session, _puppet) = running(Options::new().mcp("s".repeat(64), server)).await;
+        let (_session, _cli) = connect(Options::new().mcp("s".repeat(64), server)).await;
         let long = || Tool::new("t".repeat(58), "", |_: NoArguments| async { Ok(()) });
         let error = in_time(tools.add(long())).await.unwrap_err();
         assert!(error.to_string().contains("129 characters"), "{error}");
@@ -110,21 +110,21 @@ fn tools_that_cannot_be_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn every_session_is_told_and_one_that_is_over_no_more() {
+fn tool_changes_notify_all_running_sessions() {
     run(async {
         let (server, tools) = calc().changeable();
         let options = Options::new().mcp("calc", server);
-        let (first, mut one) = running(options.clone()).await;
-        let (_second, mut two) = running(options).await;
+        let (first, mut one) = connect(options.clone()).await;
+        let (_second, mut two) = connect(options).await;
         let adding = tokio::spawn({
             let tools = tools.clone();
             async move { tools.add(named("apple")).await }
         });
-        for puppet in [&mut one, &mut two] {
-            let told = puppet.asked("mcp_message").await;
-            let method = &told["request"]["message"]["method"];
+        for cli in [&mut one, &mut two] {
+            let notification = cli.expect_request("mcp_message").await;
+            let method = &notification["request"]["message"]["method"];
             assert_eq!(method, "notifications/tools/list_changed");
-            puppet.answer(&told, json!({})).await;
+            cli.respond(&notification, json!({})).await;
         }
         in_time(adding).await.unwrap().unwrap();
         end(first, one).await;
@@ -132,8 +132,8 @@ fn every_session_is_told_and_one_that_is_over_no_more() {
             let tools = tools.clone();
             async move { tools.remove("apple").await }
         });
-        let told = two.asked("mcp_message").await;
-        two.refuse(&told, "not now").await;
+        let notification = two.expect_request("mcp_message").await;
+        two.respond_error(&notification, "not now").await;
         // A session that could not be notified is an error; the tool is removed anyway.
         assert_eq!(
             in_time(removing).await.unwrap().unwrap_err().kind(),
@@ -143,8 +143,8 @@ fn every_session_is_told_and_one_that_is_over_no_more() {
     });
 }
 
-async fn end(session: Session, puppet: crate::puppet::Puppet) {
-    puppet.exit(claude_agent_kit::transport::Exit::Code(0));
+async fn end(session: Session, cli: crate::fake_cli::FakeCli) {
+    cli.exit(claude_agent_kit::transport::Exit::Code(0));
     // The CLI exited by itself, which may or may not be an error.
     drop(in_time(session.stop()).await);
 }
