@@ -10,7 +10,7 @@
 //! - [`golden`]: what is written and delivered, as hashes that are kept.
 //! - [`outside`]: an MCP server outside the host.
 //! - [`simulation`]: whole runs that follow from a seed.
-//! - [`stage`]: where the SDK is tried.
+//! - [`harness`]: where the SDK is tried.
 //! - [`compare`]: whether two CLIs said the same.
 //! - [`parity`]: whether everything that the official SDKs publish is accounted for.
 //! - [`public_api`]: what the crates publish.
@@ -28,6 +28,7 @@ pub mod drift;
 #[cfg(unix)]
 pub mod faults;
 pub mod golden;
+pub mod harness;
 pub mod limits;
 pub mod outside;
 pub mod parity;
@@ -39,6 +40,5 @@ pub mod scenario;
 pub mod scrub;
 pub mod simulation;
 pub mod snippets;
-pub mod stage;
 pub mod tables;
 pub mod versions;

@@ -69,7 +69,7 @@ fn every_named_test_exists() {
             match proof.strip_prefix('`').and_then(|proof| proof.strip_suffix('`')) {
                 Some(test) => assert!(exists(test), "{id} names {test}, which does not exist"),
                 None => assert!(
-                    proof.starts_with("issue ") || proof.starts_with("second stage"),
+                    proof.starts_with("issue ") || proof.starts_with("second harness"),
                     "{id}: {proof}"
                 ),
             }

@@ -11,7 +11,7 @@ use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::{Permission, Session};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -82,8 +82,8 @@ fn events_are_traced_by_level_without_content() {
     tracing::subscriber::with_default(notes.clone(), || {
         runtime.block_on(async {
             let play = async {
-                let stage = Stage::in_memory(script()).await.unwrap();
-                let options = stage
+                let harness = Harness::in_memory(script()).await.unwrap();
+                let options = harness
                     .options()
                     .append_system_prompt(MARKS[3])
                     .on(PreToolUse, |_, _| async { Err::<(), _>("broken on purpose".into()) })

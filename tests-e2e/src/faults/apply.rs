@@ -221,7 +221,7 @@ async fn ask(scene: &mut Scene, limit: Duration) -> Result<()> {
 /// Lets go what is held in the state.
 fn release(scene: &mut Scene) -> Result<()> {
     match scene.state {
-        State::Streaming | State::InputEnded => scene.stage.api().release_held(),
+        State::Streaming | State::InputEnded => scene.harness.api().release_held(),
         State::Tool => scene.let_tool_go()?,
         State::Hook | State::Permission | State::Mcp => scene.gate.order(Order::Answer),
         State::Idle if scene.fault != Fault::EndInput => {

@@ -26,7 +26,7 @@ pub use table::{count, document, table, wanted};
 use tokio::runtime::Builder;
 
 use crate::golden::Golden;
-use crate::stage::processes::{marked, wait_until};
+use crate::harness::processes::{marked, wait_until};
 
 /// Far more than a whole cell takes.
 const LIMIT: Duration = Duration::from_secs(120);

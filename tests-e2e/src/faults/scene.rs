@@ -20,8 +20,8 @@ use super::gate::Gate;
 use super::outcome::{End, Told};
 use super::state::State;
 use crate::golden::{self, Golden};
-use crate::stage::Stage;
-use crate::stage::processes::{eventually, exists, marked};
+use crate::harness::Harness;
+use crate::harness::processes::{eventually, exists, marked};
 
 /// Far more than anything here takes: whoever waits longer waits for ever.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -50,7 +50,7 @@ const LOG: &str = "read.log";
 pub(super) struct Scene {
     pub(super) state: State,
     pub(super) fault: Fault,
-    pub(super) stage: Stage,
+    pub(super) harness: Harness,
     /// The runtime that the session lives on, if it is one of its own.
     pub(super) home: Option<Runtime>,
     pub(super) session: Option<Session>,
@@ -102,16 +102,16 @@ pub(super) fn turn_told(result: &claude_agent_kit::Result<TurnOutcome>) -> Told 
 
 impl Scene {
     /// Starts a session whose CLI will come into this state.
-    #[expect(clippy::similar_names, reason = "a stage is no state")]
+    #[expect(clippy::similar_names, reason = "a harness is no state")]
     pub(super) async fn open(state: State, fault: Fault, sim: &str) -> Result<Self> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mark = format!("{}-{number}-{}-{}", std::process::id(), state.name(), fault.name());
-        let stage = Stage::faulty_process(state.model(), &script(state, fault), sim).await;
-        let stage = stage.map_err(|error| error.to_string())?;
+        let harness = Harness::faulty_process(state.model(), &script(state, fault), sim).await;
+        let harness = harness.map_err(|error| error.to_string())?;
         let (notes, gate) = (Arc::<Notes>::default(), Gate::new());
-        let options = options(&stage, state, fault, &notes).env(MARK, &mark);
-        let options = options.env("CLAUDE_SIM_LOG", stage.root().join(LOG).to_string_lossy());
+        let options = options(&harness, state, fault, &notes).env(MARK, &mark);
+        let options = options.env("CLAUDE_SIM_LOG", harness.root().join(LOG).to_string_lossy());
         let limit = (fault == Fault::CallbackNeverReturns).then_some(SOON);
         let options = gate.guard(options, state, limit);
         let home = match fault {
@@ -134,7 +134,7 @@ impl Scene {
             asking: Vec::new(),
             state,
             fault,
-            stage,
+            harness,
             home,
             gate,
             notes,
@@ -179,7 +179,7 @@ impl Scene {
         self.waiter = Some(tokio::spawn(async move { turn_told(&turn.finish().await) }));
         match self.state {
             State::Tool => {
-                let runs = self.stage.project().join("runs");
+                let runs = self.harness.project().join("runs");
                 self.until("the tool runs", || runs.exists()).await
             }
             State::InputEnded => session.end_input().await.map_err(|error| text(&error)),
@@ -283,7 +283,7 @@ impl Scene {
 
     /// Lets the shell of the CLI end.
     pub(super) fn let_tool_go(&self) -> Result<()> {
-        std::fs::write(self.stage.project().join("go"), "").map_err(|error| error.to_string())
+        std::fs::write(self.harness.project().join("go"), "").map_err(|error| error.to_string())
     }
 
     /// Waits until something is so, and looks again from time to time.
@@ -312,14 +312,14 @@ impl Scene {
     }
 
     fn golden(&self) -> Golden {
-        let log = std::fs::read(self.stage.root().join(LOG)).unwrap_or_default();
+        let log = std::fs::read(self.harness.root().join(LOG)).unwrap_or_default();
         let items =
             std::mem::take(&mut *self.notes.items.lock().unwrap_or_else(PoisonError::into_inner));
         let written = String::from_utf8_lossy(&log).lines().map(str::to_owned).collect();
-        let root = self.stage.root().to_string_lossy().into_owned();
+        let root = self.harness.root().to_string_lossy().into_owned();
         // The CLI makes a name for its own files of the directory.
         let slug = root.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
-        Golden::unordered(written, items, &[root, slug, self.stage.api().base_url()])
+        Golden::unordered(written, items, &[root, slug, self.harness.api().base_url()])
     }
 
     fn warnings(&self) -> Vec<WarningCode> {
@@ -405,10 +405,10 @@ async fn watch_end(mut events: claude_agent_kit::Events) -> (End, String) {
     (end, text)
 }
 
-#[expect(clippy::similar_names, reason = "a stage is no state")]
-fn options(stage: &Stage, state: State, fault: Fault, notes: &Arc<Notes>) -> Options {
+#[expect(clippy::similar_names, reason = "a harness is no state")]
+fn options(harness: &Harness, state: State, fault: Fault, notes: &Arc<Notes>) -> Options {
     let (warnings, stderr) = (Arc::clone(notes), Arc::clone(notes));
-    let options = stage
+    let options = harness
         .options()
         .version_check(VersionCheck::Skip)
         .include(Include::PARTIAL_MESSAGES)

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use super::Names;
-use crate::real_cli::{InstallError, InstalledCli, World};
+use crate::real_cli::{InstallError, InstalledCli, SandboxDir};
 
 /// The flags that a CLI tells of.
 ///
@@ -12,13 +12,13 @@ use crate::real_cli::{InstallError, InstalledCli, World};
 /// When it does not say its help text.
 pub fn of(cli: &InstalledCli) -> Result<Names, InstallError> {
     let unusable = |error| InstallError::Cache(cli.path.clone(), error);
-    let world = World::new().map_err(unusable)?;
+    let sandbox = SandboxDir::new().map_err(unusable)?;
     let output = Command::new(&cli.path)
         .arg("--help")
         .env_clear()
         // Nobody listens there, and nothing of what the help needs comes from there.
-        .envs(world.variables("http://127.0.0.1:9"))
-        .current_dir(world.project())
+        .envs(sandbox.variables("http://127.0.0.1:9"))
+        .current_dir(sandbox.project())
         .stdin(Stdio::null())
         .output()
         .map_err(unusable)?;

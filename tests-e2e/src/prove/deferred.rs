@@ -11,7 +11,7 @@ use claude_wire::id::SessionId;
 use serde_json::json;
 
 use super::Area;
-use crate::stage::Stage;
+use crate::harness::Harness;
 
 /// The claim.
 pub const AREA: Area = Area {
@@ -39,20 +39,20 @@ const COMMAND: &str = "echo once >> executed";
 pub const MARK: &str = "executed";
 
 /// Options of a run here. Bash is allowed: without the hook it would run.
-pub fn options(stage: &Stage) -> Options {
+pub fn options(harness: &Harness) -> Options {
     // In memory too, transcripts have their place.
-    let config = stage.root().join("home/.claude");
-    stage.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy()).allowed_tools(["Bash"])
+    let config = harness.root().join("home/.claude");
+    harness.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy()).allowed_tools(["Bash"])
 }
 
 /// Runs a query whose only tool call is deferred.
 ///
 /// # Errors
 /// When the call was not deferred, or the session failed.
-pub async fn defer(stage: &Stage) -> Result<SessionId, Box<dyn Error>> {
+pub async fn defer(harness: &Harness) -> Result<SessionId, Box<dyn Error>> {
     let call = Reply::tool("Bash", json!({"command": COMMAND, "description": "Run it"}));
-    stage.api().set_script(Script::new().otherwise([call]));
-    let options = options(stage).on(PreToolUse, |_, _| async { HookResponse::defer() });
+    harness.api().set_script(Script::new().otherwise([call]));
+    let options = options(harness).on(PreToolUse, |_, _| async { HookResponse::defer() });
     let collected = query("run it", options).await?.collect().await;
     let result = collected.result().ok_or("the query has no result")?;
     if result.deferred_tool_use.is_none() {
@@ -67,12 +67,12 @@ pub async fn defer(stage: &Stage) -> Result<SessionId, Box<dyn Error>> {
 /// # Errors
 /// When the session failed.
 pub async fn resume(
-    stage: &Stage,
+    harness: &Harness,
     options: Options,
     id: SessionId,
     answer: impl Fn() -> HookResponse<PreToolUseInput> + Send + Sync + 'static,
 ) -> Result<usize, Box<dyn Error>> {
-    stage.api().set_script(Script::new().otherwise([Reply::text("Done.")]));
+    harness.api().set_script(Script::new().otherwise([Reply::text("Done.")]));
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     let options = options.conversation(Conversation::resume(id)).on(PreToolUse, move |_, _| {
@@ -101,14 +101,14 @@ fn deny() -> HookResponse<PreToolUseInput> {
 ///
 /// # Errors
 /// When a session failed.
-pub async fn count(stage: &Stage, repetitions: usize) -> Result<Count, Box<dyn Error>> {
+pub async fn count(harness: &Harness, repetitions: usize) -> Result<Count, Box<dyn Error>> {
     let mut count = Count::default();
     for _ in 0..repetitions {
-        let id = defer(stage).await?;
-        let asked = resume(stage, options(stage), id, deny).await?;
+        let id = defer(harness).await?;
+        let asked = resume(harness, options(harness), id, deny).await?;
         count.resumed += 1;
         count.asked += usize::from(asked > 0);
-        let mark = stage.project().join(MARK);
+        let mark = harness.project().join(MARK);
         if mark.exists() {
             count.executed += 1;
             std::fs::remove_file(mark)?;

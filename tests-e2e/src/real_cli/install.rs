@@ -87,7 +87,7 @@ fn check(pin: &Pin) -> Result<InstalledCli, InstallError> {
         .arg("--version")
         .env_clear()
         // Where tests look for programs, too: an old CLI is a script that needs `node`.
-        .env("PATH", super::world::PATH)
+        .env("PATH", super::sandbox::PATH)
         .stdin(Stdio::null())
         .output()
         .map_err(|error| InstallError::Unusable(format!("{}: {error}", path.display())))?;

@@ -4,11 +4,11 @@ pub(crate) mod cache;
 mod install;
 pub(crate) mod npm;
 mod process;
-mod world;
+mod sandbox;
 
 pub use self::{
     install::{InstalledCli, install, install_version, pinned_version, pinned_versions},
     npm::InstallError,
     process::RealProcess,
-    world::{DUMMY_KEY, World},
+    sandbox::{DUMMY_KEY, SandboxDir},
 };

@@ -10,7 +10,7 @@ use claude_agent_testkit::{
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::sim_backend::Api;
-use crate::real_cli::{InstalledCli, RealProcess, World};
+use crate::real_cli::{InstalledCli, RealProcess, SandboxDir};
 
 /// A future that can be sent, boxed for use behind `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -28,7 +28,7 @@ pub trait Backend: Send + Sync {
 #[non_exhaustive]
 pub struct Launch {
     /// Home, project and temporary directory.
-    pub world: Arc<World>,
+    pub sandbox: Arc<SandboxDir>,
     /// The arguments, without the name of the program.
     pub arguments: Vec<String>,
     /// Variables to set (or, without a value, to leave out) beyond those that every CLI gets.
@@ -108,14 +108,14 @@ impl RealCli {
 
     async fn start(&self, launch: Launch) -> io::Result<Running> {
         let api = MockApi::start(launch.script).await?;
-        let mut variables = launch.world.variables(&api.base_url());
+        let mut variables = launch.sandbox.variables(&api.base_url());
         for (name, value) in launch.variables {
             match value {
                 Some(value) => variables.insert(name, value),
                 None => variables.remove(&name),
             };
         }
-        let project = launch.world.project();
+        let project = launch.sandbox.project();
         let (process, pipes) =
             RealProcess::start(&self.cli.path, &launch.arguments, &variables, &project)?;
         let running = Running::new(pipes.stdin, pipes.stdout, pipes.stderr, process);

@@ -15,7 +15,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::stage::processes;
+use crate::harness::processes;
 
 use super::{
     Failure,

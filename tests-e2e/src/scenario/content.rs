@@ -4,7 +4,7 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 
 use super::{
-    Outcome, Plan, Stage,
+    Fixture, Outcome, Plan,
     answer::{Answer, agreeable},
     cli::user_frame,
     tools::tool_results,
@@ -13,8 +13,8 @@ use super::{
 /// One red pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
 
-pub(super) async fn image_in_prompt(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello().args(&["--replay-user-messages"])).await?;
+pub(super) async fn image_in_prompt(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello().args(&["--replay-user-messages"])).await?;
     cli.initialize().await?;
     let content = json!([
         {"type": "text", "text": "what is this?"},
@@ -31,13 +31,14 @@ pub(super) async fn image_in_prompt(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn image_read_by_tool(stage: &Stage) -> Outcome {
+pub(super) async fn image_read_by_tool(fixture: &Fixture) -> Outcome {
     let script = Script::new().otherwise([
         Reply::tool("Bash", json!({"command": format!("echo {PNG} | base64 -d > pixel.png")})),
-        Reply::tool("Read", json!({"file_path": stage.path("pixel.png")})),
+        Reply::tool("Read", json!({"file_path": fixture.path("pixel.png")})),
         Reply::text("Red."),
     ]);
-    let mut cli = stage.start(Plan::session(script).args(&["--allowedTools", "Bash,Read"])).await?;
+    let mut cli =
+        fixture.start(Plan::session(script).args(&["--allowedTools", "Bash,Read"])).await?;
     cli.initialize().await?;
     cli.turn("look at it").await?;
     cli.check(
@@ -47,10 +48,10 @@ pub(super) async fn image_read_by_tool(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn lone_surrogates(stage: &Stage) -> Outcome {
+pub(super) async fn lone_surrogates(fixture: &Fixture) -> Outcome {
     let reply = Reply::new().raw_text_json(r#""half \ud83d of it, and \ude00 the other""#);
     let plan = Plan::session(Script::new().otherwise([reply]));
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     let recording = cli.finish(0).await?;
@@ -63,7 +64,7 @@ pub(super) async fn lone_surrogates(stage: &Stage) -> Outcome {
     }
 }
 
-pub(super) async fn structured_output(stage: &Stage) -> Outcome {
+pub(super) async fn structured_output(fixture: &Fixture) -> Outcome {
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}},
                         "required": ["city"], "additionalProperties": false});
     let script = Script::new().otherwise([
@@ -71,7 +72,7 @@ pub(super) async fn structured_output(stage: &Stage) -> Outcome {
         Reply::text("Paris."),
     ]);
     let plan = Plan::session(script).args(&["--json-schema", &schema.to_string()]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     let result = cli.turn("which city?").await?;
     cli.check(
@@ -81,7 +82,7 @@ pub(super) async fn structured_output(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn ask_user_question(stage: &Stage) -> Outcome {
+pub(super) async fn ask_user_question(fixture: &Fixture) -> Outcome {
     let questions = json!([{
         "question": "Which colour?",
         "header": "Colour",
@@ -92,7 +93,7 @@ pub(super) async fn ask_user_question(stage: &Stage) -> Outcome {
         Reply::tool("AskUserQuestion", json!({"questions": questions})),
         Reply::text("Red it is."),
     ]);
-    let mut cli = stage.start(Plan::session(script).asking()).await?;
+    let mut cli = fixture.start(Plan::session(script).asking()).await?;
     cli.on_request(|request| match request["tool_name"].as_str() {
         Some("AskUserQuestion") => {
             let mut input = request["input"].clone();
@@ -112,8 +113,8 @@ pub(super) async fn ask_user_question(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn compact(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn compact(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     cli.turn("/compact").await?;
@@ -122,8 +123,8 @@ pub(super) async fn compact(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn slash_commands(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn slash_commands(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     cli.turn("/context").await?;
     cli.turn("/no-such-command").await?;
@@ -132,14 +133,14 @@ pub(super) async fn slash_commands(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn system_prompts(stage: &Stage) -> Outcome {
+pub(super) async fn system_prompts(fixture: &Fixture) -> Outcome {
     let plan = Plan::hello().args(&[
         "--system-prompt",
         "You are A.",
         "--append-system-prompt",
         "You are also B.",
     ]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     let both = cli.api()?.requests().iter().any(|request| {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{
-    Backend, BoxFuture, Cli, Failure, Plan, Stage,
+    Backend, BoxFuture, Cli, Failure, Fixture, Plan,
     answer::{Answer, agreeable},
     cli::user_frame,
     line,
@@ -30,7 +30,7 @@ const NEVER: Duration = Duration::from_secs(30);
 pub struct Flow {
     /// Its name.
     pub name: &'static str,
-    play: for<'a> fn(&'a Stage) -> BoxFuture<'a, Result<Recording, Failure>>,
+    play: for<'a> fn(&'a Fixture) -> BoxFuture<'a, Result<Recording, Failure>>,
 }
 
 impl Flow {
@@ -44,8 +44,8 @@ impl Flow {
     ///
     /// Dropping the future ends the CLI.
     pub async fn record(&self, backend: Arc<dyn Backend>) -> Result<Recording, Failure> {
-        let stage = Stage::new(backend, self.name, "", "")?;
-        (self.play)(&stage).await
+        let fixture = Fixture::new(backend, self.name, "", "")?;
+        (self.play)(&fixture).await
     }
 }
 
@@ -59,7 +59,7 @@ macro_rules! flows {
     ($($name:ident,)*) => {
         /// Every flow.
         pub const FLOWS: &[Flow] = &[
-            $(Flow { name: stringify!($name), play: |stage| Box::pin($name(stage)) },)*
+            $(Flow { name: stringify!($name), play: |fixture| Box::pin($name(fixture)) },)*
         ];
     };
 }
@@ -162,15 +162,15 @@ fn has_ended(history: &[Value], id: &str) -> bool {
     })
 }
 
-async fn started(stage: &Stage, plan: Plan) -> Result<Cli, Failure> {
-    let mut cli = stage.start(plan).await?;
+async fn started(fixture: &Fixture, plan: Plan) -> Result<Cli, Failure> {
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     Ok(cli)
 }
 
 /// One prompt to a CLI of this plan, and its end.
-async fn prompt(stage: &Stage, plan: Plan, text: &str) -> Result<Recording, Failure> {
-    let cli = started(stage, plan).await?;
+async fn prompt(fixture: &Fixture, plan: Plan, text: &str) -> Result<Recording, Failure> {
+    let cli = started(fixture, plan).await?;
     say_and_end(cli, &[text]).await
 }
 
@@ -184,9 +184,13 @@ async fn say_and_end(mut cli: Cli, prompts: &[&str]) -> Result<Recording, Failur
 }
 
 /// One prompt to a CLI whose hook of this event answers like this.
-async fn hooked(stage: &Stage, event: &'static str, answer: Value) -> Result<Recording, Failure> {
+async fn hooked(
+    fixture: &Fixture,
+    event: &'static str,
+    answer: Value,
+) -> Result<Recording, Failure> {
     let plan = Plan::session(bash("touch made")).args(&["--allowedTools", "Bash"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.on_request(move |request| match request["subtype"].as_str() {
         Some("hook_callback") => Answer::Success(answer.clone()),
         _ => agreeable(request),
@@ -196,13 +200,13 @@ async fn hooked(stage: &Stage, event: &'static str, answer: Value) -> Result<Rec
     say_and_end(cli, &["run it"]).await
 }
 
-async fn one_message(stage: &Stage) -> Result<Recording, Failure> {
-    let cli = started(stage, Plan::hello()).await?;
+async fn one_message(fixture: &Fixture) -> Result<Recording, Failure> {
+    let cli = started(fixture, Plan::hello()).await?;
     say_and_end(cli, &["hello", "again"]).await
 }
 
-async fn four_messages_at_once(stage: &Stage) -> Result<Recording, Failure> {
-    let mut cli = started(stage, Plan::hello()).await?;
+async fn four_messages_at_once(fixture: &Fixture) -> Result<Recording, Failure> {
+    let mut cli = started(fixture, Plan::hello()).await?;
     let ids: Vec<String> = (0..4).map(|_| cli.message_id()).collect();
     let frames: Vec<String> = ids.iter().map(|id| user_frame(&json!("hello"), Some(id))).collect();
     cli.send_lines(&frames.iter().map(String::as_str).collect::<Vec<_>>()).await?;
@@ -211,12 +215,12 @@ async fn four_messages_at_once(stage: &Stage) -> Result<Recording, Failure> {
 }
 
 /// A CLI whose tool runs until there is the file `go`, and the message that began it.
-async fn busy(stage: &Stage) -> Result<(Cli, String), Failure> {
+async fn busy(fixture: &Fixture) -> Result<(Cli, String), Failure> {
     let plan = Plan::session(bash("touch begun; until [ -e go ]; do sleep 0.05; done"))
         .args(&["--allowedTools", "Bash"]);
-    let mut cli = started(stage, plan).await?;
+    let mut cli = started(fixture, plan).await?;
     let first = cli.say("run it").await?;
-    cli.wait("the tool runs", stage.appears("begun")).await?;
+    cli.wait("the tool runs", fixture.appears("begun")).await?;
     Ok((cli, first))
 }
 
@@ -229,16 +233,16 @@ async fn queued(cli: &mut Cli, text: &str) -> Result<String, Failure> {
     Ok(id)
 }
 
-async fn message_joins_a_turn(stage: &Stage) -> Result<Recording, Failure> {
-    let (mut cli, first) = busy(stage).await?;
+async fn message_joins_a_turn(fixture: &Fixture) -> Result<Recording, Failure> {
+    let (mut cli, first) = busy(fixture).await?;
     let second = queued(&mut cli, "and hurry").await?;
-    stage.file("go", "")?;
+    fixture.file("go", "")?;
     settled(&mut cli, &[&first, &second]).await?;
     Ok(cli.end().await)
 }
 
-async fn same_message_twice(stage: &Stage) -> Result<Recording, Failure> {
-    let mut cli = started(stage, Plan::hello()).await?;
+async fn same_message_twice(fixture: &Fixture) -> Result<Recording, Failure> {
+    let mut cli = started(fixture, Plan::hello()).await?;
     let id = cli.say("hello").await?;
     settled(&mut cli, &[&id]).await?;
     cli.send(&user_frame(&json!("hello"), Some(&id))).await?;
@@ -248,8 +252,8 @@ async fn same_message_twice(stage: &Stage) -> Result<Recording, Failure> {
 }
 
 /// A process with one prompt: the id of the message, and that of the session.
-async fn first_process(stage: &Stage) -> Result<(String, String), Failure> {
-    let mut cli = started(stage, Plan::hello()).await?;
+async fn first_process(fixture: &Fixture) -> Result<(String, String), Failure> {
+    let mut cli = started(fixture, Plan::hello()).await?;
     let id = cli.say("hello").await?;
     settled(&mut cli, &[&id]).await?;
     let init = cli.history().iter().find(|line| line["subtype"] == "init");
@@ -258,137 +262,137 @@ async fn first_process(stage: &Stage) -> Result<(String, String), Failure> {
     Ok((id, session))
 }
 
-async fn same_message_resumed(stage: &Stage) -> Result<Recording, Failure> {
-    let (id, session) = first_process(stage).await?;
-    let mut cli = started(stage, Plan::hello().args(&["--resume", &session])).await?;
+async fn same_message_resumed(fixture: &Fixture) -> Result<Recording, Failure> {
+    let (id, session) = first_process(fixture).await?;
+    let mut cli = started(fixture, Plan::hello().args(&["--resume", &session])).await?;
     cli.send(&user_frame(&json!("hello"), Some(&id))).await?;
     settled(&mut cli, &[&id]).await?;
     Ok(cli.end().await)
 }
 
 /// Two prompts to a process that resumes a conversation of one.
-async fn resumed(stage: &Stage) -> Result<Recording, Failure> {
-    let (_, session) = first_process(stage).await?;
-    let cli = started(stage, Plan::hello().args(&["--resume", &session])).await?;
+async fn resumed(fixture: &Fixture) -> Result<Recording, Failure> {
+    let (_, session) = first_process(fixture).await?;
+    let cli = started(fixture, Plan::hello().args(&["--resume", &session])).await?;
     say_and_end(cli, &["again", "and again"]).await
 }
 
-async fn prompt_blocked(stage: &Stage) -> Result<Recording, Failure> {
-    hooked(stage, "UserPromptSubmit", json!({"decision": "block", "reason": "not here"})).await
+async fn prompt_blocked(fixture: &Fixture) -> Result<Recording, Failure> {
+    hooked(fixture, "UserPromptSubmit", json!({"decision": "block", "reason": "not here"})).await
 }
 
-async fn prompt_stopped(stage: &Stage) -> Result<Recording, Failure> {
-    hooked(stage, "UserPromptSubmit", json!({"continue": false, "stopReason": "enough"})).await
+async fn prompt_stopped(fixture: &Fixture) -> Result<Recording, Failure> {
+    hooked(fixture, "UserPromptSubmit", json!({"continue": false, "stopReason": "enough"})).await
 }
 
-async fn call_deferred(stage: &Stage) -> Result<Recording, Failure> {
+async fn call_deferred(fixture: &Fixture) -> Result<Recording, Failure> {
     let output = json!({"hookEventName": "PreToolUse", "permissionDecision": "defer"});
-    hooked(stage, "PreToolUse", json!({"hookSpecificOutput": output})).await
+    hooked(fixture, "PreToolUse", json!({"hookSpecificOutput": output})).await
 }
 
-async fn turn_stopped_by_hook(stage: &Stage) -> Result<Recording, Failure> {
-    hooked(stage, "PostToolUse", json!({"continue": false, "stopReason": "enough"})).await
+async fn turn_stopped_by_hook(fixture: &Fixture) -> Result<Recording, Failure> {
+    hooked(fixture, "PostToolUse", json!({"continue": false, "stopReason": "enough"})).await
 }
 
 /// A CLI in the middle of an answer that does not end, and the message that began it.
-async fn answering(stage: &Stage) -> Result<(Cli, String), Failure> {
+async fn answering(fixture: &Fixture) -> Result<(Cli, String), Failure> {
     let script = Script::new().when("second", [Reply::text("Two.")]).otherwise([Reply::text(
         "A long answer.",
     )
     .deltas_of(3)
     .hold()]);
     let plan = Plan::session(script).args(&["--include-partial-messages"]);
-    let mut cli = started(stage, plan).await?;
+    let mut cli = started(fixture, plan).await?;
     let first = cli.say("first").await?;
     cli.until("the first piece", |line| line["event"]["type"] == "content_block_delta").await?;
     Ok((cli, first))
 }
 
-async fn interrupted_answer(stage: &Stage) -> Result<Recording, Failure> {
-    let (mut cli, first) = answering(stage).await?;
+async fn interrupted_answer(fixture: &Fixture) -> Result<Recording, Failure> {
+    let (mut cli, first) = answering(fixture).await?;
     cli.ask("interrupt", json!({})).await?;
     settled(&mut cli, &[&first]).await?;
     Ok(cli.end().await)
 }
 
-async fn interrupted_tool(stage: &Stage) -> Result<Recording, Failure> {
-    let (mut cli, first) = busy(stage).await?;
+async fn interrupted_tool(fixture: &Fixture) -> Result<Recording, Failure> {
+    let (mut cli, first) = busy(fixture).await?;
     cli.ask("interrupt", json!({})).await?;
     settled(&mut cli, &[&first]).await?;
     Ok(cli.end().await)
 }
 
-async fn queued_then_interrupted(stage: &Stage) -> Result<Recording, Failure> {
-    let (mut cli, first) = answering(stage).await?;
+async fn queued_then_interrupted(fixture: &Fixture) -> Result<Recording, Failure> {
+    let (mut cli, first) = answering(fixture).await?;
     let second = queued(&mut cli, "second").await?;
     cli.ask("interrupt", json!({})).await?;
     settled(&mut cli, &[&first, &second]).await?;
     Ok(cli.end().await)
 }
 
-async fn queued_then_cancelled(stage: &Stage) -> Result<Recording, Failure> {
-    let (mut cli, first) = busy(stage).await?;
+async fn queued_then_cancelled(fixture: &Fixture) -> Result<Recording, Failure> {
+    let (mut cli, first) = busy(fixture).await?;
     let second = queued(&mut cli, "never mind").await?;
     cli.ask("cancel_async_message", json!({"message_uuid": second})).await?;
-    stage.file("go", "")?;
+    fixture.file("go", "")?;
     settled(&mut cli, &[&first, &second]).await?;
     Ok(cli.end().await)
 }
 
-async fn queued_then_dropped(stage: &Stage) -> Result<Recording, Failure> {
-    let (mut cli, first) = answering(stage).await?;
+async fn queued_then_dropped(fixture: &Fixture) -> Result<Recording, Failure> {
+    let (mut cli, first) = answering(fixture).await?;
     let second = queued(&mut cli, "second").await?;
     cli.ask("interrupt", json!({"cancel_queued": true})).await?;
     settled(&mut cli, &[&first, &second]).await?;
     Ok(cli.end().await)
 }
 
-async fn local_command(stage: &Stage) -> Result<Recording, Failure> {
-    prompt(stage, Plan::hello(), "/cost").await
+async fn local_command(fixture: &Fixture) -> Result<Recording, Failure> {
+    prompt(fixture, Plan::hello(), "/cost").await
 }
 
-async fn unknown_command(stage: &Stage) -> Result<Recording, Failure> {
-    prompt(stage, Plan::hello(), "/no-such-command").await
+async fn unknown_command(fixture: &Fixture) -> Result<Recording, Failure> {
+    prompt(fixture, Plan::hello(), "/no-such-command").await
 }
 
-async fn cleared(stage: &Stage) -> Result<Recording, Failure> {
-    let cli = started(stage, Plan::hello()).await?;
+async fn cleared(fixture: &Fixture) -> Result<Recording, Failure> {
+    let cli = started(fixture, Plan::hello()).await?;
     say_and_end(cli, &["hello", "/clear", "again"]).await
 }
 
-async fn compacted(stage: &Stage) -> Result<Recording, Failure> {
-    let cli = started(stage, Plan::hello()).await?;
+async fn compacted(fixture: &Fixture) -> Result<Recording, Failure> {
+    let cli = started(fixture, Plan::hello()).await?;
     say_and_end(cli, &["hello", "/compact", "again"]).await
 }
 
-async fn api_error(stage: &Stage) -> Result<Recording, Failure> {
+async fn api_error(fixture: &Fixture) -> Result<Recording, Failure> {
     let script = Script::new().otherwise([Reply::error(400, "invalid_request_error", "not right")]);
-    prompt(stage, Plan::session(script), "hello").await
+    prompt(fixture, Plan::session(script), "hello").await
 }
 
-async fn too_many_turns(stage: &Stage) -> Result<Recording, Failure> {
+async fn too_many_turns(fixture: &Fixture) -> Result<Recording, Failure> {
     let plan = Plan::session(bash("true")).args(&["--allowedTools", "Bash", "--max-turns", "1"]);
-    prompt(stage, plan, "run it").await
+    prompt(fixture, plan, "run it").await
 }
 
 fn until_there_is(file: &str) -> String {
     format!("until [ -e {file} ]; do sleep 0.05; done")
 }
 
-async fn background_shell(stage: &Stage) -> Result<Recording, Failure> {
+async fn background_shell(fixture: &Fixture) -> Result<Recording, Failure> {
     let command = json!({"command": until_there_is("go"), "run_in_background": true});
     let script = Script::new()
         .when("start it", [Reply::tool("Bash", command), Reply::text("Started.")])
         .otherwise([Reply::text("It is done.")]);
-    let mut cli = started(stage, Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
+    let mut cli = started(fixture, Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
     let first = cli.say("start it").await?;
     settled(&mut cli, &[&first]).await?;
-    stage.file("go", "")?;
+    fixture.file("go", "")?;
     cli.result().await?;
     Ok(cli.end().await)
 }
 
-async fn message_joins_a_turn_of_the_cli(stage: &Stage) -> Result<Recording, Failure> {
+async fn message_joins_a_turn_of_the_cli(fixture: &Fixture) -> Result<Recording, Failure> {
     let background = json!({"command": until_there_is("end"), "run_in_background": true});
     let tool = json!({"command": format!("touch begun; {}", until_there_is("go"))});
     let script = Script::new().when("and hurry", [Reply::text("Hurried.")]).otherwise([
@@ -397,13 +401,13 @@ async fn message_joins_a_turn_of_the_cli(stage: &Stage) -> Result<Recording, Fai
         Reply::tool("Bash", tool),
         Reply::text("It is done."),
     ]);
-    let mut cli = started(stage, Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
+    let mut cli = started(fixture, Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
     let first = cli.say("start it").await?;
     settled(&mut cli, &[&first]).await?;
-    stage.file("end", "")?;
-    cli.wait("the tool of the CLI's own turn runs", stage.appears("begun")).await?;
+    fixture.file("end", "")?;
+    cli.wait("the tool of the CLI's own turn runs", fixture.appears("begun")).await?;
     let joined = queued(&mut cli, "and hurry").await?;
-    stage.file("go", "")?;
+    fixture.file("go", "")?;
     settled(&mut cli, &[&joined]).await?;
     Ok(cli.end().await)
 }

@@ -4,19 +4,19 @@ use claude_agent_testkit::recording::Recording;
 use serde_json::{Value, json};
 
 use super::{
-    Cli, Failure, Outcome, Plan, Stage,
+    Cli, Failure, Fixture, Outcome, Plan,
     answer::{Answer, agreeable},
     tools::{bash, tool_results},
 };
 
 /// Plays one turn in which Bash may touch `made` and the hook of this event answers like this.
 async fn hooked(
-    stage: &Stage,
+    fixture: &Fixture,
     event: &'static str,
     answer: Answer,
 ) -> Result<(Cli, Value), Failure> {
     let plan = Plan::session(bash("touch made")).args(&["--allowedTools", "Bash"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.on_request(move |request| match request["subtype"].as_str() {
         Some("hook_callback") => answer.clone(),
         _ => agreeable(request),
@@ -38,48 +38,48 @@ fn pre_tool_use(fields: &Value) -> Answer {
 }
 
 /// Ends the scenario after checking whether the tool ran.
-async fn tool_ran(stage: &Stage, cli: Cli, ran: bool) -> Result<Recording, Failure> {
-    let did = stage.text_of("made").is_some();
+async fn tool_ran(fixture: &Fixture, cli: Cli, ran: bool) -> Result<Recording, Failure> {
+    let did = fixture.text_of("made").is_some();
     cli.check(did == ran, if ran { "the tool ran" } else { "the tool did not run" })?;
     cli.finish(0).await
 }
 
-pub(super) async fn hook_denies(stage: &Stage) -> Outcome {
+pub(super) async fn hook_denies(fixture: &Fixture) -> Outcome {
     let answer = pre_tool_use(
         &json!({"permissionDecision": "deny", "permissionDecisionReason": "not here"}),
     );
-    let (cli, result) = hooked(stage, "PreToolUse", answer).await?;
+    let (cli, result) = hooked(fixture, "PreToolUse", answer).await?;
     cli.check(result["result"] == "Done.", "the turn goes on")?;
-    tool_ran(stage, cli, false).await
+    tool_ran(fixture, cli, false).await
 }
 
-pub(super) async fn hook_denies_and_stops(stage: &Stage) -> Outcome {
+pub(super) async fn hook_denies_and_stops(fixture: &Fixture) -> Outcome {
     let output = json!({"hookEventName": "PreToolUse", "permissionDecision": "deny",
                         "permissionDecisionReason": "not here"});
     let answer = json!({"continue": false, "stopReason": "enough", "hookSpecificOutput": output});
-    let (cli, result) = hooked(stage, "PreToolUse", Answer::Success(answer)).await?;
+    let (cli, result) = hooked(fixture, "PreToolUse", Answer::Success(answer)).await?;
     cli.check(result["terminal_reason"] == "hook_stopped", "the turn ends")?;
-    tool_ran(stage, cli, false).await
+    tool_ran(fixture, cli, false).await
 }
 
-pub(super) async fn hook_blocks(stage: &Stage) -> Outcome {
+pub(super) async fn hook_blocks(fixture: &Fixture) -> Outcome {
     let answer = Answer::Success(json!({"decision": "block", "reason": "not here"}));
-    let (cli, result) = hooked(stage, "PreToolUse", answer).await?;
+    let (cli, result) = hooked(fixture, "PreToolUse", answer).await?;
     cli.check(result["result"] == "Done.", "the turn goes on")?;
-    tool_ran(stage, cli, false).await
+    tool_ran(fixture, cli, false).await
 }
 
-pub(super) async fn hook_stops(stage: &Stage) -> Outcome {
+pub(super) async fn hook_stops(fixture: &Fixture) -> Outcome {
     let answer = Answer::Success(json!({"continue": false, "stopReason": "enough"}));
-    let (cli, result) = hooked(stage, "PreToolUse", answer).await?;
+    let (cli, result) = hooked(fixture, "PreToolUse", answer).await?;
     cli.check(result["terminal_reason"] == "hook_stopped", "the turn ends")?;
     // The surprise that this scenario is about: the tool runs first.
-    tool_ran(stage, cli, true).await
+    tool_ran(fixture, cli, true).await
 }
 
-pub(super) async fn hook_allows(stage: &Stage) -> Outcome {
+pub(super) async fn hook_allows(fixture: &Fixture) -> Outcome {
     // Nothing else allows the tool, and nobody is there to be asked.
-    let mut cli = stage.start(Plan::session(bash("touch made"))).await?;
+    let mut cli = fixture.start(Plan::session(bash("touch made"))).await?;
     let answer = pre_tool_use(
         &json!({"permissionDecision": "allow", "permissionDecisionReason": "it is fine"}),
     );
@@ -90,55 +90,55 @@ pub(super) async fn hook_allows(stage: &Stage) -> Outcome {
     let hooks = json!({"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]});
     cli.ask("initialize", json!({"hooks": hooks})).await?;
     cli.turn("run it").await?;
-    tool_ran(stage, cli, true).await
+    tool_ran(fixture, cli, true).await
 }
 
-pub(super) async fn hook_updates_input(stage: &Stage) -> Outcome {
+pub(super) async fn hook_updates_input(fixture: &Fixture) -> Outcome {
     let answer = pre_tool_use(&json!({"updatedInput": {"command": "touch other"}}));
-    let (cli, _) = hooked(stage, "PreToolUse", answer).await?;
-    cli.check(stage.text_of("other").is_some(), "the tool ran as changed")?;
-    tool_ran(stage, cli, false).await
+    let (cli, _) = hooked(fixture, "PreToolUse", answer).await?;
+    cli.check(fixture.text_of("other").is_some(), "the tool ran as changed")?;
+    tool_ran(fixture, cli, false).await
 }
 
-pub(super) async fn hook_adds_context(stage: &Stage) -> Outcome {
+pub(super) async fn hook_adds_context(fixture: &Fixture) -> Outcome {
     let output = json!({"hookEventName": "UserPromptSubmit", "additionalContext": "It is noon."});
     let answer = Answer::Success(json!({"hookSpecificOutput": output}));
-    let (cli, _) = hooked(stage, "UserPromptSubmit", answer).await?;
+    let (cli, _) = hooked(fixture, "UserPromptSubmit", answer).await?;
     let reached = cli
         .api()?
         .requests()
         .iter()
         .any(|request| request.body.to_string().contains("It is noon."));
     cli.check(reached, "the context reaches the model")?;
-    tool_ran(stage, cli, true).await
+    tool_ran(fixture, cli, true).await
 }
 
-pub(super) async fn hook_says_something(stage: &Stage) -> Outcome {
+pub(super) async fn hook_says_something(fixture: &Fixture) -> Outcome {
     let answer = Answer::Success(json!({"systemMessage": "look out", "suppressOutput": true}));
-    let (cli, _) = hooked(stage, "PostToolUse", answer).await?;
-    tool_ran(stage, cli, true).await
+    let (cli, _) = hooked(fixture, "PostToolUse", answer).await?;
+    tool_ran(fixture, cli, true).await
 }
 
-pub(super) async fn hook_answers_later(stage: &Stage) -> Outcome {
+pub(super) async fn hook_answers_later(fixture: &Fixture) -> Outcome {
     let answer = Answer::Success(json!({"async": true, "asyncTimeout": 1000}));
-    let (cli, result) = hooked(stage, "PostToolUse", answer).await?;
+    let (cli, result) = hooked(fixture, "PostToolUse", answer).await?;
     cli.check(result["result"] == "Done.", "the turn goes on")?;
-    tool_ran(stage, cli, true).await
+    tool_ran(fixture, cli, true).await
 }
 
-pub(super) async fn hook_answers_with_an_error(stage: &Stage) -> Outcome {
+pub(super) async fn hook_answers_with_an_error(fixture: &Fixture) -> Outcome {
     let answer = Answer::Error("the host is confused".to_owned());
-    let (cli, _) = hooked(stage, "PreToolUse", answer).await?;
+    let (cli, _) = hooked(fixture, "PreToolUse", answer).await?;
     cli.check(
         cli.saw(|line| line["tag"] == "hook_callback_failed"),
         "the failure of the hook is told",
     )?;
-    tool_ran(stage, cli, true).await
+    tool_ran(fixture, cli, true).await
 }
 
-pub(super) async fn hook_blocks_prompt(stage: &Stage) -> Outcome {
+pub(super) async fn hook_blocks_prompt(fixture: &Fixture) -> Outcome {
     let answer = Answer::Success(json!({"decision": "block", "reason": "not today"}));
-    let (cli, _) = hooked(stage, "UserPromptSubmit", answer).await?;
+    let (cli, _) = hooked(fixture, "UserPromptSubmit", answer).await?;
     cli.check(
         cli.api()?
             .requests()
@@ -146,12 +146,12 @@ pub(super) async fn hook_blocks_prompt(stage: &Stage) -> Outcome {
             .all(|request| request.last_prompt().is_none_or(|p| !p.contains("run it"))),
         "the model is not asked",
     )?;
-    tool_ran(stage, cli, false).await
+    tool_ran(fixture, cli, false).await
 }
 
-pub(super) async fn hook_continues_after_stop(stage: &Stage) -> Outcome {
+pub(super) async fn hook_continues_after_stop(fixture: &Fixture) -> Outcome {
     let plan = Plan::hello();
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.on_request(|request| match request["input"]["stop_hook_active"].as_bool() {
         Some(false) => Answer::Success(json!({"decision": "block", "reason": "say it again"})),
         _ => agreeable(request),
@@ -163,9 +163,9 @@ pub(super) async fn hook_continues_after_stop(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn hook_times_out(stage: &Stage) -> Outcome {
+pub(super) async fn hook_times_out(fixture: &Fixture) -> Outcome {
     let plan = Plan::session(bash("touch made")).args(&["--allowedTools", "Bash"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.on_request(|_| Answer::Silence);
     let matcher = json!({"matcher": null, "hookCallbackIds": ["hook_0"], "timeout": 1});
     cli.ask("initialize", json!({"hooks": {"PreToolUse": [matcher]}})).await?;
@@ -181,12 +181,12 @@ pub(super) async fn hook_times_out(stage: &Stage) -> Outcome {
         cli.saw(|line| tool_results(line).any(|block| block["is_error"] == true)),
         "the tool fails",
     )?;
-    tool_ran(stage, cli, false).await
+    tool_ran(fixture, cli, false).await
 }
 
-pub(super) async fn hook_matchers(stage: &Stage) -> Outcome {
+pub(super) async fn hook_matchers(fixture: &Fixture) -> Outcome {
     let plan = Plan::session(bash("touch made")).args(&["--allowedTools", "Bash"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     let hooks = json!({"PreToolUse": [
         {"matcher": "Bash", "hookCallbackIds": ["hook_0", "hook_1"]},
         {"matcher": "Write|Edit", "hookCallbackIds": ["hook_2"]},
@@ -198,17 +198,17 @@ pub(super) async fn hook_matchers(stage: &Stage) -> Outcome {
         let fired = cli.saw(|line| line["request"]["callback_id"] == id);
         cli.check(fired == fires, &format!("{id} is called: {fires}"))?;
     }
-    tool_ran(stage, cli, true).await
+    tool_ran(fixture, cli, true).await
 }
 
-pub(super) async fn hook_events_included(stage: &Stage) -> Outcome {
+pub(super) async fn hook_events_included(fixture: &Fixture) -> Outcome {
     // Callbacks are not told this way; commands from a settings file are.
     let command = json!({"type": "command", "command": "echo checked"});
     let settings = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [command]}]}});
-    stage.file(".claude/settings.json", &settings.to_string())?;
+    fixture.file(".claude/settings.json", &settings.to_string())?;
     let plan =
         Plan::session(bash("echo hi")).args(&["--allowedTools", "Bash", "--include-hook-events"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     let hooks = json!({"PreToolUse": [{"matcher": null, "hookCallbackIds": ["hook_0"]}]});
     cli.ask("initialize", json!({"hooks": hooks})).await?;
     cli.turn("run it").await?;

@@ -5,14 +5,14 @@ use claude_wire::control::HookInput;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Cli, Failure, Outcome, Plan, Stage,
+    Cli, Failure, Fixture, Outcome, Plan,
     answer::{Answer, agreeable},
     tools::bash,
 };
 
 /// Starts the CLI and registers a callback for every event.
-async fn listening(stage: &Stage, plan: Plan) -> Result<Cli, Failure> {
-    let mut cli = stage.start(plan).await?;
+async fn listening(fixture: &Fixture, plan: Plan) -> Result<Cli, Failure> {
+    let mut cli = fixture.start(plan).await?;
     let hooks: Map<String, Value> = HookInput::KNOWN
         .iter()
         .enumerate()
@@ -36,9 +36,9 @@ fn check_seen(cli: &Cli, events: &[&str]) -> Result<(), Failure> {
     })
 }
 
-pub(super) async fn hooks_tool_round(stage: &Stage) -> Outcome {
+pub(super) async fn hooks_tool_round(fixture: &Fixture) -> Outcome {
     let plan = Plan::session(bash("echo hi")).args(&["--allowedTools", "Bash"]);
-    let mut cli = listening(stage, plan).await?;
+    let mut cli = listening(fixture, plan).await?;
     cli.turn("run it").await?;
     check_seen(
         &cli,
@@ -54,16 +54,16 @@ pub(super) async fn hooks_tool_round(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn hooks_tool_failure(stage: &Stage) -> Outcome {
+pub(super) async fn hooks_tool_failure(fixture: &Fixture) -> Outcome {
     let plan = Plan::session(bash("exit 3")).args(&["--allowedTools", "Bash"]);
-    let mut cli = listening(stage, plan).await?;
+    let mut cli = listening(fixture, plan).await?;
     cli.turn("run it").await?;
     check_seen(&cli, &["PostToolUseFailure"])?;
     cli.finish(0).await
 }
 
-pub(super) async fn hooks_permission(stage: &Stage) -> Outcome {
-    let mut cli = listening(stage, Plan::session(bash("touch made")).asking()).await?;
+pub(super) async fn hooks_permission(fixture: &Fixture) -> Outcome {
+    let mut cli = listening(fixture, Plan::session(bash("touch made")).asking()).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
         Some("can_use_tool") => Answer::Success(json!({"behavior": "deny", "message": "not here"})),
         _ => agreeable(request),
@@ -73,7 +73,7 @@ pub(super) async fn hooks_permission(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn hooks_subagent(stage: &Stage) -> Outcome {
+pub(super) async fn hooks_subagent(fixture: &Fixture) -> Outcome {
     let script = Script::new().when("greet the world", [Reply::text("Greeted.")]).otherwise([
         Reply::tool(
             "Agent",
@@ -82,22 +82,22 @@ pub(super) async fn hooks_subagent(stage: &Stage) -> Outcome {
         ),
         Reply::text("Done."),
     ]);
-    let mut cli = listening(stage, Plan::session(script)).await?;
+    let mut cli = listening(fixture, Plan::session(script)).await?;
     cli.turn("delegate").await?;
     check_seen(&cli, &["SubagentStart", "SubagentStop"])?;
     cli.finish(0).await
 }
 
-pub(super) async fn hooks_compact(stage: &Stage) -> Outcome {
-    let mut cli = listening(stage, Plan::hello()).await?;
+pub(super) async fn hooks_compact(fixture: &Fixture) -> Outcome {
+    let mut cli = listening(fixture, Plan::hello()).await?;
     cli.turn("hello").await?;
     cli.turn("/compact").await?;
     check_seen(&cli, &["PreCompact", "PostCompact"])?;
     cli.finish(0).await
 }
 
-pub(super) async fn hooks_model_switch(stage: &Stage) -> Outcome {
-    let mut cli = listening(stage, Plan::hello()).await?;
+pub(super) async fn hooks_model_switch(fixture: &Fixture) -> Outcome {
+    let mut cli = listening(fixture, Plan::hello()).await?;
     cli.turn("hello").await?;
     cli.ask("set_model", json!({"model": "claude-haiku-5-5"})).await?;
     cli.turn("hello again").await?;
@@ -105,56 +105,56 @@ pub(super) async fn hooks_model_switch(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn hooks_instructions(stage: &Stage) -> Outcome {
+pub(super) async fn hooks_instructions(fixture: &Fixture) -> Outcome {
     // A callback hears of the file below the project, not of the one at its top.
-    stage.file("CLAUDE.md", "Be brief.\n")?;
-    stage.file("below/CLAUDE.md", "Be briefer.\n")?;
-    stage.file("below/notes.txt", "one\n")?;
+    fixture.file("CLAUDE.md", "Be brief.\n")?;
+    fixture.file("below/CLAUDE.md", "Be briefer.\n")?;
+    fixture.file("below/notes.txt", "one\n")?;
     let script = Script::new().otherwise([
-        Reply::tool("Read", json!({"file_path": stage.path("below/notes.txt")})),
+        Reply::tool("Read", json!({"file_path": fixture.path("below/notes.txt")})),
         Reply::text("Done."),
     ]);
-    let mut cli = listening(stage, Plan::session(script)).await?;
+    let mut cli = listening(fixture, Plan::session(script)).await?;
     cli.turn("read it").await?;
     check_seen(&cli, &["InstructionsLoaded"])?;
     cli.finish(0).await
 }
 
-pub(super) async fn hooks_expansion(stage: &Stage) -> Outcome {
-    stage.file(".claude/commands/greet.md", "Greet $ARGUMENTS.\n")?;
-    let mut cli = listening(stage, Plan::hello()).await?;
+pub(super) async fn hooks_expansion(fixture: &Fixture) -> Outcome {
+    fixture.file(".claude/commands/greet.md", "Greet $ARGUMENTS.\n")?;
+    let mut cli = listening(fixture, Plan::hello()).await?;
     cli.turn("/greet everybody").await?;
     check_seen(&cli, &["UserPromptExpansion"])?;
     cli.finish(0).await
 }
 
-pub(super) async fn hooks_directory(stage: &Stage) -> Outcome {
-    stage.file("library/README.md", "A library.\n")?;
-    let mut cli = listening(stage, Plan::hello()).await?;
+pub(super) async fn hooks_directory(fixture: &Fixture) -> Outcome {
+    fixture.file("library/README.md", "A library.\n")?;
+    let mut cli = listening(fixture, Plan::hello()).await?;
     cli.turn("hello").await?;
-    cli.ask("register_repo_root", json!({"directory": stage.path("library")})).await?;
+    cli.ask("register_repo_root", json!({"directory": fixture.path("library")})).await?;
     cli.turn("hello again").await?;
     check_seen(&cli, &["DirectoryAdded"])?;
     cli.finish(0).await
 }
 
-pub(super) async fn hooks_stop_failure(stage: &Stage) -> Outcome {
+pub(super) async fn hooks_stop_failure(fixture: &Fixture) -> Outcome {
     let script =
         Script::new().otherwise([Reply::error(400, "invalid_request_error", "that is not right")]);
-    let mut cli = listening(stage, Plan::session(script)).await?;
+    let mut cli = listening(fixture, Plan::session(script)).await?;
     cli.turn("hello").await?;
     check_seen(&cli, &["StopFailure"])?;
     cli.finish(1).await
 }
 
-pub(super) async fn hooks_tasks(stage: &Stage) -> Outcome {
+pub(super) async fn hooks_tasks(fixture: &Fixture) -> Outcome {
     let script = Script::new().otherwise([
         Reply::tool("TaskCreate", json!({"subject": "Greet", "description": "Greet everybody"})),
         Reply::tool("TaskUpdate", json!({"taskId": "1", "status": "completed"})),
         Reply::text("Done."),
     ]);
     let mut cli = listening(
-        stage,
+        fixture,
         Plan::session(script).args(&["--tools", "TaskCreate,TaskUpdate,TaskList,Bash"]),
     )
     .await?;
@@ -163,16 +163,16 @@ pub(super) async fn hooks_tasks(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn hooks_clear(stage: &Stage) -> Outcome {
-    let mut cli = listening(stage, Plan::hello()).await?;
+pub(super) async fn hooks_clear(fixture: &Fixture) -> Outcome {
+    let mut cli = listening(fixture, Plan::hello()).await?;
     cli.turn("hello").await?;
     cli.turn("/clear").await?;
     check_seen(&cli, &["SessionEnd", "SessionStart"])?;
     cli.finish(0).await
 }
 
-pub(super) async fn hooks_notification(stage: &Stage) -> Outcome {
-    let mut cli = listening(stage, Plan::session(bash("touch made")).asking()).await?;
+pub(super) async fn hooks_notification(fixture: &Fixture) -> Outcome {
+    let mut cli = listening(fixture, Plan::session(bash("touch made")).asking()).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
         Some("can_use_tool") => Answer::Silence,
         _ => agreeable(request),
@@ -182,33 +182,33 @@ pub(super) async fn hooks_notification(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn hooks_permission_denied(stage: &Stage) -> Outcome {
+pub(super) async fn hooks_permission_denied(fixture: &Fixture) -> Outcome {
     let plan = Plan::session(bash("touch ../outside")).args(&["--permission-mode", "auto"]);
-    let mut cli = listening(stage, plan).await?;
+    let mut cli = listening(fixture, plan).await?;
     cli.turn("run it").await?;
     check_seen(&cli, &["PermissionDenied"])?;
     cli.finish(0).await
 }
 
-pub(super) async fn hooks_config_change(stage: &Stage) -> Outcome {
-    stage.file(".claude/settings.json", "{}\n")?;
-    let mut cli = listening(stage, Plan::hello()).await?;
+pub(super) async fn hooks_config_change(fixture: &Fixture) -> Outcome {
+    fixture.file(".claude/settings.json", "{}\n")?;
+    let mut cli = listening(fixture, Plan::hello()).await?;
     cli.turn("hello").await?;
-    stage.file(".claude/settings.json", "{\"env\":{\"GREETING\":\"hello\"}}\n")?;
+    fixture.file(".claude/settings.json", "{\"env\":{\"GREETING\":\"hello\"}}\n")?;
     cli.until("ConfigChange", |line| is_event(line, "ConfigChange")).await?;
     cli.finish(0).await
 }
 
-pub(super) async fn hooks_worktree(stage: &Stage) -> Outcome {
+pub(super) async fn hooks_worktree(fixture: &Fixture) -> Outcome {
     let script = Script::new().otherwise([
         Reply::tool("EnterWorktree", json!({"name": "side"})),
         Reply::tool("ExitWorktree", json!({"action": "remove", "discard_changes": true})),
         Reply::text("Done."),
     ]);
-    stage.file("side/file", "x\n")?;
-    let path = stage.path("side");
+    fixture.file("side/file", "x\n")?;
+    let path = fixture.path("side");
     let plan = Plan::session(script).args(&["--allowedTools", "EnterWorktree,ExitWorktree"]);
-    let mut cli = listening(stage, plan).await?;
+    let mut cli = listening(fixture, plan).await?;
     cli.on_request(move |request| {
         if request["input"]["hook_event_name"] == "WorktreeCreate" {
             let output = json!({"hookEventName": "WorktreeCreate", "worktreePath": path});
@@ -221,10 +221,10 @@ pub(super) async fn hooks_worktree(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn hooks_file_changed(stage: &Stage) -> Outcome {
-    stage.file("watched.txt", "one\n")?;
-    let mut cli = listening(stage, Plan::hello()).await?;
-    let watched = stage.path("watched.txt");
+pub(super) async fn hooks_file_changed(fixture: &Fixture) -> Outcome {
+    fixture.file("watched.txt", "one\n")?;
+    let mut cli = listening(fixture, Plan::hello()).await?;
+    let watched = fixture.path("watched.txt");
     cli.on_request(move |request| {
         if request["input"]["hook_event_name"] == "SessionStart" {
             let output = json!({"hookEventName": "SessionStart", "watchPaths": [watched]});
@@ -235,7 +235,7 @@ pub(super) async fn hooks_file_changed(stage: &Stage) -> Outcome {
     cli.turn("hello").await?;
     cli.turn("/clear").await?;
     cli.turn("hello again").await?;
-    stage.file("watched.txt", "two\n")?;
+    fixture.file("watched.txt", "two\n")?;
     cli.until("FileChanged", |line| is_event(line, "FileChanged")).await?;
     cli.finish(0).await
 }

@@ -4,7 +4,7 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
 use super::{
-    Outcome, Plan, Stage,
+    Fixture, Outcome, Plan,
     answer::{Answer, agreeable},
     tools::bash,
 };
@@ -13,8 +13,8 @@ fn cancels(line: &Value) -> bool {
     line["type"] == "control_cancel_request"
 }
 
-pub(super) async fn interrupt_idle(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn interrupt_idle(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     let receipt = cli.ask("interrupt", json!({})).await?;
     cli.check(receipt["still_queued"] == json!([]), "the interrupt is acknowledged")?;
@@ -23,11 +23,11 @@ pub(super) async fn interrupt_idle(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn interrupt_streaming(stage: &Stage) -> Outcome {
+pub(super) async fn interrupt_streaming(fixture: &Fixture) -> Outcome {
     let text = "A long answer that never ends.";
     let script = Script::new().otherwise([Reply::text(text).deltas_of(5).hold()]);
     let plan = Plan::session(script).args(&["--include-partial-messages"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.say("hello").await?;
     cli.until("the first piece", |line| line["event"]["type"] == "content_block_delta").await?;
@@ -38,24 +38,24 @@ pub(super) async fn interrupt_streaming(stage: &Stage) -> Outcome {
     cli.finish(1).await
 }
 
-pub(super) async fn interrupt_tool(stage: &Stage) -> Outcome {
+pub(super) async fn interrupt_tool(fixture: &Fixture) -> Outcome {
     let plan =
         Plan::session(bash("touch begun; sleep 60; touch ended")).args(&["--allowedTools", "Bash"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.say("run it").await?;
     cli.until("the call", |line| line["message"]["content"][0]["type"] == "tool_use").await?;
-    cli.wait("the tool runs", stage.appears("begun")).await?;
+    cli.wait("the tool runs", fixture.appears("begun")).await?;
     cli.ask("interrupt", json!({})).await?;
     let result = cli.result().await?;
     cli.check(result["is_error"] == true, "the turn ends with an error result")?;
     cli.idle().await?;
-    cli.check(stage.text_of("ended").is_none(), "the tool was ended")?;
+    cli.check(fixture.text_of("ended").is_none(), "the tool was ended")?;
     cli.finish(1).await
 }
 
-pub(super) async fn interrupt_permission(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::session(bash("touch made")).asking()).await?;
+pub(super) async fn interrupt_permission(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::session(bash("touch made")).asking()).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
         Some("can_use_tool") => Answer::Silence,
         _ => agreeable(request),
@@ -70,14 +70,14 @@ pub(super) async fn interrupt_permission(stage: &Stage) -> Outcome {
         cli.saw(|line| cancels(line) && line["request_id"] == open["request_id"]),
         "the open question is withdrawn",
     )?;
-    cli.check(stage.text_of("made").is_none(), "the tool did not run")?;
+    cli.check(fixture.text_of("made").is_none(), "the tool did not run")?;
     cli.idle().await?;
     cli.finish(1).await
 }
 
-pub(super) async fn interrupt_hook(stage: &Stage) -> Outcome {
+pub(super) async fn interrupt_hook(fixture: &Fixture) -> Outcome {
     let plan = Plan::session(bash("touch made")).args(&["--allowedTools", "Bash"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
         Some("hook_callback") => Answer::Silence,
         _ => agreeable(request),
@@ -92,7 +92,7 @@ pub(super) async fn interrupt_hook(stage: &Stage) -> Outcome {
         cli.saw(|line| cancels(line) && line["request_id"] == open["request_id"]),
         "the open hook is withdrawn",
     )?;
-    cli.check(stage.text_of("made").is_none(), "the tool did not run")?;
+    cli.check(fixture.text_of("made").is_none(), "the tool did not run")?;
     cli.idle().await?;
     cli.finish(1).await
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::outside;
 
 use super::{
-    Outcome, Plan, Stage,
+    Fixture, Outcome, Plan,
     answer::{Answer, agreeable},
     tools::tool_results,
 };
@@ -23,10 +23,10 @@ fn calls(line: &Value, method: &str) -> bool {
     line["request"]["subtype"] == "mcp_message" && line["request"]["message"]["method"] == method
 }
 
-pub(super) async fn mcp_tool(stage: &Stage) -> Outcome {
+pub(super) async fn mcp_tool(fixture: &Fixture) -> Outcome {
     let script = Script::new()
         .otherwise([Reply::tool("mcp__calc__add", json!({"a": 2, "b": 3})), Reply::text("Five.")]);
-    let mut cli = stage.start(with_calc(script)).await?;
+    let mut cli = fixture.start(with_calc(script)).await?;
     cli.initialize().await?;
     cli.check(cli.saw(|line| calls(line, "initialize")), "the server is asked before the answer")?;
     let result = cli.turn("add 2 and 3").await?;
@@ -40,7 +40,7 @@ pub(super) async fn mcp_tool(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn mcp_read_only_tools_in_parallel(stage: &Stage) -> Outcome {
+pub(super) async fn mcp_read_only_tools_in_parallel(fixture: &Fixture) -> Outcome {
     let call = |a: i32| ("mcp__calc__look", json!({"a": a, "b": 1}));
     let (name, input) = call(0);
     let reply = (1..4).fold(Reply::tool(name, input), |reply, a| {
@@ -48,7 +48,7 @@ pub(super) async fn mcp_read_only_tools_in_parallel(stage: &Stage) -> Outcome {
         reply.and_tool(name, input)
     });
     let script = Script::new().otherwise([reply, Reply::text("Looked.")]);
-    let mut cli = stage.start(with_calc(script)).await?;
+    let mut cli = fixture.start(with_calc(script)).await?;
     // Nothing is answered until all calls are open, which proves that they are open at once.
     cli.on_request(|request| match request["message"]["method"].as_str() {
         Some("tools/call") => Answer::Silence,
@@ -73,10 +73,10 @@ pub(super) async fn mcp_read_only_tools_in_parallel(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn mcp_tool_error(stage: &Stage) -> Outcome {
+pub(super) async fn mcp_tool_error(fixture: &Fixture) -> Outcome {
     let script = Script::new()
         .otherwise([Reply::tool("mcp__calc__fail", json!({})), Reply::text("It failed.")]);
-    let mut cli = stage.start(with_calc(script)).await?;
+    let mut cli = fixture.start(with_calc(script)).await?;
     cli.initialize().await?;
     cli.turn("fail").await?;
     cli.check(
@@ -86,12 +86,12 @@ pub(super) async fn mcp_tool_error(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn mcp_protocol_error(stage: &Stage) -> Outcome {
+pub(super) async fn mcp_protocol_error(fixture: &Fixture) -> Outcome {
     let script = Script::new().otherwise([
         Reply::tool("mcp__calc__add", json!({"a": 2, "b": 3})),
         Reply::text("It failed."),
     ]);
-    let mut cli = stage.start(with_calc(script)).await?;
+    let mut cli = fixture.start(with_calc(script)).await?;
     cli.on_request(|request| match request["message"]["method"].as_str() {
         Some("tools/call") => {
             let error = json!({"code": -32602, "message": "no such number"});
@@ -110,10 +110,10 @@ pub(super) async fn mcp_protocol_error(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn mcp_call_interrupted(stage: &Stage) -> Outcome {
+pub(super) async fn mcp_call_interrupted(fixture: &Fixture) -> Outcome {
     let script = Script::new()
         .otherwise([Reply::tool("mcp__calc__add", json!({"a": 2, "b": 3})), Reply::text("Five.")]);
-    let mut cli = stage.start(with_calc(script)).await?;
+    let mut cli = fixture.start(with_calc(script)).await?;
     cli.on_request(|request| match request["message"]["method"].as_str() {
         Some("tools/call") => Answer::Silence,
         _ => agreeable(request),
@@ -131,9 +131,9 @@ pub(super) async fn mcp_call_interrupted(stage: &Stage) -> Outcome {
     cli.finish(1).await
 }
 
-pub(super) async fn mcp_elicitation(stage: &Stage) -> Outcome {
-    stage.file("server.sh", outside::ASKING_SERVER)?;
-    let servers = json!({"asker": {"command": "sh", "args": [stage.path("server.sh")]}});
+pub(super) async fn mcp_elicitation(fixture: &Fixture) -> Outcome {
+    fixture.file("server.sh", outside::ASKING_SERVER)?;
+    let servers = json!({"asker": {"command": "sh", "args": [fixture.path("server.sh")]}});
     let config = json!({"mcpServers": servers}).to_string();
     let script = Script::new()
         .otherwise([Reply::tool("mcp__asker__greet", json!({})), Reply::text("Greeted.")]);
@@ -143,7 +143,7 @@ pub(super) async fn mcp_elicitation(stage: &Stage) -> Outcome {
         "--allowedTools",
         "mcp__asker__greet",
     ]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
         Some("elicitation") => {
             Answer::Success(json!({"action": "accept", "content": {"name": "Ada"}}))

@@ -7,12 +7,12 @@ mod answer;
 mod backend;
 mod cli;
 mod failure;
+mod fixture;
 pub mod flow;
 mod ids;
 mod line;
 pub mod probe;
 mod sim_backend;
-mod stage;
 mod table;
 
 mod api_errors;
@@ -39,8 +39,8 @@ pub use self::{
     backend::{Backend, BoxFuture, Launch, Process, RealCli, Running},
     cli::Cli,
     failure::Failure,
+    fixture::{Fixture, Plan},
     sim_backend::{Api, SimInMemory, SimProcessBackend},
-    stage::{Plan, Stage},
     table::SCENARIOS,
 };
 use crate::{decoded, scrub};
@@ -52,7 +52,7 @@ pub struct Scenario {
     pub name: &'static str,
     /// One sentence on what it shows.
     pub about: &'static str,
-    run: fn(Arc<Stage>) -> BoxFuture<'static, Result<Recording, Failure>>,
+    run: fn(Arc<Fixture>) -> BoxFuture<'static, Result<Recording, Failure>>,
 }
 
 impl Scenario {
@@ -71,13 +71,13 @@ impl Scenario {
     ///
     /// Dropping the future ends the CLI.
     pub async fn play(&self, backend: Arc<dyn Backend>, date: &str) -> Result<Recording, Failure> {
-        let stage = Arc::new(Stage::new(backend, self.name, self.about, date)?);
-        let recording = (self.run)(Arc::clone(&stage)).await?;
+        let fixture = Arc::new(Fixture::new(backend, self.name, self.about, date)?);
+        let recording = (self.run)(Arc::clone(&fixture)).await?;
         let complaints = decoded::complaints(&recording);
         if !complaints.is_empty() {
             return Err(Failure::new("every line of the CLI decodes", complaints.join("\n")));
         }
-        Ok(scrub::recording(&recording, stage.world()))
+        Ok(scrub::recording(&recording, fixture.sandbox()))
     }
 }
 

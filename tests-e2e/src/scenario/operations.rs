@@ -3,10 +3,10 @@
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 
-use super::{Outcome, Plan, Stage};
+use super::{Fixture, Outcome, Plan};
 
-pub(super) async fn set_model(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn set_model(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     let answer = cli.ask("set_model", json!({"model": "claude-haiku-5-5"})).await?;
     cli.check(answer["model"] == "claude-haiku-5-5", "the new model is confirmed")?;
@@ -19,18 +19,18 @@ pub(super) async fn set_model(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn set_permission_mode(stage: &Stage) -> Outcome {
-    let notes = stage.path("notes.txt");
+pub(super) async fn set_permission_mode(fixture: &Fixture) -> Outcome {
+    let notes = fixture.path("notes.txt");
     let script = Script::new().otherwise([
         Reply::tool("Write", json!({"file_path": notes, "content": "one\n"})),
         Reply::text("Done."),
     ]);
-    let mut cli = stage.start(Plan::session(script)).await?;
+    let mut cli = fixture.start(Plan::session(script)).await?;
     cli.initialize().await?;
     let answer = cli.ask("set_permission_mode", json!({"mode": "acceptEdits"})).await?;
     cli.check(answer["mode"] == "acceptEdits", "the mode is confirmed")?;
     cli.turn("write it").await?;
-    cli.check(stage.text_of("notes.txt").is_some(), "edits are accepted")?;
+    cli.check(fixture.text_of("notes.txt").is_some(), "edits are accepted")?;
     let refusal = cli.refused("set_permission_mode", json!({"mode": "nonsense"})).await?;
     cli.check(refusal["error_code"] == "invalid_mode", "a mode that does not exist is refused")?;
     for mode in ["plan", "dontAsk", "auto", "default"] {
@@ -40,8 +40,8 @@ pub(super) async fn set_permission_mode(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn questions(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn questions(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     let status = cli.ask("mcp_status", json!({})).await?;
@@ -63,16 +63,16 @@ pub(super) async fn questions(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn more_operations(stage: &Stage) -> Outcome {
-    stage.file("notes.txt", "one\n")?;
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn more_operations(fixture: &Fixture) -> Outcome {
+    fixture.file("notes.txt", "one\n")?;
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     let asked = [
         ("set_max_thinking_tokens", json!({"max_thinking_tokens": 2000})),
-        ("read_file", json!({"path": stage.path("notes.txt")})),
+        ("read_file", json!({"path": fixture.path("notes.txt")})),
         ("file_suggestions", json!({"query": "notes"})),
-        ("seed_read_state", json!({"path": stage.path("notes.txt"), "mtime": 1})),
+        ("seed_read_state", json!({"path": fixture.path("notes.txt"), "mtime": 1})),
         ("apply_flag_settings", json!({"settings": {"effortLevel": "low"}})),
         ("rename_session", json!({"title": "Greetings"})),
         ("mcp_set_servers", json!({"servers": {}})),
@@ -88,8 +88,8 @@ pub(super) async fn more_operations(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn refusals(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn refusals(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     let refusal = cli.refused("make_coffee", json!({})).await?;
     cli.check(refusal["error_code"] == "unsupported_request", "an unknown subtype is refused")?;
@@ -102,9 +102,9 @@ pub(super) async fn refusals(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn rewind_files(stage: &Stage) -> Outcome {
-    stage.file("notes.txt", "before\n")?;
-    let notes = stage.path("notes.txt");
+pub(super) async fn rewind_files(fixture: &Fixture) -> Outcome {
+    fixture.file("notes.txt", "before\n")?;
+    let notes = fixture.path("notes.txt");
     let script = Script::new().when(
         "change",
         [
@@ -116,21 +116,21 @@ pub(super) async fn rewind_files(stage: &Stage) -> Outcome {
     let plan = Plan::session(script)
         .args(&["--permission-mode", "acceptEdits", "--replay-user-messages"])
         .env("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true");
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     let uuid = cli.say("change the notes").await?;
     cli.result().await?;
     cli.idle().await?;
-    cli.check(stage.text_of("notes.txt").as_deref() == Some("after\n"), "the file is changed")?;
+    cli.check(fixture.text_of("notes.txt").as_deref() == Some("after\n"), "the file is changed")?;
     let dry = json!({"user_message_id": uuid, "dry_run": true});
     let answer = cli.ask("rewind_files", dry).await?;
     cli.check(answer["canRewind"] == true, "the file can be restored")?;
     cli.check(
-        stage.text_of("notes.txt").as_deref() == Some("after\n"),
+        fixture.text_of("notes.txt").as_deref() == Some("after\n"),
         "a dry run changes nothing",
     )?;
     cli.ask("rewind_files", json!({"user_message_id": uuid})).await?;
-    cli.check(stage.text_of("notes.txt").as_deref() == Some("before\n"), "the file is restored")?;
+    cli.check(fixture.text_of("notes.txt").as_deref() == Some("before\n"), "the file is restored")?;
     let unknown = json!({"user_message_id": cli.message_id()});
     let refusal = cli.refused("rewind_files", unknown).await?;
     cli.check(

@@ -4,8 +4,8 @@ use std::{fs, path::Path, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{Backend, Cli, Failure, Plan, Stage, tools::bash};
-use crate::real_cli::World;
+use super::{Backend, Cli, Failure, Fixture, Plan, tools::bash};
+use crate::real_cli::SandboxDir;
 
 /// The environment that a tool sees, in the form of `env`.
 ///
@@ -17,12 +17,12 @@ use crate::real_cli::World;
 ///
 /// Dropping the future ends the CLI.
 pub async fn environment_of_a_tool(backend: Arc<dyn Backend>) -> Result<String, Failure> {
-    let stage = Stage::new(backend, "environment", "", "")?;
+    let fixture = Fixture::new(backend, "environment", "", "")?;
     let plan = Plan::session(bash("env > environment")).args(&["--allowedTools", "Bash"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.turn("run it").await?;
-    let environment = stage.text_of("environment");
+    let environment = fixture.text_of("environment");
     cli.finish(0).await?;
     environment.ok_or_else(|| Failure::new("the tool writes its environment", ""))
 }
@@ -41,8 +41,8 @@ pub async fn knows_operation(
     operation: &str,
     fields: Value,
 ) -> Result<bool, Failure> {
-    let stage = Stage::new(backend, "operation", "", "")?;
-    let mut cli = stage.start(Plan::hello()).await?;
+    let fixture = Fixture::new(backend, "operation", "", "")?;
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     let id = cli.request(operation, fields).await?;
     let answer = cli.answer_to(&id).await?;
@@ -52,7 +52,7 @@ pub async fn knows_operation(
         && !refused.starts_with("Unsupported control request subtype"))
 }
 
-/// A CLI whose tool runs for a minute, and the world it lives in.
+/// A CLI whose tool runs for a minute, and the sandbox it lives in.
 ///
 /// # Errors
 ///
@@ -61,20 +61,22 @@ pub async fn knows_operation(
 /// # Cancel safety
 ///
 /// Dropping the future ends the CLI.
-pub async fn busy_with_a_tool(backend: Arc<dyn Backend>) -> Result<(Cli, Arc<World>), Failure> {
-    let stage = Stage::new(backend, "busy", "", "")?;
+pub async fn busy_with_a_tool(
+    backend: Arc<dyn Backend>,
+) -> Result<(Cli, Arc<SandboxDir>), Failure> {
+    let fixture = Fixture::new(backend, "busy", "", "")?;
     let plan = Plan::session(bash("touch begun; sleep 60")).args(&["--allowedTools", "Bash"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.ask("initialize", json!({})).await?;
     cli.say("run it").await?;
     cli.until("the call", |line| line["message"]["content"][0]["type"] == "tool_use").await?;
-    cli.wait("the tool runs", stage.appears("begun")).await?;
-    Ok((cli, Arc::clone(stage.world())))
+    cli.wait("the tool runs", fixture.appears("begun")).await?;
+    Ok((cli, Arc::clone(fixture.sandbox())))
 }
 
-/// The processes that were started in this world and live, found through `/proc`.
-pub fn alive_in(world: &World) -> Vec<String> {
-    let home = format!("HOME={}", world.home().display());
+/// The processes that were started in this sandbox and live, found through `/proc`.
+pub fn alive_in(sandbox: &SandboxDir) -> Vec<String> {
+    let home = format!("HOME={}", sandbox.home().display());
     let lives_here = |process: &Path| {
         let environment = fs::read(process.join("environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|variable| variable == home.as_bytes())

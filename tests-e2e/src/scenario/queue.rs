@@ -3,7 +3,7 @@
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
-use super::{Cli, Failure, Outcome, Plan, Stage, cli::user_frame, tools::bash};
+use super::{Cli, Failure, Fixture, Outcome, Plan, cli::user_frame, tools::bash};
 
 /// Sends prompts in one write; returns their ids.
 async fn say_together(cli: &mut Cli, prompts: &[&str]) -> Result<Vec<String>, Failure> {
@@ -36,13 +36,13 @@ async fn until_queued(cli: &mut Cli, id: &str) -> Result<(), Failure> {
 }
 
 /// A CLI whose tool runs until there is the file `go`, and the id of the message that began it.
-async fn start_busy(stage: &Stage) -> Result<(Cli, String), Failure> {
+async fn start_busy(fixture: &Fixture) -> Result<(Cli, String), Failure> {
     let plan = Plan::session(bash("touch begun; until [ -e go ]; do sleep 0.05; done"))
         .args(&["--allowedTools", "Bash"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     let first = cli.say("run it").await?;
-    cli.wait("the tool runs", stage.appears("begun")).await?;
+    cli.wait("the tool runs", fixture.appears("begun")).await?;
     Ok((cli, first))
 }
 
@@ -54,8 +54,8 @@ fn life(cli: &Cli, id: &str) -> Vec<String> {
         .collect()
 }
 
-pub(super) async fn two_messages_at_once(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn two_messages_at_once(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     let ids = say_together(&mut cli, &["first", "second"]).await?;
     let results = until_all_are_named(&mut cli, &ids).await?;
@@ -63,8 +63,8 @@ pub(super) async fn two_messages_at_once(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn three_messages_at_once(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn three_messages_at_once(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     let ids = say_together(&mut cli, &["first", "second", "third"]).await?;
     let results = until_all_are_named(&mut cli, &ids).await?;
@@ -72,18 +72,18 @@ pub(super) async fn three_messages_at_once(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn message_joins_a_turn(stage: &Stage) -> Outcome {
-    let (mut cli, first) = start_busy(stage).await?;
+pub(super) async fn message_joins_a_turn(fixture: &Fixture) -> Outcome {
+    let (mut cli, first) = start_busy(fixture).await?;
     let second = cli.say("and hurry").await?;
     until_queued(&mut cli, &second).await?;
-    stage.file("go", "")?;
+    fixture.file("go", "")?;
     let result = cli.result().await?;
     cli.check(result["user_message_uuids"] == json!([first, second]), "both share the result")?;
     cli.idle().await?;
     cli.finish(0).await
 }
 
-pub(super) async fn message_joins_a_turn_of_the_cli(stage: &Stage) -> Outcome {
+pub(super) async fn message_joins_a_turn_of_the_cli(fixture: &Fixture) -> Outcome {
     let wait_for = |file: &str| format!("until [ -e {file} ]; do sleep 0.05; done");
     let background = json!({"command": wait_for("end"), "run_in_background": true});
     let busy = json!({"command": format!("touch begun; {}", wait_for("go"))});
@@ -93,14 +93,14 @@ pub(super) async fn message_joins_a_turn_of_the_cli(stage: &Stage) -> Outcome {
         Reply::tool("Bash", busy),
         Reply::text("It is done."),
     ]);
-    let mut cli = stage.start(Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
+    let mut cli = fixture.start(Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
     cli.initialize().await?;
     cli.turn("start it").await?;
-    stage.file("end", "")?;
-    cli.wait("the tool of the CLI's own turn runs", stage.appears("begun")).await?;
+    fixture.file("end", "")?;
+    cli.wait("the tool of the CLI's own turn runs", fixture.appears("begun")).await?;
     let joined = cli.say("and hurry").await?;
     until_queued(&mut cli, &joined).await?;
-    stage.file("go", "")?;
+    fixture.file("go", "")?;
     let result = cli.result().await?;
     cli.check(result["origin"]["kind"] == "task-notification", "the turn is the CLI's own")?;
     cli.check(result["user_message_uuids"] == json!([joined]), "its result names who joined it")?;
@@ -108,14 +108,14 @@ pub(super) async fn message_joins_a_turn_of_the_cli(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn queued_message_and_interrupt(stage: &Stage) -> Outcome {
+pub(super) async fn queued_message_and_interrupt(fixture: &Fixture) -> Outcome {
     let script = Script::new().when("second", [Reply::text("Two.")]).otherwise([Reply::text(
         "A long answer.",
     )
     .deltas_of(3)
     .hold()]);
     let plan = Plan::session(script).args(&["--include-partial-messages"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.say("first").await?;
     cli.until("the first piece", |line| line["event"]["type"] == "content_block_delta").await?;
@@ -128,15 +128,15 @@ pub(super) async fn queued_message_and_interrupt(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn queued_message_cancelled(stage: &Stage) -> Outcome {
-    let (mut cli, first) = start_busy(stage).await?;
+pub(super) async fn queued_message_cancelled(fixture: &Fixture) -> Outcome {
+    let (mut cli, first) = start_busy(fixture).await?;
     let second = cli.say("never mind").await?;
     until_queued(&mut cli, &second).await?;
     let answer = cli.ask("cancel_async_message", json!({"message_uuid": second})).await?;
     cli.check(answer["cancelled"] == true, "the message is withdrawn")?;
     let answer = cli.ask("cancel_async_message", json!({"message_uuid": second})).await?;
     cli.check(answer["cancelled"] == false, "it cannot be withdrawn twice")?;
-    stage.file("go", "")?;
+    fixture.file("go", "")?;
     let result = cli.result().await?;
     cli.check(result["user_message_uuids"] == json!([first]), "the result names the first alone")?;
     cli.idle().await?;
@@ -145,10 +145,10 @@ pub(super) async fn queued_message_cancelled(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn queued_messages_dropped_by_interrupt(stage: &Stage) -> Outcome {
+pub(super) async fn queued_messages_dropped_by_interrupt(fixture: &Fixture) -> Outcome {
     let script = Script::new().otherwise([Reply::text("A long answer.").deltas_of(3).hold()]);
     let plan = Plan::session(script).args(&["--include-partial-messages"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.say("first").await?;
     cli.until("the first piece", |line| line["event"]["type"] == "content_block_delta").await?;

@@ -4,31 +4,31 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
 use super::{
-    Outcome, Plan, Stage,
+    Fixture, Outcome, Plan,
     answer::{Answer, agreeable},
     cli::user_frame,
     tools::bash,
 };
 
-pub(super) async fn startup_marks(stage: &Stage) -> Outcome {
+pub(super) async fn startup_marks(fixture: &Fixture) -> Outcome {
     let plan = Plan::hello().env("CLAUDE_CODE_SDK_READS_STARTUP_MARKS", "1");
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.check(cli.saw(|line| line["type"] == "keep_alive"), "a `keep_alive` with a mark")?;
     cli.finish(0).await
 }
 
-pub(super) async fn session_mirror(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello().args(&["--session-mirror"])).await?;
+pub(super) async fn session_mirror(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello().args(&["--session-mirror"])).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     cli.check(cli.saw(|line| line["type"] == "transcript_mirror"), "the transcript is mirrored")?;
     cli.finish(0).await
 }
 
-pub(super) async fn refusal(stage: &Stage) -> Outcome {
+pub(super) async fn refusal(fixture: &Fixture) -> Outcome {
     let script = Script::new().otherwise([Reply::text("I will").stop_reason("refusal")]);
-    let mut cli = stage.start(Plan::session(script)).await?;
+    let mut cli = fixture.start(Plan::session(script)).await?;
     cli.initialize().await?;
     let result = cli.turn("hello").await?;
     cli.check(result["stop_reason"] == "refusal", "the refusal is told")?;
@@ -36,22 +36,22 @@ pub(super) async fn refusal(stage: &Stage) -> Outcome {
     cli.finish(code).await
 }
 
-pub(super) async fn answer_too_long(stage: &Stage) -> Outcome {
+pub(super) async fn answer_too_long(fixture: &Fixture) -> Outcome {
     let script = Script::new().otherwise([Reply::text("And then").stop_reason("max_tokens")]);
-    let mut cli = stage.start(Plan::session(script)).await?;
+    let mut cli = fixture.start(Plan::session(script)).await?;
     cli.initialize().await?;
     let result = cli.turn("hello").await?;
     let code = i32::from(result["is_error"] == true);
     cli.finish(code).await
 }
 
-pub(super) async fn plan_mode(stage: &Stage) -> Outcome {
+pub(super) async fn plan_mode(fixture: &Fixture) -> Outcome {
     let script = Script::new().otherwise([
         Reply::tool("ExitPlanMode", json!({"plan": "Greet everybody."})),
         Reply::text("Done."),
     ]);
     let plan = Plan::session(script).asking().args(&["--permission-mode", "plan"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.turn("plan it").await?;
     cli.check(
@@ -61,8 +61,8 @@ pub(super) async fn plan_mode(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn document_in_prompt(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello().args(&["--replay-user-messages"])).await?;
+pub(super) async fn document_in_prompt(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello().args(&["--replay-user-messages"])).await?;
     cli.initialize().await?;
     let source = json!({"type": "text", "media_type": "text/plain", "data": "Once upon a time."});
     let content = json!([
@@ -76,9 +76,9 @@ pub(super) async fn document_in_prompt(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn hook_defers(stage: &Stage) -> Outcome {
+pub(super) async fn hook_defers(fixture: &Fixture) -> Outcome {
     let plan = Plan::session(bash("touch made")).args(&["--allowedTools", "Bash"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
         Some("hook_callback") => Answer::Success(json!({"hookSpecificOutput": {
             "hookEventName": "PreToolUse", "permissionDecision": "defer"}})),
@@ -88,15 +88,15 @@ pub(super) async fn hook_defers(stage: &Stage) -> Outcome {
     cli.ask("initialize", json!({"hooks": hooks})).await?;
     let result = cli.turn("run it").await?;
     cli.check(result["deferred_tool_use"].is_object(), "the call is handed to the host")?;
-    cli.check(stage.text_of("made").is_none(), "the tool did not run")?;
+    cli.check(fixture.text_of("made").is_none(), "the tool did not run")?;
     cli.finish(0).await
 }
 
-pub(super) async fn commands_changed(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn commands_changed(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
-    stage.file(
+    fixture.file(
         ".claude/skills/wave/SKILL.md",
         "---\nname: wave\ndescription: Waves\n---\nWave.\n",
     )?;
@@ -106,9 +106,9 @@ pub(super) async fn commands_changed(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn mcp_server_notifies(stage: &Stage) -> Outcome {
+pub(super) async fn mcp_server_notifies(fixture: &Fixture) -> Outcome {
     let config = r#"{"mcpServers":{"calc":{"type":"sdk","name":"calc"}}}"#;
-    let mut cli = stage.start(Plan::hello().args(&["--mcp-config", config])).await?;
+    let mut cli = fixture.start(Plan::hello().args(&["--mcp-config", config])).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     let notification = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});

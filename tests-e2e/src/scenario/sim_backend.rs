@@ -77,7 +77,7 @@ impl Backend for SimInMemory {
                 .version(&*self.version)
                 .args(launch.arguments)
                 .envs(variables)
-                .cwd(launch.world.project())
+                .cwd(launch.sandbox.project())
                 .script(launch.script);
             let (stdin, stdout, stderr, handle) = sim.start().into_parts();
             let model = handle.model().clone();
@@ -119,7 +119,7 @@ impl Backend for SimProcessBackend {
             let api = MockApi::start(script).await?;
             let mut variables = variables(&launch, &api.base_url());
             variables.insert(sim::program::API.to_owned(), api.base_url());
-            let project = launch.world.project();
+            let project = launch.sandbox.project();
             let (process, pipes) =
                 RealProcess::start(&self.program, &launch.arguments, &variables, &project)?;
             let running = Running::new(pipes.stdin, pipes.stdout, pipes.stderr, process);
@@ -130,7 +130,7 @@ impl Backend for SimProcessBackend {
 
 /// The variables of a launch. A simulation needs no key, so that there is none has to be said.
 fn variables(launch: &Launch, api: &str) -> std::collections::BTreeMap<String, String> {
-    let mut variables = launch.world.variables(api);
+    let mut variables = launch.sandbox.variables(api);
     for (name, value) in &launch.variables {
         match value {
             Some(value) => drop(variables.insert(name.clone(), value.clone())),

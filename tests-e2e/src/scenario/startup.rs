@@ -3,10 +3,10 @@
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 
-use super::{Outcome, Plan, Stage};
+use super::{Fixture, Outcome, Plan};
 
-pub(super) async fn unknown_flag(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello().args(&["--no-such-flag"])).await?;
+pub(super) async fn unknown_flag(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello().args(&["--no-such-flag"])).await?;
     let line = cli.next().await?;
     cli.check(line.is_none(), "nothing on stdout")?;
     let recording = cli.finish(1).await?;
@@ -18,24 +18,24 @@ pub(super) async fn unknown_flag(stage: &Stage) -> Outcome {
     }
 }
 
-pub(super) async fn flat_user_frame(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn flat_user_frame(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     cli.send(r#"{"type":"user","content":"hello"}"#).await?;
     while cli.next().await?.is_some() {}
     cli.finish(1).await
 }
 
-pub(super) async fn garbage_on_stdin(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn garbage_on_stdin(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     cli.send("this is not JSON").await?;
     while cli.next().await?.is_some() {}
     cli.finish(1).await
 }
 
-pub(super) async fn unknown_frame_on_stdin(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn unknown_frame_on_stdin(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     cli.send(r#"{"type":"keep_alive"}"#).await?;
     cli.send(r#"{"type":"weather","sunny":true}"#).await?;
@@ -43,15 +43,15 @@ pub(super) async fn unknown_frame_on_stdin(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn resume(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn resume(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     let first = cli.turn("remember the number 7").await?;
     let session = first["session_id"].as_str().unwrap_or_default().to_owned();
     cli.finish(0).await?;
 
     let script = Script::new().otherwise([Reply::text("Seven.")]);
-    let mut cli = stage.start(Plan::session(script).args(&["--resume", &session])).await?;
+    let mut cli = fixture.start(Plan::session(script).args(&["--resume", &session])).await?;
     cli.initialize().await?;
     let second = cli.turn("which number?").await?;
     cli.check(second["session_id"] == *session, "the session goes on under its id")?;
@@ -62,29 +62,29 @@ pub(super) async fn resume(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn resume_fork(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn resume_fork(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     let first = cli.turn("remember the number 7").await?;
     let session = first["session_id"].as_str().unwrap_or_default().to_owned();
     cli.finish(0).await?;
 
     let plan = Plan::hello().args(&["--resume", &session, "--fork-session"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     let second = cli.turn("which number?").await?;
     cli.check(second["session_id"] != *session, "the fork has an id of its own")?;
     cli.finish(0).await
 }
 
-pub(super) async fn resume_and_clear(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn resume_and_clear(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     let first = cli.turn("remember the number 7").await?;
     let session = first["session_id"].as_str().unwrap_or_default().to_owned();
     cli.finish(0).await?;
 
-    let mut cli = stage.start(Plan::hello().args(&["--resume", &session])).await?;
+    let mut cli = fixture.start(Plan::hello().args(&["--resume", &session])).await?;
     cli.initialize().await?;
     cli.turn("which number?").await?;
     cli.turn("/clear").await?;
@@ -98,9 +98,9 @@ pub(super) async fn resume_and_clear(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn resume_missing(stage: &Stage) -> Outcome {
+pub(super) async fn resume_missing(fixture: &Fixture) -> Outcome {
     let id = "00000000-0000-4000-8000-000000000000";
-    let mut cli = stage.start(Plan::hello().args(&["--resume", id])).await?;
+    let mut cli = fixture.start(Plan::hello().args(&["--resume", id])).await?;
     // It may be gone before it is written to.
     drop(cli.request("initialize", json!({})).await);
     while cli.next().await?.is_some() {}

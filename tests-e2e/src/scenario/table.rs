@@ -10,7 +10,7 @@ macro_rules! scenarios {
         &[$(Scenario {
             name: stringify!($name),
             about: $about,
-            run: |stage| Box::pin(async move { $module::$name(&stage).await }),
+            run: |fixture| Box::pin(async move { $module::$name(&fixture).await }),
         },)*]
     };
 }

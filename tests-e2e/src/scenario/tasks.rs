@@ -3,7 +3,7 @@
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
-use super::{Outcome, Plan, Stage};
+use super::{Fixture, Outcome, Plan};
 
 /// A model that delegates once, to an agent that answers like this.
 fn delegating(agent: Reply, background: bool) -> Script {
@@ -21,8 +21,8 @@ fn is_task(line: &Value, subtype: &str) -> bool {
     line["type"] == "system" && line["subtype"] == subtype
 }
 
-pub(super) async fn subagent(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::session(delegating(Reply::text("Greeted."), false))).await?;
+pub(super) async fn subagent(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::session(delegating(Reply::text("Greeted."), false))).await?;
     cli.ask("initialize", json!({"forwardSubagentText": true})).await?;
     cli.turn("delegate").await?;
     cli.check(
@@ -33,7 +33,7 @@ pub(super) async fn subagent(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn subagent_with_tool(stage: &Stage) -> Outcome {
+pub(super) async fn subagent_with_tool(fixture: &Fixture) -> Outcome {
     let script = Script::new()
         .when(
             "list the files",
@@ -47,7 +47,7 @@ pub(super) async fn subagent_with_tool(stage: &Stage) -> Outcome {
             ),
             Reply::text("Done."),
         ]);
-    let mut cli = stage.start(Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
+    let mut cli = fixture.start(Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
     let agents = json!({"lister": {"description": "Lists files", "prompt": "You list files."}});
     cli.ask("initialize", json!({"agents": agents})).await?;
     cli.turn("delegate").await?;
@@ -61,9 +61,9 @@ pub(super) async fn subagent_with_tool(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn background_agent(stage: &Stage) -> Outcome {
+pub(super) async fn background_agent(fixture: &Fixture) -> Outcome {
     let script = delegating(Reply::text("Greeted.").hold(), true);
-    let mut cli = stage.start(Plan::session(script)).await?;
+    let mut cli = fixture.start(Plan::session(script)).await?;
     cli.initialize().await?;
     cli.say("delegate").await?;
     cli.result().await?;
@@ -79,7 +79,7 @@ pub(super) async fn background_agent(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn background_shell(stage: &Stage) -> Outcome {
+pub(super) async fn background_shell(fixture: &Fixture) -> Outcome {
     let command = "until [ -e go ]; do sleep 0.05; done; echo finished";
     let script = Script::new().when(
         "start it",
@@ -89,18 +89,18 @@ pub(super) async fn background_shell(stage: &Stage) -> Outcome {
         ],
     );
     let script = script.otherwise([Reply::text("It is done.")]);
-    let mut cli = stage.start(Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
+    let mut cli = fixture.start(Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
     cli.initialize().await?;
     cli.turn("start it").await?;
     cli.check(cli.saw(|line| is_task(line, "task_started")), "the start of the shell is told")?;
-    stage.file("go", "")?;
+    fixture.file("go", "")?;
     let second = cli.result().await?;
     cli.check(second["origin"]["kind"] == "task-notification", "the shell's end starts a turn")?;
     cli.idle().await?;
     cli.finish(0).await
 }
 
-pub(super) async fn background_shell_stopped(stage: &Stage) -> Outcome {
+pub(super) async fn background_shell_stopped(fixture: &Fixture) -> Outcome {
     let script = Script::new().when(
         "start it",
         [
@@ -109,7 +109,7 @@ pub(super) async fn background_shell_stopped(stage: &Stage) -> Outcome {
         ],
     );
     let script = script.otherwise([Reply::text("It was stopped.")]);
-    let mut cli = stage.start(Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
+    let mut cli = fixture.start(Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
     cli.initialize().await?;
     cli.turn("start it").await?;
     let started = cli.history().iter().find(|line| is_task(line, "task_started"));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
-use super::{Failure, Outcome, Plan, Stage, cli::Cli, tools::tool_results};
+use super::{Failure, Fixture, Outcome, Plan, cli::Cli, tools::tool_results};
 
 const CALC: &str = r#"{"mcpServers":{"calc":{"type":"sdk","name":"calc"}}}"#;
 const CITY: &str = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}"#;
@@ -42,38 +42,38 @@ fn check_refused(cli: &Cli, name: &str) -> Result<(), Failure> {
     cli.check(told, "the model is told that it does not have the tool")
 }
 
-pub(super) async fn tools_listed(stage: &Stage) -> Outcome {
-    stage.file("notes.txt", "one\n")?;
+pub(super) async fn tools_listed(fixture: &Fixture) -> Outcome {
+    fixture.file("notes.txt", "one\n")?;
     let script = Script::new().otherwise([
-        Reply::tool("Read", json!({"file_path": stage.path("notes.txt")})),
+        Reply::tool("Read", json!({"file_path": fixture.path("notes.txt")})),
         Reply::tool("Bash", json!({"command": "touch made", "description": "Make it"})),
         Reply::text("Done."),
     ]);
     let plan = Plan::session(script).args(&["--tools", "Read,Grep"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.turn("read it").await?;
     check_tools(&cli, &["Grep", "Read"])?;
     check_refused(&cli, "Bash")?;
-    cli.check(stage.text_of("made").is_none(), "the tool did not run")?;
+    cli.check(fixture.text_of("made").is_none(), "the tool did not run")?;
     cli.finish(0).await
 }
 
-pub(super) async fn tools_listed_by_odd_names(stage: &Stage) -> Outcome {
+pub(super) async fn tools_listed_by_odd_names(fixture: &Fixture) -> Outcome {
     let names = "read,Write,NoSuchTool,Agent,default,Read(*.rs),Write,StructuredOutput,KillShell";
-    let mut cli = stage.start(Plan::hello().args(&["--tools", names])).await?;
+    let mut cli = fixture.start(Plan::hello().args(&["--tools", names])).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     check_tools(&cli, &["Task", "TaskStop", "Write"])?;
     cli.finish(0).await
 }
 
-pub(super) async fn tools_none(stage: &Stage) -> Outcome {
+pub(super) async fn tools_none(fixture: &Fixture) -> Outcome {
     let script = Script::new().otherwise([
-        Reply::tool("Read", json!({"file_path": stage.path("notes.txt")})),
+        Reply::tool("Read", json!({"file_path": fixture.path("notes.txt")})),
         Reply::text("Done."),
     ]);
-    let mut cli = stage.start(Plan::session(script).args(&["--tools", ""])).await?;
+    let mut cli = fixture.start(Plan::session(script).args(&["--tools", ""])).await?;
     cli.initialize().await?;
     cli.turn("read it").await?;
     check_tools(&cli, &[])?;
@@ -81,7 +81,7 @@ pub(super) async fn tools_none(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn tools_listed_and_servers(stage: &Stage) -> Outcome {
+pub(super) async fn tools_listed_and_servers(fixture: &Fixture) -> Outcome {
     let script = Script::new()
         .otherwise([Reply::tool("mcp__calc__add", json!({"a": 2, "b": 3})), Reply::text("Five.")]);
     let plan = Plan::session(script).asking().args(&[
@@ -92,16 +92,16 @@ pub(super) async fn tools_listed_and_servers(stage: &Stage) -> Outcome {
         "--mcp-config",
         CALC,
     ]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.turn("add 2 and 3").await?;
     check_tools(&cli, &["AskUserQuestion", "Read", "mcp__calc__add", "mcp__calc__look"])?;
     cli.finish(0).await
 }
 
-pub(super) async fn tools_added_by_rules(stage: &Stage) -> Outcome {
+pub(super) async fn tools_added_by_rules(fixture: &Fixture) -> Outcome {
     let plan = Plan::hello().args(&["--allowedTools", "Grep,TaskList"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     let added = ["Glob", "Grep", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
@@ -112,39 +112,39 @@ pub(super) async fn tools_added_by_rules(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn tools_all_denied(stage: &Stage) -> Outcome {
+pub(super) async fn tools_all_denied(fixture: &Fixture) -> Outcome {
     let plan = Plan::hello().args(&["--disallowedTools", "*", "--mcp-config", CALC]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     check_tools(&cli, &[])?;
     cli.finish(0).await
 }
 
-pub(super) async fn structured_output_and_tools(stage: &Stage) -> Outcome {
-    stage.file("notes.txt", "Paris\n")?;
+pub(super) async fn structured_output_and_tools(fixture: &Fixture) -> Outcome {
+    fixture.file("notes.txt", "Paris\n")?;
     let script = Script::new().otherwise([
-        Reply::tool("Read", json!({"file_path": stage.path("notes.txt")})),
+        Reply::tool("Read", json!({"file_path": fixture.path("notes.txt")})),
         Reply::tool("StructuredOutput", json!({"city": "Paris"})),
         Reply::text("Paris."),
     ]);
     let arguments = ["--tools", "Read,Grep", "--json-schema", CITY];
-    typed(stage, Plan::session(script).args(&arguments), &["Grep", "Read", "StructuredOutput"])
+    typed(fixture, Plan::session(script).args(&arguments), &["Grep", "Read", "StructuredOutput"])
         .await
 }
 
-pub(super) async fn structured_output_without_tools(stage: &Stage) -> Outcome {
+pub(super) async fn structured_output_without_tools(fixture: &Fixture) -> Outcome {
     let script = Script::new().otherwise([
         Reply::tool("StructuredOutput", json!({"city": "Paris"})),
         Reply::text("Paris."),
     ]);
     let arguments = ["--tools", "", "--json-schema", CITY];
-    typed(stage, Plan::session(script).args(&arguments), &["StructuredOutput"]).await
+    typed(fixture, Plan::session(script).args(&arguments), &["StructuredOutput"]).await
 }
 
-pub(super) async fn structured_output_missing(stage: &Stage) -> Outcome {
+pub(super) async fn structured_output_missing(fixture: &Fixture) -> Outcome {
     let plan = Plan::hello().args(&["--json-schema", CITY]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     let result = cli.turn("which city?").await?;
     cli.check(result["structured_output"].is_null(), "there is no value")?;
@@ -152,8 +152,8 @@ pub(super) async fn structured_output_missing(stage: &Stage) -> Outcome {
 }
 
 /// A typed answer from a model that is offered these tools.
-async fn typed(stage: &Stage, plan: Plan, tools: &[&str]) -> Outcome {
-    let mut cli = stage.start(plan).await?;
+async fn typed(fixture: &Fixture, plan: Plan, tools: &[&str]) -> Outcome {
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     let result = cli.turn("which city?").await?;
     check_tools(&cli, tools)?;

@@ -3,18 +3,18 @@
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
-use super::{Outcome, Plan, Stage, cli::user_frame};
+use super::{Fixture, Outcome, Plan, cli::user_frame};
 
-pub(super) async fn handshake(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn handshake(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     let answer = cli.initialize().await?;
     cli.check(answer["commands"].is_array(), "the answer lists commands")?;
     cli.check(answer["models"].is_array(), "the answer lists models")?;
     cli.finish(0).await
 }
 
-pub(super) async fn plain_turn(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn plain_turn(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     let uuid = cli.say("hello").await?;
     let result = cli.result().await?;
@@ -32,12 +32,12 @@ pub(super) async fn plain_turn(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn three_turns(stage: &Stage) -> Outcome {
+pub(super) async fn three_turns(fixture: &Fixture) -> Outcome {
     let script = Script::new()
         .when("first", [Reply::text("One.").usage(100, 7)])
         .when("second", [Reply::text("Two.").usage(200, 11)])
         .when("third", [Reply::text("Three.")]);
-    let mut cli = stage.start(Plan::session(script)).await?;
+    let mut cli = fixture.start(Plan::session(script)).await?;
     cli.initialize().await?;
     for (prompt, text) in [("first", "One."), ("second", "Two."), ("third", "Three.")] {
         let result = cli.turn(prompt).await?;
@@ -48,15 +48,15 @@ pub(super) async fn three_turns(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn turn_without_initialize(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn turn_without_initialize(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     let result = cli.turn("hello").await?;
     cli.check(result["subtype"] == "success", "a prompt needs no handshake")?;
     cli.finish(0).await
 }
 
-pub(super) async fn prompt_without_uuid(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello()).await?;
+pub(super) async fn prompt_without_uuid(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     cli.send(&user_frame(&json!("hello"), None)).await?;
     let result = cli.result().await?;
@@ -66,9 +66,9 @@ pub(super) async fn prompt_without_uuid(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn session_state_off(stage: &Stage) -> Outcome {
+pub(super) async fn session_state_off(fixture: &Fixture) -> Outcome {
     let plan = Plan::hello().without_env("CLAUDE_CODE_SDK_READS_SESSION_STATE");
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.say("hello").await?;
     cli.result().await?;
@@ -81,8 +81,8 @@ pub(super) async fn session_state_off(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn replayed_user_messages(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::hello().args(&["--replay-user-messages"])).await?;
+pub(super) async fn replayed_user_messages(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::hello().args(&["--replay-user-messages"])).await?;
     cli.initialize().await?;
     let uuid = cli.say("hello").await?;
     cli.result().await?;
@@ -94,10 +94,11 @@ pub(super) async fn replayed_user_messages(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn partial_messages(stage: &Stage) -> Outcome {
+pub(super) async fn partial_messages(fixture: &Fixture) -> Outcome {
     let text = "A sentence that comes in several pieces.";
     let script = Script::new().otherwise([Reply::text(text).deltas_of(9)]);
-    let mut cli = stage.start(Plan::session(script).args(&["--include-partial-messages"])).await?;
+    let mut cli =
+        fixture.start(Plan::session(script).args(&["--include-partial-messages"])).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     let pieces: String =
@@ -106,14 +107,14 @@ pub(super) async fn partial_messages(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn partial_tool_call(stage: &Stage) -> Outcome {
+pub(super) async fn partial_tool_call(fixture: &Fixture) -> Outcome {
     let script = Script::new().otherwise([
         Reply::text("Let me see.").and_tool("Bash", json!({"command": "echo one"})).deltas_of(8),
         Reply::text("One."),
     ]);
     let plan =
         Plan::session(script).args(&["--include-partial-messages", "--allowedTools", "Bash"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     cli.check(
@@ -128,8 +129,8 @@ fn thoughts() -> Script {
     Script::new().otherwise([reply.deltas_of(12)])
 }
 
-pub(super) async fn thinking(stage: &Stage) -> Outcome {
-    let mut cli = stage.start(Plan::session(thoughts())).await?;
+pub(super) async fn thinking(fixture: &Fixture) -> Outcome {
+    let mut cli = fixture.start(Plan::session(thoughts())).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     cli.check(
@@ -139,9 +140,9 @@ pub(super) async fn thinking(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn thinking_partial(stage: &Stage) -> Outcome {
+pub(super) async fn thinking_partial(fixture: &Fixture) -> Outcome {
     let plan = Plan::session(thoughts()).args(&["--include-partial-messages"]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
     cli.check(
@@ -151,7 +152,7 @@ pub(super) async fn thinking_partial(stage: &Stage) -> Outcome {
     cli.finish(0).await
 }
 
-pub(super) async fn print_mode(stage: &Stage) -> Outcome {
+pub(super) async fn print_mode(fixture: &Fixture) -> Outcome {
     let script = Script::new().otherwise([Reply::text("Hello.")]);
     let plan = Plan::bare(script).args(&[
         "--print",
@@ -161,7 +162,7 @@ pub(super) async fn print_mode(stage: &Stage) -> Outcome {
         "--",
         "hello",
     ]);
-    let mut cli = stage.start(plan).await?;
+    let mut cli = fixture.start(plan).await?;
     cli.close_input().await;
     let result = cli.result().await?;
     cli.check(result["result"] == "Hello.", "the prompt of the command line is answered")?;

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use claude_agent_testkit::recording::{Entry, Recording, What};
 
 use self::places::Places;
-use crate::real_cli::World;
+use crate::real_cli::SandboxDir;
 
 /// The recording without what is particular to this machine and this run.
-pub fn recording(recording: &Recording, world: &World) -> Recording {
-    let places = Places::of(world);
+pub fn recording(recording: &Recording, sandbox: &SandboxDir) -> Recording {
+    let places = Places::of(sandbox);
     let mut header = recording.header.clone();
     for value in header.argv.iter_mut().chain(header.env.values_mut()) {
         *value = places.scrub(value);

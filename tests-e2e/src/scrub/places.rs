@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::real_cli::{DUMMY_KEY, World};
+use crate::real_cli::{DUMMY_KEY, SandboxDir};
 
 /// What is replaced, and by what.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn of(world: &World) -> Self {
+    pub(super) fn of(sandbox: &SandboxDir) -> Self {
         let user = rustix::process::getuid().as_raw();
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let mut exact = Vec::new();
@@ -22,11 +22,11 @@ impl Places {
             exact.push((path, stand_in.to_owned()));
         };
         // The longer path first: the others are its beginnings.
-        place(&world.temporary().join(format!("claude-{user}")), "/run/cc/claude-1000");
-        place(&world.temporary(), "/run/cc");
-        place(&world.project(), "/srv/project");
-        place(&world.home(), "/home/user");
-        place(world.root(), "/srv");
+        place(&sandbox.temporary().join(format!("claude-{user}")), "/run/cc/claude-1000");
+        place(&sandbox.temporary(), "/run/cc");
+        place(&sandbox.project(), "/srv/project");
+        place(&sandbox.home(), "/home/user");
+        place(sandbox.root(), "/srv");
         exact.push((DUMMY_KEY.to_owned(), "dummy".to_owned()));
         // A name as short as `vm` also stands inside other words, so only a whole string counts.
         exact.push((format!("\"{host}\""), "\"host\"".to_owned()));
@@ -71,23 +71,23 @@ mod tests {
 
     #[test]
     fn places_of_this_machine_get_stand_ins() {
-        let world = World::new().unwrap();
-        let places = Places::of(&world);
+        let sandbox = SandboxDir::new().unwrap();
+        let places = Places::of(&sandbox);
         let user = rustix::process::getuid().as_raw();
-        let project = world.project().display().to_string();
+        let project = sandbox.project().display().to_string();
         let check = |line: String, expected: &str| assert_eq!(places.scrub(&line), expected);
         check(format!(r#"{{"cwd":"{project}"}}"#), r#"{"cwd":"/srv/project"}"#);
         check(format!("{project}/notes.txt"), "/srv/project/notes.txt");
         check(
-            format!("{}/projects/{}/x.jsonl", world.config().display(), dashed(&project)),
+            format!("{}/projects/{}/x.jsonl", sandbox.config().display(), dashed(&project)),
             "/home/user/.claude/projects/-srv-project/x.jsonl",
         );
         check(
-            format!("{}/claude-{user}/{}/t", world.temporary().display(), dashed(&project)),
+            format!("{}/claude-{user}/{}/t", sandbox.temporary().display(), dashed(&project)),
             "/run/cc/claude-1000/-srv-project/t",
         );
         check(
-            format!("{}/cc-socks/9229.sock", world.temporary().display()),
+            format!("{}/cc-socks/9229.sock", sandbox.temporary().display()),
             "/run/cc/cc-socks/4242.sock",
         );
         check(format!("x-api-key: {DUMMY_KEY}"), "x-api-key: dummy");

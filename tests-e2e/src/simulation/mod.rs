@@ -73,12 +73,12 @@ struct Loss {
 
 /// What the parts of a host share.
 #[derive(Clone)]
-struct Stage {
+struct HostContext {
     waiting: Waiting,
     kept: Arc<Mutex<Vec<Kept>>>,
 }
 
-impl Stage {
+impl HostContext {
     fn keep(&self, what: Kept) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(what);
     }
@@ -115,15 +115,15 @@ fn play(seed: u64, traced: bool) -> Report {
     let on_its_clock = runtime.enter();
     let record = Record::new();
     record.count(if healthy { "run: healthy" } else { "run: with faults" });
-    let stage =
-        Stage { waiting: Waiting { record: record.clone(), healthy }, kept: Arc::default() };
+    let context =
+        HostContext { waiting: Waiting { record: record.clone(), healthy }, kept: Arc::default() };
     let asks_once = draw.chance(35);
     let (options, strict_time) = options(&mut draw, &record, healthy, asks_once);
     let loss = draw.chance(8).then(|| Loss { at: draw.moment(), host_first: draw.chance(50) });
-    let host = host(stage.clone(), options, draw, asks_once);
+    let host = run_host(context.clone(), options, draw, asks_once);
     drop(on_its_clock);
     if let Some(loss) = loss {
-        lose_the_runtime(runtime, loss, &stage, host);
+        lose_the_runtime(runtime, loss, &context, host);
         check::run(&record, false);
     } else {
         runtime.block_on(to_the_end(&record, host));
@@ -193,13 +193,13 @@ fn options(draw: &mut Draw, record: &Record, healthy: bool, asks_once: bool) -> 
     (cli::reaching(options, own, record, healthy), strict_time)
 }
 
-async fn host(stage: Stage, options: Options, draw: Draw, asks_once: bool) {
+async fn run_host(context: HostContext, options: Options, draw: Draw, asks_once: bool) {
     if asks_once {
-        stage.waiting.record.count("host: query");
-        Box::pin(query::play(&stage, options, draw)).await;
+        context.waiting.record.count("host: query");
+        Box::pin(query::play(&context, options, draw)).await;
     } else {
-        stage.waiting.record.count("host: session");
-        session::play(&stage, options, draw).await;
+        context.waiting.record.count("host: session");
+        session::play(&context, options, draw).await;
     }
 }
 
@@ -226,15 +226,20 @@ async fn to_the_end(record: &Record, host: impl Future<Output = ()>) {
 }
 
 /// Drops the runtime in the middle; what the host still has must come to its end all the same.
-fn lose_the_runtime(runtime: Runtime, loss: Loss, stage: &Stage, host: impl Future<Output = ()>) {
-    let record = &stage.waiting.record;
+fn lose_the_runtime(
+    runtime: Runtime,
+    loss: Loss,
+    context: &HostContext,
+    host: impl Future<Output = ()>,
+) {
+    let record = &context.waiting.record;
     let mut host = Box::pin(host);
     let finished = runtime.block_on(async {
         let finished = timeout(loss.at, &mut host).await.is_ok();
         record.stop_the_clock();
         finished
     });
-    let kept = stage.take();
+    let kept = context.take();
     if loss.host_first {
         drop(host);
         drop(runtime);
@@ -248,12 +253,12 @@ fn lose_the_runtime(runtime: Runtime, loss: Loss, stage: &Stage, host: impl Futu
     record.count("runtime dropped");
     let other = self::runtime();
     for kept in kept {
-        other.block_on(after_the_runtime(kept, stage));
+        other.block_on(after_the_runtime(kept, context));
     }
 }
 
-async fn after_the_runtime(kept: Kept, stage: &Stage) {
-    let record = &stage.waiting.record;
+async fn after_the_runtime(kept: Kept, context: &HostContext) {
+    let record = &context.waiting.record;
     match kept {
         Kept::Session(session) => {
             record.count("runtime dropped under a session");

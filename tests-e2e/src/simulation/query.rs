@@ -6,11 +6,11 @@ use tokio::time::sleep;
 use super::draw::Draw;
 use super::fate::{Promise, Waiting};
 use super::reading::Reader;
-use super::{Kept, Stage};
+use super::{HostContext, Kept};
 
 /// Asks, reads some of the answer or all, and lets go.
-pub(super) async fn play(stage: &Stage, options: Options, mut draw: Draw) {
-    let waiting = &stage.waiting;
+pub(super) async fn play(context: &HostContext, options: Options, mut draw: Draw) {
+    let waiting = &context.waiting;
     let prompt = Prompt::from("go on").with_id("00000000-0000-4000-8000-000000000001");
     let asking = query(prompt, options);
     let asking = Box::pin(asking);
@@ -33,14 +33,14 @@ pub(super) async fn play(stage: &Stage, options: Options, mut draw: Draw) {
         6 | 7 => collect(&mut reader, waiting, &mut draw).await,
         8 => {
             if let Some(stream) = reader.stream.take() {
-                stage.keep(Kept::Query(Box::new(stream)));
+                context.keep(Kept::Query(Box::new(stream)));
                 sleep(draw.moment()).await;
             }
         }
         _ => {}
     }
     drop(reader);
-    stage.let_go();
+    context.let_go();
 }
 
 async fn close(reader: &mut Reader<QueryStream>, waiting: &Waiting, draw: &mut Draw) {

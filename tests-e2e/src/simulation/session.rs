@@ -10,14 +10,14 @@ use super::draw::Draw;
 use super::fate::{Promise, Waiting};
 use super::operations;
 use super::reading::Reader;
-use super::{Kept, Stage};
+use super::{HostContext, Kept};
 
 /// An actor that takes longer waits for something that takes longer, which is told of.
 const FOR_EVER: Duration = Duration::from_secs(24 * 3_600);
 
 /// Opens a session, lets some actors at it and lets go of it.
-pub(super) async fn play(stage: &Stage, options: Options, mut draw: Draw) {
-    let waiting = &stage.waiting;
+pub(super) async fn play(context: &HostContext, options: Options, mut draw: Draw) {
+    let waiting = &context.waiting;
     let Some(session) = Box::pin(open(waiting, options, &mut draw)).await else { return };
     let events = tokio::spawn(follow(session.events(), waiting.clone()));
     let mut actors = Vec::new();
@@ -30,7 +30,7 @@ pub(super) async fn play(stage: &Stage, options: Options, mut draw: Draw) {
         actors.push(tokio::spawn(actor.play()));
     }
     if draw.chance(30) {
-        stage.keep(Kept::Session(session.clone()));
+        context.keep(Kept::Session(session.clone()));
     }
     let mut session = Some(session);
     if draw.chance(30) {
@@ -43,7 +43,7 @@ pub(super) async fn play(stage: &Stage, options: Options, mut draw: Draw) {
     if let Some(session) = session {
         end(session, waiting, &mut draw).await;
     }
-    stage.let_go();
+    context.let_go();
     if waiting.patient("the last event", Promise::Kept, events).await.is_none_or(|end| end.is_err())
     {
         waiting.record.violation("the events did not come to their end");

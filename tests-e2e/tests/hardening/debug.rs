@@ -14,7 +14,7 @@ use claude_agent_kit::{
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::launch::{Form, Needs, Secret, Settings, command_line};
 use serde_json::json;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::support::run;
 
@@ -99,8 +99,8 @@ fn debug_output_of_payload_types_shows_the_payload() {
 fn debug_output_of_handles_hides_content_and_of_outcomes_shows_it() {
     run(async {
         let script = Script::new().otherwise([Reply::text(MARK)]);
-        let stage = Stage::in_memory(script).await.unwrap();
-        let session = Session::start(stage.options()).await.unwrap();
+        let harness = Harness::in_memory(script).await.unwrap();
+        let session = Session::start(harness.options()).await.unwrap();
         let messages = session.messages();
         let turn = session.send(MARK).await.unwrap();
         let mut printed = vec![of("Turn", &turn)];

@@ -13,7 +13,7 @@ use claude_agent_kit::{
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde::Deserialize;
 use serde_json::json;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 use tests_e2e::tables::options::{Setter, setters};
 
 use crate::confidential_options::{self, CODE, Nature, Place, SHOWN, Way};
@@ -148,13 +148,13 @@ fn conversation_content_is_never_shown() {
     record_traces();
     run(async {
         let shown = Shown::default();
-        let stage = Stage::in_memory(calling_look(MARK)).await.unwrap();
+        let harness = Harness::in_memory(calling_look(MARK)).await.unwrap();
         let server = ToolServer::new().tool("look", "Looks", |look: Look| async move {
             assert!(look.at.contains(MARK));
             Err::<String, _>(ToolError::new(format!("{MARK}-result")))
         });
         let options = shown
-            .recording(stage.options())
+            .recording(harness.options())
             .mcp("mine", server)
             .on(PreToolUse, |_, _| async {
                 HookResponse::new().system_message(format!("{MARK}-hook"))
@@ -176,7 +176,7 @@ fn conversation_content_is_never_shown() {
         drop(messages.next().await);
         shown.add("Debug of Session", format!("{session:?} {:?}", session.events()));
         // The tool was called, and its result reached the model.
-        let asked = stage.api().requests();
+        let asked = harness.api().requests();
         assert!(
             asked.iter().any(|request| request.body.to_string().contains("content-7d1f0c-result"))
         );
@@ -192,9 +192,9 @@ fn callback_error_with_a_secret_is_masked() {
         let shown = Shown::default();
         let script = Script::new()
             .otherwise([Reply::tool("Bash", json!({"command": "true"})), Reply::text("Done.")]);
-        let stage = Stage::in_memory(script).await.unwrap();
+        let harness = Harness::in_memory(script).await.unwrap();
         let options = shown
-            .recording(stage.options())
+            .recording(harness.options())
             .env("MY_KEY", MARK)
             .on(PreToolUse, |_, _| async { Err::<(), _>(format!("no login with {MARK}").into()) });
         let session = Session::start(options).await.unwrap();
@@ -247,9 +247,9 @@ fn callback_panic_message_reaches_only_the_panic_hook() {
         let shown = Shown::default();
         let script = Script::new()
             .otherwise([Reply::tool("Bash", json!({"command": "true"})), Reply::text("Done.")]);
-        let stage = Stage::in_memory(script).await.unwrap();
+        let harness = Harness::in_memory(script).await.unwrap();
         let options = shown
-            .recording(stage.options())
+            .recording(harness.options())
             .on(PreToolUse, |_, _| async { broken(MARK) })
             .can_use_tool_blocking(|_, _| -> Permission { panic!("with {MARK}") });
         let session = Session::start(options).await.unwrap();

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use libtest_mimic::{Failed, Trial};
-use tests_e2e::real_cli::{InstallError, InstalledCli, World};
+use tests_e2e::harness::processes;
+use tests_e2e::real_cli::{InstallError, InstalledCli, SandboxDir};
 use tests_e2e::scenario::{Backend, RealCli, probe};
-use tests_e2e::stage::processes;
 
 /// Set in a copy of this process that starts the CLI and prints the environment of a tool.
 const PROBE: &str = "CLAUDE_E2E_PROBE";
@@ -79,12 +79,12 @@ fn nothing_leaks() -> Result<(), Failed> {
 }
 
 fn no_process_survives(backend: Arc<dyn Backend>) -> Result<(), Failed> {
-    let mut world = None;
+    let mut sandbox = None;
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         super::block_on(async {
-            let (cli, its_world) = probe::busy_with_a_tool(backend).await?;
-            let running = probe::alive_in(&its_world);
-            world = Some((its_world, running));
+            let (cli, its_sandbox) = probe::busy_with_a_tool(backend).await?;
+            let running = probe::alive_in(&its_sandbox);
+            sandbox = Some((its_sandbox, running));
             let _cli = cli;
             // Unwinds like a failed assertion, without the panic message.
             resume_unwind(Box::new(()));
@@ -92,13 +92,13 @@ fn no_process_survives(backend: Arc<dyn Backend>) -> Result<(), Failed> {
             Ok::<(), Failed>(())
         })
     }));
-    let Some((world, running)): Option<(Arc<World>, Vec<String>)> = world else {
+    let Some((sandbox, running)): Option<(Arc<SandboxDir>, Vec<String>)> = sandbox else {
         return Err(format!("the CLI did not run a tool: {panicked:?}").into());
     };
     check(running.len() > 1, "the CLI and its tool were alive before", &format!("{running:?}"))?;
     // Killed processes need some time to exit.
-    processes::wait_until(Duration::from_secs(120), || probe::alive_in(&world).is_empty());
-    let left = probe::alive_in(&world);
+    processes::wait_until(Duration::from_secs(120), || probe::alive_in(&sandbox).is_empty());
+    let left = probe::alive_in(&sandbox);
     check(left.is_empty(), "processes survived", &format!("{left:?}"))
 }
 

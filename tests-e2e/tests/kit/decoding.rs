@@ -4,7 +4,7 @@ use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{ErrorKind, Limits, Timeouts, WarningCode, query};
 use claude_agent_testkit::sim::{Fault, Faults};
 use claude_wire::Body;
-use tests_e2e::stage::processes::exists;
+use tests_e2e::harness::processes::exists;
 
 use crate::support::{
     SIM, ask, codes, count, error_of, faulty, faulty_process, host, kind_of, kinds,
@@ -22,8 +22,8 @@ fn writing(bytes: impl Into<Vec<u8>>) -> Faults {
 fn malformed_lines_are_warnings_with_their_bytes() {
     let lines: [&[u8]; 4] = [b"this is not JSON", b"[1, 2]", b"{\"kind\":\"x\"}", b"\xff\xfe("];
     run(async {
-        let stage = faulty(writing([lines.join(&b'\n').as_slice(), b"\n"].concat())).await;
-        let (options, noted) = record_warnings(stage.options());
+        let harness = faulty(writing([lines.join(&b'\n').as_slice(), b"\n"].concat())).await;
+        let (options, noted) = record_warnings(harness.options());
         let collected = ask("hello", options).await;
         let reported: Vec<&[u8]> =
             collected.warnings().map(|warning| &**warning.line().unwrap()).collect();
@@ -42,8 +42,8 @@ fn malformed_lines_are_warnings_with_their_bytes() {
 #[test]
 fn fifth_malformed_line_in_a_row_ends_the_query() {
     run(async {
-        let stage = faulty(writing(b"one\ntwo\nthree\nfour\nfive\nsix\n")).await;
-        let collected = ask("hello", stage.options()).await;
+        let harness = faulty(writing(b"one\ntwo\nthree\nfour\nfive\nsix\n")).await;
+        let collected = ask("hello", harness.options()).await;
         assert_eq!(codes(&collected), [WarningCode::Malformed; 4]);
         let error = error_of(&collected);
         assert_eq!((error.kind(), error.count()), (ErrorKind::TooManyDecodeErrors, Some(5)));
@@ -52,8 +52,8 @@ fn fifth_malformed_line_in_a_row_ends_the_query() {
         assert!(collected.result().is_none());
         // The process ends as well.
         let faults = "before assistant line \"1\" line \"2\" line \"3\" line \"4\" line \"5\" hang";
-        let stage = faulty_process(faults).await;
-        let options = stage.options().timeouts(Timeouts::new().exit_grace(crate::support::SHORT));
+        let harness = faulty_process(faults).await;
+        let options = harness.options().timeouts(Timeouts::new().exit_grace(crate::support::SHORT));
         let mut stream = query("hello", options).await.unwrap();
         let pid = stream.pid().unwrap();
         let last = loop {
@@ -176,7 +176,7 @@ fn truncated_last_line_is_a_warning_or_part_of_the_error() {
     let half = "{\"type\":\"assist";
     run(async {
         for process in [true, false] {
-            let stage = async |exit: i32| {
+            let harness = async |exit: i32| {
                 if process {
                     let bytes = half.replace('"', "\\\"");
                     faulty_process(&format!("before result bytes \"{bytes}\" exit {exit}")).await
@@ -185,13 +185,13 @@ fn truncated_last_line_is_a_warning_or_part_of_the_error() {
                     faulty(faults.before("result", Fault::Exit(exit))).await
                 }
             };
-            let collected = ask("hello", stage(0).await.options()).await;
+            let collected = ask("hello", harness(0).await.options()).await;
             let expected = [WarningCode::IncompleteLastLine, WarningCode::ExitWithoutResult];
             assert_eq!(codes(&collected), expected);
             assert_eq!(collected.warnings().next().unwrap().line().unwrap(), half);
             assert!(collected.error.is_none());
 
-            let collected = ask("hello", stage(1).await.options()).await;
+            let collected = ask("hello", harness(1).await.options()).await;
             assert_eq!(codes(&collected), []);
             let error = error_of(&collected);
             assert_eq!(

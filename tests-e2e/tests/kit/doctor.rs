@@ -6,7 +6,7 @@ use std::time::Duration;
 use claude_agent_kit::{
     Check, Conversation, Finding, Level, MINIMUM_VERSION, Options, Report, VersionCheck, doctor,
 };
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::support::{FakeProgram, HANDSHAKE, LIMIT, hello, in_time, on_all, run};
 
@@ -36,12 +36,12 @@ async fn on(fake: &FakeProgram, change: impl FnOnce(Options) -> Options) -> Repo
 
 #[test]
 fn healthy_cli_passes_all_checks_and_the_handshake() {
-    on_all(hello, |stage: Stage| async move {
-        let report = doctor(stage.options()).handshake(LIMIT).await;
+    on_all(hello, |harness: Harness| async move {
+        let report = doctor(harness.options()).handshake(LIMIT).await;
         assert!(report.is_healthy(), "{report}");
         assert_eq!(finding(&report, Check::Handshake).level(), Level::Good, "{report}");
-        assert!(stage.api().requests().is_empty(), "no model is asked");
-        if let Some(program) = stage.program() {
+        assert!(harness.api().requests().is_empty(), "no model is asked");
+        if let Some(program) = harness.program() {
             let executable = finding(&report, Check::Executable);
             assert!(executable.what().contains(&*program.to_string_lossy()), "{report}");
             assert_eq!(finding(&report, Check::Version).level(), Level::Good);

@@ -7,8 +7,8 @@ use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{Timeouts, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
-use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::{exists, marked, wait_until};
+use tests_e2e::harness::Harness;
+use tests_e2e::harness::processes::{exists, marked, wait_until};
 
 use crate::support::{
     FakeProgram, HANDSHAKE, HOST, LIMIT, SHORT, SIM, hello, host, real, run, until,
@@ -39,9 +39,9 @@ fn query_dropped_at_every_step_after_its_runtime_leaks_nothing() {
 fn query_dropped_on_an_idle_runtime_is_ended_by_the_reaper_thread() {
     let backstage = tokio::runtime::Runtime::new().unwrap();
     let held = Script::new().otherwise([Reply::text("Never.").hold()]);
-    let stage = backstage.block_on(Stage::sim_process(held, SIM)).unwrap();
+    let harness = backstage.block_on(Harness::sim_process(held, SIM)).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let options = stage.options().timeouts(Timeouts::new().exit_grace(SHORT));
+    let options = harness.options().timeouts(Timeouts::new().exit_grace(SHORT));
     let mut stream = runtime.block_on(query("hello", options)).unwrap();
     runtime.block_on(stream.next()).unwrap().unwrap();
     let pid = stream.pid().unwrap();
@@ -53,9 +53,9 @@ fn query_dropped_on_an_idle_runtime_is_ended_by_the_reaper_thread() {
 fn query_that_outlives_its_runtime_returns_an_error() {
     let backstage = tokio::runtime::Runtime::new().unwrap();
     let held = Script::new().otherwise([Reply::text("Never.").hold()]);
-    let stage = backstage.block_on(Stage::sim_process(held, SIM)).unwrap();
+    let harness = backstage.block_on(Harness::sim_process(held, SIM)).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let options = stage.options().timeouts(Timeouts::new().exit_grace(SHORT));
+    let options = harness.options().timeouts(Timeouts::new().exit_grace(SHORT));
     let mut stream = runtime.block_on(query("hello", options)).unwrap();
     runtime.block_on(stream.next()).unwrap().unwrap();
     let pid = stream.pid().unwrap();
@@ -76,11 +76,11 @@ fn query_that_outlives_its_runtime_returns_an_error() {
 #[test]
 fn dropped_real_cli_ends_with_its_running_tool() {
     run(async {
-        let stage = Stage::real(sleeping(), real()).await.unwrap();
-        let mark = stage.root().to_string_lossy().into_owned();
-        let options = stage.options().allowed_tools(["Bash"]).env("KIT_MARK", &mark);
+        let harness = Harness::real(sleeping(), real()).await.unwrap();
+        let mark = harness.root().to_string_lossy().into_owned();
+        let options = harness.options().allowed_tools(["Bash"]).env("KIT_MARK", &mark);
         let mut stream = query("run it", options).await.unwrap();
-        let started = stage.project().join("started");
+        let started = harness.project().join("started");
         until("the tool runs", || {
             // An unread stream blocks nothing before the backlog limits are reached.
             started.exists()
@@ -99,14 +99,14 @@ fn sleeping() -> Script {
 }
 
 /// Starts a separate host that is in the middle of a turn.
-fn host_mid_turn(stage: &Stage, mark: &str) -> Child {
+fn host_mid_turn(harness: &Harness, mark: &str) -> Child {
     Command::new(HOST)
         .arg("turn")
         .env_clear()
-        .envs(stage.variables())
-        .env("CLAUDE_CLI_PATH", stage.program().unwrap())
+        .envs(harness.variables())
+        .env("CLAUDE_CLI_PATH", harness.program().unwrap())
         .env("KIT_MARK", mark)
-        .current_dir(stage.project())
+        .current_dir(harness.project())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -114,10 +114,10 @@ fn host_mid_turn(stage: &Stage, mark: &str) -> Child {
 }
 
 /// Kills a host while its CLI runs a tool, and waits until all of its processes have ended.
-async fn kill_mid_turn(stage: Stage) {
-    let mark = stage.root().to_string_lossy().into_owned();
-    let mut host = host_mid_turn(&stage, &mark);
-    let started = stage.project().join("started");
+async fn kill_mid_turn(harness: Harness) {
+    let mark = harness.root().to_string_lossy().into_owned();
+    let mut host = host_mid_turn(&harness, &mark);
+    let started = harness.project().join("started");
     until("the tool runs", || started.exists() || host.try_wait().unwrap().is_some()).await;
     assert!(started.exists(), "the host ended before its tool ran");
     // The host, its CLI, the shell and its `sleep`.
@@ -129,21 +129,21 @@ async fn kill_mid_turn(stage: Stage) {
 
 #[test]
 fn killed_host_takes_the_simulated_cli_and_its_tool_with_it() {
-    run(async { kill_mid_turn(Stage::sim_process(sleeping(), SIM).await.unwrap()).await });
+    run(async { kill_mid_turn(Harness::sim_process(sleeping(), SIM).await.unwrap()).await });
 }
 
 #[test]
 fn killed_host_takes_the_real_cli_and_its_tool_with_it() {
-    run(async { kill_mid_turn(Stage::real(sleeping(), real()).await.unwrap()).await });
+    run(async { kill_mid_turn(Harness::real(sleeping(), real()).await.unwrap()).await });
 }
 
 #[test]
 fn dropping_the_start_future_leaks_nothing() {
     run(async {
-        let stage = Stage::sim_process(hello(), SIM).await.unwrap();
-        let mark = format!("{}-start", stage.root().display());
+        let harness = Harness::sim_process(hello(), SIM).await.unwrap();
+        let mark = format!("{}-start", harness.root().display());
         for _ in 0..20 {
-            let options = stage.options().env("KIT_MARK", &mark);
+            let options = harness.options().env("KIT_MARK", &mark);
             tokio::select! {
                 biased;
                 stream = query("hello", options) => drop(stream),

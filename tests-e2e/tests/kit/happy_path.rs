@@ -9,8 +9,8 @@ use crate::support::on_all;
 #[test]
 fn query_returns_the_answer() {
     let script = || Script::new().when("capital", [Reply::text("Paris.")]);
-    on_all(script, async |stage| {
-        let mut stream = query("What is the capital of France?", stage.options()).await.unwrap();
+    on_all(script, async |harness| {
+        let mut stream = query("What is the capital of France?", harness.options()).await.unwrap();
         let mut kinds = Vec::new();
         let mut text = String::new();
         while let Some(item) = stream.next().await {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::support::{HOST, hello, real, run};
 
@@ -43,8 +43,8 @@ fn extensions(root: &Path, who: &str) {
 }
 
 /// Creates every kind of configuration in the home directory, the project and its parent directory.
-fn create_configuration(stage: &Stage) {
-    let (root, project) = (stage.root(), stage.project());
+fn create_configuration(harness: &Harness) {
+    let (root, project) = (harness.root(), harness.project());
     let (home, ran) = (root.join("home"), root.join("ran"));
     fs::create_dir_all(&ran).unwrap();
     let servers = |who: &str| {
@@ -66,27 +66,27 @@ fn create_configuration(stage: &Stage) {
 }
 
 /// Runs a host on this machine and returns its stdout and what reached the model.
-fn run_host(stage: &Stage, arguments: &[&str]) -> (String, String) {
+fn run_host(harness: &Harness, arguments: &[&str]) -> (String, String) {
     let output = Command::new(HOST)
         .args(arguments)
         .env_clear()
-        .envs(stage.variables())
-        .env("CLAUDE_CLI_PATH", stage.program().unwrap())
+        .envs(harness.variables())
+        .env("CLAUDE_CLI_PATH", harness.program().unwrap())
         .env("CLAUDE_AGENT_SDK_CLIENT_APP", format!("{MARK}-app"))
-        .current_dir(stage.project())
+        .current_dir(harness.project())
         .output()
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
-    let requests = stage.api().requests();
+    let requests = harness.api().requests();
     assert!(!requests.is_empty(), "the model was not asked");
     let sent = requests.iter().map(|request| format!("{:?} {}", request.headers, request.body));
     (String::from_utf8(output.stdout).unwrap(), sent.collect::<Vec<_>>().join("\n"))
 }
 
 /// Returns the hooks that ran.
-fn ran(stage: &Stage) -> Vec<String> {
-    let entries = fs::read_dir(stage.root().join("ran")).unwrap();
+fn ran(harness: &Harness) -> Vec<String> {
+    let entries = fs::read_dir(harness.root().join("ran")).unwrap();
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
     names.sort();
@@ -101,10 +101,10 @@ fn init(messages: &str) -> Value {
 #[test]
 fn session_without_isolation_uses_the_configuration() {
     run(async {
-        let stage = Stage::real(hello(), real()).await.unwrap();
-        create_configuration(&stage);
-        let (messages, requests) = run_host(&stage, &["open"]);
-        assert_eq!(ran(&stage), ["b41t-local", "b41t-project", "b41t-user"]);
+        let harness = Harness::real(hello(), real()).await.unwrap();
+        create_configuration(&harness);
+        let (messages, requests) = run_host(&harness, &["open"]);
+        assert_eq!(ran(&harness), ["b41t-local", "b41t-project", "b41t-user"]);
         for part in ["above", "project", "local", "dotted-user", "rule-user", "app"] {
             assert!(requests.contains(&format!("{MARK}-{part}")), "{part} did not reach the model");
         }
@@ -125,12 +125,12 @@ fn session_without_isolation_uses_the_configuration() {
 #[test]
 fn isolated_session_ignores_the_configuration_of_the_machine() {
     run(async {
-        let stage = Stage::real(hello(), real()).await.unwrap();
-        create_configuration(&stage);
-        let own = stage.root().join("own");
+        let harness = Harness::real(hello(), real()).await.unwrap();
+        create_configuration(&harness);
+        let own = harness.root().join("own");
         fs::create_dir(&own).unwrap();
-        let (messages, requests) = run_host(&stage, &["isolated", &own.to_string_lossy()]);
-        assert_eq!(ran(&stage), [""; 0], "a hook ran");
+        let (messages, requests) = run_host(&harness, &["isolated", &own.to_string_lossy()]);
+        assert_eq!(ran(&harness), [""; 0], "a hook ran");
         for (what, text) in [("the model", &requests), ("the host", &messages)] {
             let found: Vec<_> = text
                 .match_indices(MARK)

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use claude_agent_kit::{Check, Cli, EnvironmentPolicy, Options, OsUser, WarningCode, doctor};
-use tests_e2e::stage::processes::marked;
+use tests_e2e::harness::processes::marked;
 
 use crate::support::{
     FakeProgram, HANDSHAKE, HOST, RESULT, ask, codes, in_time, run, until, write_executable,

@@ -7,7 +7,7 @@ use claude_agent_kit::{Conversation, Error, ErrorKind, Include, Json, Options, S
 use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
 use claude_wire::message::{Accumulator, ResultSubtype, TerminalReason, Update};
 use serde_json::{Value, json};
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::support::{SIM, ask, codes, count, error_of, hello, in_time, on_all, real, run};
 
@@ -29,11 +29,11 @@ fn bash(command: &str) -> Script {
 fn allowed_tool_runs() {
     on_all(
         || bash("echo effect > made"),
-        async |stage| {
-            let collected = ask("run it", stage.options().allowed_tools(["Bash"])).await;
+        async |harness| {
+            let collected = ask("run it", harness.options().allowed_tools(["Bash"])).await;
             assert_clean(&collected);
             assert_eq!(collected.text(), "Done.");
-            assert_eq!(fs::read_to_string(stage.project().join("made")).unwrap(), "effect\n");
+            assert_eq!(fs::read_to_string(harness.project().join("made")).unwrap(), "effect\n");
             assert!(count(&collected, "user") >= 1, "the tool result is delivered");
         },
     );
@@ -43,11 +43,11 @@ fn allowed_tool_runs() {
 fn tool_that_is_not_allowed_does_not_run() {
     on_all(
         || bash("echo effect > made"),
-        async |stage| {
-            let options = stage.options().allowed_tools(["Bash"]).disallowed_tools(["Bash"]);
+        async |harness| {
+            let options = harness.options().allowed_tools(["Bash"]).disallowed_tools(["Bash"]);
             let collected = ask("run it", options).await;
             assert_clean(&collected);
-            assert!(!stage.project().join("made").exists());
+            assert!(!harness.project().join("made").exists());
         },
     );
 }
@@ -55,23 +55,23 @@ fn tool_that_is_not_allowed_does_not_run() {
 #[test]
 fn query_can_be_resumed_by_session_id() {
     run(async {
-        for stage in [
-            Stage::sim_process(hello(), SIM).await.unwrap(),
-            Stage::real(hello(), real()).await.unwrap(),
+        for harness in [
+            Harness::sim_process(hello(), SIM).await.unwrap(),
+            Harness::real(hello(), real()).await.unwrap(),
         ] {
-            let mut first = query("remember the number 7", stage.options()).await.unwrap();
+            let mut first = query("remember the number 7", harness.options()).await.unwrap();
             while let Some(item) = first.next().await {
                 item.unwrap();
             }
             let session = first.session_id().unwrap().clone();
             let collected = ask(
                 "which number?",
-                stage.options().conversation(Conversation::resume(session.clone())),
+                harness.options().conversation(Conversation::resume(session.clone())),
             )
             .await;
             assert_clean(&collected);
             assert_eq!(collected.result().unwrap().session_id.as_ref(), Some(&session));
-            let requests = stage.api().requests();
+            let requests = harness.api().requests();
             let prompts = requests.last().unwrap().prompts();
             assert!(prompts.iter().any(|prompt| prompt.contains("number 7")), "{prompts:?}");
         }
@@ -81,11 +81,11 @@ fn query_can_be_resumed_by_session_id() {
 #[test]
 fn resuming_a_missing_session_is_an_error() {
     run(async {
-        for stage in [
-            Stage::sim_process(hello(), SIM).await.unwrap(),
-            Stage::real(hello(), real()).await.unwrap(),
+        for harness in [
+            Harness::sim_process(hello(), SIM).await.unwrap(),
+            Harness::real(hello(), real()).await.unwrap(),
         ] {
-            let options = stage
+            let options = harness
                 .options()
                 .conversation(Conversation::resume("00000000-0000-4000-8000-000000000000"));
             let collected = ask("hello", options).await;
@@ -98,12 +98,12 @@ fn resuming_a_missing_session_is_an_error() {
 /// Runs a query with an API that always replies like this, and checks its error.
 fn with_api_error(reply: impl Fn() -> Reply, check: impl Fn(&Error)) {
     let script = || Script::new().otherwise([reply()]);
-    on_all(script, async |stage| {
-        let options = stage.options().env("CLAUDE_CODE_MAX_RETRIES", "1");
+    on_all(script, async |harness| {
+        let options = harness.options().env("CLAUDE_CODE_MAX_RETRIES", "1");
         let collected = ask("hello", options).await;
         assert_clean(&collected);
         assert!(collected.result().unwrap().is_error());
-        let session = stage.options().env("CLAUDE_CODE_MAX_RETRIES", "1");
+        let session = harness.options().env("CLAUDE_CODE_MAX_RETRIES", "1");
         let session = Session::start(session).await.unwrap();
         let outcome = in_time(session.send("hello").await.unwrap().finish()).await.unwrap();
         session.stop().await.unwrap();
@@ -161,8 +161,8 @@ fn cli_retries_a_rate_limited_request() {
         let slow_down = Reply::error(429, "rate_limit_error", "slow down").retry_after(1);
         Script::new().when_attempts("hello", [slow_down, Reply::text("Now.")])
     };
-    on_all(script, async |stage| {
-        let collected = ask("hello", stage.options()).await;
+    on_all(script, async |harness| {
+        let collected = ask("hello", harness.options()).await;
         assert_clean(&collected);
         assert_eq!(collected.text(), "Now.");
         assert!(!collected.result().unwrap().is_error());
@@ -176,8 +176,8 @@ fn cli_retries_a_rate_limited_request() {
 fn exceeding_max_turns_gives_an_error_result() {
     on_all(
         || bash("echo hi"),
-        async |stage| {
-            let options = stage.options().allowed_tools(["Bash"]).max_turns(1);
+        async |harness| {
+            let options = harness.options().allowed_tools(["Bash"]).max_turns(1);
             let collected = ask("run it", options).await;
             assert_clean(&collected);
             let result = collected.result().unwrap();
@@ -192,15 +192,15 @@ fn exceeding_max_turns_gives_an_error_result() {
 #[test]
 fn missing_api_key_gives_an_error_result() {
     run(async {
-        let stage = Stage::real(hello(), real()).await.unwrap();
-        let collected = ask("hello", stage.options().env("ANTHROPIC_API_KEY", "")).await;
+        let harness = Harness::real(hello(), real()).await.unwrap();
+        let collected = ask("hello", harness.options().env("ANTHROPIC_API_KEY", "")).await;
         assert_clean(&collected);
         assert_eq!(collected.into_result().unwrap_err().kind(), ErrorKind::LoginMissing);
-        for stage in [
-            Stage::in_memory(hello()).await.unwrap(),
-            Stage::sim_process(hello(), SIM).await.unwrap(),
+        for harness in [
+            Harness::in_memory(hello()).await.unwrap(),
+            Harness::sim_process(hello(), SIM).await.unwrap(),
         ] {
-            let collected = ask("hello", stage.options().env("CLAUDE_SIM_LOGIN", "none")).await;
+            let collected = ask("hello", harness.options().env("CLAUDE_SIM_LOGIN", "none")).await;
             assert_clean(&collected);
             assert_eq!(collected.into_result().unwrap_err().kind(), ErrorKind::LoginMissing);
         }
@@ -211,13 +211,13 @@ fn missing_api_key_gives_an_error_result() {
 fn print_mode_gives_the_same_answer() {
     on_all(
         || bash("echo effect > made"),
-        async |stage| {
-            let options = stage.options().print_mode(true).allowed_tools(["Bash"]);
+        async |harness| {
+            let options = harness.options().print_mode(true).allowed_tools(["Bash"]);
             let collected = ask("-starts with a dash", options).await;
             assert_clean(&collected);
             assert_eq!(collected.text(), "Done.");
-            assert_eq!(fs::read_to_string(stage.project().join("made")).unwrap(), "effect\n");
-            let prompt = stage.api().requests().last().unwrap().prompts().join(" ");
+            assert_eq!(fs::read_to_string(harness.project().join("made")).unwrap(), "effect\n");
+            let prompt = harness.api().requests().last().unwrap().prompts().join(" ");
             assert!(prompt.contains("-starts with a dash"), "{prompt}");
         },
     );
@@ -226,9 +226,9 @@ fn print_mode_gives_the_same_answer() {
 #[test]
 fn print_mode_rejects_a_prompt_that_is_too_long_for_the_command_line() {
     run(async {
-        let stage = Stage::sim_process(hello(), SIM).await.unwrap();
+        let harness = Harness::sim_process(hello(), SIM).await.unwrap();
         for prompt in ["x".repeat(200_000), "nul \0 inside".to_owned()] {
-            let options = stage.options().print_mode(true);
+            let options = harness.options().print_mode(true);
             let error = crate::support::start_error(prompt, options).await;
             assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
             assert!(error.to_string().contains("prompt"), "{error}");
@@ -237,14 +237,14 @@ fn print_mode_rejects_a_prompt_that_is_too_long_for_the_command_line() {
 }
 
 /// Runs a query with both system prompts, and checks what reached the model.
-async fn assert_system_prompts(stage: Stage, print_mode: bool) {
-    let options = stage
+async fn assert_system_prompts(harness: Harness, print_mode: bool) {
+    let options = harness
         .options()
         .print_mode(print_mode)
         .system_prompt("You are the first marker.")
         .append_system_prompt("And the second marker.");
     assert_clean(&ask("hello", options).await);
-    let requests = stage.api().requests();
+    let requests = harness.api().requests();
     let system = requests.iter().rev().find(|request| request.stream()).unwrap().system_text();
     assert!(system.contains("the first marker"), "{system}");
     assert!(system.contains("the second marker"), "{system}");
@@ -253,7 +253,7 @@ async fn assert_system_prompts(stage: Stage, print_mode: bool) {
 #[test]
 fn both_system_prompts_reach_the_model() {
     for print_mode in [true, false] {
-        on_all(hello, async |stage| assert_system_prompts(stage, print_mode).await);
+        on_all(hello, async |harness| assert_system_prompts(harness, print_mode).await);
     }
 }
 
@@ -262,8 +262,8 @@ fn concatenated_partial_messages_are_the_text() {
     let text = "One, two, three, four and five.";
     on_all(
         || Script::new().otherwise([Reply::text(text).deltas_of(3)]),
-        async |stage| {
-            let options = stage.options().include(Include::PARTIAL_MESSAGES);
+        async |harness| {
+            let options = harness.options().include(Include::PARTIAL_MESSAGES);
             let collected = ask("count", options).await;
             assert_clean(&collected);
             let mut pieces = Vec::new();
@@ -288,28 +288,28 @@ fn structured_output_is_in_the_result() {
         let answer = Reply::tool("StructuredOutput", json!({"city": "Paris"}));
         Script::new().otherwise([answer, Reply::text("Done.")])
     };
-    let assert_structured = async |stage: Stage, print_mode| {
+    let assert_structured = async |harness: Harness, print_mode| {
         let schema = Json::from_text(schema).unwrap();
-        let options = stage.options().output_schema(schema).print_mode(print_mode);
+        let options = harness.options().output_schema(schema).print_mode(print_mode);
         let collected = ask("which city?", options).await;
         assert_clean(&collected);
         let output = collected.result().unwrap().structured_output.clone().unwrap();
         assert_eq!(output.deserialize::<Value>().unwrap(), json!({"city": "Paris"}));
     };
     for print_mode in [true, false] {
-        on_all(script, async |stage| assert_structured(stage, print_mode).await);
+        on_all(script, async |harness| assert_structured(harness, print_mode).await);
     }
 }
 
 #[test]
 fn prompt_of_8_mib_arrives_completely() {
     let prompt = format!("begin {} end", "x".repeat(8 * 1024 * 1024));
-    on_all(hello, async |stage| {
+    on_all(hello, async |harness| {
         // The real CLI itself rejects prompts that are too long for any model.
-        let options = stage.options().env("CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE", "100000000");
+        let options = harness.options().env("CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE", "100000000");
         let collected = ask(prompt.as_str(), options).await;
         assert_clean(&collected);
-        let requests = stage.api().requests();
+        let requests = harness.api().requests();
         let prompts: Vec<String> = requests.iter().flat_map(ApiRequest::prompts).collect();
         let arrived = prompts.iter().any(|text| text.contains(&prompt));
         assert!(arrived, "{:?}", collected.result().unwrap().result);
@@ -319,8 +319,8 @@ fn prompt_of_8_mib_arrives_completely() {
 #[test]
 fn overlong_prompt_gives_an_error_result_on_the_real_cli() {
     run(async {
-        let stage = Stage::real(hello(), real()).await.unwrap();
-        let collected = ask("x".repeat(8 * 1024 * 1024), stage.options()).await;
+        let harness = Harness::real(hello(), real()).await.unwrap();
+        let collected = ask("x".repeat(8 * 1024 * 1024), harness.options()).await;
         assert_clean(&collected);
         let result = collected.result().unwrap();
         assert_eq!(result.terminal_reason, Some(TerminalReason::BlockingLimit));
@@ -330,10 +330,10 @@ fn overlong_prompt_gives_an_error_result_on_the_real_cli() {
 
 #[test]
 fn prompt_with_a_nul_byte_arrives_unchanged() {
-    on_all(hello, async |stage| {
-        let collected = ask("before \0 after", stage.options()).await;
+    on_all(hello, async |harness| {
+        let collected = ask("before \0 after", harness.options()).await;
         assert_clean(&collected);
-        let prompt = stage.api().requests().last().unwrap().last_prompt().unwrap();
+        let prompt = harness.api().requests().last().unwrap().last_prompt().unwrap();
         assert!(prompt.contains("before \0 after"), "{prompt:?}");
     });
 }
@@ -341,14 +341,14 @@ fn prompt_with_a_nul_byte_arrives_unchanged() {
 #[test]
 fn extra_flag_reaches_the_cli_and_an_unknown_one_is_an_options_error() {
     run(async {
-        let stage = Stage::real(hello(), real()).await.unwrap();
-        let options = stage.options().add_arg(("--no-such-flag", "some-value"));
+        let harness = Harness::real(hello(), real()).await.unwrap();
+        let options = harness.options().add_arg(("--no-such-flag", "some-value"));
         let collected = ask("hello", options).await;
         let error = error_of(&collected);
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
         assert_eq!(error.flag(), Some("--no-such-flag"));
         assert!(!error.to_string().contains("some-value"), "{error}");
-        let options: Options = stage.options().add_arg("disable-slash-commands");
+        let options: Options = harness.options().add_arg("disable-slash-commands");
         assert_clean(&ask("hello", options).await);
     });
 }

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use tests_e2e::stage::processes::{exists, marked};
+use tests_e2e::harness::processes::{exists, marked};
 
 use crate::support::{FakeProgram, HOST, SIM, stdout_of, until};
 

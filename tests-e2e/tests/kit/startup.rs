@@ -15,8 +15,8 @@ use claude_agent_kit::{
     query,
 };
 use claude_agent_testkit::sim::{Fault, Faults};
-use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::marked;
+use tests_e2e::harness::Harness;
+use tests_e2e::harness::processes::marked;
 
 use crate::support::{
     FakeProgram, HANDSHAKE, HOST, LIMIT, RESULT, SHORT, SIM, ask, error_of, faulty, hello, kind_of,
@@ -219,9 +219,9 @@ fn argument_that_the_system_cannot_pass_is_rejected_before_the_start() {
 #[test]
 fn ignored_option_is_reported_by_the_first_warning() {
     run(async {
-        let stage = Stage::in_memory(hello()).await.unwrap();
+        let harness = Harness::in_memory(hello()).await.unwrap();
         let options =
-            stage.options().permission_prompts("none").permission_prompt_tool("mcp__a__b");
+            harness.options().permission_prompts("none").permission_prompt_tool("mcp__a__b");
         let (options, noted) = record_warnings(options);
         let collected = ask("hello", options).await;
         let warning = collected.items[0].warning().unwrap();
@@ -292,9 +292,9 @@ fn unusable_option_values_are_rejected_before_the_start() {
 
 #[test]
 fn smallest_line_limit_is_enough_for_the_handshake() {
-    on_all(hello, async |stage| {
+    on_all(hello, async |harness| {
         let collected =
-            ask("hello", stage.options().limits(Limits::new().max_line_bytes(64 * 1024))).await;
+            ask("hello", harness.options().limits(Limits::new().max_line_bytes(64 * 1024))).await;
         assert!(collected.error.is_none(), "{:?}", collected.error);
         assert_eq!(collected.text(), "Hello.");
     });
@@ -359,12 +359,12 @@ fn exit_during_the_handshake_is_reported_immediately() {
 #[test]
 fn unknown_flag_is_named_in_the_error() {
     run(async {
-        for stage in [
-            Stage::in_memory(hello()).await.unwrap(),
-            Stage::sim_process(hello(), SIM).await.unwrap(),
-            Stage::real(hello(), real()).await.unwrap(),
+        for harness in [
+            Harness::in_memory(hello()).await.unwrap(),
+            Harness::sim_process(hello(), SIM).await.unwrap(),
+            Harness::real(hello(), real()).await.unwrap(),
         ] {
-            let options = stage.options().add_arg("no-such-flag");
+            let options = harness.options().add_arg("no-such-flag");
             let collected = ask("hello", options).await;
             let error = error_of(&collected);
             assert_helpful(error, ErrorKind::InvalidOptions, &["--no-such-flag", "extra_args"]);

@@ -8,8 +8,8 @@ use claude_agent_kit::{
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
 use claude_wire::Body;
-use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::exists;
+use tests_e2e::harness::Harness;
+use tests_e2e::harness::processes::exists;
 use tokio::task::JoinSet;
 
 use crate::support::{
@@ -28,8 +28,8 @@ fn sendable<T: Send>(future: T) -> T {
 #[test]
 fn query_stream_and_its_futures_are_send() {
     run(async {
-        let stage = Stage::in_memory(hello()).await.unwrap();
-        let mut stream = sendable(query("hello", stage.options())).await.unwrap();
+        let harness = Harness::in_memory(hello()).await.unwrap();
+        let mut stream = sendable(query("hello", harness.options())).await.unwrap();
         let first = tokio::spawn(async move {
             let first = sendable(stream.next()).await.unwrap().unwrap();
             (first, stream)
@@ -46,8 +46,8 @@ fn stream_is_fused_after_the_end_and_after_an_error() {
     run(async {
         let failing = Faults::new().before("result", Fault::Exit(3));
         for (faults, fails) in [(Faults::new(), false), (failing, true)] {
-            let stage = faulty(faults).await;
-            let mut stream = query("hello", stage.options()).await.unwrap();
+            let harness = faulty(faults).await;
+            let mut stream = query("hello", harness.options()).await.unwrap();
             let mut errors = 0;
             while let Some(item) = stream.next().await {
                 assert_eq!(errors, 0, "an error is the last item");
@@ -71,8 +71,8 @@ fn dropping_a_pending_next_loses_nothing() {
             .pause_between(std::time::Duration::from_millis(2));
         let held = slow.clone().hold();
         let script = Script::new().when("at once", [slow]).when("held", [held]);
-        let stage = Stage::in_memory(script).await.unwrap();
-        let options = stage.options().include(Include::PARTIAL_MESSAGES);
+        let harness = Harness::in_memory(script).await.unwrap();
+        let options = harness.options().include(Include::PARTIAL_MESSAGES);
         let whole = ask("at once", &options).await;
         let mut stream = query("held", &options).await.unwrap();
         let mut items = Vec::new();
@@ -85,7 +85,7 @@ fn dropping_a_pending_next_loses_nothing() {
                 () = ready(()) => {
                     dropped += 1;
                     if dropped > 10 {
-                        stage.api().release_held();
+                        harness.api().release_held();
                     }
                     tokio::task::yield_now().await;
                     continue;
@@ -110,17 +110,17 @@ fn collecting_keeps_items_warnings_and_the_error() {
         let faults = Faults::new()
             .before("assistant", Fault::Bytes(b"garbage\n".to_vec()))
             .before("result", Fault::Exit(3));
-        let stage = faulty(faults).await;
-        let collected = ask("hello", stage.options()).await;
+        let harness = faulty(faults).await;
+        let collected = ask("hello", harness.options()).await;
         assert_eq!((collected.text().as_str(), codes(&collected).len()), ("Hello.", 1));
         assert_eq!(error_of(&collected).kind(), ErrorKind::ProcessFailed);
         let positions: Vec<bool> =
             collected.items.iter().map(|item| item.warning().is_some()).collect();
         assert!(positions[0] != positions[positions.len() - 2], "in order: {positions:?}");
-        let error = query("hello", stage.options()).await.unwrap().collect_messages().await;
+        let error = query("hello", harness.options()).await.unwrap().collect_messages().await;
         assert_eq!(error.unwrap_err().kind(), ErrorKind::ProcessFailed);
-        let stage = Stage::in_memory(hello()).await.unwrap();
-        let stream = query("hello", stage.options()).await.unwrap();
+        let harness = Harness::in_memory(hello()).await.unwrap();
+        let stream = query("hello", harness.options()).await.unwrap();
         let messages = stream.collect_messages().await.unwrap();
         assert!(messages.iter().any(|message| matches!(message.body, Body::Result(_))));
     });
@@ -129,8 +129,8 @@ fn collecting_keeps_items_warnings_and_the_error() {
 #[test]
 fn panicking_stream_consumer_leaks_no_process() {
     run(async {
-        let stage = Stage::sim_process(hello(), SIM).await.unwrap();
-        let stream = query("hello", stage.options()).await.unwrap();
+        let harness = Harness::sim_process(hello(), SIM).await.unwrap();
+        let stream = query("hello", harness.options()).await.unwrap();
         let pid = stream.pid().unwrap();
         let folded = stream.fold((), |(), _item: Item| panic!("on purpose"));
         // The task catches the panic, as it does in a host.
@@ -145,8 +145,8 @@ fn close_ends_the_process_and_is_idempotent() {
     run(async {
         // In the middle of a turn that would never end.
         let script = Script::new().otherwise([Reply::text("Never.").hold()]);
-        let stage = Stage::sim_process(script, SIM).await.unwrap();
-        let mut stream = query("hello", stage.options()).await.unwrap();
+        let harness = Harness::sim_process(script, SIM).await.unwrap();
+        let mut stream = query("hello", harness.options()).await.unwrap();
         let pid = stream.pid().unwrap();
         stream.next().await.unwrap().unwrap();
         let exit = stream.close().await;
@@ -155,8 +155,8 @@ fn close_ends_the_process_and_is_idempotent() {
         assert_eq!(stream.close().await, exit);
         assert!(stream.next().await.is_none());
         // Dropping the future of a close does not stop the close.
-        let stage = faulty_process("at start hang").await;
-        let options = stage.options().timeouts(Timeouts::new().exit_grace(SHORT * 50));
+        let harness = faulty_process("at start hang").await;
+        let options = harness.options().timeouts(Timeouts::new().exit_grace(SHORT * 50));
         let mut stream = query("hello", options).await.unwrap();
         let pid = stream.pid().unwrap();
         tokio::select! {
@@ -167,8 +167,8 @@ fn close_ends_the_process_and_is_idempotent() {
         until("it ends and is reaped", || !exists(pid)).await;
         assert!(stream.close().await.is_some());
         // After the end, `close` returns the exit status.
-        let stage = faulty_process("after result exit 3").await;
-        let mut stream = query("hello", stage.options()).await.unwrap();
+        let harness = faulty_process("after result exit 3").await;
+        let mut stream = query("hello", harness.options()).await.unwrap();
         while stream.next().await.is_some() {}
         assert_eq!(stream.close().await, Some(claude_agent_kit::transport::Exit::Code(3)));
     });
@@ -177,8 +177,8 @@ fn close_ends_the_process_and_is_idempotent() {
 #[test]
 fn session_id_is_known_before_the_first_message() {
     run(async {
-        let stage = Stage::in_memory(hello()).await.unwrap();
-        let mut stream = query("hello", stage.options()).await.unwrap();
+        let harness = Harness::in_memory(hello()).await.unwrap();
+        let mut stream = query("hello", harness.options()).await.unwrap();
         let known = stream.session_id().cloned();
         assert!(known.is_some());
         while let Some(item) = stream.next().await {
@@ -204,19 +204,19 @@ async fn assert_echo(number: usize, options: Options) {
 #[test]
 fn sequential_queries_do_not_mix_even_if_some_are_dropped() {
     run(async {
-        for stage in [
-            Stage::in_memory(echoing()).await.unwrap(),
-            Stage::sim_process(echoing(), SIM).await.unwrap(),
+        for harness in [
+            Harness::in_memory(echoing()).await.unwrap(),
+            Harness::sim_process(echoing(), SIM).await.unwrap(),
         ] {
             for number in 0..10 {
-                let mut stream = query("something else", stage.options()).await.unwrap();
+                let mut stream = query("something else", harness.options()).await.unwrap();
                 match number % 3 {
                     0 => drop(stream.next().await),
                     1 => drop(stream.close().await),
                     _ => {}
                 }
                 drop(stream);
-                assert_echo(number, stage.options()).await;
+                assert_echo(number, harness.options()).await;
             }
         }
     });
@@ -225,13 +225,13 @@ fn sequential_queries_do_not_mix_even_if_some_are_dropped() {
 #[test]
 fn fifty_concurrent_queries_do_not_mix() {
     run(async {
-        for stage in [
-            Stage::in_memory(echoing()).await.unwrap(),
-            Stage::sim_process(echoing(), SIM).await.unwrap(),
+        for harness in [
+            Harness::in_memory(echoing()).await.unwrap(),
+            Harness::sim_process(echoing(), SIM).await.unwrap(),
         ] {
             let mut queries = JoinSet::new();
             for number in 0..50 {
-                queries.spawn(assert_echo(number, stage.options()));
+                queries.spawn(assert_echo(number, harness.options()));
             }
             queries.join_all().await;
         }
@@ -242,8 +242,8 @@ fn fifty_concurrent_queries_do_not_mix() {
 fn unread_query_applies_backpressure_and_loses_nothing() {
     run(async {
         let faults = Faults::new().before("assistant", Fault::Messages(5000));
-        let stage = faulty(faults).await;
-        let options = stage.options().limits(
+        let harness = faulty(faults).await;
+        let options = harness.options().limits(
             Limits::new().backlog_soft_bytes(64 * 1024).backlog_hard_bytes(16 * 1024 * 1024),
         );
         let mut stream = query("hello", options).await.unwrap();

@@ -15,8 +15,8 @@ use claude_agent_kit::{
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::Faults;
 use tempfile::TempDir;
+use tests_e2e::harness::{Harness, processes};
 use tests_e2e::real_cli::{self, InstalledCli};
-use tests_e2e::stage::{Stage, processes};
 use tokio::time::timeout;
 
 /// The path of the simulated CLI.
@@ -85,12 +85,12 @@ pub(crate) async fn until(what: &str, condition: impl FnMut() -> bool) {
 /// Runs the same test on all three CLIs, each with its own script.
 pub(crate) fn on_all<F: Future<Output = ()>>(
     script: impl Fn() -> Script,
-    play: impl Fn(Stage) -> F,
+    play: impl Fn(Harness) -> F,
 ) {
     run(async {
-        play(Stage::in_memory(script()).await.unwrap()).await;
-        play(Stage::sim_process(script(), SIM).await.unwrap()).await;
-        play(Stage::real(script(), real()).await.unwrap()).await;
+        play(Harness::in_memory(script()).await.unwrap()).await;
+        play(Harness::sim_process(script(), SIM).await.unwrap()).await;
+        play(Harness::real(script(), real()).await.unwrap()).await;
     });
 }
 
@@ -100,14 +100,14 @@ pub(crate) fn hello() -> Script {
 }
 
 /// Returns a harness in memory whose CLI has these faults.
-pub(crate) async fn faulty(faults: Faults) -> Stage {
-    Stage::faulty(hello(), faults).await.unwrap()
+pub(crate) async fn faulty(faults: Faults) -> Harness {
+    Harness::faulty(hello(), faults).await.unwrap()
 }
 
 /// Returns a harness with a simulated CLI as a process that has these faults.
-pub(crate) async fn faulty_process(faults: &str) -> Stage {
+pub(crate) async fn faulty_process(faults: &str) -> Harness {
     let file = format!("otherwise say \"Hello.\"\nfaults\n{faults}\n");
-    Stage::scripted(&file, SIM).await.unwrap()
+    Harness::scripted(&file, SIM).await.unwrap()
 }
 
 /// Runs a query and returns its output.

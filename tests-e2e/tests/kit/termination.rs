@@ -6,7 +6,7 @@ use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{Collected, ErrorKind, Limits, Timeouts, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults, Point};
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::support::{
     FakeProgram, HANDSHAKE, LIMIT, RESULT, SHORT, ask, codes, count, error_of, faulty,
@@ -117,13 +117,13 @@ fn failing_exit_after_a_success_result_is_a_warning() {
 fn failing_exit_after_an_error_result_is_expected() {
     run(async {
         for faults in [Faults::new(), Faults::new().after("result", Fault::Exit(7))] {
-            let stage = Stage::faulty(refusing(), faults).await.unwrap();
-            let collected = ask("hello", stage.options()).await;
+            let harness = Harness::faulty(refusing(), faults).await.unwrap();
+            let collected = ask("hello", harness.options()).await;
             assert_finished(&collected, &[]);
             assert!(collected.result().unwrap().is_error());
         }
-        let stage = Stage::sim_process(refusing(), crate::support::SIM).await.unwrap();
-        let mut stream = claude_agent_kit::query("hello", stage.options()).await.unwrap();
+        let harness = Harness::sim_process(refusing(), crate::support::SIM).await.unwrap();
+        let mut stream = claude_agent_kit::query("hello", harness.options()).await.unwrap();
         while let Some(item) = stream.next().await {
             assert!(item.unwrap().warning().is_none());
         }
@@ -134,16 +134,16 @@ fn failing_exit_after_an_error_result_is_expected() {
 #[test]
 fn failing_exit_is_an_error_in_strict_mode() {
     run(async {
-        let stage = faulty(Faults::new().after("result", Fault::Exit(3))).await;
-        let collected = ask("hello", stage.options().strict_exit_status(true)).await;
+        let harness = faulty(Faults::new().after("result", Fault::Exit(3))).await;
+        let collected = ask("hello", harness.options().strict_exit_status(true)).await;
         let error = error_of(&collected);
         assert_eq!((error.kind(), error.exit()), (ErrorKind::NonZeroExit, Some(Exit::Code(3))));
         assert!(error.suggestion().is_some(), "{error}");
         assert_eq!(codes(&collected), []);
         assert!(collected.result().is_some(), "the result is there all the same");
         // After an error result the exit status adds nothing.
-        let stage = Stage::faulty(refusing(), Faults::new()).await.unwrap();
-        assert_finished(&ask("hello", stage.options().strict_exit_status(true)).await, &[]);
+        let harness = Harness::faulty(refusing(), Faults::new()).await.unwrap();
+        assert_finished(&ask("hello", harness.options().strict_exit_status(true)).await, &[]);
     });
 }
 
@@ -226,9 +226,9 @@ fn stdin_is_closed_after_a_result_and_a_cli_that_ignores_it_is_stopped() {
 fn cli_that_never_reports_idle_has_until_the_ceiling() {
     run(async {
         let idle = Point::Before("system/session_state_changed".to_owned(), 2);
-        let stage = faulty(Faults::new().at(idle, Fault::Swallow)).await;
+        let harness = faulty(Faults::new().at(idle, Fault::Swallow)).await;
         let options =
-            stage.options().timeouts(Timeouts::new().exit_grace(LIMIT).background_ceiling(SHORT));
+            harness.options().timeouts(Timeouts::new().exit_grace(LIMIT).background_ceiling(SHORT));
         assert_finished(&ask("hello", options).await, &[WarningCode::StoppedAfterResult]);
     });
 }
@@ -306,22 +306,22 @@ fn process_that_closed_stdout_without_a_result_is_stopped_with_an_error() {
 fn silent_cli_is_awaited_unless_there_is_an_idle_timeout() {
     run(async {
         let held = || Script::new().otherwise([Reply::text("Finally.").hold()]);
-        let stage = Stage::in_memory(held()).await.unwrap();
+        let harness = Harness::in_memory(held()).await.unwrap();
         // Zero disables the timeout.
-        let options = stage.options().timeouts(Timeouts::new().idle(Duration::ZERO));
+        let options = harness.options().timeouts(Timeouts::new().idle(Duration::ZERO));
         let mut stream = claude_agent_kit::query("hello", options).await.unwrap();
-        stage.api().wait_for_request(|_| true).await;
+        harness.api().wait_for_request(|_| true).await;
         while let Ok(item) = tokio::time::timeout(SHORT, stream.next()).await {
             item.unwrap().unwrap();
         }
         // The CLI was silent for longer than that, without an effect.
-        stage.api().release_held();
+        harness.api().release_held();
         let collected = stream.collect().await;
         assert_finished(&collected, &[]);
         assert_eq!(collected.text(), "Finally.");
 
-        let stage = Stage::in_memory(held()).await.unwrap();
-        let options = stage.options().timeouts(Timeouts::new().idle(SHORT).exit_grace(SHORT));
+        let harness = Harness::in_memory(held()).await.unwrap();
+        let options = harness.options().timeouts(Timeouts::new().idle(SHORT).exit_grace(SHORT));
         let collected = ask("hello", options).await;
         assert_eq!(kind_of(&collected), Some(ErrorKind::IdleTimeout));
         assert!(collected.result().is_none());
@@ -355,9 +355,9 @@ fn nothing_is_an_error_after_a_result() {
             .after("result", Fault::LongLine(200_000))
             .after("result", Fault::Bytes(b"{\"type\":\"assi".to_vec()))
             .after("result", Fault::Exit(9));
-        let stage = faulty(faults).await;
+        let harness = faulty(faults).await;
         let collected =
-            ask("hello", stage.options().limits(Limits::new().max_line_bytes(100_000))).await;
+            ask("hello", harness.options().limits(Limits::new().max_line_bytes(100_000))).await;
         let mut expected = vec![WarningCode::Malformed; 7];
         expected.extend([WarningCode::OversizedLine, WarningCode::NonZeroExitAfterResult]);
         assert_finished(&collected, &expected);
@@ -383,8 +383,8 @@ fn last_of_several_results_is_the_final_one() {
     run(in_time(async {
         let second = b"{\"type\":\"result\",\"is_error\":true,\"result\":\"second\"}\n".to_vec();
         let faults = Faults::new().after("result", Fault::Bytes(second));
-        let stage = faulty(faults.clone()).await;
-        let stream = claude_agent_kit::query("hello", stage.options()).await.unwrap();
+        let harness = faulty(faults.clone()).await;
+        let stream = claude_agent_kit::query("hello", harness.options()).await.unwrap();
         let last = stream.final_result().await.unwrap().unwrap();
         assert_eq!(last.result.as_deref(), Some("second"));
         // The exit is judged by the last result.
@@ -395,8 +395,8 @@ fn last_of_several_results_is_the_final_one() {
 #[test]
 fn maximum_duration_disables_a_timeout() {
     run(async {
-        let stage = Stage::in_memory(hello()).await.unwrap();
-        let options = stage.options().timeouts(
+        let harness = Harness::in_memory(hello()).await.unwrap();
+        let options = harness.options().timeouts(
             Timeouts::new()
                 .idle(Duration::MAX)
                 .exit_grace(Duration::MAX)

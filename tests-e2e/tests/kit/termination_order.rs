@@ -12,8 +12,8 @@ use claude_agent_kit::{ErrorKind, Options, Timeouts, WarningCode, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::Body;
 use serde_json::json;
-use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::{exists, wait_until};
+use tests_e2e::harness::Harness;
+use tests_e2e::harness::processes::{exists, wait_until};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::support::{
@@ -167,8 +167,8 @@ fn delegating() -> Script {
 
 #[test]
 fn background_agent_result_follows_the_first_result() {
-    on_all(delegating, async |stage| {
-        let mut stream = query("delegate", stage.options()).await.unwrap();
+    on_all(delegating, async |harness| {
+        let mut stream = query("delegate", harness.options()).await.unwrap();
         let mut origins = Vec::new();
         while let Some(item) = stream.next().await {
             let item = item.unwrap();
@@ -178,13 +178,13 @@ fn background_agent_result_follows_the_first_result() {
             };
             origins.push(result.origin.is_some());
             // The agent continues only now, so that it ends after the first result.
-            stage
+            harness
                 .api()
                 .wait_for_request(|request| {
                     request.prompts().iter().any(|prompt| prompt.contains("greet the world"))
                 })
                 .await;
-            stage.api().release_held();
+            harness.api().release_held();
         }
         assert_eq!(origins.len(), 2, "{origins:?}");
     });
@@ -197,12 +197,14 @@ fn background_shell_does_not_delay_the_end() {
         Script::new().otherwise([Reply::tool("Bash", input), Reply::text("Started.")])
     };
     run(async {
-        for stage in [
-            Stage::sim_process(script(), SIM).await.unwrap(),
-            Stage::real(script(), real()).await.unwrap(),
+        for harness in [
+            Harness::sim_process(script(), SIM).await.unwrap(),
+            Harness::real(script(), real()).await.unwrap(),
         ] {
-            let options =
-                stage.options().allowed_tools(["Bash"]).timeouts(Timeouts::new().exit_grace(SHORT));
+            let options = harness
+                .options()
+                .allowed_tools(["Bash"])
+                .timeouts(Timeouts::new().exit_grace(SHORT));
             let collected = ask("start it", options).await;
             assert!(collected.error.is_none(), "{:?}", collected.error);
             assert_eq!(count(&collected, "result"), 1);

@@ -7,7 +7,7 @@ use claude_agent_kit::testing::{
 };
 use claude_agent_kit::transport::Exit;
 use claude_agent_kit::{Body, ErrorKind, Include, Item, Options, Prompt, Session, Timeouts, query};
-use tests_e2e::stage::{Stage, processes};
+use tests_e2e::harness::{Harness, processes};
 
 use crate::support::{SIM, ask, hello, in_time, kind_of, on_all, real, run, until};
 
@@ -29,8 +29,8 @@ fn script_rule_answers_only_its_own_prompt() {
             .when("first", [Reply::text("First.")])
             .otherwise([Reply::text("Otherwise.")])
     };
-    on_all(script, async |stage| {
-        let options = stage.options().include(Include::PARTIAL_MESSAGES);
+    on_all(script, async |harness| {
+        let options = harness.options().include(Include::PARTIAL_MESSAGES);
         let session = in_time(Session::start(options)).await.unwrap();
         assert_eq!(send_and_read(&session, "first").await, "First.");
         assert_eq!(send_and_read(&session, "and then").await, "Otherwise.");
@@ -59,8 +59,8 @@ fn script_rule_answers_only_its_own_prompt() {
 #[test]
 fn prompt_without_a_rule_fails_with_an_error_that_quotes_it() {
     let script = || Script::new().when("hello", [Reply::text("Hello.")]);
-    on_all(script, async |stage| {
-        let session = in_time(Session::start(stage.options())).await.unwrap();
+    on_all(script, async |harness| {
+        let session = in_time(Session::start(harness.options())).await.unwrap();
         assert_eq!(send_and_read(&session, "hello").await, "Hello.");
         let error = send_and_read(&session, "goodbye").await;
         assert!(error.contains("no rule of the script matches the prompt"), "{error}");
@@ -75,8 +75,8 @@ fn rule_added_with_since_answers_later_prompts() {
         let french = [Reply::text("Oui."), Reply::text("Non."), Reply::text("Peut-être.")];
         Script::new().since("French", french).otherwise([Reply::text("Yes.")])
     };
-    on_all(script, async |stage| {
-        let session = in_time(Session::start(stage.options())).await.unwrap();
+    on_all(script, async |harness| {
+        let session = in_time(Session::start(harness.options())).await.unwrap();
         let mut answers = Vec::new();
         for prompt in ["a", "in French: b", "c", "d"] {
             answers.push(send_and_read(&session, prompt).await);
@@ -98,7 +98,7 @@ fn runs_share_the_script_and_a_retry_succeeds() {
         assert!(error.is_retryable(), "{error}");
         assert_eq!(ask("go", &options).await.into_result().unwrap().text(), "Done.");
     };
-    on_all(script, async |stage| retried(stage.options()).await);
+    on_all(script, async |harness| retried(harness.options()).await);
     run(retried(Options::new().simulated(script())));
     // Separate options, with clones of one script.
     run(async {
@@ -183,7 +183,7 @@ async fn record_and_replay(options: Options) {
 #[test]
 fn recorded_query_can_be_replayed_on_every_cli() {
     run(record_and_replay(Options::new().simulated(hello())));
-    on_all(hello, async |stage| record_and_replay(stage.options()).await);
+    on_all(hello, async |harness| record_and_replay(harness.options()).await);
 }
 
 #[test]
@@ -204,9 +204,9 @@ fn recording_of_a_crash_ends_with_the_crash() {
 fn session_dropped_while_recording_leaks_no_process() {
     run(async {
         for program in [SIM, real().path.to_str().unwrap()] {
-            let stage = Stage::sim_process(hello(), program).await.unwrap();
+            let harness = Harness::sim_process(hello(), program).await.unwrap();
             let recorder = Recorder::new();
-            let options = stage.options().recorded_to(&recorder);
+            let options = harness.options().recorded_to(&recorder);
             let session = in_time(Session::start(options)).await.unwrap();
             let pid = session.pid().unwrap();
             assert_eq!(send_and_read(&session, "hi").await, "Hello.");

@@ -19,10 +19,10 @@ fn permission_callback_can_change_the_mode_of_its_session() {
         let write = |name| Reply::tool("Write", json!({"file_path": name, "content": "x"}));
         Script::new().otherwise([write("one"), write("two"), Reply::text("Done.")])
     };
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         let asked = Notes::new();
         let notes = asked.clone();
-        let options = stage.options().can_use_tool(move |_, ctx| {
+        let options = harness.options().can_use_tool(move |_, ctx| {
             let notes = notes.clone();
             async move {
                 let session = ctx.session().ok_or("no session")?;
@@ -33,7 +33,7 @@ fn permission_callback_can_change_the_mode_of_its_session() {
         });
         let session = start(options).await;
         turn(&session, "run it").await;
-        assert!(has_file(&stage, "one") && has_file(&stage, "two"));
+        assert!(has_file(&harness, "one") && has_file(&harness, "two"));
         assert_eq!(asked.all(), [session.session_id()], "the new mode allows the second call");
         session.stop().await.unwrap();
     });
@@ -41,10 +41,10 @@ fn permission_callback_can_change_the_mode_of_its_session() {
 
 #[test]
 fn callbacks_have_a_session_handle_only_in_a_session() {
-    on_both(touch_file, async |stage| {
+    on_both(touch_file, async |harness| {
         let found = Notes::new();
         let (of_hook, of_permission) = (found.clone(), found.clone());
-        let options = stage
+        let options = harness
             .options()
             .on(PreToolUse, move |_, ctx| {
                 of_hook.add((ctx.callback_id.is_some(), ctx.session().is_some()));
@@ -98,8 +98,8 @@ fn session_handle_of_a_callback_does_not_keep_the_session_alive() {
 fn event_stream_starts_with_the_current_state() {
     on_both(
         || bash(&[]),
-        async |stage| {
-            let session = start(stage.options()).await;
+        async |harness| {
+            let session = start(harness.options()).await;
             assert!(matches!(session.state(), SessionState::Running), "{:?}", session.state());
             let first = session.events().next().await;
             assert!(matches!(first, Some(SessionState::Running)), "{first:?}");

@@ -8,7 +8,7 @@ use claude_agent_testkit::sim::{Fault, Faults};
 use claude_wire::control::HostRequest;
 use claude_wire::id::MessageId;
 use serde_json::json;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::helpers::{calls, has_file, is_delta, on_both, start, turn};
 use crate::support::{hello, in_time, on_all, run, until};
@@ -20,8 +20,8 @@ fn interrupt_ends_a_streaming_answer() {
             .when("story", [Reply::text("Once upon a time there was").deltas_of(5).hold()])
             .when("again", [Reply::text("yes")])
     };
-    on_all(script, async |stage| {
-        let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
+    on_all(script, async |harness| {
+        let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut story = session.send("story").await.unwrap();
         while !is_delta(&in_time(story.next()).await.unwrap().unwrap()) {}
         let answer = session.interrupt().await.unwrap();
@@ -41,13 +41,13 @@ fn interrupt_ends_a_running_tool() {
             .when("run it", [calls(&["touch begun; sleep 60; touch ended"])])
             .when("again", [Reply::text("yes")])
     };
-    on_both(script, async |stage| {
-        let session = start(stage.options().allowed_tools(["Bash"])).await;
+    on_both(script, async |harness| {
+        let session = start(harness.options().allowed_tools(["Bash"])).await;
         let running = session.send("run it").await.unwrap();
-        until("the tool runs", || has_file(&stage, "begun")).await;
+        until("the tool runs", || has_file(&harness, "begun")).await;
         session.interrupt().await.unwrap();
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
-        assert!(!has_file(&stage, "ended"));
+        assert!(!has_file(&harness, "ended"));
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
@@ -55,8 +55,8 @@ fn interrupt_ends_a_running_tool() {
 
 #[test]
 fn interrupt_of_an_idle_session_has_no_effect() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
         let answer = session.interrupt().await.unwrap();
         assert!(answer.turns.is_empty() && answer.still_queued.is_empty());
         let outcome = turn(&session, "hello").await;
@@ -69,9 +69,9 @@ fn interrupt_of_an_idle_session_has_no_effect() {
 
 #[test]
 fn set_model_applies_from_the_next_request() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
-        let model = || stage.api().requests().last().unwrap().model().to_owned();
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
+        let model = || harness.api().requests().last().unwrap().model().to_owned();
         turn(&session, "hello").await;
         let usual = model();
         let answer = session.set_model("claude-haiku-5-5").await.unwrap();
@@ -96,22 +96,22 @@ fn set_permission_mode_allows_a_tool_without_a_request() {
             Reply::tool("Write", json!({"file_path": path.trim(), "content": "one\n"}))
         })
     };
-    on_both(script, async |stage| {
-        let session = start(stage.options()).await;
-        let path = |name: &str| stage.project().join(name).to_string_lossy().into_owned();
+    on_both(script, async |harness| {
+        let session = start(harness.options()).await;
+        let path = |name: &str| harness.project().join(name).to_string_lossy().into_owned();
         turn(&session, &path("before")).await;
-        assert!(!has_file(&stage, "before"));
+        assert!(!has_file(&harness, "before"));
         let answer = session.set_permission_mode(PermissionMode::AcceptEdits).await.unwrap();
         assert_eq!(answer.mode, Some(PermissionMode::AcceptEdits));
         turn(&session, &path("after")).await;
-        assert!(has_file(&stage, "after"));
+        assert!(has_file(&harness, "after"));
         session.stop().await.unwrap();
     });
 }
 
 /// Returns a model that overwrites the notes.
-fn changing(stage: &Stage) -> Script {
-    let notes = stage.project().join("notes.txt");
+fn changing(harness: &Harness) -> Script {
+    let notes = harness.project().join("notes.txt");
     Script::new().otherwise([
         Reply::tool("Read", json!({"file_path": notes})),
         Reply::tool("Write", json!({"file_path": notes, "content": "after\n"})),
@@ -121,13 +121,13 @@ fn changing(stage: &Stage) -> Script {
 
 #[test]
 fn rewind_files_restores_files() {
-    on_both(hello, async |stage| {
-        let notes = stage.project().join("notes.txt");
+    on_both(hello, async |harness| {
+        let notes = harness.project().join("notes.txt");
         std::fs::write(&notes, "before\n").unwrap();
         let text = || std::fs::read_to_string(&notes).unwrap();
-        stage.api().set_script(changing(&stage));
+        harness.api().set_script(changing(&harness));
         let options =
-            stage.options().permission_mode(PermissionMode::AcceptEdits).file_checkpointing(true);
+            harness.options().permission_mode(PermissionMode::AcceptEdits).file_checkpointing(true);
         let session = start(options).await;
         let change = session.send("change the notes").await.unwrap();
         let id = change.message_id().clone();
@@ -146,8 +146,8 @@ fn rewind_files_restores_files() {
 
 #[test]
 fn rewind_files_needs_checkpointing() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
         let running = session.send("hello").await.unwrap();
         let id = running.message_id().clone();
         running.finish().await.unwrap();
@@ -160,8 +160,8 @@ fn rewind_files_needs_checkpointing() {
 
 #[test]
 fn mcp_status_and_context_usage_are_returned() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
         turn(&session, "hello").await;
         assert!(session.mcp().status().await.unwrap().mcp_servers.as_slice().is_empty());
         let usage = session.context_usage().await.unwrap();
@@ -176,8 +176,8 @@ fn mcp_status_and_context_usage_are_returned() {
 
 #[test]
 fn rejected_operations_are_errors() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
         let error = session.set_permission_mode("nonsense").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlRejected);
         assert_eq!(error.code(), Some("invalid_mode"));
@@ -188,7 +188,7 @@ fn rejected_operations_are_errors() {
         ] {
             assert_eq!(error.kind(), ErrorKind::ControlRejected, "{error}");
         }
-        if stage.program().is_some() {
+        if harness.program().is_some() {
             // Bypassing permissions was not allowed at startup.
             let mode = PermissionMode::BypassPermissions;
             let error = session.set_permission_mode(mode).await.unwrap_err();
@@ -207,9 +207,9 @@ fn rejected_operations_are_errors() {
 
 #[test]
 fn a_thousand_sequential_and_sixty_concurrent_operations_succeed() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
-        let real = stage.program().is_some();
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
+        let real = harness.program().is_some();
         for _ in 0..if real { 150 } else { 1_000 } {
             session.mcp().status().await.unwrap();
         }
@@ -227,8 +227,8 @@ fn a_thousand_sequential_and_sixty_concurrent_operations_succeed() {
 
 #[test]
 fn operations_before_the_handshake_wait_for_it() {
-    on_both(hello, async |stage| {
-        let session = Session::open(stage.options()).await.unwrap();
+    on_both(hello, async |harness| {
+        let session = Session::open(harness.options()).await.unwrap();
         let running = session.send("hello");
         let (status, running) = tokio::join!(session.mcp().status(), running);
         assert!(status.is_ok());
@@ -243,8 +243,8 @@ fn operations_before_the_handshake_wait_for_it() {
 fn operation_without_a_response_times_out() {
     let faults = Faults::new().before("control_response/mcp_status", Fault::Swallow);
     run(async {
-        let stage = Stage::faulty(hello(), faults).await.unwrap();
-        let session = start(stage.options()).await;
+        let harness = Harness::faulty(hello(), faults).await.unwrap();
+        let session = start(harness.options()).await;
         let limit = Duration::from_millis(100);
         let before = Instant::now();
         let error = session.with_timeout(limit).mcp().status().await.unwrap_err();
@@ -262,8 +262,8 @@ fn unread_deltas_do_not_delay_an_operation() {
     for fault in [Fault::Deltas(3_000), Fault::Messages(10_000)] {
         run(async {
             let faults = Faults::new().after("system/init", fault);
-            let stage = Stage::faulty(hello(), faults).await.unwrap();
-            let options = stage
+            let harness = Harness::faulty(hello(), faults).await.unwrap();
+            let options = harness
                 .options()
                 .limits(Limits::new().backlog_soft_bytes(16 * 1024).backlog_hard_bytes(1 << 30));
             let session = start(options).await;

@@ -6,7 +6,7 @@ use claude_agent_kit::transport::Wrapped;
 use claude_agent_kit::{Conversation, EnvironmentPolicy, ErrorKind, Options, Session, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::id::SessionId;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::support::{FakeProgram, SIM, on_all, real, run, write_executable};
 
@@ -16,10 +16,10 @@ fn script() -> Script {
 
 #[test]
 fn conversation_can_be_resumed_and_forked() {
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         // Transcripts need a directory, in memory too.
-        let config = stage.root().join("home/.claude");
-        let options = || stage.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
+        let config = harness.root().join("home/.claude");
+        let options = || harness.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
         let mut first = query("The number is 7.", options()).await.unwrap();
         while let Some(item) = first.next().await {
             item.unwrap();
@@ -34,7 +34,7 @@ fn conversation_can_be_resumed_and_forked() {
             assert_eq!(turn.finish().await.unwrap().text, "Seven.");
             assert_eq!(session.session_id().unwrap() == id, same);
             assert_eq!(session.is_resumed(), Some(true));
-            let asked = stage.api().requests();
+            let asked = harness.api().requests();
             let prompts = asked.last().unwrap().prompts();
             assert!(
                 prompts.iter().any(|prompt| prompt.contains("The number is 7.")),
@@ -47,24 +47,24 @@ fn conversation_can_be_resumed_and_forked() {
 
 #[test]
 fn missing_conversation_is_an_error_before_any_prompt() {
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let missing = SessionId::from("00000000-0000-4000-8000-000000000000");
-        let options = stage.options().conversation(Conversation::resume(missing.clone()));
+        let options = harness.options().conversation(Conversation::resume(missing.clone()));
         let error = Session::start(&options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
         assert!(error.suggestion().is_some());
         let collected = query("Which number?", options).await.unwrap().collect().await;
         let error = collected.error.unwrap();
         assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
-        assert!(stage.api().requests().is_empty());
+        assert!(harness.api().requests().is_empty());
     });
 }
 
 #[test]
 fn new_conversation_uses_the_given_id() {
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let id = SessionId::from("11111111-2222-4333-8444-555555555555");
-        let options = stage.options().conversation(Conversation::with_id(id.clone()));
+        let options = harness.options().conversation(Conversation::with_id(id.clone()));
         let session = Session::start(options).await.unwrap();
         session.send("Hi.").await.unwrap().finish().await.unwrap();
         assert_eq!((session.session_id(), session.is_resumed()), (Some(id), Some(false)));
@@ -74,9 +74,9 @@ fn new_conversation_uses_the_given_id() {
 
 #[test]
 fn session_id_is_known_before_any_output() {
-    on_all(script, async |stage| {
-        let config = stage.root().join("home/.claude");
-        let options = || stage.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
+    on_all(script, async |harness| {
+        let config = harness.root().join("home/.claude");
+        let options = || harness.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
         let named = |collected: &claude_agent_kit::Collected| {
             collected.result().unwrap().session_id.clone().unwrap()
         };
@@ -109,10 +109,10 @@ fn session_id_is_known_before_any_output() {
 
 #[test]
 fn resume_or_start_reports_which_one_happened() {
-    on_all(script, async |stage| {
-        let config = stage.root().join("home/.claude");
+    on_all(script, async |harness| {
+        let config = harness.root().join("home/.claude");
         let options = |id: &str| {
-            let options = stage.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
+            let options = harness.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
             options.conversation(Conversation::resume_or_start(id))
         };
         let id = "11111111-2222-4333-8444-555555555555";
@@ -132,7 +132,7 @@ fn resume_or_start_reports_which_one_happened() {
             let collected = asked.collect().await.into_result().unwrap();
             assert_eq!(collected.result().unwrap().session_id.as_ref().unwrap(), of_queries);
         }
-        let requests = stage.api().requests();
+        let requests = harness.api().requests();
         let times = |request: &claude_agent_testkit::mock_api::ApiRequest| {
             request.prompts().iter().filter(|prompt| prompt.contains("The number")).count()
         };
@@ -178,9 +178,9 @@ fn only_the_exact_cli_error_starts_a_new_conversation() {
 }
 
 /// Creates a wrapper that records its arguments and runs them, as `ssh` or `docker exec` does.
-fn wrapper(stage: &Stage, run_it: &str) -> std::path::PathBuf {
-    let path = stage.root().join("wrapper");
-    let noted = stage.root().join("noted");
+fn wrapper(harness: &Harness, run_it: &str) -> std::path::PathBuf {
+    let path = harness.root().join("wrapper");
+    let noted = harness.root().join("noted");
     let text = format!("#!/bin/sh\necho \"$1\" > '{}'\nshift\n{run_it}\n", noted.display());
     write_executable(&path, &text);
     path
@@ -191,8 +191,8 @@ fn cli_can_be_started_through_a_wrapper() {
     run(async {
         for path in [SIM, real().path.to_str().unwrap()] {
             for (is_shell, run_it) in [(false, "exec \"$@\""), (true, "exec sh -c \"$*\"")] {
-                let stage = Stage::sim_process(script(), path).await.unwrap();
-                let program = wrapper(&stage, run_it);
+                let harness = Harness::sim_process(script(), path).await.unwrap();
+                let program = wrapper(&harness, run_it);
                 let wrapped = if is_shell {
                     Wrapped::remote_shell(program, ["far away"])
                 } else {
@@ -200,16 +200,16 @@ fn cli_can_be_started_through_a_wrapper() {
                 };
                 // Only the variables of the harness, none of this machine.
                 let options = Options::new()
-                    .cwd(stage.project())
+                    .cwd(harness.project())
                     .environment(EnvironmentPolicy::Clean)
                     .transport(wrapped.cli(path));
-                let variables = stage.variables().into_iter();
+                let variables = harness.variables().into_iter();
                 let options = variables.fold(options, |all, (name, value)| all.env(name, value));
                 let session = Session::start(options).await.unwrap();
                 let outcome = session.send("Which number?").await.unwrap().finish().await.unwrap();
                 assert_eq!(outcome.text, "Seven.");
                 session.stop().await.unwrap();
-                let noted = fs::read_to_string(stage.root().join("noted")).unwrap();
+                let noted = fs::read_to_string(harness.root().join("noted")).unwrap();
                 assert_eq!(noted, "far away\n");
             }
         }

@@ -12,7 +12,7 @@ use claude_agent_testkit::sim::{Fault, Faults, Sim};
 use claude_wire::control::GetUsage;
 use claude_wire::id::SessionId;
 use serde_json::json;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::helpers::{calls, find, has_file, is_delta, is_result, on_both, start, turn};
 use crate::support::{ask, error_of, hello, in_time, real, run, until};
@@ -59,12 +59,12 @@ fn is_near(one: f64, other: f64) -> bool {
 }
 
 /// Returns options whose conversations can be resumed, also in memory.
-fn options(stage: &Stage) -> Options {
-    with_home(stage, stage.options())
+fn options(harness: &Harness) -> Options {
+    with_home(harness, harness.options())
 }
 
-fn with_home(stage: &Stage, options: Options) -> Options {
-    let home = stage.root().join("home/.claude");
+fn with_home(harness: &Harness, options: Options) -> Options {
+    let home = harness.root().join("home/.claude");
     options
         .env("CLAUDE_CONFIG_DIR", home.to_string_lossy())
         .include(Include::PARTIAL_MESSAGES)
@@ -72,14 +72,14 @@ fn with_home(stage: &Stage, options: Options) -> Options {
 }
 
 /// Returns options for a CLI that [`kill`] can kill.
-fn killable(stage: &Stage) -> Options {
-    if stage.program().is_some() {
-        return options(stage);
+fn killable(harness: &Harness) -> Options {
+    if harness.program().is_some() {
+        return options(harness);
     }
-    let address = stage.api().base_url();
+    let address = harness.api().base_url();
     let faults = Faults::new().on_read("control_request/mcp_status", Fault::Signal(9));
     let sim = Sim::new().api(address).faults(faults);
-    with_home(stage, Options::new().cwd(stage.project()).simulated(sim))
+    with_home(harness, Options::new().cwd(harness.project()).simulated(sim))
 }
 
 async fn kill(session: &Session) {
@@ -130,19 +130,19 @@ impl Books {
 }
 
 /// Runs all kinds of turns in one process.
-async fn play_first(stage: &Stage, books: &mut Books) -> SessionId {
-    let session = start(options(stage)).await;
+async fn play_first(harness: &Harness, books: &mut Books) -> SessionId {
+    let session = start(options(harness)).await;
     books.turn(&session, "one", (1_000, 10)).await;
     books.turn(&session, "run it", (5_000, 50)).await;
     books.turn(&session, "delegate", (109_000, 1_090)).await;
-    play_background(stage, &session, books).await;
+    play_background(harness, &session, books).await;
     let mut story = session.send("story").await.unwrap();
     first_piece(&mut story).await;
     session.interrupt().await.unwrap();
     // The CLI does not count a truncated response.
     books.note("story", in_time(story.finish()).await.unwrap().cost, (0, 0), false);
     let waiting = session.send("wait").await.unwrap();
-    until("the tool runs", || has_file(stage, "begun")).await;
+    until("the tool runs", || has_file(harness, "begun")).await;
     session.interrupt().await.unwrap();
     books.note("wait", in_time(waiting.finish()).await.unwrap().cost, (12_000, 120), false);
     books.turn(&session, "/compact", (10_000, 100)).await;
@@ -161,13 +161,14 @@ async fn play_first(stage: &Stage, books: &mut Books) -> SessionId {
 }
 
 /// Runs a background agent, whose cost belongs to the turn that the CLI starts when the agent ends.
-async fn play_background(stage: &Stage, session: &Session, books: &mut Books) {
+async fn play_background(harness: &Harness, session: &Session, books: &mut Books) {
     let mut messages = session.messages();
     books.turn(session, "hire", (13_000, 130)).await;
     let is_agents = |prompt: &String| prompt.contains("greet later");
-    in_time(stage.api().wait_for_request(|request| request.prompts().iter().any(is_agents))).await;
+    in_time(harness.api().wait_for_request(|request| request.prompts().iter().any(is_agents)))
+        .await;
     let before = session.cost();
-    stage.api().release_held();
+    harness.api().release_held();
     find(&mut messages, is_result).await;
     find(&mut messages, is_result).await;
     let mut cost = session.cost();
@@ -178,8 +179,8 @@ async fn play_background(stage: &Stage, session: &Session, books: &mut Books) {
 }
 
 /// Runs two turns in a continued conversation and returns the total that the CLI had restored.
-async fn play_later(stage: &Stage, from: Conversation, books: &mut Books) -> f64 {
-    let session = start(options(stage).conversation(from)).await;
+async fn play_later(harness: &Harness, from: Conversation, books: &mut Books) -> f64 {
+    let session = start(options(harness).conversation(from)).await;
     let restored = total(&session).await;
     assert_eq!(session.cost(), Cost::default());
     books.turn(&session, "one", (1_000, 10)).await;
@@ -190,8 +191,8 @@ async fn play_later(stage: &Stage, from: Conversation, books: &mut Books) -> f64
 }
 
 /// Runs a session whose CLI is killed during its second turn.
-async fn play_killed(stage: &Stage, id: &SessionId, books: &mut Books) {
-    let session = start(killable(stage).conversation(Conversation::resume(id.clone()))).await;
+async fn play_killed(harness: &Harness, id: &SessionId, books: &mut Books) {
+    let session = start(killable(harness).conversation(Conversation::resume(id.clone()))).await;
     books.turn(&session, "one", (1_000, 10)).await;
     let before = session.cost();
     let mut story = session.send("long tale").await.unwrap();
@@ -212,19 +213,19 @@ async fn play_killed(stage: &Stage, id: &SessionId, books: &mut Books) {
     assert!(is_near(session.cost().usd, before.usd) && !session.cost().is_complete);
 }
 
-async fn play(stage: Stage) -> Books {
+async fn play(harness: Harness) -> Books {
     let mut books = Books::default();
-    let id = play_first(&stage, &mut books).await;
+    let id = play_first(&harness, &mut books).await;
     let resume = || Conversation::resume(id.clone());
-    let cleared = play_later(&stage, resume(), &mut books).await;
+    let cleared = play_later(&harness, resume(), &mut books).await;
     assert!(is_near(cleared, 0.0042), "{cleared}");
-    let resumed = play_later(&stage, resume(), &mut books).await;
+    let resumed = play_later(&harness, resume(), &mut books).await;
     assert!(is_near(resumed, cleared + 0.0042 + 0.021), "{resumed}");
-    let forked = play_later(&stage, Conversation::fork(id.clone()), &mut books).await;
+    let forked = play_later(&harness, Conversation::fork(id.clone()), &mut books).await;
     assert!(is_near(forked, resumed + 0.0042 + 0.021), "{forked}");
-    play_killed(&stage, &id, &mut books).await;
+    play_killed(&harness, &id, &mut books).await;
     // The total of a killed CLI is not restored.
-    let after_kill = play_later(&stage, resume(), &mut books).await;
+    let after_kill = play_later(&harness, resume(), &mut books).await;
     assert!(is_near(after_kill, forked), "{after_kill} {forked}");
     books
 }
@@ -232,8 +233,8 @@ async fn play(stage: Stage) -> Books {
 #[test]
 fn turn_costs_add_up_to_the_total_of_the_cli() {
     run(async {
-        let simulated = play(Stage::in_memory(script()).await.unwrap()).await;
-        let real = play(Stage::real(script(), real()).await.unwrap()).await;
+        let simulated = play(Harness::in_memory(script()).await.unwrap()).await;
+        let real = play(Harness::real(script(), real()).await.unwrap()).await;
         assert_eq!(simulated.costs.len(), real.costs.len());
         for (simulated, real) in simulated.costs.iter().zip(&real.costs) {
             assert!(is_near(simulated.1.usd, real.1.usd), "{simulated:?} {real:?}");
@@ -243,9 +244,9 @@ fn turn_costs_add_up_to_the_total_of_the_cli() {
 
 #[test]
 fn blocked_prompt_costs_nothing() {
-    on_both(hello, async |stage| {
+    on_both(hello, async |harness| {
         let block = |_, _| async { HookResponse::block("not today") };
-        let session = start(stage.options().on(UserPromptSubmit, block)).await;
+        let session = start(harness.options().on(UserPromptSubmit, block)).await;
         let outcome = turn(&session, "hello").await;
         assert_eq!((outcome.cost, outcome.cost.to_string()), (Cost::default(), "$0.0000".into()));
         assert!(outcome.cost.usd.is_sign_positive());
@@ -257,14 +258,14 @@ fn blocked_prompt_costs_nothing() {
 
 #[test]
 fn turn_ended_by_a_limit_reports_its_cost() {
-    on_both(script, async |stage| {
-        let session = start(options(&stage).max_turns(1)).await;
+    on_both(script, async |harness| {
+        let session = start(options(&harness).max_turns(1)).await;
         let outcome = turn(&session, "run it").await;
         assert!(outcome.result.is_error() && outcome.cost.is_complete);
         assert_eq!(tokens(outcome.cost), (2_000, 20));
         session.stop().await.unwrap();
         // The second response exhausts the budget; after that no request is sent to the model.
-        let session = start(options(&stage).max_budget_usd(0.01)).await;
+        let session = start(options(&harness).max_budget_usd(0.01)).await;
         let outcome = turn(&session, "run it").await;
         assert!(outcome.result.is_error());
         assert_eq!(tokens(outcome.cost), (5_000, 50));
@@ -278,12 +279,12 @@ fn turn_ended_by_a_limit_reports_its_cost() {
 
 #[test]
 fn budget_excludes_earlier_cost_of_a_resumed_conversation() {
-    on_both(script, async |stage| {
-        let session = start(options(&stage)).await;
+    on_both(script, async |harness| {
+        let session = start(options(&harness)).await;
         turn(&session, "delegate").await;
         let id = session.session_id().unwrap();
         session.stop().await.unwrap();
-        let resumed = options(&stage).conversation(Conversation::resume(id));
+        let resumed = options(&harness).conversation(Conversation::resume(id));
         let session = start(resumed.max_budget_usd(0.005)).await;
         assert!(!turn(&session, "one").await.result.is_error());
         assert!(turn(&session, "one").await.result.is_error());
@@ -297,8 +298,8 @@ fn summary_without_its_tag_is_requested_and_charged_twice() {
         let bare = Reply::text("Numbers.").usage(10_000, 100);
         Script::new().when("summary of the conversation", [bare]).otherwise([Reply::text("Hello.")])
     };
-    on_both(script, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(script, async |harness| {
+        let session = start(harness.options()).await;
         turn(&session, "hello").await;
         assert_eq!(tokens(turn(&session, "/compact").await.cost), (20_000, 200));
         session.stop().await.unwrap();
@@ -314,8 +315,8 @@ async fn second_response(stream: &mut QueryStream) {
 
 #[test]
 fn closed_query_reports_its_cost() {
-    on_both(script, async |stage| {
-        let mut stream = query("long tale", options(&stage)).await.unwrap();
+    on_both(script, async |harness| {
+        let mut stream = query("long tale", options(&harness)).await.unwrap();
         second_response(&mut stream).await;
         let cost = stream.cost();
         assert_eq!((tokens(cost), cost.is_complete), ((11_000, 20), false));
@@ -331,8 +332,8 @@ fn closed_query_reports_its_cost() {
 #[test]
 fn query_of_a_killed_cli_reports_the_known_tokens() {
     run(async {
-        let stage = Stage::real(script(), real()).await.unwrap();
-        let mut stream = query("long tale", options(&stage)).await.unwrap();
+        let harness = Harness::real(script(), real()).await.unwrap();
+        let mut stream = query("long tale", options(&harness)).await.unwrap();
         second_response(&mut stream).await;
         kill_process(stream.pid().unwrap());
         let collected = in_time(stream.collect()).await;
@@ -342,8 +343,8 @@ fn query_of_a_killed_cli_reports_the_known_tokens() {
         assert_eq!(cost.to_string(), "at least $0.0000");
 
         let faults = Faults::new().before("result", Fault::Signal(9));
-        let stage = Stage::faulty(script(), faults).await.unwrap();
-        let collected = ask("run it", options(&stage)).await;
+        let harness = Harness::faulty(script(), faults).await.unwrap();
+        let collected = ask("run it", options(&harness)).await;
         assert_eq!(error_of(&collected).kind(), ErrorKind::ProcessFailed);
         let cost = collected.cost;
         assert_eq!((tokens(cost), cost.is_complete), ((5_000, 50), false));
@@ -352,13 +353,13 @@ fn query_of_a_killed_cli_reports_the_known_tokens() {
 
 #[test]
 fn query_cost_includes_all_of_its_results() {
-    on_both(script, async |stage| {
-        let mut stream = query("hire", options(&stage)).await.unwrap();
+    on_both(script, async |harness| {
+        let mut stream = query("hire", options(&harness)).await.unwrap();
         let is_agents = |prompt: &String| prompt.contains("greet later");
-        in_time(stage.api().wait_for_request(|request| request.prompts().iter().any(is_agents)))
+        in_time(harness.api().wait_for_request(|request| request.prompts().iter().any(is_agents)))
             .await;
         while !is_result(&in_time(stream.next()).await.unwrap().unwrap()) {}
-        stage.api().release_held();
+        harness.api().release_held();
         let mut total = None;
         while let Some(item) = in_time(stream.next()).await {
             if let Item::Message(message) = item.unwrap()
@@ -372,7 +373,7 @@ fn query_cost_includes_all_of_its_results() {
         assert!(is_near(cost.usd, total.unwrap().as_f64()));
         // A later query reports only its own cost.
         let id = stream.session_id().unwrap().clone();
-        let later = options(&stage).conversation(Conversation::resume(id));
+        let later = options(&harness).conversation(Conversation::resume(id));
         let collected = ask("one", later).await;
         let cost = collected.cost;
         assert_eq!((tokens(cost), cost.is_complete), ((1_000, 10), true));

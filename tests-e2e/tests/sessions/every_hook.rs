@@ -14,8 +14,8 @@ use claude_agent_kit::{Options, PermissionMode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::control::{HookInput, RegisterRepoRoot};
 use serde_json::json;
+use tests_e2e::harness::Harness;
 use tests_e2e::outside::ASKING_SERVER;
-use tests_e2e::stage::Stage;
 
 use crate::helpers::{Notes, bash, model_received, repeat_until, start, turn};
 use crate::support::{hello, in_time, real, run, until};
@@ -36,14 +36,14 @@ macro_rules! listening {
 }
 
 /// Returns options with hooks for all events except the three whose responses have an effect here.
-fn all(options: Options, notes: &Notes<&'static str>, stage: &Stage) -> Options {
+fn all(options: Options, notes: &Notes<&'static str>, harness: &Harness) -> Options {
     let options = listening!(options, notes;
         PreToolUse PostToolUse PostToolUseFailure PostToolBatch PermissionRequest PermissionDenied
         UserPromptSubmit UserPromptExpansion Stop StopFailure Notification MessageDisplay
         ElicitationResult SessionEnd Setup PreCompact PostCompact PreModelSwitch PostModelSwitch
         SubagentStart SubagentStop TaskCreated TaskCompleted TeammateIdle ConfigChange
         InstructionsLoaded CwdChanged FileChanged DirectoryAdded WorktreeRemove);
-    let (path, watched) = (path(stage, "side"), path(stage, "watched.txt"));
+    let (path, watched) = (path(harness, "side"), path(harness, "watched.txt"));
     let (starts, creates, asks) = (notes.clone(), notes.clone(), notes.clone());
     options
         .on(SessionStart, move |_, _| {
@@ -62,19 +62,19 @@ fn all(options: Options, notes: &Notes<&'static str>, stage: &Stage) -> Options 
         })
 }
 
-fn path(stage: &Stage, name: &str) -> String {
-    stage.project().join(name).to_string_lossy().into_owned()
+fn path(harness: &Harness, name: &str) -> String {
+    harness.project().join(name).to_string_lossy().into_owned()
 }
 
-fn write(stage: &Stage, name: &str, text: &str) {
-    let path = stage.project().join(name);
+fn write(harness: &Harness, name: &str, text: &str) {
+    let path = harness.project().join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
 /// Returns a model that performs one action per prompt. The prompts use words that the CLI does not
 /// use itself.
-fn script(stage: &Stage) -> Script {
+fn script(harness: &Harness) -> Script {
     let done = || Reply::text("Done.");
     Script::new()
         .when("greet the world", [Reply::text("Greeted.")])
@@ -82,7 +82,7 @@ fn script(stage: &Stage) -> Script {
         .when("now fail", [bash_call("exit 3"), done()])
         .when(
             "now read",
-            [Reply::tool("Read", json!({"file_path": path(stage, "below/notes.txt")})), done()],
+            [Reply::tool("Read", json!({"file_path": path(harness, "below/notes.txt")})), done()],
         )
         .when(
             "now delegate",
@@ -123,20 +123,21 @@ fn bash_call(command: &str) -> Reply {
 /// Runs one session in which nearly every event occurs.
 async fn long_session() -> Notes<&'static str> {
     let notes = &Notes::new();
-    let stage = Stage::real(hello(), real()).await.unwrap();
-    stage.api().set_script(script(&stage));
-    write(&stage, ".claude/settings.json", "{}\n");
-    write(&stage, ".claude/commands/greet.md", "Greet $ARGUMENTS.\n");
-    write(&stage, "below/CLAUDE.md", "Be brief.\n");
-    write(&stage, "below/notes.txt", "one\n");
-    write(&stage, "side/file", "x\n");
-    write(&stage, "watched.txt", "one\n");
-    write(&stage, "library/README.md", "A library.\n");
-    write(&stage, "server.sh", ASKING_SERVER);
-    let server = json!({"command": "sh", "args": [path(&stage, "server.sh")]});
+    let harness = Harness::real(hello(), real()).await.unwrap();
+    harness.api().set_script(script(&harness));
+    write(&harness, ".claude/settings.json", "{}\n");
+    write(&harness, ".claude/commands/greet.md", "Greet $ARGUMENTS.\n");
+    write(&harness, "below/CLAUDE.md", "Be brief.\n");
+    write(&harness, "below/notes.txt", "one\n");
+    write(&harness, "side/file", "x\n");
+    write(&harness, "watched.txt", "one\n");
+    write(&harness, "library/README.md", "A library.\n");
+    write(&harness, "server.sh", ASKING_SERVER);
+    let server = json!({"command": "sh", "args": [path(&harness, "server.sh")]});
     let allowed =
         ["Bash", "EnterWorktree", "ExitWorktree", "mcp__asker__greet", "TaskCreate", "TaskUpdate"];
-    let options = all(stage.options(), notes, &stage).allowed_tools(allowed).mcp("asker", server);
+    let options =
+        all(harness.options(), notes, &harness).allowed_tools(allowed).mcp("asker", server);
     let session = start(options).await;
     for prompt in [
         "now succeed",
@@ -152,15 +153,15 @@ async fn long_session() -> Notes<&'static str> {
         turn(&session, prompt).await;
     }
     session.set_model("claude-haiku-5-5").await.unwrap();
-    session.request(RegisterRepoRoot::from(path(&stage, "library"))).await.unwrap();
+    session.request(RegisterRepoRoot::from(path(&harness, "library"))).await.unwrap();
     for prompt in ["hello", "/clear", "hello again"] {
         turn(&session, prompt).await;
     }
     let is_told = |name| notes.all().contains(&name);
-    let changes = |round: usize| write(&stage, "watched.txt", &"two\n".repeat(round + 1));
+    let changes = |round: usize| write(&harness, "watched.txt", &"two\n".repeat(round + 1));
     repeat_until("a watched file", changes, || is_told("FileChanged")).await;
     let settings = |round: usize| json!({"env": {"GREETING": format!("hello {round}")}});
-    let changes = |round| write(&stage, ".claude/settings.json", &settings(round).to_string());
+    let changes = |round| write(&harness, ".claude/settings.json", &settings(round).to_string());
     repeat_until("settings", changes, || is_told("ConfigChange")).await;
     session.stop().await.unwrap();
     notes.clone()
@@ -169,8 +170,8 @@ async fn long_session() -> Notes<&'static str> {
 /// Runs a session in which a permission request stays pending for a while.
 async fn waiting_session() -> Notes<&'static str> {
     let notes = &Notes::new();
-    let stage = Stage::real(bash(&["touch made"]), real()).await.unwrap();
-    let options = all(stage.options(), notes, &stage)
+    let harness = Harness::real(bash(&["touch made"]), real()).await.unwrap();
+    let options = all(harness.options(), notes, &harness)
         .can_use_tool(|_, _| std::future::pending::<claude_agent_kit::Permission>());
     let session = start(options).await;
     let waiting = session.send("run it").await.unwrap();
@@ -184,8 +185,8 @@ async fn waiting_session() -> Notes<&'static str> {
 /// Runs a session that compacts its context.
 async fn compacting_session() -> Notes<&'static str> {
     let notes = &Notes::new();
-    let stage = Stage::real(hello(), real()).await.unwrap();
-    let session = start(all(stage.options(), notes, &stage)).await;
+    let harness = Harness::real(hello(), real()).await.unwrap();
+    let session = start(all(harness.options(), notes, &harness)).await;
     for prompt in ["hello", "/compact"] {
         turn(&session, prompt).await;
     }
@@ -196,9 +197,9 @@ async fn compacting_session() -> Notes<&'static str> {
 /// Runs a session in which a model denies a permission.
 async fn refusing_session() -> Notes<&'static str> {
     let notes = &Notes::new();
-    let stage = Stage::real(bash(&["touch ../outside"]), real()).await.unwrap();
+    let harness = Harness::real(bash(&["touch ../outside"]), real()).await.unwrap();
     let session =
-        start(all(stage.options(), notes, &stage).permission_mode(PermissionMode::Auto)).await;
+        start(all(harness.options(), notes, &harness).permission_mode(PermissionMode::Auto)).await;
     turn(&session, "run it").await;
     session.stop().await.unwrap();
     notes.clone()
@@ -222,17 +223,17 @@ fn typed_hooks_are_called_for_thirty_published_events() {
 }
 
 /// Returns how many requests the model received.
-fn requests(stage: &Stage) -> usize {
-    stage.api().requests().len()
+fn requests(harness: &Harness) -> usize {
+    harness.api().requests().len()
 }
 
 #[test]
 fn real_cli_applies_responses_for_models_commands_and_batches() {
     run(async {
-        let stage = Stage::real(hello(), real()).await.unwrap();
-        stage.api().set_script(script(&stage));
-        write(&stage, ".claude/commands/greet.md", "Greet $ARGUMENTS.\n");
-        let options = stage
+        let harness = Harness::real(hello(), real()).await.unwrap();
+        harness.api().set_script(script(&harness));
+        write(&harness, ".claude/commands/greet.md", "Greet $ARGUMENTS.\n");
+        let options = harness
             .options()
             .allowed_tools(["Bash"])
             .on(PreModelSwitch, |_, _| async { HookResponse::deny("it stays") })
@@ -249,19 +250,19 @@ fn real_cli_applies_responses_for_models_commands_and_batches() {
             });
         let session = start(options).await;
         turn(&session, "now succeed").await;
-        assert!(model_received(&stage, "the batch was fine"));
-        let model = || stage.api().requests().last().unwrap().model().to_owned();
+        assert!(model_received(&harness, "the batch was fine"));
+        let model = || harness.api().requests().last().unwrap().model().to_owned();
         let before = model();
         let switched = session.set_model("claude-haiku-5-5").await;
         assert_eq!(switched.unwrap_err().code(), Some("blocked_by_hook"));
         turn(&session, "hello").await;
         assert_eq!(model(), before, "the model was not changed");
-        let count = requests(&stage);
+        let count = requests(&harness);
         turn(&session, "/greet everybody").await;
-        assert_eq!(requests(&stage), count, "the command did not reach the model");
+        assert_eq!(requests(&harness), count, "the command did not reach the model");
         let outcome = turn(&session, "now fail").await;
         assert_eq!(outcome.result.terminal_reason.unwrap().as_str(), "hook_stopped");
-        assert_eq!(requests(&stage), count + 1, "the turn ended after the tool");
+        assert_eq!(requests(&harness), count + 1, "the turn ended after the tool");
         session.stop().await.unwrap();
     });
 }

@@ -11,7 +11,7 @@ use claude_wire::control::{
     SetMaxThinkingTokens, SettingsFile, UpdateSettings,
 };
 use serde_json::{Value, json};
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::helpers::{start, turn};
 use crate::support::{LIMIT, hello, in_time, real, run};
@@ -145,26 +145,26 @@ fn usage() -> GetUsage {
     usage
 }
 
-async fn staged() -> (Stage, Session) {
-    let stage = Stage::real(hello(), real()).await.unwrap();
-    let script = stage.root().join("server.sh");
+async fn staged() -> (Harness, Session) {
+    let harness = Harness::real(hello(), real()).await.unwrap();
+    let script = harness.root().join("server.sh");
     std::fs::write(&script, SERVER).unwrap();
-    std::fs::write(stage.project().join("notes.txt"), "one\n").unwrap();
-    std::fs::create_dir(stage.project().join("library")).unwrap();
+    std::fs::write(harness.project().join("notes.txt"), "one\n").unwrap();
+    std::fs::create_dir(harness.project().join("library")).unwrap();
     let server = json!({"command": "sh", "args": [script]});
-    let session = start(stage.options().mcp("ext", server).file_checkpointing(true)).await;
-    (stage, session)
+    let session = start(harness.options().mcp("ext", server).file_checkpointing(true)).await;
+    (harness, session)
 }
 
 #[test]
 fn real_cli_performs_or_rejects_every_operation() {
     run(async {
-        let (stage, session) = staged().await;
+        let (harness, session) = staged().await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();
         let message = session.send("hello").await.unwrap();
         let id = message.message_id().clone();
         in_time(message.finish()).await.unwrap();
-        let library = stage.project().join("library").to_string_lossy().into_owned();
+        let library = harness.project().join("library").to_string_lossy().into_owned();
         let mut outcomes = Outcomes::default();
         let mcp = session.mcp();
         ask! { outcomes:
@@ -179,7 +179,7 @@ fn real_cli_performs_or_rejects_every_operation() {
             mcp.read_resource("ext", "ui://page") mcp.call(call())
             session.preview_rewind(id) session.read_file("notes.txt")
             session.request(FileSuggestions::from("notes"))
-            session.request(seed(&stage.project().join("notes.txt")))
+            session.request(seed(&harness.project().join("notes.txt")))
             session.request(RegisterRepoRoot::from(library))
             session.apply_flag_settings(json!({"effortLevel": "low"}))
             session.request(update(SettingsFile::Local, json!({"outputStyle": "Concise"})))
@@ -214,7 +214,7 @@ fn real_cli_performs_or_rejects_every_operation() {
 #[test]
 fn responses_of_the_real_cli_have_the_expected_content() {
     run(async {
-        let (stage, session) = staged().await;
+        let (harness, session) = staged().await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();
         let info = session.server_info().unwrap();
         assert!(info.capabilities.iter().any(|name| name == "mcp_call_check_permissions_v1"));
@@ -240,7 +240,7 @@ fn responses_of_the_real_cli_have_the_expected_content() {
         turn(&session, "hello").await;
         let used = session.request(usage()).await.unwrap().session.unwrap();
         assert!(used.total_cost_usd.unwrap().as_f64() > 0.0);
-        drop(stage);
+        drop(harness);
         session.stop().await.unwrap();
     });
 }

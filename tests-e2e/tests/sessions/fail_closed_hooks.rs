@@ -6,8 +6,8 @@ use claude_agent_kit::hook::{HookRegistration, PreToolUse, RawHookResponse, Sess
 use claude_agent_kit::{BoxError, ErrorKind, Json, Options, Session, TurnOutcome};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
+use tests_e2e::harness::Harness;
 use tests_e2e::outside::ASKING_SERVER;
-use tests_e2e::stage::Stage;
 
 use crate::helpers::{Notes, bash, has_file, model_received, on_both, one_turn, start, turn};
 use crate::support::{hello, in_time, real, run};
@@ -19,24 +19,24 @@ fn failing(options: Options, event: &str) -> Options {
     })
 }
 
-fn path(stage: &Stage, name: &str) -> String {
-    stage.project().join(name).to_string_lossy().into_owned()
+fn path(harness: &Harness, name: &str) -> String {
+    harness.project().join(name).to_string_lossy().into_owned()
 }
 
-fn write(stage: &Stage, name: &str, text: &str) {
-    let path = stage.project().join(name);
+fn write(harness: &Harness, name: &str, text: &str) {
+    let path = harness.project().join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
 /// Prepares a project in which every event can be triggered.
-async fn prepared() -> (Stage, Options) {
+async fn prepared() -> (Harness, Options) {
     let done = || Reply::text("Done.");
-    let stage = Stage::real(hello(), real()).await.unwrap();
+    let harness = Harness::real(hello(), real()).await.unwrap();
     let delegate = json!({"description": "Greet", "prompt": "greet the world",
         "subagent_type": "general-purpose", "run_in_background": false});
     let call = json!({"command": "echo OUTPUT; touch made", "description": "Run it"});
-    stage.api().set_script(
+    harness.api().set_script(
         Script::new()
             .when("greet the world", [Reply::text("Greeted.")])
             .when("now run", [Reply::tool("Bash", call), done()])
@@ -45,19 +45,19 @@ async fn prepared() -> (Stage, Options) {
             .when("now worktree", [Reply::tool("EnterWorktree", json!({"name": "side"})), done()])
             .otherwise([Reply::text("Hello.")]),
     );
-    write(&stage, ".claude/commands/greet.md", "Greet $ARGUMENTS.\n");
-    write(&stage, "server.sh", ASKING_SERVER);
-    let server = json!({"command": "sh", "args": [path(&stage, "server.sh")]});
-    let options = stage
+    write(&harness, ".claude/commands/greet.md", "Greet $ARGUMENTS.\n");
+    write(&harness, "server.sh", ASKING_SERVER);
+    let server = json!({"command": "sh", "args": [path(&harness, "server.sh")]});
+    let options = harness
         .options()
         .allowed_tools(["Bash", "EnterWorktree", "mcp__asker__greet", "Agent"])
         .mcp("asker", server);
-    (stage, options)
+    (harness, options)
 }
 
 /// Returns how many requests the model received.
-fn model_calls(stage: &Stage) -> usize {
-    stage.api().requests().len()
+fn model_calls(harness: &Harness) -> usize {
+    harness.api().requests().len()
 }
 
 async fn one(options: Options, prompt: &str) -> TurnOutcome {
@@ -75,10 +75,10 @@ fn terminal_reason(outcome: &TurnOutcome) -> &str {
 fn failing_guard_denies_tools_permissions_and_model_switches() {
     run(async {
         for (event, allowed) in [("PreToolUse", "Bash"), ("PermissionRequest", "Read")] {
-            let (stage, options) = prepared().await;
+            let (harness, options) = prepared().await;
             one(failing(options.allowed_tools([allowed]), event), "now run").await;
-            assert!(!has_file(&stage, "made"), "{event}");
-            assert!(model_received(&stage, "the policy server is gone"), "{event}");
+            assert!(!has_file(&harness, "made"), "{event}");
+            assert!(model_received(&harness, "the policy server is gone"), "{event}");
         }
         let (_stage, options) = prepared().await;
         let session = start(failing(options, "PreModelSwitch")).await;
@@ -94,20 +94,20 @@ fn failing_guard_blocks_prompts_commands_compaction_and_worktrees() {
         for (event, prompt) in
             [("UserPromptSubmit", "now run"), ("UserPromptExpansion", "/greet everybody")]
         {
-            let (stage, options) = prepared().await;
+            let (harness, options) = prepared().await;
             one(failing(options, event), prompt).await;
-            assert_eq!(model_calls(&stage), 0, "{event}");
+            assert_eq!(model_calls(&harness), 0, "{event}");
         }
-        let (stage, options) = prepared().await;
+        let (harness, options) = prepared().await;
         let session = start(failing(options, "PreCompact")).await;
         turn(&session, "hello").await;
-        let before = model_calls(&stage);
+        let before = model_calls(&harness);
         turn(&session, "/compact").await;
-        assert_eq!(model_calls(&stage), before, "the context was compacted");
+        assert_eq!(model_calls(&harness), before, "the context was compacted");
         in_time(session.stop()).await.unwrap();
-        let (stage, options) = prepared().await;
+        let (harness, options) = prepared().await;
         one(failing(options, "WorktreeCreate"), "now worktree").await;
-        assert!(!has_file(&stage, ".claude/worktrees"), "a worktree was created");
+        assert!(!has_file(&harness, ".claude/worktrees"), "a worktree was created");
     });
 }
 
@@ -121,11 +121,11 @@ fn failing_guard_ends_the_turn_before_the_next_model_request() {
             // The subagent ends; its caller continues.
             ("SubagentStop", "now delegate", 3, "completed"),
         ] {
-            let (stage, options) = prepared().await;
+            let (harness, options) = prepared().await;
             let outcome = one(failing(options, event), prompt).await;
             assert_eq!(terminal_reason(&outcome), reason, "{event}");
-            assert_eq!(model_calls(&stage), calls, "{event}");
-            assert!(!model_received(&stage, "OUTPUT"), "{event}");
+            assert_eq!(model_calls(&harness), calls, "{event}");
+            assert!(!model_received(&harness, "OUTPUT"), "{event}");
         }
     });
 }
@@ -133,10 +133,10 @@ fn failing_guard_ends_the_turn_before_the_next_model_request() {
 #[test]
 fn failing_guard_declines_elicitations_and_hides_text() {
     run(async {
-        let (stage, options) = prepared().await;
+        let (harness, options) = prepared().await;
         one(failing(options, "Elicitation"), "now ask me").await;
-        assert!(!model_received(&stage, "Ada") && model_received(&stage, "decline"));
-        let (stage, options) = prepared().await;
+        assert!(!model_received(&harness, "Ada") && model_received(&harness, "decline"));
+        let (harness, options) = prepared().await;
         let accept = json!({"hookSpecificOutput": {"hookEventName": "Elicitation",
             "action": "accept", "content": {"name": "Ada"}}});
         let options = options.on(HookRegistration::named("Elicitation"), move |_, _| {
@@ -144,7 +144,7 @@ fn failing_guard_declines_elicitations_and_hides_text() {
             async { RawHookResponse::json(accept) }
         });
         one(failing(options, "ElicitationResult"), "now ask me").await;
-        assert!(!model_received(&stage, "Ada") && model_received(&stage, "decline"));
+        assert!(!model_received(&harness, "Ada") && model_received(&harness, "decline"));
         let (_stage, options) = prepared().await;
         assert_eq!(one(failing(options, "MessageDisplay"), "hello").await.text, "");
     });
@@ -152,21 +152,21 @@ fn failing_guard_declines_elicitations_and_hides_text() {
 
 #[test]
 fn failing_stop_guard_never_prolongs_a_turn() {
-    on_both(hello, async |stage| {
-        let options = stage.options().hooks_fail_closed(true);
+    on_both(hello, async |harness| {
+        let options = harness.options().hooks_fail_closed(true);
         let options = options.on(HookRegistration::named("Stop"), |_, _| async {
             Err::<RawHookResponse, BoxError>("the policy server is gone".into())
         });
         assert_eq!(one_turn(options).await.text, "Hello.");
-        assert_eq!(model_calls(&stage), 1);
+        assert_eq!(model_calls(&harness), 1);
     });
 }
 
 #[test]
 fn guard_that_cannot_take_effect_fails_the_start() {
     run(async {
-        let stage = Stage::real(bash(&["touch made"]), real()).await.unwrap();
-        let options = stage.options();
+        let harness = Harness::real(bash(&["touch made"]), real()).await.unwrap();
+        let options = harness.options();
         let invalid =
             options.clone().on(PreToolUse.matching("Bash(").fail_closed(), |_, _| async {});
         let impossible = options.on(SessionStart.fail_closed(), |_, _| async {});
@@ -202,9 +202,9 @@ fn matchers_of_the_cli_behave_as_documented() {
     const OTHERS: [&str; 6] = ["bash", "Ba", "Edit", "mcp__.*", "!Edit", "Bash]"];
     on_both(
         || bash(&["true"]),
-        async |stage| {
+        async |harness| {
             let called = Notes::new();
-            let mut options = stage.options().allowed_tools(["Bash"]);
+            let mut options = harness.options().allowed_tools(["Bash"]);
             for pattern in MATCHING.into_iter().chain(OTHERS) {
                 let called = called.clone();
                 options = options.on(PreToolUse.matching(pattern), move |_, _| {

@@ -9,7 +9,7 @@ use claude_agent_kit::hook::{
 use claude_agent_kit::{BoxError, Limits, Options, Timeouts, Warning, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults, Point};
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 use tokio::sync::{Semaphore, SemaphorePermit as Permit};
 
 use crate::helpers::{
@@ -40,12 +40,12 @@ fn failing(options: Options, registration: HookRegistration<PreToolUseInput>) ->
 fn failing_hook_lets_the_tool_run_with_a_warning() {
     on_both(
         || bash(&FAILING),
-        async |stage| {
+        async |harness| {
             let (options, warnings) =
-                record_warnings(failing(stage.options(), PreToolUse.timeout(SOON)));
+                record_warnings(failing(harness.options(), PreToolUse.timeout(SOON)));
             assert_eq!(one_turn(options).await.text, "Done.");
             for command in FAILING {
-                assert!(has_file(&stage, &command[6..]), "{command}");
+                assert!(has_file(&harness, &command[6..]), "{command}");
             }
             let warnings = warnings.lock().unwrap();
             let count = |code| warnings.iter().filter(|other| **other == code).count();
@@ -59,11 +59,11 @@ fn failing_hook_lets_the_tool_run_with_a_warning() {
 fn failing_guard_blocks_the_tool() {
     on_both(
         || bash(&FAILING),
-        async |stage| {
+        async |harness| {
             let guard = PreToolUse.timeout(SOON).fail_closed();
-            let (options, warnings) = record_warnings(failing(stage.options(), guard));
+            let (options, warnings) = record_warnings(failing(harness.options(), guard));
             assert_eq!(one_turn(options).await.text, "Done.");
-            blocked_but_fine(&stage);
+            blocked_but_fine(&harness);
             assert_eq!(warnings.lock().unwrap().len(), 3);
         },
     );
@@ -73,11 +73,11 @@ fn failing_guard_blocks_the_tool() {
 fn hooks_fail_closed_makes_every_hook_a_guard() {
     on_both(
         || bash(&FAILING),
-        async |stage| {
+        async |harness| {
             let options =
-                stage.options().hooks_fail_closed(true).timeouts(Timeouts::new().hook(SOON));
+                harness.options().hooks_fail_closed(true).timeouts(Timeouts::new().hook(SOON));
             one_turn(failing(options, PreToolUse)).await;
-            blocked_but_fine(&stage);
+            blocked_but_fine(&harness);
         },
     );
 }
@@ -86,9 +86,10 @@ fn hooks_fail_closed_makes_every_hook_a_guard() {
 fn hook_rejected_by_overload_blocks_the_tool() {
     on_both(
         || bash(&["touch made"]),
-        async |stage| {
+        async |harness| {
             let gate = Arc::new(Semaphore::new(0));
-            let (mut options, warnings) = record_warnings(stage.options().allowed_tools(["Bash"]));
+            let (mut options, warnings) =
+                record_warnings(harness.options().allowed_tools(["Bash"]));
             // One hook runs, one is queued, and the other two are rejected.
             options = options.limits(Limits::new().running_callbacks(1).waiting_callbacks(1));
             for _ in 0..4 {
@@ -105,37 +106,37 @@ fn hook_rejected_by_overload_blocks_the_tool() {
             gate.add_permits(2);
             assert_eq!(in_time(running.finish()).await.unwrap().text, "Done.");
             assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackRefused; 2]);
-            assert!(!has_file(&stage, "made"), "the tool ran without its hooks");
+            assert!(!has_file(&harness, "made"), "the tool ran without its hooks");
             session.stop().await.unwrap();
         },
     );
 }
 
-fn blocked_but_fine(stage: &Stage) {
+fn blocked_but_fine(harness: &Harness) {
     for command in &FAILING[..3] {
-        assert!(!has_file(stage, &command[6..]), "{command}");
+        assert!(!has_file(harness, &command[6..]), "{command}");
     }
-    assert!(has_file(stage, "fine"));
+    assert!(has_file(harness, "fine"));
 }
 
 #[test]
 fn prompt_does_not_reach_the_model_if_its_guard_fails() {
     let script = || Script::new().otherwise([Reply::text("Hello.")]);
-    on_both(script, async |stage| {
-        let options = stage.options().on(UserPromptSubmit.fail_closed(), |_, _| async {
+    on_both(script, async |harness| {
+        let options = harness.options().on(UserPromptSubmit.fail_closed(), |_, _| async {
             Err::<(), BoxError>("the list of forbidden words is gone".into())
         });
         let session = start(options).await;
         turn(&session, "a secret").await;
-        assert!(!model_received(&stage, "a secret"));
+        assert!(!model_received(&harness, "a secret"));
         session.stop().await.unwrap();
     });
 }
 
 #[test]
 fn blocking_async_callback_is_a_warning() {
-    in_memory(touch_file(), async |stage| {
-        let options = stage.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
+    in_memory(touch_file(), async |harness| {
+        let options = harness.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
             std::thread::sleep(Duration::from_millis(1_200));
             HookResponse::deny("after a while")
         });
@@ -144,7 +145,7 @@ fn blocking_async_callback_is_a_warning() {
         turn(&session, "run it").await;
         let is_told = |warning: &Warning| warning.code() == WarningCode::CallbackBlocked;
         find(&mut messages, |item| item.warning().is_some_and(is_told)).await;
-        assert!(!has_file(&stage, "made"));
+        assert!(!has_file(&harness, "made"));
         session.stop().await.unwrap();
     });
 }
@@ -153,8 +154,8 @@ fn blocking_async_callback_is_a_warning() {
 fn blocking_hook_may_block_its_thread() {
     on_both(
         || bash(&["touch slow", "touch panic", "touch fine"]),
-        async |stage| {
-            let options = stage.options().allowed_tools(["Bash"]).on_blocking(
+        async |harness| {
+            let options = harness.options().allowed_tools(["Bash"]).on_blocking(
                 PreToolUse.fail_closed(),
                 |call, _| match command_of(call.input.as_ref()).as_str() {
                     "touch slow" => {
@@ -167,8 +168,8 @@ fn blocking_hook_may_block_its_thread() {
             );
             let (options, warnings) = record_warnings(options);
             one_turn(options).await;
-            assert!(!has_file(&stage, "slow") && !has_file(&stage, "panic"));
-            assert!(has_file(&stage, "fine"));
+            assert!(!has_file(&harness, "slow") && !has_file(&harness, "panic"));
+            assert!(has_file(&harness, "fine"));
             assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackFailed]);
         },
     );
@@ -176,10 +177,10 @@ fn blocking_hook_may_block_its_thread() {
 
 #[test]
 fn blocking_hook_that_never_returns_delays_nothing() {
-    in_memory(touch_file(), async |stage| {
+    in_memory(touch_file(), async |harness| {
         let (leave, stays) = std::sync::mpsc::channel::<()>();
         let stays = std::sync::Mutex::new(stays);
-        let options = stage.options().allowed_tools(["Bash"]).on_blocking(
+        let options = harness.options().allowed_tools(["Bash"]).on_blocking(
             PreToolUse.timeout(SOON).fail_closed(),
             move |_, _| {
                 let _ = stays.lock().unwrap().recv();
@@ -189,7 +190,7 @@ fn blocking_hook_that_never_returns_delays_nothing() {
         let (options, warnings) = record_warnings(options);
         assert_eq!(one_turn(options).await.text, "Done.");
         assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackTimedOut]);
-        assert!(!has_file(&stage, "made"));
+        assert!(!has_file(&harness, "made"));
         // The session has ended; dropping this ends the remaining thread.
         drop(leave);
     });
@@ -202,11 +203,11 @@ fn interrupt_cancels_a_pending_hook_immediately() {
             .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
             .when("again", [Reply::text("yes")])
     };
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         let (asked, cancelled) = (Notes::new(), Notes::new());
         let (entered, fired) = (asked.clone(), cancelled.clone());
         let options =
-            stage.options().allowed_tools(["Bash"]).timeouts(Timeouts::new().cancel_grace(LIMIT));
+            harness.options().allowed_tools(["Bash"]).timeouts(Timeouts::new().cancel_grace(LIMIT));
         // The timeout must not end the hook in this test.
         let registration = PreToolUse.timeout(Duration::from_secs(3600));
         let options = options.on(registration, move |_, context| {
@@ -225,7 +226,7 @@ fn interrupt_cancels_a_pending_hook_immediately() {
         in_time(session.interrupt()).await.unwrap();
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
         until("the token has fired", || cancelled.len() == 1).await;
-        assert!(!has_file(&stage, "made"));
+        assert!(!has_file(&harness, "made"));
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
@@ -233,7 +234,7 @@ fn interrupt_cancels_a_pending_hook_immediately() {
 
 #[test]
 fn hook_that_ignores_cancellation_is_aborted() {
-    in_memory(touch_file(), async |stage| {
+    in_memory(touch_file(), async |harness| {
         struct Gone(Notes<&'static str>);
         impl Drop for Gone {
             fn drop(&mut self) {
@@ -242,7 +243,7 @@ fn hook_that_ignores_cancellation_is_aborted() {
         }
         let notes = Notes::new();
         let log = notes.clone();
-        let options = stage.options().timeouts(Timeouts::new().cancel_grace(Duration::ZERO)).on(
+        let options = harness.options().timeouts(Timeouts::new().cancel_grace(Duration::ZERO)).on(
             PreToolUse,
             move |_, _| {
                 let gone = Gone(log.clone());
@@ -265,9 +266,9 @@ fn hook_that_ignores_cancellation_is_aborted() {
 
 #[test]
 fn raw_response_field_of_another_event_is_ignored_with_a_warning() {
-    on_both(touch_file, async |stage| {
+    on_both(touch_file, async |harness| {
         let registration = HookRegistration::named("PostToolUse");
-        let options = stage.options().allowed_tools(["Bash"]).on(registration, |_, _| async {
+        let options = harness.options().allowed_tools(["Bash"]).on(registration, |_, _| async {
             RawHookResponse::new()
                 .specific("permissionDecision", "deny")
                 .specific("additionalContext", "It is noon.")
@@ -275,7 +276,7 @@ fn raw_response_field_of_another_event_is_ignored_with_a_warning() {
         let (options, warnings) = record_warnings(options);
         assert_eq!(one_turn(options).await.text, "Done.");
         assert_eq!(*warnings.lock().unwrap(), [WarningCode::HookFieldIgnored]);
-        assert!(model_received(&stage, "It is noon."));
+        assert!(model_received(&harness, "It is noon."));
     });
 }
 
@@ -284,14 +285,14 @@ fn malformed_hook_request_follows_the_fail_rule() {
     let faults = Faults::new()
         .at(Point::Before("control_request/hook_callback".to_owned(), 1), Fault::WrongShape);
     run(async {
-        let stage = Stage::faulty(touch_file(), faults).await.unwrap();
-        let options = stage.options().allowed_tools(["Bash"]);
+        let harness = Harness::faulty(touch_file(), faults).await.unwrap();
+        let options = harness.options().allowed_tools(["Bash"]);
         let guarded = options.on(PreToolUse.fail_closed(), |_, _| async {});
         let (options, warnings) = record_warnings(guarded);
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
         until("a warning", || !warnings.lock().unwrap().is_empty()).await;
-        assert!(!has_file(&stage, "made"));
+        assert!(!has_file(&harness, "made"));
         session.stop().await.unwrap();
         drop(running);
     });

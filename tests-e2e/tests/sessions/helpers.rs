@@ -10,24 +10,24 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::Body;
 use claude_wire::message::TerminalReason;
 use serde_json::json;
-use tests_e2e::stage::{Stage, processes};
+use tests_e2e::harness::{Harness, processes};
 
 use crate::support::{LIMIT, in_time, real, run};
 
 /// Runs the same test in memory and on the real CLI.
 pub(crate) fn on_both<F: Future<Output = ()>>(
     script: impl Fn() -> Script,
-    play: impl Fn(Stage) -> F,
+    play: impl Fn(Harness) -> F,
 ) {
     run(async {
-        play(Stage::in_memory(script()).await.unwrap()).await;
-        play(Stage::real(script(), real()).await.unwrap()).await;
+        play(Harness::in_memory(script()).await.unwrap()).await;
+        play(Harness::real(script(), real()).await.unwrap()).await;
     });
 }
 
 /// Runs a test in memory.
-pub(crate) fn in_memory<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Stage) -> F) {
-    run(async { play(Stage::in_memory(script).await.unwrap()).await });
+pub(crate) fn in_memory<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Harness) -> F) {
+    run(async { play(Harness::in_memory(script).await.unwrap()).await });
 }
 
 /// Returns a model that runs these commands, all in one answer, and then ends its turn.
@@ -49,8 +49,8 @@ pub(crate) fn touch_file() -> Script {
 }
 
 /// Returns whether the project contains this file.
-pub(crate) fn has_file(stage: &Stage, name: &str) -> bool {
-    stage.project().join(name).exists()
+pub(crate) fn has_file(harness: &Harness, name: &str) -> bool {
+    harness.project().join(name).exists()
 }
 
 /// Returns the command of a Bash call.
@@ -214,6 +214,6 @@ pub(crate) async fn interrupt_session_after_each_send(session: &Session, rounds:
 }
 
 /// Returns whether a request to the model contains this text.
-pub(crate) fn model_received(stage: &Stage, text: &str) -> bool {
-    stage.api().requests().iter().any(|request| request.body.to_string().contains(text))
+pub(crate) fn model_received(harness: &Harness, text: &str) -> bool {
+    harness.api().requests().iter().any(|request| request.body.to_string().contains(text))
 }

@@ -22,8 +22,8 @@ use crate::support::{on_all, until};
 fn hook_can_allow_a_tool() {
     on_both(
         || bash(&["touch allowed", "touch undecided"]),
-        async |stage| {
-            let options = stage.options().on(PreToolUse, |call, _| async move {
+        async |harness| {
+            let options = harness.options().on(PreToolUse, |call, _| async move {
                 if command_of(call.input.as_ref()).contains("allowed") {
                     HookResponse::allow().reason("it is fine")
                 } else {
@@ -31,8 +31,8 @@ fn hook_can_allow_a_tool() {
                 }
             });
             one_turn(options).await;
-            assert!(has_file(&stage, "allowed"));
-            assert!(!has_file(&stage, "undecided"));
+            assert!(has_file(&harness, "allowed"));
+            assert!(!has_file(&harness, "undecided"));
         },
     );
 }
@@ -41,8 +41,8 @@ fn hook_can_allow_a_tool() {
 fn blocked_tool_does_not_run_in_any_response_format() {
     on_all(
         || bash(&["touch deny", "touch block", "touch raw", "touch fine"]),
-        async |stage| {
-            let options = stage
+        async |harness| {
+            let options = harness
                 .options()
                 .allowed_tools(["Bash"])
                 .on(PreToolUse, |call, _| async move {
@@ -62,11 +62,11 @@ fn blocked_tool_does_not_run_in_any_response_format() {
             let outcome = one_turn(options).await;
             assert_eq!(outcome.text, "Done.");
             for name in ["deny", "block", "raw"] {
-                assert!(!has_file(&stage, name), "{name}");
+                assert!(!has_file(&harness, name), "{name}");
             }
-            assert!(has_file(&stage, "fine"));
+            assert!(has_file(&harness, "fine"));
             for reason in ["not here", "nor this", "nor this one"] {
-                assert!(model_received(&stage, reason), "{reason}");
+                assert!(model_received(&harness, reason), "{reason}");
             }
         },
     );
@@ -74,49 +74,49 @@ fn blocked_tool_does_not_run_in_any_response_format() {
 
 #[test]
 fn hook_that_stops_the_turn_prevents_the_tool() {
-    on_both(touch_file, async |stage| {
-        let options = stage
+    on_both(touch_file, async |harness| {
+        let options = harness
             .options()
             .allowed_tools(["Bash"])
             .on(PreToolUse, |_, _| async { HookResponse::new().stop("enough") });
         let outcome = one_turn(options).await;
         let reason = outcome.result.terminal_reason.unwrap();
         assert_eq!(reason.as_str(), "hook_stopped");
-        assert!(!has_file(&stage, "made"));
+        assert!(!has_file(&harness, "made"));
     });
 }
 
 #[test]
 fn hook_can_change_the_tool_input() {
-    on_both(touch_file, async |stage| {
-        let options = stage.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
+    on_both(touch_file, async |harness| {
+        let options = harness.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
             HookResponse::new().updated_input(json!({"command": "touch other"}))
         });
         one_turn(options).await;
-        assert!(has_file(&stage, "other"));
-        assert!(!has_file(&stage, "made"));
+        assert!(has_file(&harness, "other"));
+        assert!(!has_file(&harness, "made"));
     });
 }
 
 #[test]
 fn asynchronous_hook_response_does_not_block() {
-    on_both(touch_file, async |stage| {
+    on_both(touch_file, async |harness| {
         let limit = Duration::from_secs(1);
-        let options = stage
+        let options = harness
             .options()
             .allowed_tools(["Bash"])
             .on(PreToolUse, move |_, _| async move { HookResponse::run_async(limit) })
             .on(PostToolUse, move |_, _| async move { HookResponse::run_async(limit) });
         assert_eq!(one_turn(options).await.text, "Done.");
-        assert!(has_file(&stage, "made"));
+        assert!(has_file(&harness, "made"));
     });
 }
 
 #[test]
 fn hook_is_called_for_matching_tools_only() {
-    on_all(touch_file, async |stage| {
+    on_all(touch_file, async |harness| {
         let asked = Notes::new();
-        let mut options = stage.options().allowed_tools(["Bash"]);
+        let mut options = harness.options().allowed_tools(["Bash"]);
         for pattern in ["Bash", "Write|Edit", "Write|Bash"] {
             let asked = asked.clone();
             options = options.on(PreToolUse.matching(pattern), move |_, _| {
@@ -140,7 +140,7 @@ fn hook_is_called_for_matching_tools_only() {
         assert_eq!(context.callback_id.as_ref().unwrap(), "hook_3");
         assert!(context.session_id.is_some() && context.tool_use_id.is_some());
         assert!(!context.request_id.as_str().is_empty() && !context.cancel.is_cancelled());
-        assert!(has_file(&stage, "made"));
+        assert!(has_file(&harness, "made"));
     });
 }
 
@@ -148,10 +148,10 @@ fn hook_is_called_for_matching_tools_only() {
 fn post_tool_use_output_reaches_the_model() {
     on_both(
         || bash(&["echo out", "exit 3"]),
-        async |stage| {
+        async |harness| {
             let failed = Notes::new();
             let notes = failed.clone();
-            let options = stage
+            let options = harness
                 .options()
                 .allowed_tools(["Bash"])
                 .on(PostToolUse.matching("Bash"), |call, _| async move {
@@ -164,8 +164,8 @@ fn post_tool_use_output_reaches_the_model() {
                     async {}
                 });
             one_turn(options).await;
-            assert!(model_received(&stage, "It is noon."));
-            assert!(model_received(&stage, "That was wrong."));
+            assert!(model_received(&harness, "It is noon."));
+            assert!(model_received(&harness, "That was wrong."));
             assert_eq!(failed.len(), 1, "{:?}", failed.all());
         },
     );
@@ -174,8 +174,8 @@ fn post_tool_use_output_reaches_the_model() {
 #[test]
 fn hook_can_extend_or_block_a_prompt() {
     let script = || Script::new().otherwise([Reply::text("Hello.")]);
-    on_both(script, async |stage| {
-        let options = stage.options().on(UserPromptSubmit, |prompt, _| async move {
+    on_both(script, async |harness| {
+        let options = harness.options().on(UserPromptSubmit, |prompt, _| async move {
             match prompt.prompt.as_deref() {
                 Some("secret") => HookResponse::block("not today"),
                 _ => HookResponse::new().additional_context("It is noon."),
@@ -183,9 +183,9 @@ fn hook_can_extend_or_block_a_prompt() {
         });
         let session = start(options).await;
         turn(&session, "secret").await;
-        assert!(!model_received(&stage, "secret"));
+        assert!(!model_received(&harness, "secret"));
         assert_eq!(turn(&session, "hello").await.text, "Hello.");
-        assert!(model_received(&stage, "It is noon."));
+        assert!(model_received(&harness, "It is noon."));
         session.stop().await.unwrap();
     });
 }
@@ -193,8 +193,8 @@ fn hook_can_extend_or_block_a_prompt() {
 #[test]
 fn stop_hook_can_continue_the_turn() {
     let script = || Script::new().otherwise([Reply::text("Hello.")]);
-    on_both(script, async |stage| {
-        let options = stage.options().on(Stop, |stop, _| async move {
+    on_both(script, async |harness| {
+        let options = harness.options().on(Stop, |stop, _| async move {
             if stop.stop_hook_active == Some(true) {
                 HookResponse::new()
             } else {
@@ -203,7 +203,7 @@ fn stop_hook_can_continue_the_turn() {
         });
         let outcome = one_turn(options).await;
         assert_eq!(outcome.result.num_turns.unwrap().as_u64(), Some(2));
-        assert!(model_received(&stage, "say it again"));
+        assert!(model_received(&harness, "say it again"));
     });
 }
 
@@ -216,10 +216,10 @@ fn subagent_start_and_stop_hooks_are_called() {
             .when("greet the world", [Reply::text("Greeted.")])
             .otherwise([Reply::tool("Agent", input), Reply::text("Done.")])
     };
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         let events = Notes::new();
         let (starts, stops) = (events.clone(), events.clone());
-        let options = stage
+        let options = harness
             .options()
             .on(SubagentStart, move |_, _| {
                 starts.add("start");
@@ -236,9 +236,9 @@ fn subagent_start_and_stop_hooks_are_called() {
 
 #[test]
 fn hooks_run_concurrently_and_delay_no_operation() {
-    on_both(touch_file, async |stage| {
+    on_both(touch_file, async |harness| {
         let (meeting, entered) = (Arc::new(Barrier::new(3)), Notes::new());
-        let mut options = stage.options().allowed_tools(["Bash"]);
+        let mut options = harness.options().allowed_tools(["Bash"]);
         for name in ["first", "second"] {
             let (meeting, entered) = (meeting.clone(), entered.clone());
             options = options.on(PreToolUse, move |_, _| {
@@ -253,10 +253,10 @@ fn hooks_run_concurrently_and_delay_no_operation() {
         let running = session.send("run it").await.unwrap();
         until("both are asked", || entered.len() == 2).await;
         session.mcp().status().await.unwrap();
-        assert!(!has_file(&stage, "made"));
+        assert!(!has_file(&harness, "made"));
         meeting.wait().await;
         assert_eq!(running.finish().await.unwrap().text, "Done.");
-        assert!(has_file(&stage, "made"));
+        assert!(has_file(&harness, "made"));
         session.stop().await.unwrap();
     });
 }
@@ -270,10 +270,10 @@ fn forty_calls_in_one_answer_call_forty_hooks() {
         let reads = (0..40).fold(Reply::new(), read);
         Script::new().otherwise([reads, Reply::text("Done.")])
     };
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         let asked = Notes::new();
         let notes = asked.clone();
-        let options = stage.options().on(PreToolUse.matching("Read"), move |call, _| {
+        let options = harness.options().on(PreToolUse.matching("Read"), move |call, _| {
             notes.add(call.tool_use_id.map(|id| id.to_string()));
             async { HookResponse::deny("no") }
         });
@@ -282,7 +282,7 @@ fn forty_calls_in_one_answer_call_forty_hooks() {
         asked.sort();
         asked.dedup();
         assert_eq!(asked.len(), 40);
-        let last = stage.api().requests().into_iter().last().unwrap();
+        let last = harness.api().requests().into_iter().last().unwrap();
         assert_eq!(last.tool_results().len(), 40);
     });
 }
@@ -291,9 +291,9 @@ fn forty_calls_in_one_answer_call_forty_hooks() {
 fn query_supports_hooks() {
     on_both(
         || bash(&["touch denied", "touch fine"]),
-        async |stage| {
+        async |harness| {
             let options =
-                stage.options().allowed_tools(["Bash"]).on(PreToolUse, |call, _| async move {
+                harness.options().allowed_tools(["Bash"]).on(PreToolUse, |call, _| async move {
                     if command_of(call.input.as_ref()).contains("denied") {
                         HookResponse::deny("no")
                     } else {
@@ -302,8 +302,8 @@ fn query_supports_hooks() {
                 });
             let collected = query("run it", options).await.unwrap().collect().await;
             assert!(collected.error.is_none(), "{:?}", collected.error);
-            assert!(!has_file(&stage, "denied"));
-            assert!(has_file(&stage, "fine"));
+            assert!(!has_file(&harness, "denied"));
+            assert!(has_file(&harness, "fine"));
         },
     );
 }
@@ -312,10 +312,10 @@ fn query_supports_hooks() {
 fn raw_hook_receives_unmodified_input_and_sends_any_field() {
     on_both(
         || Script::new().otherwise([calls(&["echo hi"]), Reply::text("Done.")]),
-        async |stage| {
+        async |harness| {
             let batches = Notes::new();
             let notes = batches.clone();
-            let options = stage.options().allowed_tools(["Bash"]).on(
+            let options = harness.options().allowed_tools(["Bash"]).on(
                 HookRegistration::named("PostToolBatch"),
                 move |input, _| {
                     notes.add(input);

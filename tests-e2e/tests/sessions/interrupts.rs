@@ -14,8 +14,8 @@ use crate::support::{hello, in_time, on_all, run};
 
 #[test]
 fn turn_can_be_interrupted_right_after_its_message_was_sent() {
-    on_all(endless, async |stage| {
-        let session = start(stage.options()).await;
+    on_all(endless, async |harness| {
+        let session = start(harness.options()).await;
         interrupt_each_turn(&session, ENDLESS_ROUNDS).await;
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
@@ -24,8 +24,8 @@ fn turn_can_be_interrupted_right_after_its_message_was_sent() {
 
 #[test]
 fn interrupt_reports_ended_turns_and_queued_messages() {
-    on_all(endless, async |stage| {
-        let session = start(stage.options()).await;
+    on_all(endless, async |harness| {
+        let session = start(harness.options()).await;
         interrupt_session_after_each_send(&session, ENDLESS_ROUNDS).await;
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
@@ -34,8 +34,8 @@ fn interrupt_reports_ended_turns_and_queued_messages() {
 
 #[test]
 fn interrupting_a_queued_message_withdraws_it_and_keeps_the_running_turn() {
-    on_both(endless, async |stage| {
-        let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
+    on_both(endless, async |harness| {
+        let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut first = session.send("first").await.unwrap();
         while !is_delta(&in_time(first.next()).await.unwrap().unwrap()) {}
         let second = session.send("second").await.unwrap();
@@ -43,7 +43,7 @@ fn interrupting_a_queued_message_withdraws_it_and_keeps_the_running_turn() {
         assert_eq!(in_time(second.interrupt()).await.unwrap(), TurnInterruption::Withdrawn);
         let error = in_time(second.finish()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TurnCancelled);
-        stage.api().release_held();
+        harness.api().release_held();
         let outcome = in_time(first.finish()).await.unwrap();
         assert!(!outcome.result.is_error());
         assert_eq!(outcome.text, "A long answer.");
@@ -53,8 +53,8 @@ fn interrupting_a_queued_message_withdraws_it_and_keeps_the_running_turn() {
 
 #[test]
 fn ended_turn_cannot_be_interrupted() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
         let mut turn = session.send("hello").await.unwrap();
         while in_time(turn.next()).await.is_some() {}
         assert_eq!(in_time(turn.interrupt()).await.unwrap(), TurnInterruption::AlreadyEnded);

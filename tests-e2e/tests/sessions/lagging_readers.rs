@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::{ErrorKind, Limits, Options, Permission};
 use claude_agent_testkit::sim::{Fault, Faults};
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::fake_cli::{self, message};
 use crate::helpers::{kind, start, touch_file, turn};
@@ -18,9 +18,9 @@ const KIB: usize = 1024;
 fn unread_stream_does_not_block_turns_and_loses_nothing() {
     run(async {
         let faults = Faults::new().after("system/init", Fault::Messages(2_000));
-        let stage = Stage::faulty(hello(), faults).await.unwrap();
+        let harness = Harness::faulty(hello(), faults).await.unwrap();
         let session = start(
-            stage
+            harness
                 .options()
                 .limits(Limits::new().backlog_soft_bytes(16 * KIB).backlog_hard_bytes(1 << 30)),
         )
@@ -145,14 +145,14 @@ fn operation_completes_behind_unread_messages() {
 fn unread_turn_delays_no_callback() {
     run(async {
         let faults = Faults::new().after("system/init", Fault::Messages(1_000));
-        let stage = Stage::faulty(touch_file(), faults).await.unwrap();
-        let options = stage
+        let harness = Harness::faulty(touch_file(), faults).await.unwrap();
+        let options = harness
             .options()
             .limits(Limits::new().backlog_soft_bytes(8 * KIB).backlog_hard_bytes(1 << 30))
             .can_use_tool(|_, _| async { Permission::allow() });
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
-        crate::support::until("the tool ran", || stage.project().join("made").exists()).await;
+        crate::support::until("the tool ran", || harness.project().join("made").exists()).await;
         assert!(in_time(running.finish()).await.unwrap().text.contains("Done."));
         session.stop().await.unwrap();
     });
@@ -188,8 +188,8 @@ fn stderr_and_malformed_lines_do_not_disturb_a_session() {
             .after("system/init", Fault::Bytes(b"not JSON\n".to_vec()))
             .after("system/init", Fault::Bytes(b"{\"type\":\"brand_new\"}\n".to_vec()))
             .after("system/init", Fault::LongLine(300 * KIB));
-        let stage = Stage::faulty(hello(), faults).await.unwrap();
-        let session = start(stage.options()).await;
+        let harness = Harness::faulty(hello(), faults).await.unwrap();
+        let session = start(harness.options()).await;
         let mut messages = session.messages();
         assert_eq!(turn(&session, "hello").await.text, "Hello.");
         session.stop().await.unwrap();

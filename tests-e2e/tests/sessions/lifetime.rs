@@ -11,8 +11,8 @@ use claude_agent_kit::{
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
-use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::exists;
+use tests_e2e::harness::Harness;
+use tests_e2e::harness::processes::exists;
 
 use crate::fake_cli;
 use crate::helpers::{Notes, is_delta, kind, on_both, start, touch_file, turn};
@@ -41,11 +41,11 @@ fn story() -> Script {
 #[test]
 fn killed_cli_fails_all_waiters_immediately_and_loses_nothing() {
     run(async {
-        for stage in [
-            Stage::sim_process(story(), SIM).await.unwrap(),
-            Stage::real(story(), real()).await.unwrap(),
+        for harness in [
+            Harness::sim_process(story(), SIM).await.unwrap(),
+            Harness::real(story(), real()).await.unwrap(),
         ] {
-            let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
+            let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
             let mut messages = session.messages();
             let mut running = session.send("story").await.unwrap();
             while !is_delta(&in_time(running.next()).await.unwrap().unwrap()) {}
@@ -95,14 +95,14 @@ fn stop_leaves_a_complete_transcript_on_disk() {
     let script =
         || Script::new().when("one", [Reply::text("first")]).when("two", [Reply::text("second")]);
     run(async {
-        let stage = Stage::real(script(), real()).await.unwrap();
-        let session = start(stage.options()).await;
+        let harness = Harness::real(script(), real()).await.unwrap();
+        let session = start(harness.options()).await;
         turn(&session, "one please").await;
         // The session is stopped as soon as the result has arrived.
         let running = session.send("two please").await.unwrap();
         in_time(running.finish()).await.unwrap();
         in_time(session.stop()).await.unwrap();
-        let kept = transcripts(stage.root());
+        let kept = transcripts(harness.root());
         for text in ["one please", "first", "two please", "second"] {
             assert!(kept.contains(text), "{text} is missing in {kept}");
         }
@@ -227,9 +227,9 @@ fn crash_during_the_handshake_fails_all_waiters() {
 #[test]
 fn handshake_without_a_response_times_out() {
     run(async {
-        let stage = faulty(Faults::new().before("control_response", Fault::Hang)).await;
+        let harness = faulty(Faults::new().before("control_response", Fault::Hang)).await;
         // The operations do not wait for the exit of the process.
-        let options = stage
+        let options = harness
             .options()
             .timeouts(Timeouts::new().initialize(SHORT).exit_grace(Duration::from_secs(3600)));
         let session = Session::open(options).await.unwrap();
@@ -275,11 +275,11 @@ fn guard_needs_a_cli_that_supports_fail_closed_hooks() {
 #[test]
 fn dropping_the_last_handle_ends_the_cli() {
     run(async {
-        for stage in [
-            Stage::sim_process(story(), SIM).await.unwrap(),
-            Stage::real(story(), real()).await.unwrap(),
+        for harness in [
+            Harness::sim_process(story(), SIM).await.unwrap(),
+            Harness::real(story(), real()).await.unwrap(),
         ] {
-            let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
+            let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
             let pid = session.pid().unwrap();
             let (other, messages) = (session.clone(), session.messages());
             let mut running = session.send("story").await.unwrap();
@@ -297,8 +297,8 @@ fn dropping_the_last_handle_ends_the_cli() {
 
 #[test]
 fn session_is_stopped_once_by_concurrent_stops() {
-    on_all(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_all(hello, async |harness| {
+        let session = start(harness.options()).await;
         turn(&session, "hello").await;
         let mut events = session.events();
         assert!(matches!(events.next().await, Some(SessionState::Running)));
@@ -327,8 +327,8 @@ fn session_is_stopped_once_by_concurrent_stops() {
 
 #[test]
 fn dropping_the_stop_future_does_not_cancel_the_stop() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
         let stopping = session.clone();
         let stop = tokio::spawn(async move { stopping.stop().await });
         until("it began", || format!("{session:?}").contains("Stop")).await;
@@ -340,10 +340,10 @@ fn dropping_the_stop_future_does_not_cancel_the_stop() {
 
 #[test]
 fn callback_can_stop_its_own_session() {
-    on_both(touch_file, async |stage| {
+    on_both(touch_file, async |harness| {
         let handle: Notes<Session> = Notes::new();
         let ours = handle.clone();
-        let options = stage.options().can_use_tool(move |_, _| {
+        let options = harness.options().can_use_tool(move |_, _| {
             let session = ours.all().pop();
             async move {
                 session.unwrap().stop().await.unwrap();
@@ -357,14 +357,14 @@ fn callback_can_stop_its_own_session() {
         drop(in_time(running.finish()).await);
         let last = steps(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Stopped(_))), "{last:?}");
-        assert!(!stage.project().join("made").exists());
+        assert!(!harness.project().join("made").exists());
     });
 }
 
 #[test]
 fn end_input_completes_the_session() {
-    on_all(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_all(hello, async |harness| {
+        let session = start(harness.options()).await;
         let running = session.send("hello").await.unwrap();
         session.end_input().await.unwrap();
         let error = session.mcp().status().await.unwrap_err();
@@ -385,8 +385,8 @@ fn end_input_completes_the_session() {
 fn exit_1_after_an_error_result_completes_the_session_and_others_fail_it() {
     let refused = Script::new().otherwise([Reply::error(400, "invalid_request_error", "no")]);
     run(async {
-        let stage = Stage::real(refused, real()).await.unwrap();
-        let session = start(stage.options()).await;
+        let harness = Harness::real(refused, real()).await.unwrap();
+        let session = start(harness.options()).await;
         assert!(turn(&session, "hello").await.result.is_error());
         session.end_input().await.unwrap();
         let last = steps(&session).await.pop();

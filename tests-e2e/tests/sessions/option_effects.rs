@@ -7,7 +7,7 @@ use claude_agent_kit::{Body, Include, Item, Messages};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::message::ResultSubtype;
 use serde_json::{Value, json};
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::helpers::{
     Notes, bash, find, has_file, model_received, repeat_until, start, touch_file, turn,
@@ -19,11 +19,11 @@ fn max_turns_limits_a_turn() {
     // The model never stops calling tools.
     let endless = || Script::new().otherwise([Reply::tool("Bash", json!({"command": "echo on"}))]);
     for most in [1, 2, 5] {
-        on_all(endless, async |stage| {
-            let session = start(stage.options().allowed_tools(["Bash"]).max_turns(most)).await;
+        on_all(endless, async |harness| {
+            let session = start(harness.options().allowed_tools(["Bash"]).max_turns(most)).await;
             let outcome = turn(&session, "go on").await;
             assert_eq!(outcome.result.subtype, Some(ResultSubtype::ErrorMaxTurns));
-            let rounds = stage.api().requests().iter().filter(|request| request.stream()).count();
+            let rounds = harness.api().requests().iter().filter(|request| request.stream()).count();
             assert_eq!(rounds, most as usize);
             session.stop().await.unwrap();
         });
@@ -40,8 +40,8 @@ fn fallback_model_is_used_on_overload() {
                 Reply::error(529, "overloaded_error", "Overloaded")
             }
         });
-        let stage = Stage::real(script, real()).await.unwrap();
-        let options = stage.options().model("claude-opus-4-6").fallback_model("claude-haiku-4-5");
+        let harness = Harness::real(script, real()).await.unwrap();
+        let options = harness.options().model("claude-opus-4-6").fallback_model("claude-haiku-4-5");
         let session = start(options).await;
         let mut messages = session.messages();
         let sent = session.send("hello").await.unwrap();
@@ -68,8 +68,8 @@ fn prompt_suggestion_follows_a_turn() {
         let script = Script::new()
             .when("[SUGGESTION MODE", [Reply::text("run the tests")])
             .otherwise([Reply::text("Hello.")]);
-        let stage = Stage::real(script, real()).await.unwrap();
-        let session = start(stage.options().include(Include::PROMPT_SUGGESTIONS)).await;
+        let harness = Harness::real(script, real()).await.unwrap();
+        let session = start(harness.options().include(Include::PROMPT_SUGGESTIONS)).await;
         let mut messages = session.messages();
         // The CLI suggests nothing after the first turn.
         turn(&session, "hello").await;
@@ -105,8 +105,8 @@ fn delegating() -> Script {
 fn long_running_agent_is_summarized() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let play = async {
-        let stage = Stage::real(delegating(), real()).await.unwrap();
-        let options = stage.options().allowed_tools(["Agent", "Bash"]);
+        let harness = Harness::real(delegating(), real()).await.unwrap();
+        let options = harness.options().allowed_tools(["Agent", "Bash"]);
         let session = start(options.include(Include::AGENT_PROGRESS_SUMMARIES)).await;
         let mut messages = session.messages();
         let sent = session.send("delegate").await.unwrap();
@@ -126,13 +126,13 @@ fn long_running_agent_is_summarized() {
 fn settings_change_blocked_by_a_hook_has_no_effect() {
     run(async {
         for blocks in [false, true] {
-            let stage = Stage::real(touch_file(), real()).await.unwrap();
-            let settings = stage.project().join(".claude/settings.json");
+            let harness = Harness::real(touch_file(), real()).await.unwrap();
+            let settings = harness.project().join(".claude/settings.json");
             std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
             std::fs::write(&settings, "{}").unwrap();
             let notes = Notes::new();
             let asked = notes.clone();
-            let options = stage.options().allowed_tools(["Bash"]);
+            let options = harness.options().allowed_tools(["Bash"]);
             let options =
                 options.on(ConfigChange, move |_, _| {
                     asked.add(());
@@ -149,7 +149,7 @@ fn settings_change_blocked_by_a_hook_has_no_effect() {
             repeat_until("the hook is asked", change, || notes.len() > 0).await;
             let denied = async || {
                 turn(&session, "hello again").await;
-                model_received(&stage, "has been denied")
+                model_received(&harness, "has been denied")
             };
             if blocks {
                 // When the CLI responds to the second operation it has processed the response of
@@ -167,10 +167,10 @@ fn settings_change_blocked_by_a_hook_has_no_effect() {
 #[test]
 fn guard_still_denies_after_a_second_handshake() {
     run(async {
-        let stage = Stage::real(bash(&["touch made"]), real()).await.unwrap();
+        let harness = Harness::real(bash(&["touch made"]), real()).await.unwrap();
         let notes = Notes::new();
         let asked = notes.clone();
-        let options = stage.options().allowed_tools(["Bash"]);
+        let options = harness.options().allowed_tools(["Bash"]);
         let options = options.on(PreToolUse.fail_closed(), move |_, _| {
             asked.add(());
             async { HookResponse::deny("never") }
@@ -182,7 +182,7 @@ fn guard_still_denies_after_a_second_handshake() {
         assert_ne!(answer.hooks_applied, Some(false));
         turn(&session, "run it again").await;
         assert_eq!(notes.len(), 2, "the hook is asked again");
-        assert!(!has_file(&stage, "made"));
+        assert!(!has_file(&harness, "made"));
         session.stop().await.unwrap();
     });
 }

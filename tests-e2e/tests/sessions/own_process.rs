@@ -6,8 +6,8 @@ use std::process::Command;
 use claude_agent_kit::{ErrorKind, Options, Session, SessionState, Timeouts, shutdown_all};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
-use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::{Holdings, children_of, exists};
+use tests_e2e::harness::Harness;
+use tests_e2e::harness::processes::{Holdings, children_of, exists};
 use tokio::runtime::Handle;
 
 use crate::fake_cli;
@@ -39,12 +39,12 @@ fn shutdown_all_ends_all_sessions_concurrently() {
         run(async {
             assert_eq!(shutdown_all(LIMIT).await, 0);
             let story = || Script::new().otherwise([Reply::text("Once upon a time").hold()]);
-            let process = Stage::sim_process(story(), SIM).await.unwrap();
-            let memory = Stage::in_memory(story()).await.unwrap();
+            let process = Harness::sim_process(story(), SIM).await.unwrap();
+            let memory = Harness::in_memory(story()).await.unwrap();
             let mut sessions = Vec::new();
             for _ in 0..4 {
-                for stage in [&process, &memory] {
-                    let session = start(stage.options()).await;
+                for harness in [&process, &memory] {
+                    let session = start(harness.options()).await;
                     drop(session.send("story").await.unwrap());
                     sessions.push(session);
                 }
@@ -66,7 +66,7 @@ fn shutdown_all_ends_all_sessions_concurrently() {
 }
 
 /// Starts, uses and ends a session; `number` selects how it ends.
-async fn run_session(number: usize, good: &Stage, bad: &Stage) {
+async fn run_session(number: usize, good: &Harness, bad: &Harness) {
     match number % 6 {
         0 => {
             let session = start(good.options()).await;
@@ -116,7 +116,7 @@ async fn settled(before: Holdings, tasks: usize) {
     .await;
 }
 
-async fn many(good: Stage, bad: Stage, count: usize) {
+async fn many(good: Harness, bad: Harness, count: usize) {
     for number in 0..12 {
         run_session(number, &good, &bad).await;
     }
@@ -151,8 +151,8 @@ fn crashing() -> Faults {
 fn a_thousand_sessions_in_memory_leak_nothing() {
     in_own_process("own_process::a_thousand_sessions_in_memory_leak_nothing", || {
         run(async {
-            let good = Stage::in_memory(hello()).await.unwrap();
-            let bad = Stage::faulty(hello(), crashing()).await.unwrap();
+            let good = Harness::in_memory(hello()).await.unwrap();
+            let bad = Harness::faulty(hello(), crashing()).await.unwrap();
             many(good, bad, 1_000).await;
         });
     });
@@ -163,9 +163,9 @@ fn two_hundred_sessions_with_processes_leak_nothing() {
     in_own_process("own_process::two_hundred_sessions_with_processes_leak_nothing", || {
         run(async {
             let file = "otherwise say \"Hello.\"\n";
-            let good = Stage::scripted(file, SIM).await.unwrap();
+            let good = Harness::scripted(file, SIM).await.unwrap();
             let file = format!("{file}faults\non user exit 3\n");
-            let bad = Stage::scripted(&file, SIM).await.unwrap();
+            let bad = Harness::scripted(&file, SIM).await.unwrap();
             many(good, bad, 200).await;
         });
     });
@@ -174,10 +174,10 @@ fn two_hundred_sessions_with_processes_leak_nothing() {
 #[test]
 fn two_hundred_concurrent_sessions_work() {
     run(async {
-        let stage = Stage::in_memory(hello()).await.unwrap();
+        let harness = Harness::in_memory(hello()).await.unwrap();
         let sessions: Vec<_> = (0..200)
             .map(|number| {
-                let options = stage.options();
+                let options = harness.options();
                 tokio::spawn(async move {
                     let session = start(options).await;
                     let outcome = turn(&session, &format!("hello {number}")).await;
@@ -203,8 +203,8 @@ fn two_hundred_concurrent_sessions_work() {
 fn runtime_shutdown_under_a_session_leaks_no_process_and_returns_an_error() {
     let theirs = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     run(async {
-        let stage = Stage::sim_process(hello(), SIM).await.unwrap();
-        let options = stage.options();
+        let harness = Harness::sim_process(hello(), SIM).await.unwrap();
+        let options = harness.options();
         let session =
             theirs.spawn(async move { Session::start(options).await.unwrap() }).await.unwrap();
         let pid = session.pid().unwrap();

@@ -65,10 +65,10 @@ fn permission_requests_are_between_call_and_result_in_every_stream() {
             Reply::text("Done."),
         ])
     };
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         let ids = Notes::new();
         let notes = ids.clone();
-        let options = stage.options().can_use_tool(move |request, _| {
+        let options = harness.options().can_use_tool(move |request, _| {
             notes.add(request.id);
             async { Permission::allow() }
         });
@@ -130,27 +130,27 @@ fn only_requests_for_the_permission_callback_are_items() {
             Reply::text("Done."),
         ])
     };
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         let asked = |options: Options| async {
             let collected = query("run it", options).await.unwrap().collect().await;
             let requests = collected.items.iter().filter_map(Item::permission_request);
             requests.map(|request| request.tool_name.clone()).collect::<Vec<_>>()
         };
-        let questions = stage.options().ask_user(|questions, _| async move {
+        let questions = harness.options().ask_user(|questions, _| async move {
             questions.iter().fold(Answers::new(), |answers, question| answers.choose(question, "A"))
         });
         assert!(asked(questions.clone()).await.is_empty());
         let both = questions.can_use_tool(|_, _| async { Permission::allow() });
         assert_eq!(asked(both).await, ["Bash"]);
-        assert!(asked(stage.options()).await.is_empty());
+        assert!(asked(harness.options()).await.is_empty());
     });
 }
 
 #[test]
 fn inbox_serves_several_sessions_by_request_id() {
-    on_both(touch_file, async |stage| {
+    on_both(touch_file, async |harness| {
         let inbox = PermissionInbox::new();
-        let options = stage.options().can_use_tool(inbox.callback());
+        let options = harness.options().can_use_tool(inbox.callback());
         let allowed = start(options.clone()).await;
         let denied = start(options).await;
         let turns = [allowed.send("run it").await.unwrap(), denied.send("run it").await.unwrap()];
@@ -167,7 +167,7 @@ fn inbox_serves_several_sessions_by_request_id() {
         in_time(allowed_turn.finish()).await.unwrap();
         let outcome = in_time(denied_turn.finish()).await.unwrap();
         assert_eq!(outcome.result.permission_denials.len(), 1);
-        assert!(has_file(&stage, "made") && inbox.pending().is_empty());
+        assert!(has_file(&harness, "made") && inbox.pending().is_empty());
         for session in [allowed, denied] {
             session.stop().await.unwrap();
         }
@@ -176,9 +176,9 @@ fn inbox_serves_several_sessions_by_request_id() {
 
 #[test]
 fn interrupted_turn_withdraws_its_request_from_the_inbox() {
-    on_both(touch_file, async |stage| {
+    on_both(touch_file, async |harness| {
         let inbox = PermissionInbox::new();
-        let session = start(stage.options().can_use_tool(inbox.callback())).await;
+        let session = start(harness.options().can_use_tool(inbox.callback())).await;
         let running = session.send("run it").await.unwrap();
         let request = in_time(inbox.next()).await;
         session.interrupt().await.unwrap();
@@ -187,22 +187,22 @@ fn interrupted_turn_withdraws_its_request_from_the_inbox() {
         assert_eq!(error.kind(), ErrorKind::RequestWithdrawn, "{error}");
         in_time(running.finish()).await.unwrap();
         session.stop().await.unwrap();
-        assert!(!has_file(&stage, "made"));
+        assert!(!has_file(&harness, "made"));
     });
 }
 
 #[test]
 fn dropped_inbox_denies_and_the_turn_continues() {
-    on_both(touch_file, async |stage| {
+    on_both(touch_file, async |harness| {
         let inbox = PermissionInbox::new();
-        let session = start(stage.options().can_use_tool(inbox.callback())).await;
+        let session = start(harness.options().can_use_tool(inbox.callback())).await;
         let running = session.send("run it").await.unwrap();
         drop(in_time(inbox.next()).await);
         drop(inbox);
         assert_eq!(in_time(running.finish()).await.unwrap().result.permission_denials.len(), 1);
         assert_eq!(turn(&session, "run it").await.result.permission_denials.len(), 1);
         session.stop().await.unwrap();
-        assert!(!has_file(&stage, "made"));
+        assert!(!has_file(&harness, "made"));
     });
 }
 

@@ -19,10 +19,10 @@ use crate::support::{LIMIT, in_time, on_all, record_warnings, until};
 fn permission_callback_can_allow_deny_or_change_the_input() {
     on_all(
         || bash(&["touch allowed", "touch denied", "touch changed"]),
-        async |stage| {
+        async |harness| {
             let asked = Notes::new();
             let notes = asked.clone();
-            let options = stage.options().can_use_tool(move |request, context| {
+            let options = harness.options().can_use_tool(move |request, context| {
                 let command = command_of(Some(&request.input));
                 notes.add((request, context));
                 async move {
@@ -37,9 +37,9 @@ fn permission_callback_can_allow_deny_or_change_the_input() {
             });
             let outcome = one_turn(options).await;
             assert_eq!(outcome.text, "Done.");
-            assert!(has_file(&stage, "allowed") && has_file(&stage, "other"));
-            assert!(!has_file(&stage, "denied") && !has_file(&stage, "changed"));
-            assert!(model_received(&stage, "not on a Friday"));
+            assert!(has_file(&harness, "allowed") && has_file(&harness, "other"));
+            assert!(!has_file(&harness, "denied") && !has_file(&harness, "changed"));
+            assert!(model_received(&harness, "not on a Friday"));
             assert_eq!(outcome.result.permission_denials.as_slice().len(), 1);
             let asked = asked.all();
             assert_eq!(asked.len(), 3);
@@ -59,16 +59,16 @@ fn permission_callback_can_allow_deny_or_change_the_input() {
 fn updated_permissions_apply_to_the_next_call() {
     on_both(
         || bash(&["touch one", "touch two"]),
-        async |stage| {
+        async |harness| {
             let asked = Notes::new();
             let notes = asked.clone();
-            let options = stage.options().can_use_tool(move |_, _| {
+            let options = harness.options().can_use_tool(move |_, _| {
                 notes.add(());
                 let update = PermissionUpdate::allow("Bash", "touch:*");
                 async { Permission::allow().with_permissions([update]) }
             });
             one_turn(options).await;
-            assert!(has_file(&stage, "one") && has_file(&stage, "two"));
+            assert!(has_file(&harness, "one") && has_file(&harness, "two"));
             assert_eq!(asked.len(), 1);
         },
     );
@@ -81,13 +81,13 @@ fn denial_can_end_the_turn() {
             .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
             .when("again", [Reply::text("yes")])
     };
-    on_both(script, async |stage| {
-        let options = stage
+    on_both(script, async |harness| {
+        let options = harness
             .options()
             .can_use_tool(|_, _| async { Permission::deny("stop it").and_interrupt() });
         let session = start(options).await;
         assert_ne!(turn(&session, "run it").await.text, "Done.");
-        assert!(!has_file(&stage, "made"));
+        assert!(!has_file(&harness, "made"));
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
@@ -105,10 +105,10 @@ fn permission_callbacks_run_concurrently() {
         let fetches = ["one", "two", "three"].into_iter().fold(Reply::new(), fetch);
         Script::new().otherwise([fetches, Reply::text("Done.")])
     };
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         // No callback returns before all three are running.
         let meeting = Arc::new(Barrier::new(3));
-        let options = stage.options().can_use_tool(move |_, _| {
+        let options = harness.options().can_use_tool(move |_, _| {
             let meeting = meeting.clone();
             async move {
                 meeting.wait().await;
@@ -126,8 +126,8 @@ fn failing_permission_callback_denies() {
     let commands = ["touch error", "touch panic", "touch never", "touch fine"];
     on_both(
         || bash(&commands),
-        async |stage| {
-            let options = stage
+        async |harness| {
+            let options = harness
                 .options()
                 .timeouts(Timeouts::new().permission(Duration::from_secs(2)))
                 .can_use_tool(|request, _| async move {
@@ -141,9 +141,9 @@ fn failing_permission_callback_denies() {
             let (options, warnings) = record_warnings(options);
             assert_eq!(one_turn(options).await.text, "Done.");
             for command in &commands[..3] {
-                assert!(!has_file(&stage, &command[6..]), "{command}");
+                assert!(!has_file(&harness, &command[6..]), "{command}");
             }
-            assert!(has_file(&stage, "fine"));
+            assert!(has_file(&harness, "fine"));
             let expected = [
                 WarningCode::CallbackFailed,
                 WarningCode::CallbackFailed,
@@ -156,16 +156,16 @@ fn failing_permission_callback_denies() {
 
 #[test]
 fn tool_that_needs_permission_does_not_run_without_a_callback() {
-    on_both(touch_file, async |stage| {
-        assert_eq!(one_turn(stage.options()).await.text, "Done.");
-        assert!(!has_file(&stage, "made"));
+    on_both(touch_file, async |harness| {
+        assert_eq!(one_turn(harness.options()).await.text, "Done.");
+        assert!(!has_file(&harness, "made"));
         // The CLI requests permissions although no callback is registered: they are denied and do
         // not stay pending.
-        let options = stage.options().permission_prompt_tool("stdio");
+        let options = harness.options().permission_prompt_tool("stdio");
         let (options, warnings) = record_warnings(options);
         let session = start(options).await;
         turn(&session, "run it").await;
-        assert!(!has_file(&stage, "made"));
+        assert!(!has_file(&harness, "made"));
         assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackFailed]);
         session.stop().await.unwrap();
     });
@@ -178,10 +178,10 @@ fn interrupt_cancels_a_pending_permission_callback() {
             .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
             .when("again", [Reply::text("yes")])
     };
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let (asked, cancelled) = (Notes::new(), Notes::new());
         let (entered, fired) = (asked.clone(), cancelled.clone());
-        let options = stage.options().timeouts(Timeouts::new().cancel_grace(LIMIT)).can_use_tool(
+        let options = harness.options().timeouts(Timeouts::new().cancel_grace(LIMIT)).can_use_tool(
             move |_, context| {
                 entered.add(());
                 let fired = fired.clone();
@@ -200,7 +200,7 @@ fn interrupt_cancels_a_pending_permission_callback() {
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
         until("the token has fired", || cancelled.len() == 1).await;
         assert_eq!(turn(&session, "again").await.text, "yes");
-        assert!(!has_file(&stage, "made"));
+        assert!(!has_file(&harness, "made"));
         // A withdrawn request is not a failure.
         assert!(warnings.lock().unwrap().is_empty());
         session.stop().await.unwrap();
@@ -209,14 +209,14 @@ fn interrupt_cancels_a_pending_permission_callback() {
 
 #[test]
 fn blocking_permission_callback_may_block() {
-    on_both(touch_file, async |stage| {
-        let options = stage.options().can_use_tool_blocking(|_, _| {
+    on_both(touch_file, async |harness| {
+        let options = harness.options().can_use_tool_blocking(|_, _| {
             std::thread::sleep(Duration::from_millis(1_100));
             Permission::allow()
         });
         let (options, warnings) = record_warnings(options);
         one_turn(options).await;
-        assert!(has_file(&stage, "made"));
+        assert!(has_file(&harness, "made"));
         assert!(warnings.lock().unwrap().is_empty());
     });
 }
@@ -232,14 +232,14 @@ fn asking() -> Script {
 
 #[test]
 fn answers_of_the_user_reach_the_model() {
-    on_both(asking, async |stage| {
-        let options = stage.options().ask_user(|questions, _| async move {
+    on_both(asking, async |harness| {
+        let options = harness.options().ask_user(|questions, _| async move {
             questions.iter().fold(Answers::new(), |answers, question| {
                 answers.choose(question, &question.options[1].label)
             })
         });
         assert_eq!(one_turn(options).await.text, "Done.");
-        let last = stage.api().requests().into_iter().last().unwrap();
+        let last = harness.api().requests().into_iter().last().unwrap();
         let results = serde_json::to_string(&last.tool_results()).unwrap();
         assert!(results.contains("Blue") && !results.contains("Red"), "{results}");
     });
@@ -247,8 +247,8 @@ fn answers_of_the_user_reach_the_model() {
 
 #[test]
 fn blocking_question_callback_may_block() {
-    on_both(asking, async |stage| {
-        let options = stage
+    on_both(asking, async |harness| {
+        let options = harness
             .options()
             .ask_user_blocking(|questions, _| {
                 questions.iter().fold(Answers::new(), |answers, question| {
@@ -260,22 +260,22 @@ fn blocking_question_callback_may_block() {
             .limits(Limits::new().waiting_operations(4).pending_operations(4))
             .timeouts(Timeouts::new().operation(Duration::from_secs(60)));
         assert_eq!(one_turn(options).await.text, "Done.");
-        assert!(model_received(&stage, "Red"));
+        assert!(model_received(&harness, "Red"));
     });
 }
 
 #[test]
 fn question_tool_is_not_offered_without_a_callback() {
-    on_both(asking, async |stage| {
+    on_both(asking, async |harness| {
         let offers = || {
-            let last = stage.api().requests().into_iter().last().unwrap();
+            let last = harness.api().requests().into_iter().last().unwrap();
             last.tool_names().contains(&"AskUserQuestion".to_owned())
         };
-        let options = stage.options().can_use_tool(|_, _| async { Permission::allow() });
+        let options = harness.options().can_use_tool(|_, _| async { Permission::allow() });
         one_turn(options.clone()).await;
         assert!(!offers());
         one_turn(options.ask_user(|_, _| async { Answers::decline("no user is present") })).await;
         assert!(offers());
-        assert!(model_received(&stage, "no user is present"));
+        assert!(model_received(&harness, "no user is present"));
     });
 }

@@ -4,7 +4,7 @@ use claude_agent_kit::{ErrorKind, Include, Options, Prompt, Session, Turn};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::message::Priority;
 use serde_json::json;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::fake_cli;
 use crate::helpers::{bash, find, has_file, is_delta, on_both, start, turn};
@@ -16,10 +16,10 @@ fn waiting() -> Script {
 }
 
 /// Starts a session and a turn whose tool is running.
-async fn with_a_tool_that_runs(stage: &Stage) -> (Session, Turn) {
-    let session = start(stage.options().allowed_tools(["Bash"])).await;
+async fn with_a_tool_that_runs(harness: &Harness) -> (Session, Turn) {
+    let session = start(harness.options().allowed_tools(["Bash"])).await;
     let running = session.send("run it").await.unwrap();
-    until("the tool runs", || has_file(stage, "begun")).await;
+    until("the tool runs", || has_file(harness, "begun")).await;
     (session, running)
 }
 
@@ -38,8 +38,8 @@ async fn queue(session: &Session, prompt: &str) -> Turn {
 
 #[test]
 fn two_concurrent_messages_have_separate_results() {
-    on_all(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_all(hello, async |harness| {
+        let session = start(harness.options()).await;
         let (first, second) = tokio::join!(session.send("first"), session.send("second"));
         let (first, second) = (first.unwrap(), second.unwrap());
         let (first, second) =
@@ -62,10 +62,10 @@ fn two_of_three_concurrent_messages_share_a_result() {
             .when("second", [hello()])
             .when("third", [hello()])
     };
-    on_all(script, async |stage| {
-        let session = start(stage.options()).await;
+    on_all(script, async |harness| {
+        let session = start(harness.options()).await;
         let first = session.send("first").await.unwrap();
-        stage
+        harness
             .api()
             .wait_for_request(|request| {
                 request.prompts().iter().any(|prompt| prompt.contains("first"))
@@ -73,7 +73,7 @@ fn two_of_three_concurrent_messages_share_a_result() {
             .await;
         let second = queue(&session, "second").await;
         let third = queue(&session, "third").await;
-        stage.api().release_held();
+        harness.api().release_held();
         let (second_id, third_id) = (second.message_id().clone(), third.message_id().clone());
         let first = in_time(first.finish()).await.unwrap();
         let second = in_time(second.finish()).await.unwrap();
@@ -89,11 +89,11 @@ fn two_of_three_concurrent_messages_share_a_result() {
 
 #[test]
 fn message_sent_while_a_tool_runs_joins_its_turn() {
-    on_both(waiting, async |stage| {
-        let (session, running) = with_a_tool_that_runs(&stage).await;
+    on_both(waiting, async |harness| {
+        let (session, running) = with_a_tool_that_runs(&harness).await;
         let joining = queue(&session, "and hurry").await;
         let (first, second) = (running.message_id().clone(), joining.message_id().clone());
-        std::fs::write(stage.project().join("go"), "").unwrap();
+        std::fs::write(harness.project().join("go"), "").unwrap();
         let running = in_time(running.finish()).await.unwrap();
         let joining = in_time(joining.finish()).await.unwrap();
         assert_eq!(running.result.uuid, joining.result.uuid);
@@ -112,8 +112,8 @@ fn queued_message_runs_after_an_interrupt() {
         .deltas_of(3)
         .hold()])
     };
-    on_both(script, async |stage| {
-        let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
+    on_both(script, async |harness| {
+        let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut first = session.send("first").await.unwrap();
         while !is_delta(&in_time(first.next()).await.unwrap().unwrap()) {}
         let second = queue(&session, "second").await;
@@ -130,8 +130,8 @@ fn queued_message_runs_after_an_interrupt() {
 
 #[test]
 fn queued_message_can_be_cancelled() {
-    on_both(waiting, async |stage| {
-        let (session, running) = with_a_tool_that_runs(&stage).await;
+    on_both(waiting, async |harness| {
+        let (session, running) = with_a_tool_that_runs(&harness).await;
         let mut withdrawn = queue(&session, "never mind").await;
         assert!(withdrawn.cancel().await.unwrap());
         assert!(!withdrawn.cancel().await.unwrap(), "it cannot be withdrawn twice");
@@ -143,7 +143,7 @@ fn queued_message_can_be_cancelled() {
         };
         assert_eq!(error.kind(), ErrorKind::TurnCancelled);
         assert!(withdrawn.next().await.is_none());
-        std::fs::write(stage.project().join("go"), "").unwrap();
+        std::fs::write(harness.project().join("go"), "").unwrap();
         let outcome = in_time(running.finish()).await.unwrap();
         assert!(outcome.shared_with.is_empty());
         assert_eq!(outcome.text, "Done.");
@@ -158,8 +158,8 @@ fn interrupt_all_drops_queued_messages() {
             .when("again", [Reply::text("yes")])
             .otherwise([Reply::text("A long answer.").deltas_of(3).hold()])
     };
-    on_both(script, async |stage| {
-        let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
+    on_both(script, async |harness| {
+        let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut first = session.send("first").await.unwrap();
         while !is_delta(&in_time(first.next()).await.unwrap().unwrap()) {}
         let second = queue(&session, "second").await;
@@ -176,8 +176,8 @@ fn interrupt_all_drops_queued_messages() {
 
 #[test]
 fn every_priority_is_accepted() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
         for priority in [Priority::Now, Priority::Next, Priority::Later] {
             let prompt = Prompt::from("hello").priority(priority);
             let outcome = in_time(session.send(prompt).await.unwrap().finish()).await.unwrap();
@@ -189,8 +189,8 @@ fn every_priority_is_accepted() {
 
 #[test]
 fn message_id_can_be_any_text_that_is_not_blank() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
         for id in ["not a uuid", "7D9F3C1E-0000-4000-8000-00000000000A"] {
             let sent = session.send(Prompt::from("hello").with_id(id)).await.unwrap();
             let outcome = in_time(sent.finish()).await.unwrap();

@@ -12,7 +12,7 @@ use claude_agent_testkit::player::Player;
 use claude_agent_testkit::recording::What;
 use serde::Deserialize;
 use serde_json::json;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use crate::helpers::calls;
@@ -189,8 +189,8 @@ fn session_on_the_simulated_cli_can_be_replayed() {
 #[test]
 fn session_on_the_real_cli_is_replayed_strictly_with_any_timing() {
     run(async {
-        let stage = Stage::real(model(), real()).await.unwrap();
-        let recording = recorded(stage.options()).await;
+        let harness = Harness::real(model(), real()).await.unwrap();
+        let recording = recorded(harness.options()).await;
         assert_eq!(interrupts(&recording), 0, "nothing runs any more when the host stops");
         let ends = recording.entries.iter().rev().map(|entry| &entry.what);
         let ends: Vec<_> = ends.take_while(|what| !matches!(what, What::Received(_))).collect();

@@ -2,8 +2,8 @@
 
 use claude_agent_kit::{ErrorKind, Options, RunGroup, Session, SessionState, Timeouts, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
-use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::exists;
+use tests_e2e::harness::Harness;
+use tests_e2e::harness::processes::exists;
 
 use crate::fake_cli;
 use crate::helpers::{start, turn};
@@ -16,17 +16,17 @@ fn story() -> Script {
 #[test]
 fn group_shutdown_ends_its_runs_and_keeps_others() {
     run(async {
-        for stage in [
-            Stage::sim_process(story(), SIM).await.unwrap(),
-            Stage::real(story(), crate::support::real()).await.unwrap(),
+        for harness in [
+            Harness::sim_process(story(), SIM).await.unwrap(),
+            Harness::real(story(), crate::support::real()).await.unwrap(),
         ] {
             let group = RunGroup::new();
             assert_eq!(in_time(RunGroup::new().shutdown(LIMIT)).await, 0);
-            let options = stage.options().group(&group);
+            let options = harness.options().group(&group);
             let session = start(options.clone()).await;
             drop(session.send("story").await.unwrap());
             let asked = query("story", options.clone()).await.unwrap();
-            let other = start(stage.options()).await;
+            let other = start(harness.options()).await;
             assert_eq!(group.len(), 2);
             let pids = [session.pid().unwrap(), asked.pid().unwrap()];
             assert_eq!(in_time(group.shutdown(LIMIT)).await, 0);
@@ -67,15 +67,15 @@ fn query_stopped_before_its_result_ends_with_an_error() {
 #[test]
 fn ended_run_leaves_its_group() {
     run(async {
-        let stage = Stage::in_memory(hello()).await.unwrap();
+        let harness = Harness::in_memory(hello()).await.unwrap();
         let group = RunGroup::new();
-        let session = start(stage.options().group(&group)).await;
+        let session = start(harness.options().group(&group)).await;
         turn(&session, "hello").await;
         session.stop().await.unwrap();
         until("it has left", || group.is_empty()).await;
-        query("hello", stage.options().group(&group)).await.unwrap().collect().await;
+        query("hello", harness.options().group(&group)).await.unwrap().collect().await;
         until("it has left", || group.is_empty()).await;
-        drop(query("hello", stage.options().group(&group)).await.unwrap());
+        drop(query("hello", harness.options().group(&group)).await.unwrap());
         until("it has left", || group.is_empty()).await;
     });
 }

@@ -9,7 +9,7 @@ use claude_agent_kit::{Body, Item, Options, Permission, Session, Timeouts, Warni
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults, Sim};
 use serde_json::json;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::support::{LIMIT, SIM, on_all, real, run};
 
@@ -25,11 +25,11 @@ fn interrupt_completes_while_a_callback_sleeps() {
     };
     run(async {
         for path in [SIM, real().path.to_str().unwrap()] {
-            let stage = Stage::sim_process(script(), path).await.unwrap();
+            let harness = Harness::sim_process(script(), path).await.unwrap();
             let asked = Arc::new(tokio::sync::Notify::new());
             let (entered, gone) = (asked.clone(), Arc::new(tokio::sync::Notify::new()));
             let cancelled = gone.clone();
-            let options = stage
+            let options = harness
                 .options()
                 .timeouts(Timeouts::new().cancel_grace(LIMIT))
                 .can_use_tool(move |_, context| {
@@ -49,7 +49,7 @@ fn interrupt_completes_while_a_callback_sleeps() {
             session.interrupt().await.unwrap();
             gone.notified().await;
             assert!(turn.finish().await.unwrap().result.is_error());
-            assert!(!stage.project().join("x").exists());
+            assert!(!harness.project().join("x").exists());
             session.stop().await.unwrap();
         }
     });
@@ -171,17 +171,17 @@ fn forty_tools_in_one_answer_call_their_hooks() {
         });
         Script::new().when("forty", [calls, Reply::text("done")])
     };
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = asked.clone();
-        let options = stage.options().on(PreToolUse, move |_, _| {
+        let options = harness.options().on(PreToolUse, move |_, _| {
             counter.fetch_add(1, Ordering::Relaxed);
             async { claude_agent_kit::hook::HookResponse::deny("no") }
         });
         let session = Session::start(options).await.unwrap();
         let outcome = session.send("forty").await.unwrap().finish().await.unwrap();
         assert_eq!((outcome.text.as_str(), asked.load(Ordering::Relaxed)), ("done", 40));
-        assert_eq!(std::fs::read_dir(stage.project()).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(harness.project()).unwrap().count(), 0);
         session.stop().await.unwrap();
     });
 }

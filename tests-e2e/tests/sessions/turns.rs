@@ -21,8 +21,8 @@ fn three_turns_run_in_one_session() {
             .when("two", [Reply::text("2").usage(200, 11)])
             .when("three", [Reply::text("3")])
     };
-    on_all(script, async |stage| {
-        let session = Session::start(stage.options()).await.unwrap();
+    on_all(script, async |harness| {
+        let session = Session::start(harness.options()).await.unwrap();
         assert!(session.server_info().unwrap().models.as_slice().len() > 1);
         for (prompt, answer) in [("one", "1"), ("two", "2"), ("three", "3")] {
             let turn = session.send(prompt).await.unwrap();
@@ -48,8 +48,8 @@ fn hook_denies_and_permission_callback_allows() {
             ],
         )
     };
-    on_all(script, async |stage| {
-        let options = stage
+    on_all(script, async |harness| {
+        let options = harness
             .options()
             .on(PreToolUse.matching("Bash"), |call, _| async move {
                 let command = call.input.map(|input| input.to_string()).unwrap_or_default();
@@ -63,8 +63,8 @@ fn hook_denies_and_permission_callback_allows() {
         let session = Session::start(options).await.unwrap();
         let outcome = session.send("files").await.unwrap().finish().await.unwrap();
         assert_eq!(outcome.text, "done");
-        assert!(!stage.project().join("denied").exists());
-        assert!(stage.project().join("allowed").exists());
+        assert!(!harness.project().join("denied").exists());
+        assert!(harness.project().join("allowed").exists());
         session.stop().await.unwrap();
     });
 }
@@ -76,11 +76,11 @@ fn interrupt_ends_the_turn_and_not_the_session() {
             .when("story", [Reply::text("Once upon a time").hold()])
             .when("again", [Reply::text("yes")])
     };
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let session =
-            Session::start(stage.options().include(Include::PARTIAL_MESSAGES)).await.unwrap();
+            Session::start(harness.options().include(Include::PARTIAL_MESSAGES)).await.unwrap();
         let turn = session.send("story").await.unwrap();
-        stage
+        harness
             .api()
             .wait_for_request(|request| {
                 request.last_prompt().is_some_and(|prompt| prompt.contains("story"))
@@ -102,15 +102,15 @@ fn turn_dropped_midway_does_not_affect_others() {
             .when("story", [Reply::text("Once upon a time").deltas_of(3).hold()])
             .when("again", [Reply::text("yes")])
     };
-    on_both(script, async |stage| {
-        let session = start(stage.options().include(Include::PARTIAL_MESSAGES)).await;
+    on_both(script, async |harness| {
+        let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut messages = session.messages();
         let mut story = session.send("story").await.unwrap();
         while !is_delta(&in_time(story.next()).await.unwrap().unwrap()) {}
         drop(story);
         // A turn that is never read.
         drop(session.send("again").await.unwrap());
-        stage.api().release_held();
+        harness.api().release_held();
         find(&mut messages, is_result).await;
         find(&mut messages, is_result).await;
         assert_eq!(turn(&session, "again").await.text, "yes");
@@ -145,8 +145,8 @@ fn first_message_stream_includes_earlier_messages() {
 
 #[test]
 fn message_stream_has_all_messages_since_its_creation_and_no_control_frames() {
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
         let first = session.messages();
         turn(&session, "hello").await;
         session.mcp().status().await.unwrap();
@@ -168,8 +168,8 @@ fn message_stream_has_all_messages_since_its_creation_and_no_control_frames() {
 #[test]
 fn turn_contains_only_its_own_items() {
     let script = || Script::new().when("one", [Reply::text("1")]).when("two", [Reply::text("2")]);
-    on_all(script, async |stage| {
-        let session = start(stage.options()).await;
+    on_all(script, async |harness| {
+        let session = start(harness.options()).await;
         for (prompt, answer) in [("one", "1"), ("two", "2")] {
             let mut turn = session.send(prompt).await.unwrap();
             let mut kinds = Vec::new();
@@ -193,8 +193,8 @@ fn turn_contains_only_its_own_items() {
 
 #[test]
 fn new_event_stream_begins_with_the_current_state() {
-    on_all(hello, async |stage| {
-        let session = Session::open(stage.options()).await.unwrap();
+    on_all(hello, async |harness| {
+        let session = Session::open(harness.options()).await.unwrap();
         let mut early = session.events();
         session.ready().await.unwrap();
         let mut late = session.events();
@@ -229,16 +229,16 @@ fn turn_started_by_the_cli_has_an_origin() {
             .when("greet the world", [Reply::text("Greeted.").hold()])
             .otherwise([Reply::tool("Agent", input), Reply::text("Done.")])
     };
-    on_both(script, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(script, async |harness| {
+        let session = start(harness.options()).await;
         let mut messages = session.messages();
         let outcome = turn(&session, "delegate").await;
         assert!(outcome.result.origin.is_none());
         // The background agent sends its request at its own pace.
         let is_agents = |prompt: &String| prompt.contains("greet the world");
-        in_time(stage.api().wait_for_request(|request| request.prompts().iter().any(is_agents)))
+        in_time(harness.api().wait_for_request(|request| request.prompts().iter().any(is_agents)))
             .await;
-        stage.api().release_held();
+        harness.api().release_held();
         find(&mut messages, is_result).await;
         let own = find(&mut messages, is_result).await;
         let Some(Body::Result(result)) = own.message().map(|message| &message.body) else {
@@ -254,8 +254,8 @@ fn turn_started_by_the_cli_has_an_origin() {
 #[test]
 fn images_and_documents_reach_the_model() {
     const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
-    on_both(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_both(hello, async |harness| {
+        let session = start(harness.options()).await;
         let document = json!({
             "type": "document", "title": "A tale",
             "source": {"type": "text", "media_type": "text/plain", "data": "Once upon a time."},
@@ -266,7 +266,7 @@ fn images_and_documents_reach_the_model() {
         let outcome = in_time(session.send(blocks).await.unwrap().finish()).await.unwrap();
         assert_eq!(outcome.text, "Hello.");
         for part in ["image/png", "what is this?", "Once upon a time."] {
-            assert!(model_received(&stage, part), "{part}");
+            assert!(model_received(&harness, part), "{part}");
         }
         session.stop().await.unwrap();
     });
@@ -274,8 +274,8 @@ fn images_and_documents_reach_the_model() {
 
 #[test]
 fn empty_prompt_is_rejected_before_it_is_sent() {
-    in_memory(hello(), async |stage| {
-        let session = start(stage.options()).await;
+    in_memory(hello(), async |harness| {
+        let session = start(harness.options()).await;
         for empty in ["", "  \n"] {
             let error = session.send(empty).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);

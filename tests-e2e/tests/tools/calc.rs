@@ -5,7 +5,7 @@ use claude_agent_kit::{Options, ToolServer};
 use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 /// Two numbers.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -30,8 +30,8 @@ pub(crate) fn calc() -> ToolServer {
 }
 
 /// Returns options with this server, whose tools need no permission.
-pub(crate) fn with(stage: &Stage, server: ToolServer) -> Options {
-    stage.options().mcp("calc", server).allowed_tools(["mcp__calc"])
+pub(crate) fn with(harness: &Harness, server: ToolServer) -> Options {
+    harness.options().mcp("calc", server).allowed_tools(["mcp__calc"])
 }
 
 /// Returns a model that makes these calls in one answer and then ends its turn.
@@ -41,15 +41,15 @@ pub(crate) fn calling(calls: &[(&str, Value)]) -> Script {
 }
 
 /// Returns the tool results that the model received last.
-pub(crate) fn results(stage: &Stage) -> Vec<Value> {
-    let requests = stage.api().requests();
+pub(crate) fn results(harness: &Harness) -> Vec<Value> {
+    let requests = harness.api().requests();
     let results = requests.iter().rev().map(ApiRequest::tool_results);
     results.into_iter().find(|results| !results.is_empty()).unwrap_or_default()
 }
 
 /// Returns the same results as texts, in the order in which they arrived.
-pub(crate) fn texts(stage: &Stage) -> Vec<String> {
-    results(stage).iter().map(|result| text_of(&result["content"])).collect()
+pub(crate) fn texts(harness: &Harness) -> Vec<String> {
+    results(harness).iter().map(|result| text_of(&result["content"])).collect()
 }
 
 fn text_of(content: &Value) -> String {

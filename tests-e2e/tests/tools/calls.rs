@@ -7,7 +7,7 @@ use claude_agent_kit::mcp::RawServer;
 use claude_agent_kit::tool::{NoArguments, Progress};
 use claude_agent_kit::{Json, Tool, ToolContext, ToolError, ToolResult, ToolServer, WarningCode};
 use serde_json::{Value, json};
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 use tokio::sync::{Barrier, Semaphore};
 
 use crate::calc::{Pair, Sum, calc, calling, results, texts, with};
@@ -22,7 +22,7 @@ fn two_servers_are_used_in_the_same_turn() {
             ("mcp__words__hail", json!({"name": "Ada"})),
         ])
     };
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         #[derive(serde::Deserialize, claude_agent_kit::schemars::JsonSchema)]
         #[schemars(crate = "claude_agent_kit::schemars")]
         struct Hail {
@@ -32,9 +32,9 @@ fn two_servers_are_used_in_the_same_turn() {
             Ok(format!("Hail {}!", args.name))
         }
         let words = ToolServer::new().tool("hail", "Hails a person", hail);
-        let options = with(&stage, calc()).mcp("words", words);
+        let options = with(&harness, calc()).mcp("words", words);
         one_turn(options.allowed_tools(["mcp__calc", "mcp__words"])).await;
-        assert_eq!(texts(&stage), ["5", "Hail Ada!"]);
+        assert_eq!(texts(&harness), ["5", "Hail Ada!"]);
     });
 }
 
@@ -42,7 +42,7 @@ fn two_servers_are_used_in_the_same_turn() {
 fn read_only_calls_run_concurrently() {
     let look = ("mcp__calc__look", json!({}));
     let script = move || calling(&[look.clone(), look.clone(), look.clone(), look.clone()]);
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         // Opens only when all four calls are running.
         let barrier = Arc::new(Barrier::new(4));
         let look = Tool::new("look", "Looks", move |_: NoArguments| {
@@ -52,8 +52,8 @@ fn read_only_calls_run_concurrently() {
                 Ok("seen")
             }
         });
-        one_turn(with(&stage, calc().add(look.read_only()))).await;
-        assert_eq!(texts(&stage), ["seen"; 4]);
+        one_turn(with(&harness, calc().add(look.read_only()))).await;
+        assert_eq!(texts(&harness), ["seen"; 4]);
     });
 }
 
@@ -66,7 +66,7 @@ fn slow_call_delays_no_other_call() {
             ("mcp__calc__quick", json!({})),
         ])
     };
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let (order, quick) = (Notes::new(), Arc::new(Semaphore::new(0)));
         let (notes, quick_done) = (order.clone(), quick.clone());
         let slow = Tool::new("slow", "Is slow", move |_: NoArguments| {
@@ -87,10 +87,10 @@ fn slow_call_delays_no_other_call() {
             }
         });
         let server = calc().add(slow.read_only()).add(quick.read_only());
-        let one = tokio::time::timeout(LIMIT, one_turn(with(&stage, server)));
+        let one = tokio::time::timeout(LIMIT, one_turn(with(&harness, server)));
         one.await.expect("the quick ones were held up");
         assert_eq!(order.all().last(), Some(&"slow"));
-        let mut texts = texts(&stage);
+        let mut texts = texts(&harness);
         texts.sort_unstable();
         assert_eq!(texts, ["quick", "quick", "slow"]);
     });
@@ -100,7 +100,7 @@ fn slow_call_delays_no_other_call() {
 fn five_second_call_is_awaited_while_others_complete() {
     let script = calling(&[("mcp__calc__slow", json!({})), ("mcp__calc__quick", json!({}))]);
     run(async {
-        let stage = Stage::real(script, real()).await.unwrap();
+        let harness = Harness::real(script, real()).await.unwrap();
         let order = Notes::new();
         let tool = |name: &'static str, takes: Duration| {
             let order = order.clone();
@@ -116,9 +116,9 @@ fn five_second_call_is_awaited_while_others_complete() {
         };
         let server = calc().add(tool("slow", Duration::from_secs(5)));
         let server = server.add(tool("quick", Duration::ZERO));
-        assert_eq!(one_turn(with(&stage, server)).await.text, "Done.");
+        assert_eq!(one_turn(with(&harness, server)).await.text, "Done.");
         assert_eq!(order.all(), ["quick", "slow"]);
-        let mut texts = texts(&stage);
+        let mut texts = texts(&harness);
         texts.sort_unstable();
         assert_eq!(texts, ["quick", "slow"]);
     });
@@ -136,7 +136,7 @@ fn failures_panics_and_wrong_arguments_reach_the_model() {
             ("mcp__calc__add", json!({"a": 1, "b": 2})),
         ])
     };
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let server = calc()
             .tool("fail", "Fails", |_: NoArguments| async { Ok("x".parse::<i64>()?) })
             .tool("panic", "Panics", |_: NoArguments| async {
@@ -148,10 +148,10 @@ fn failures_panics_and_wrong_arguments_reach_the_model() {
             .tool("strange", "Cannot be written", |_: NoArguments| async {
                 Ok(std::collections::HashMap::from([((1, 2), 3)]))
             });
-        let (options, noted) = record_warnings(with(&stage, server));
+        let (options, noted) = record_warnings(with(&harness, server));
         let outcome = one_turn(options).await;
         assert_eq!(outcome.text, "Done.");
-        let texts = texts(&stage);
+        let texts = texts(&harness);
         assert_eq!(texts.len(), 6);
         for (text, expected) in texts.iter().zip([
             "invalid digit found in string",
@@ -164,7 +164,7 @@ fn failures_panics_and_wrong_arguments_reach_the_model() {
             assert!(text.contains(expected), "{expected}: {text}");
         }
         let errors: Vec<bool> =
-            results(&stage).iter().map(|result| result["is_error"] == true).collect();
+            results(&harness).iter().map(|result| result["is_error"] == true).collect();
         assert_eq!(errors, [true, true, true, true, true, false]);
         assert_eq!(*noted.lock().unwrap(), [WarningCode::CallbackFailed]);
     });
@@ -175,18 +175,18 @@ fn images_and_structured_content_reach_the_model() {
     const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let script =
         || calling(&[("mcp__calc__draw", json!({})), ("mcp__calc__sum", json!({"a": 4, "b": 5}))]);
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let sum =
             Tool::new("sum", "Adds", |pair: Pair| async move { Ok(Sum { sum: pair.a + pair.b }) });
         let server =
             calc().add(sum.returns::<Sum>()).tool("draw", "Draws", |_: NoArguments| async {
                 Ok(ToolResult::new().text("A pixel:").image("image/png", PIXEL))
             });
-        one_turn(with(&stage, server)).await;
-        let results = results(&stage);
+        one_turn(with(&harness, server)).await;
+        let results = results(&harness);
         assert!(results[0].to_string().contains("image/png"), "{}", results[0]);
         assert!(results[0].to_string().contains("A pixel:"), "{}", results[0]);
-        assert!(texts(&stage)[1].contains(r#"{"sum":9}"#), "{}", results[1]);
+        assert!(texts(&harness)[1].contains(r#"{"sum":9}"#), "{}", results[1]);
     });
 }
 
@@ -202,7 +202,7 @@ impl Drop for Dropped {
 #[test]
 fn interrupt_drops_the_call_and_fires_its_token() {
     let script = || calling(&[("mcp__calc__wait", json!({}))]);
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let notes = Notes::new();
         let noted = notes.clone();
         let server = calc().tool("wait", "Waits", move |_: NoArguments, ctx: ToolContext| {
@@ -219,7 +219,7 @@ fn interrupt_drops_the_call_and_fires_its_token() {
                 Ok(())
             }
         });
-        let (options, noted) = record_warnings(with(&stage, server));
+        let (options, noted) = record_warnings(with(&harness, server));
         let session = start(options).await;
         let turn = session.send("wait").await.unwrap();
         until("it is called", || notes.len() > 0).await;
@@ -237,7 +237,7 @@ fn interrupt_drops_the_call_and_fires_its_token() {
 #[test]
 fn cli_requests_and_accepts_progress() {
     let script = || calling(&[("mcp__calc__count", json!({}))]);
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let taken = Notes::new();
         let notes = taken.clone();
         let server = RawServer::new(move |message: Json, ctx| {
@@ -266,8 +266,8 @@ fn cli_requests_and_accepts_progress() {
                 Ok(json!({"result": result}).into())
             }
         });
-        one_turn(stage.options().mcp("calc", server).allowed_tools(["mcp__calc"])).await;
-        assert_eq!(texts(&stage), ["counted"]);
+        one_turn(harness.options().mcp("calc", server).allowed_tools(["mcp__calc"])).await;
+        assert_eq!(texts(&harness), ["counted"]);
         let tokens = taken.all();
         assert!(matches!(&*tokens, [Value::Number(_) | Value::String(_)]), "{tokens:?}");
     });
@@ -276,7 +276,7 @@ fn cli_requests_and_accepts_progress() {
 #[test]
 fn progress_is_sent_and_the_context_identifies_the_call() {
     let script = || calling(&[("mcp__calc__count", json!({}))]);
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let called = Notes::new();
         let notes = called.clone();
         let count = move |_: NoArguments, ctx: ToolContext| {
@@ -295,8 +295,8 @@ fn progress_is_sent_and_the_context_identifies_the_call() {
             }
         };
         let server = calc().tool("count", "Counts", count);
-        one_turn(with(&stage, server)).await;
-        assert_eq!(texts(&stage), ["3"]);
+        one_turn(with(&harness, server)).await;
+        assert_eq!(texts(&harness), ["3"]);
         let (tool_use_id, session_id, pong, asked) = called.all().remove(0);
         assert!(asked, "the CLI did not ask for progress");
         assert!(tool_use_id.is_some() && session_id.is_some());
@@ -307,7 +307,7 @@ fn progress_is_sent_and_the_context_identifies_the_call() {
 #[test]
 fn call_that_exceeds_its_timeout_gets_an_error_response() {
     let script = || calling(&[("mcp__calc__wait", json!({}))]);
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let server = calc().timeout(Duration::from_millis(50)).tool(
             "wait",
             "Waits",
@@ -316,9 +316,9 @@ fn call_that_exceeds_its_timeout_gets_an_error_response() {
                 Ok(())
             },
         );
-        let session = start(with(&stage, server)).await;
+        let session = start(with(&harness, server)).await;
         assert_eq!(turn(&session, "wait").await.text, "Done.");
-        assert!(texts(&stage)[0].contains("it took longer than 50ms"), "{:?}", texts(&stage));
+        assert!(texts(&harness)[0].contains("it took longer than 50ms"), "{:?}", texts(&harness));
         session.stop().await.unwrap();
     });
 }

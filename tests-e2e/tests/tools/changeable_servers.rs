@@ -4,7 +4,7 @@ use claude_agent_kit::tool::NoArguments;
 use claude_agent_kit::{ErrorKind, Options, Session, Tool, ToolServer};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::calc::{calc, results, texts, with};
 use crate::fake_cli::connect;
@@ -39,35 +39,35 @@ pub(crate) async fn known(session: &Session, names: &[&str]) {
 }
 
 /// Returns the tools of the server in the last request to the model.
-fn offered(stage: &Stage) -> Vec<String> {
-    let requests = stage.api().requests();
+fn offered(harness: &Harness) -> Vec<String> {
+    let requests = harness.api().requests();
     let names = requests.last().unwrap().tool_names().into_iter();
     names.filter_map(|name| Some(name.strip_prefix("mcp__calc__")?.to_owned())).collect()
 }
 
 #[test]
 fn added_tools_are_offered_and_removed_ones_are_not() {
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         let (server, tools) = ToolServer::new().add(named("pear")).changeable();
-        let session = start(with(&stage, server)).await;
+        let session = start(with(&harness, server)).await;
         turn(&session, "hello").await;
-        assert_eq!(offered(&stage), ["pear"]);
+        assert_eq!(offered(&harness), ["pear"]);
         in_time(tools.add(named("apple"))).await.unwrap();
         known(&session, &["pear", "apple"]).await;
         assert_eq!(turn(&session, "pick").await.text, "Picked.");
-        assert_eq!(texts(&stage), ["apple"]);
+        assert_eq!(texts(&harness), ["apple"]);
         assert_eq!(tools.names(), ["pear", "apple"]);
         assert!(in_time(tools.remove("pear")).await.unwrap());
         assert!(!in_time(tools.remove("pear")).await.unwrap());
         known(&session, &["apple"]).await;
         // The real CLI still offers the tool, but it cannot be called any more.
         turn(&session, "look for it").await;
-        assert_eq!(results(&stage).last().unwrap()["is_error"], true);
-        assert!(texts(&stage).last().unwrap().contains("No such tool"), "{:?}", texts(&stage));
+        assert_eq!(results(&harness).last().unwrap()["is_error"], true);
+        assert!(texts(&harness).last().unwrap().contains("No such tool"), "{:?}", texts(&harness));
         in_time(tools.replace([named("plum"), named("fig")])).await.unwrap();
         known(&session, &["plum", "fig"]).await;
         turn(&session, "hello").await;
-        let now = offered(&stage);
+        let now = offered(&harness);
         assert!(["fig", "plum"].iter().all(|name| now.iter().any(|n| n == name)), "{now:?}");
         session.stop().await.unwrap();
         // No session remains to be notified.

@@ -7,7 +7,7 @@ use claude_agent_kit::mcp::StdioServer;
 use claude_agent_kit::{BoxError, ErrorKind, Options, Session, Timeouts, WarningCode};
 use claude_agent_testkit::mock_api::Script;
 use serde_json::{Value, json};
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::calc::{calling, texts};
 use crate::external_servers::OUTSIDE;
@@ -20,22 +20,22 @@ fn asking() -> Script {
 }
 
 /// Runs a turn in which the server asks its question, and returns the response that it received.
-async fn asked(stage: &Stage, options: impl FnOnce(Options) -> Options) -> Value {
+async fn asked(harness: &Harness, options: impl FnOnce(Options) -> Options) -> Value {
     let server = StdioServer::new(OUTSIDE).always_load(true);
-    let with_server = stage.options().mcp("out", server).allowed_tools(["mcp__out"]);
+    let with_server = harness.options().mcp("out", server).allowed_tools(["mcp__out"]);
     let session = start(options(with_server)).await;
     in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
     turn(&session, "go").await;
     session.stop().await.unwrap();
-    serde_json::from_str(&texts(stage).concat()).unwrap()
+    serde_json::from_str(&texts(harness).concat()).unwrap()
 }
 
 #[test]
 fn elicitation_callback_can_accept_a_form() {
-    on_both(asking, async |stage| {
+    on_both(asking, async |harness| {
         let notes = Notes::new();
         let noted = notes.clone();
-        let answer = asked(&stage, |options| {
+        let answer = asked(&harness, |options| {
             options.on_elicitation(move |question, ctx| {
                 noted.add((question, ctx.session_id));
                 async { ElicitationAnswer::accept(json!({"name": "Ada"})) }
@@ -54,15 +54,15 @@ fn elicitation_callback_can_accept_a_form() {
 
 #[test]
 fn elicitation_is_declined_by_callback_by_failure_and_by_default() {
-    on_both(asking, async |stage| {
-        let by_hand = asked(&stage, |options| {
+    on_both(asking, async |harness| {
+        let by_hand = asked(&harness, |options| {
             options.on_elicitation_blocking(|_, _| ElicitationAnswer::decline())
         });
         assert_eq!(by_hand.await["action"], "decline");
     });
-    on_both(asking, async |stage| {
+    on_both(asking, async |harness| {
         let mut noted = None;
-        let failed = asked(&stage, |options| {
+        let failed = asked(&harness, |options| {
             let (options, notes) = record_warnings(options);
             noted = Some(notes);
             options.on_elicitation(|_, _| async { Err::<ElicitationAnswer, BoxError>("no".into()) })
@@ -70,9 +70,9 @@ fn elicitation_is_declined_by_callback_by_failure_and_by_default() {
         assert_eq!(failed.await["action"], "decline");
         assert_eq!(*noted.unwrap().lock().unwrap(), [WarningCode::CallbackFailed]);
     });
-    on_both(asking, async |stage| {
+    on_both(asking, async |harness| {
         let mut noted = None;
-        let alone = asked(&stage, |options| {
+        let alone = asked(&harness, |options| {
             let (options, notes) = record_warnings(options);
             noted = Some(notes);
             options

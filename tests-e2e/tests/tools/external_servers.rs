@@ -7,8 +7,8 @@ use claude_agent_kit::{Options, Session};
 use claude_agent_testkit::mock_api::Script;
 use claude_wire::control::{HostRequest, McpSetServers, McpSetServersAnswer};
 use serde_json::{Value, json};
+use tests_e2e::harness::Harness;
 use tests_e2e::outside::{HttpServer, MARK};
-use tests_e2e::stage::Stage;
 
 use crate::calc::{calc, calling, results, texts, with};
 use crate::helpers::{on_both, start, turn};
@@ -23,61 +23,61 @@ fn echoing() -> Script {
 
 /// Runs a test on the real CLI; the simulated CLI does not support servers over HTTP and loads all
 /// tools.
-fn on_real<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Stage) -> F) {
-    run(async { play(Stage::real(script, real()).await.unwrap()).await });
+fn on_real<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Harness) -> F) {
+    run(async { play(Harness::real(script, real()).await.unwrap()).await });
 }
 
 /// Runs a turn when the server is connected, and returns the text of the tool result.
-async fn echoed(stage: &Stage, options: Options) -> String {
+async fn echoed(harness: &Harness, options: Options) -> String {
     let session = start(options.allowed_tools(["mcp__out"])).await;
     let servers = in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
     let info = servers[0].server_info.as_ref().unwrap();
     assert!(info.text().contains("outside"), "{info}");
     turn(&session, "echo").await;
     session.stop().await.unwrap();
-    texts(stage).join(" ")
+    texts(harness).join(" ")
 }
 
 #[test]
 fn stdio_server_is_started_with_its_variables_and_called() {
-    on_both(echoing, async |stage| {
+    on_both(echoing, async |harness| {
         let server = StdioServer::new(OUTSIDE).arg("--ignored").env(MARK, "stdio");
-        let options = stage.options().mcp("out", server);
-        assert_eq!(echoed(&stage, options).await, "stdio: hello");
+        let options = harness.options().mcp("out", server);
+        assert_eq!(echoed(&harness, options).await, "stdio: hello");
     });
 }
 
 #[test]
 fn http_servers_are_called_with_their_headers() {
-    on_real(echoing(), async |stage| {
+    on_real(echoing(), async |harness| {
         let server = HttpServer::start().await.unwrap();
         let http = RemoteServer::http(server.http()).header(MARK, "http");
-        assert_eq!(echoed(&stage, stage.options().mcp("out", http)).await, "http: hello");
+        assert_eq!(echoed(&harness, harness.options().mcp("out", http)).await, "http: hello");
         // The value of a variable is never on the command line.
         let sse = RemoteServer::sse(server.sse()).header(MARK, "${SECRET}");
-        let options = stage.options().env("SECRET", "sse").mcp("out", sse);
-        assert!(echoed(&stage, options).await.ends_with("sse: hello"));
+        let options = harness.options().env("SECRET", "sse").mcp("out", sse);
+        assert!(echoed(&harness, options).await.ends_with("sse: hello"));
     });
 }
 
 #[test]
 fn external_server_call_is_ended_by_its_timeout() {
-    on_real(calling(&[("mcp__out__wait", json!({}))]), async |stage| {
+    on_real(calling(&[("mcp__out__wait", json!({}))]), async |harness| {
         // Without the timeout the turn would never end.
         let server = StdioServer::new(OUTSIDE).timeout(Duration::from_millis(1_200));
-        let text = echoed(&stage, stage.options().mcp("out", server)).await;
-        assert_eq!(results(&stage)[0]["is_error"], true);
+        let text = echoed(&harness, harness.options().mcp("out", server)).await;
+        assert_eq!(results(&harness)[0]["is_error"], true);
         assert!(text.contains("timed out"), "{text}");
     });
 }
 
 /// Returns the first request to the model, with tool search enabled.
 async fn offered(always_load: bool) -> Value {
-    let stage = Stage::real(hello(), real()).await.unwrap();
+    let harness = Harness::real(hello(), real()).await.unwrap();
     let server = StdioServer::new(OUTSIDE).always_load(always_load);
-    let options = stage.options().env("ENABLE_TOOL_SEARCH", "true").mcp("out", server);
-    echoed(&stage, options).await;
-    let requests = stage.api().requests();
+    let options = harness.options().env("ENABLE_TOOL_SEARCH", "true").mcp("out", server);
+    echoed(&harness, options).await;
+    let requests = harness.api().requests();
     let tools = requests[0].body["tools"].as_array().unwrap();
     tools.iter().find(|tool| tool["name"] == "mcp__out__echo").cloned().unwrap_or_default()
 }
@@ -93,17 +93,17 @@ fn always_loaded_server_is_offered_without_tool_search() {
 
 #[test]
 fn denied_tool_is_not_offered() {
-    on_real(hello(), async |stage| {
+    on_real(hello(), async |harness| {
         let server = HttpServer::start().await.unwrap();
         let http = RemoteServer::http(server.http())
             .always_load(true)
             .tool_policy("echo", ToolPolicy::AlwaysDeny);
-        let session = start(stage.options()).await;
+        let session = start(harness.options()).await;
         let servers = McpServers::new().with("out", http);
         in_time(session.mcp().set_servers(servers)).await.unwrap();
         in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
         turn(&session, "hello").await;
-        let offered = stage.api().requests()[0].tool_names();
+        let offered = harness.api().requests()[0].tool_names();
         assert!(offered.contains(&"mcp__out__wait".to_owned()), "{offered:?}");
         assert!(!offered.contains(&"mcp__out__echo".to_owned()), "{offered:?}");
         session.stop().await.unwrap();
@@ -112,15 +112,15 @@ fn denied_tool_is_not_offered() {
 
 #[test]
 fn servers_can_be_set_in_a_running_session() {
-    on_both(echoing, async |stage| {
-        let session = start(stage.options().allowed_tools(["mcp__out"])).await;
+    on_both(echoing, async |harness| {
+        let session = start(harness.options().allowed_tools(["mcp__out"])).await;
         let server = StdioServer::new(OUTSIDE).env(MARK, "set");
         let servers = McpServers::new().with("out", server);
         let answer = in_time(session.mcp().set_servers(servers)).await.unwrap();
         assert_eq!(answer.added.as_slice(), ["out"]);
         in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
         turn(&session, "echo").await;
-        assert_eq!(texts(&stage), ["set: hello"]);
+        assert_eq!(texts(&harness), ["set: hello"]);
         let answer = in_time(session.mcp().set_servers(json!({}))).await.unwrap();
         assert_eq!(answer.removed.as_slice(), ["out"]);
         assert!(names(&session).await.is_empty());
@@ -131,8 +131,8 @@ fn servers_can_be_set_in_a_running_session() {
 #[test]
 fn setting_servers_keeps_those_of_the_options() {
     let adding = || calling(&[("mcp__calc__add", json!({"a": 2, "b": 3}))]);
-    on_both(adding, async |stage| {
-        let options = with(&stage, calc()).mcp("out", StdioServer::new(OUTSIDE));
+    on_both(adding, async |harness| {
+        let options = with(&harness, calc()).mcp("out", StdioServer::new(OUTSIDE));
         let session = start(options).await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();
         let more = || McpServers::new().with("more", StdioServer::new(OUTSIDE));
@@ -149,7 +149,7 @@ fn setting_servers_keeps_those_of_the_options() {
             assert_eq!(names, left);
         }
         turn(&session, "add").await;
-        assert_eq!(texts(&stage), ["5"]);
+        assert_eq!(texts(&harness), ["5"]);
         session.stop().await.unwrap();
     });
 }
@@ -163,9 +163,9 @@ async fn set_exactly(session: &Session, servers: Value) -> McpSetServersAnswer {
 /// The behavior of the CLI from which the SDK protects in-process servers.
 #[test]
 fn cli_replaces_all_servers_except_external_ones_of_the_options() {
-    on_both(hello, async |stage| {
+    on_both(hello, async |harness| {
         let outside = || json!({"type": "stdio", "command": OUTSIDE, "args": []});
-        let options = with(&stage, calc()).mcp("out", StdioServer::new(OUTSIDE));
+        let options = with(&harness, calc()).mcp("out", StdioServer::new(OUTSIDE));
         let session = start(options).await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();
         for (servers, added, removed) in [
@@ -192,11 +192,11 @@ async fn names(session: &Session) -> Vec<String> {
 
 #[test]
 fn strict_mcp_config_keeps_only_its_own_servers() {
-    on_real(hello(), async |stage| {
+    on_real(hello(), async |harness| {
         let theirs = json!({"mcpServers": {"theirs": {"command": OUTSIDE}}});
-        std::fs::write(stage.project().join(".mcp.json"), theirs.to_string()).unwrap();
+        std::fs::write(harness.project().join(".mcp.json"), theirs.to_string()).unwrap();
         let settings = json!({"enableAllProjectMcpServers": true});
-        let options = stage.options().settings(settings);
+        let options = harness.options().settings(settings);
         let options = options.mcp("ours", StdioServer::new(OUTSIDE));
         let session = start(options.clone()).await;
         in_time(session.mcp().wait_for(["ours", "theirs"], LIMIT)).await.unwrap();

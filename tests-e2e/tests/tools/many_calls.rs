@@ -31,10 +31,10 @@ fn ten_thousand_sequential_calls_are_answered() {
 fn simulated_cli_makes_ten_thousand_sequential_calls() {
     let call = |reply: Reply, n: i64| reply.and_tool("mcp__calc__add", json!({"a": n, "b": 1}));
     let answer = (0..10_000).fold(Reply::new(), call);
-    in_memory(Script::new().otherwise([answer, Reply::text("Done.")]), async |stage| {
-        assert_eq!(one_turn(with(&stage, calc())).await.text, "Done.");
+    in_memory(Script::new().otherwise([answer, Reply::text("Done.")]), async |harness| {
+        assert_eq!(one_turn(with(&harness, calc())).await.text, "Done.");
         let expected: Vec<String> = (1..=10_000).map(|n: i64| n.to_string()).collect();
-        assert!(texts(&stage) == expected);
+        assert!(texts(&harness) == expected);
     });
 }
 
@@ -42,9 +42,9 @@ fn simulated_cli_makes_ten_thousand_sequential_calls() {
 fn sixty_four_calls_of_the_simulated_cli_run_concurrently() {
     let call = |reply: Reply, n: i64| reply.and_tool("mcp__calc__meet", json!({"a": n, "b": 0}));
     let answer = (0..64).fold(Reply::new(), call);
-    in_memory(Script::new().otherwise([answer, Reply::text("Done.")]), async |stage| {
-        assert_eq!(one_turn(with(&stage, calc().add(meet().read_only()))).await.text, "Done.");
-        let mut met: Vec<i64> = texts(&stage).iter().map(|text| text.parse().unwrap()).collect();
+    in_memory(Script::new().otherwise([answer, Reply::text("Done.")]), async |harness| {
+        assert_eq!(one_turn(with(&harness, calc().add(meet().read_only()))).await.text, "Done.");
+        let mut met: Vec<i64> = texts(&harness).iter().map(|text| text.parse().unwrap()).collect();
         met.sort_unstable();
         assert!(met.into_iter().eq(0..64));
     });

@@ -93,18 +93,18 @@ fn rmcp_macro_tools_return_structured_content_failures_and_panics() {
             ("mcp__calc__panic", json!({})),
         ])
     };
-    on_all(script, async |stage| {
+    on_all(script, async |harness| {
         let server = RmcpServer::new(Handler::new);
-        let (options, _noted) = record_warnings(stage.options().mcp("calc", server));
+        let (options, _noted) = record_warnings(harness.options().mcp("calc", server));
         one_turn(options.allowed_tools(["mcp__calc"])).await;
-        let texts = texts(&stage);
+        let texts = texts(&harness);
         for (text, expected) in
             texts.iter().zip([r#"{"sum":9}"#, "missing field `b`", "not today", "panicked"])
         {
             assert!(text.contains(expected), "{expected}: {text}");
         }
         let errors: Vec<bool> =
-            results(&stage).iter().map(|result| result["is_error"] == true).collect();
+            results(&harness).iter().map(|result| result["is_error"] == true).collect();
         assert_eq!(errors, [false, true, true, true]);
     });
 }
@@ -118,12 +118,12 @@ fn model_can_list_and_read_resources() {
             ("ReadMcpResourceTool", json!({"server": "calc", "uri": "note://two"})),
         ])
     };
-    on_both(script, async |stage| {
+    on_both(script, async |harness| {
         let server = RmcpServer::new(Handler::new);
         let tools = ["ListMcpResourcesTool", "ReadMcpResourceTool"];
-        one_turn(stage.options().mcp("calc", server).allowed_tools(tools)).await;
+        one_turn(harness.options().mcp("calc", server).allowed_tools(tools)).await;
         // The real CLI reads them concurrently, in any order.
-        let texts = texts(&stage);
+        let texts = texts(&harness);
         for expected in ["A note", "Buy milk.", "not found"] {
             assert!(texts.iter().any(|text| text.contains(expected)), "{texts:?}");
         }

@@ -8,7 +8,7 @@ use claude_agent_kit::mcp::RawServer;
 use claude_agent_kit::{ErrorKind, Json, Options, ToolServer, WarningCode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::bridge::{answer, call, post};
 use crate::calc::{Pair, calc, calling, results, texts, with};
@@ -20,9 +20,9 @@ use crate::support::{LIMIT, SHORT, hello, in_time, on_all, real, run, until};
 
 #[test]
 fn wait_returns_connected_servers_and_reports_failed_ones() {
-    on_all(hello, async |stage| {
+    on_all(hello, async |harness| {
         let broken = Json::from_text(r#"{"command":"/does/not/exist"}"#).unwrap();
-        let session = start(with(&stage, calc()).mcp("broken", broken)).await;
+        let session = start(with(&harness, calc()).mcp("broken", broken)).await;
         let servers = in_time(session.mcp().wait_for(["calc"], LIMIT)).await.unwrap();
         assert_eq!(servers.len(), 1);
         assert_eq!(servers[0].name.as_deref(), Some("calc"));
@@ -58,8 +58,8 @@ fn wait_uses_the_last_status_if_the_cli_stops_responding() {
 
 #[test]
 fn wait_covers_every_server() {
-    on_all(hello, async |stage| {
-        let session = start(with(&stage, calc())).await;
+    on_all(hello, async |harness| {
+        let session = start(with(&harness, calc())).await;
         let servers = in_time(session.mcp().wait(LIMIT)).await.unwrap();
         assert_eq!(servers.len(), 1);
         assert_eq!(turn(&session, "hello").await.text, "Hello.");
@@ -132,14 +132,14 @@ fn raw_server_can_change_its_tools() {
             .when("grow", [Reply::tool("mcp__calc__grow", json!({})), Reply::text("Grown.")])
             .when("pick", [Reply::tool("mcp__calc__fruit", json!({})), Reply::text("Picked.")])
     };
-    on_all(script, async |stage| {
-        let options = stage.options().mcp("calc", growing()).allowed_tools(["mcp__calc"]);
+    on_all(script, async |harness| {
+        let options = harness.options().mcp("calc", growing()).allowed_tools(["mcp__calc"]);
         let session = start(options).await;
         assert_eq!(turn(&session, "grow").await.text, "Grown.");
-        assert_eq!(texts(&stage), ["grown"]);
+        assert_eq!(texts(&harness), ["grown"]);
         known(&session, &["grow", "fruit"]).await;
         assert_eq!(turn(&session, "pick").await.text, "Picked.");
-        assert!(texts(&stage).contains(&"an apple".to_owned()), "{:?}", texts(&stage));
+        assert!(texts(&harness).contains(&"an apple".to_owned()), "{:?}", texts(&harness));
         session.stop().await.unwrap();
     });
 }
@@ -169,15 +169,15 @@ fn offering(tools: &[String]) -> RawServer {
 #[test]
 fn real_cli_ignores_the_tools_that_the_sdk_rejects() {
     run(async {
-        let stage = Stage::real(hello(), real()).await.unwrap();
+        let harness = Harness::real(hello(), real()).await.unwrap();
         let tools = ["t".repeat(115), "t".repeat(116)];
         let editor = ["executeCode".to_owned(), "lint".to_owned()];
-        let options = stage.options().env("ENABLE_TOOL_SEARCH", "false");
+        let options = harness.options().env("ENABLE_TOOL_SEARCH", "false");
         let options = options.mcp("long-1", offering(&tools[..]));
         let session = start(options.mcp("ide", offering(&editor))).await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();
         turn(&session, "hello").await;
-        let mut offered = stage.api().requests()[0].tool_names();
+        let mut offered = harness.api().requests()[0].tool_names();
         offered.retain(|name| name.starts_with("mcp__"));
         offered.sort_unstable();
         let longest = format!("mcp__long-1__{}", tools[0]);
@@ -196,12 +196,12 @@ fn server_name_with_two_underscores_works_and_its_rule_needs_a_wildcard() {
             ("mcp__a__b__*", 0, Some("3")),
             ("mcp__a__b__add", 0, Some("3")),
         ] {
-            let stage = Stage::real(script(), real()).await.unwrap();
+            let harness = Harness::real(script(), real()).await.unwrap();
             let warned = Notes::new();
             let noted = warned.clone();
             let server = ToolServer::new()
                 .tool("add", "Adds", |pair: Pair| async move { Ok(pair.a + pair.b) });
-            let options = stage.options().mcp("a__b", server).allowed_tools([rule]);
+            let options = harness.options().mcp("a__b", server).allowed_tools([rule]);
             let options = options.on_warning(move |warning| {
                 if warning.code() == WarningCode::OptionIgnored {
                     noted.add("warning");
@@ -211,14 +211,14 @@ fn server_name_with_two_underscores_works_and_its_rule_needs_a_wildcard() {
             turn(&session, "add").await;
             session.stop().await.unwrap();
             assert_eq!(warned.len(), warnings, "{rule}");
-            let output = texts(&stage).join(" ");
+            let output = texts(&harness).join(" ");
             assert_eq!(
                 result.is_some_and(|sum| output == sum),
                 result.is_some(),
                 "{rule}: {output}"
             );
             assert_eq!(
-                results(&stage)[0]["is_error"] == true,
+                results(&harness)[0]["is_error"] == true,
                 result.is_none(),
                 "{rule}: {output}"
             );

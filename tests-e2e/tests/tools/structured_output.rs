@@ -42,12 +42,12 @@ fn answering(value: Value) -> impl Fn() -> Script {
 
 #[test]
 fn structured_output_is_typed_in_queries_and_turns() {
-    on_all(answering(json!({"city": "Paris"})), async |stage| {
-        let place = in_time(query_as::<Place>("where?", stage.options())).await.unwrap();
+    on_all(answering(json!({"city": "Paris"})), async |harness| {
+        let place = in_time(query_as::<Place>("where?", harness.options())).await.unwrap();
         assert_eq!(place.value, Place { city: "Paris".to_owned() });
         assert!(place.cost.usd > 0.0 && place.cost.is_complete, "{:?}", place.cost);
         assert!(place.session_id().is_some() && place.warnings.is_empty());
-        let session = start(stage.options().answer_as::<Place>()).await;
+        let session = start(harness.options().answer_as::<Place>()).await;
         let turn = session.send("where?").await.unwrap();
         let second = in_time(turn.finish_as::<Place>()).await.unwrap();
         assert_eq!(second.value, place.value);
@@ -58,10 +58,10 @@ fn structured_output_is_typed_in_queries_and_turns() {
 
 #[test]
 fn structured_output_works_with_any_tool_list() {
-    on_all(answering(json!({"city": "Paris"})), async |stage| {
+    on_all(answering(json!({"city": "Paris"})), async |harness| {
         let paris = Place { city: "Paris".to_owned() };
         for tools in [&["Read", "Grep"][..], &[]] {
-            let options = stage.options().tools(tools.to_vec());
+            let options = harness.options().tools(tools.to_vec());
             let place = in_time(query_as::<Place>("where?", options)).await.unwrap();
             assert_eq!(place.value, paris);
         }
@@ -70,28 +70,28 @@ fn structured_output_works_with_any_tool_list() {
 
 #[test]
 fn optional_structured_output_may_be_missing() {
-    on_all(answering(json!({})), async |stage| {
-        let place = in_time(query_as::<Option<Place>>("where?", stage.options())).await.unwrap();
+    on_all(answering(json!({})), async |harness| {
+        let place = in_time(query_as::<Option<Place>>("where?", harness.options())).await.unwrap();
         assert_eq!(place.value, None);
     });
-    on_all(answering(json!({"value": {"city": "Paris"}})), async |stage| {
-        let place = in_time(query_as::<Option<Place>>("where?", stage.options())).await.unwrap();
+    on_all(answering(json!({"value": {"city": "Paris"}})), async |harness| {
+        let place = in_time(query_as::<Option<Place>>("where?", harness.options())).await.unwrap();
         assert_eq!(place.value, Some(Place { city: "Paris".to_owned() }));
     });
 }
 
 #[test]
 fn structured_output_need_not_be_an_object() {
-    on_all(answering(json!({"value": "Large"})), async |stage| {
-        let size = in_time(query_as::<Size>("how large?", stage.options())).await.unwrap();
+    on_all(answering(json!({"value": "Large"})), async |harness| {
+        let size = in_time(query_as::<Size>("how large?", harness.options())).await.unwrap();
         assert_eq!(size.value, Size::Large);
     });
 }
 
 #[test]
 fn mismatched_structured_output_is_an_error_with_the_value() {
-    on_all(answering(json!({"city": "Paris"})), async |stage| {
-        let error = in_time(query_as::<Picky>("where?", stage.options())).await.unwrap_err();
+    on_all(answering(json!({"city": "Paris"})), async |harness| {
+        let error = in_time(query_as::<Picky>("where?", harness.options())).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StructuredOutputMismatch);
         let value: Value = error.value().unwrap().deserialize().unwrap();
         assert_eq!(value, json!({"city": "Paris"}));
@@ -106,8 +106,8 @@ fn failed_run_with_structured_output_returns_its_error() {
     let refused = || {
         Script::new().otherwise([Reply::error(401, "authentication_error", "invalid x-api-key")])
     };
-    on_all(refused, async |stage| {
-        let options = stage.options().env("CLAUDE_CODE_MAX_RETRIES", "1");
+    on_all(refused, async |harness| {
+        let options = harness.options().env("CLAUDE_CODE_MAX_RETRIES", "1");
         let error = in_time(query_as::<Place>("where?", options.clone())).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::LoginMissing, "{error}");
         let session = start(options.answer_as::<Place>()).await;
@@ -120,8 +120,8 @@ fn failed_run_with_structured_output_returns_its_error() {
 
 #[test]
 fn missing_structured_output_is_a_specific_error() {
-    on_all(hello, async |stage| {
-        let error = in_time(query_as::<Place>("where?", stage.options())).await.unwrap_err();
+    on_all(hello, async |harness| {
+        let error = in_time(query_as::<Place>("where?", harness.options())).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoStructuredOutput, "{error}");
         assert!(error.value().is_none() && error.output().is_some());
     });

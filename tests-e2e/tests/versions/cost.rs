@@ -22,9 +22,9 @@ fn every_turn_reports_its_own_cost() {
                 [Reply::tool("Agent", agent).usage(4_000, 40), Reply::text("3").usage(5_000, 50)],
             )
     };
-    on_each(script, async |stage| {
+    on_each(script, async |harness| {
         // Some versions start in a mode in which a model decides about agents.
-        let options = || stage.options().permission_mode(PermissionMode::Default);
+        let options = || harness.options().permission_mode(PermissionMode::Default);
         let session = start(options()).await;
         for (prompt, input, output) in [("one", 1_000, 10), ("delegate", 109_000, 1_090)] {
             let outcome = turn(&session, prompt).await;

@@ -30,8 +30,8 @@ use std::future::Future;
 use std::sync::OnceLock;
 
 use claude_agent_testkit::mock_api::Script;
+use tests_e2e::harness::Harness;
 use tests_e2e::real_cli::{self, InstalledCli};
-use tests_e2e::stage::Stage;
 
 use crate::support::{cache_version, run};
 
@@ -53,12 +53,12 @@ fn versions() -> &'static [InstalledCli] {
 }
 
 /// Runs the same test on each of them.
-fn on_each<F: Future<Output = ()>>(script: impl Fn() -> Script, play: impl Fn(Stage) -> F) {
+fn on_each<F: Future<Output = ()>>(script: impl Fn() -> Script, play: impl Fn(Harness) -> F) {
     run(async {
         for cli in versions() {
             // Only shown when the test fails.
             println!("on claude {}", cli.version);
-            play(Stage::real(script(), cli).await.unwrap()).await;
+            play(Harness::real(script(), cli).await.unwrap()).await;
         }
     });
 }

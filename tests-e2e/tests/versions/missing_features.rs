@@ -7,11 +7,11 @@ use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::{ErrorKind, Session};
 use claude_agent_testkit::mock_api::Script;
 use claude_wire::control::HostRequest;
+use tests_e2e::harness::Harness;
 use tests_e2e::parity::{Source, flags, stored};
 use tests_e2e::places;
 use tests_e2e::prove::deferred;
 use tests_e2e::real_cli::{self, InstalledCli};
-use tests_e2e::stage::Stage;
 use tests_e2e::versions::LATER_OPERATIONS;
 
 use crate::helpers::{start, turn};
@@ -28,14 +28,14 @@ fn minimum() -> &'static InstalledCli {
     })
 }
 
-fn on_minimum<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Stage) -> F) {
-    run(async { play(Stage::real(script, minimum()).await.unwrap()).await });
+fn on_minimum<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Harness) -> F) {
+    run(async { play(Harness::real(script, minimum()).await.unwrap()).await });
 }
 
 #[test]
 fn operation_missing_in_the_oldest_cli_is_unsupported() {
-    on_minimum(hello(), async |stage| {
-        let session = start(stage.options()).await;
+    on_minimum(hello(), async |harness| {
+        let session = start(harness.options()).await;
         for (operation, fields) in LATER_OPERATIONS {
             let request = fields.replacen('{', &format!(r#"{{"subtype":"{operation}","#), 1);
             let request: HostRequest = serde_json::from_str(&request.replace(",}", "}")).unwrap();
@@ -50,37 +50,37 @@ fn operation_missing_in_the_oldest_cli_is_unsupported() {
 
 #[test]
 fn flag_missing_in_the_oldest_cli_is_named_in_the_error() {
-    on_minimum(hello(), async |stage| {
-        let options = stage.options().add_arg("desktop");
+    on_minimum(hello(), async |harness| {
+        let options = harness.options().add_arg("desktop");
         let collected = ask("hello", options).await;
         let error = error_of(&collected);
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
         assert!(error.to_string().contains("--desktop"), "{error}");
         assert!(error.suggestion().is_some_and(|hint| hint.contains("update the CLI")));
-        assert!(stage.api().requests().is_empty());
+        assert!(harness.api().requests().is_empty());
     });
 }
 
 #[test]
 fn fail_closed_hook_is_rejected_at_startup_on_the_oldest_cli() {
-    on_minimum(hello(), async |stage| {
-        let options = stage.options().on(PreToolUse.fail_closed(), |_, _| async {});
+    on_minimum(hello(), async |harness| {
+        let options = harness.options().on(PreToolUse.fail_closed(), |_, _| async {});
         let error = in_time(Session::start(options)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InitializeRejected, "{error}");
         assert!(error.to_string().contains("PreToolUse"), "{error}");
-        assert!(stage.api().requests().is_empty());
+        assert!(harness.api().requests().is_empty());
     });
 }
 
 #[test]
 fn denied_deferred_call_is_not_executed_on_resume_on_the_oldest_cli() {
-    on_minimum(hello(), async |stage| {
-        let id = in_time(deferred::defer(&stage)).await.unwrap();
-        let options = deferred::options(&stage);
+    on_minimum(hello(), async |harness| {
+        let id = in_time(deferred::defer(&harness)).await.unwrap();
+        let options = deferred::options(&harness);
         let deny = || HookResponse::deny("not approved");
-        let denied = deferred::resume(&stage, options, id, deny);
+        let denied = deferred::resume(&harness, options, id, deny);
         assert_eq!(in_time(denied).await.unwrap(), 1);
-        assert!(!stage.project().join(deferred::MARK).exists());
+        assert!(!harness.project().join(deferred::MARK).exists());
     });
 }
 

@@ -23,11 +23,11 @@ fn pinned_minimum_is_the_documented_minimum() {
 
 #[test]
 fn handshake_and_query_work() {
-    on_each(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_each(hello, async |harness| {
+        let session = start(harness.options()).await;
         assert!(!session.server_info().unwrap().commands.as_slice().is_empty());
         session.stop().await.unwrap();
-        let collected = ask("hello", stage.options()).await;
+        let collected = ask("hello", harness.options()).await;
         assert!(collected.error.is_none(), "{:?}", collected.error);
         assert_eq!(collected.text(), "Hello.");
         assert_eq!(codes(&collected), []);
@@ -39,8 +39,8 @@ fn handshake_and_query_work() {
 
 #[test]
 fn print_mode_works() {
-    on_each(hello, async |stage| {
-        let collected = ask("hello", stage.options().print_mode(true)).await;
+    on_each(hello, async |harness| {
+        let collected = ask("hello", harness.options().print_mode(true)).await;
         assert!(collected.error.is_none(), "{:?}", collected.error);
         assert_eq!(collected.text(), "Hello.");
     });
@@ -54,8 +54,8 @@ fn three_turns_run_in_one_session() {
             .when("two", [Reply::text("2")])
             .when("three", [Reply::text("3")])
     };
-    on_each(script, async |stage| {
-        let session = start(stage.options()).await;
+    on_each(script, async |harness| {
+        let session = start(harness.options()).await;
         for (prompt, answer) in [("one", "1"), ("two", "2"), ("three", "3")] {
             assert_eq!(turn(&session, prompt).await.text, answer);
         }
@@ -65,11 +65,11 @@ fn three_turns_run_in_one_session() {
 
 #[test]
 fn prompts_and_schemas_reach_the_model() {
-    on_each(hello, async |stage| {
-        let options = stage.options().system_prompt("You are a parrot.");
+    on_each(hello, async |harness| {
+        let options = harness.options().system_prompt("You are a parrot.");
         one_turn(options.append_system_prompt("A green one.")).await;
-        assert!(model_received(&stage, "You are a parrot."));
-        assert!(model_received(&stage, "A green one."));
+        assert!(model_received(&harness, "You are a parrot."));
+        assert!(model_received(&harness, "A green one."));
     });
 }
 
@@ -77,9 +77,9 @@ fn prompts_and_schemas_reach_the_model() {
 fn hook_can_deny_and_allow() {
     on_each(
         || bash(&["touch denied", "touch allowed", "touch undecided"]),
-        async |stage| {
+        async |harness| {
             // Some versions use a classifier unless a mode is set.
-            let options = stage.options().permission_mode(PermissionMode::Default);
+            let options = harness.options().permission_mode(PermissionMode::Default);
             let options = options.on(PreToolUse.matching("Bash"), |call, _| async move {
                 match command_of(call.input.as_ref()).as_str() {
                     "touch denied" => HookResponse::deny("not today"),
@@ -88,9 +88,9 @@ fn hook_can_deny_and_allow() {
                 }
             });
             assert_eq!(one_turn(options).await.text, "Done.");
-            assert!(has_file(&stage, "allowed"));
-            assert!(!has_file(&stage, "denied") && !has_file(&stage, "undecided"));
-            assert!(model_received(&stage, "not today"));
+            assert!(has_file(&harness, "allowed"));
+            assert!(!has_file(&harness, "denied") && !has_file(&harness, "undecided"));
+            assert!(model_received(&harness, "not today"));
         },
     );
 }
@@ -99,10 +99,10 @@ fn hook_can_deny_and_allow() {
 fn permission_callback_can_allow_and_deny() {
     on_each(
         || bash(&["touch allowed", "touch denied"]),
-        async |stage| {
+        async |harness| {
             let asked = Notes::new();
             let notes = asked.clone();
-            let options = stage.options().permission_mode(PermissionMode::Default);
+            let options = harness.options().permission_mode(PermissionMode::Default);
             let options = options.can_use_tool(move |request, _| {
                 let command = command_of(Some(&request.input));
                 notes.add(command.clone());
@@ -115,8 +115,8 @@ fn permission_callback_can_allow_and_deny() {
                 }
             });
             one_turn(options).await;
-            assert!(has_file(&stage, "allowed") && !has_file(&stage, "denied"));
-            assert!(model_received(&stage, "not on a Friday"));
+            assert!(has_file(&harness, "allowed") && !has_file(&harness, "denied"));
+            assert!(model_received(&harness, "not on a Friday"));
             assert_eq!(asked.len(), 2);
         },
     );
@@ -125,11 +125,11 @@ fn permission_callback_can_allow_and_deny() {
 /// Some versions start in a mode in which they decide themselves.
 #[test]
 fn permission_callback_is_called_or_a_warning_explains_why_not() {
-    on_each(touch_file, async |stage| {
+    on_each(touch_file, async |harness| {
         let asked = Notes::new();
         let (notes, warnings) = (asked.clone(), Notes::new());
         let codes = warnings.clone();
-        let options = stage.options().on_warning(move |warning| codes.add(warning.code()));
+        let options = harness.options().on_warning(move |warning| codes.add(warning.code()));
         let options = options.can_use_tool(move |_, _| {
             notes.add(());
             async { Permission::deny("not here") }
@@ -137,7 +137,7 @@ fn permission_callback_is_called_or_a_warning_explains_why_not() {
         one_turn(options).await;
         let warned = warnings.all().contains(&WarningCode::PermissionCallbackShadowed);
         assert_eq!(asked.len() == 0, warned);
-        assert_eq!(has_file(&stage, "made"), warned);
+        assert_eq!(has_file(&harness, "made"), warned);
     });
 }
 
@@ -148,13 +148,13 @@ fn interrupt_ends_the_turn_and_not_the_session() {
             .when("run it", [calls(&["touch begun; sleep 60; touch ended"])])
             .when("again", [Reply::text("yes")])
     };
-    on_each(script, async |stage| {
-        let session = start(stage.options().allowed_tools(["Bash"])).await;
+    on_each(script, async |harness| {
+        let session = start(harness.options().allowed_tools(["Bash"])).await;
         let running = session.send("run it").await.unwrap();
-        until("the tool runs", || has_file(&stage, "begun")).await;
+        until("the tool runs", || has_file(&harness, "begun")).await;
         session.interrupt().await.unwrap();
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
-        assert!(!has_file(&stage, "ended"));
+        assert!(!has_file(&harness, "ended"));
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
@@ -162,8 +162,8 @@ fn interrupt_ends_the_turn_and_not_the_session() {
 
 #[test]
 fn turn_can_be_interrupted_right_after_its_message_was_sent() {
-    on_each(endless, async |stage| {
-        let session = start(stage.options()).await;
+    on_each(endless, async |harness| {
+        let session = start(harness.options()).await;
         interrupt_each_turn(&session, ENDLESS_ROUNDS).await;
         interrupt_session_after_each_send(&session, ENDLESS_ROUNDS).await;
         assert_eq!(turn(&session, "again").await.text, "yes");
@@ -178,14 +178,14 @@ fn model_and_permission_mode_can_be_changed() {
             .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
             .otherwise([Reply::text("Hello.")])
     };
-    on_each(script, async |stage| {
-        let session = start(stage.options()).await;
+    on_each(script, async |harness| {
+        let session = start(harness.options()).await;
         session.set_model("claude-haiku-4-5").await.unwrap();
         turn(&session, "hello").await;
-        assert_eq!(stage.api().requests().last().unwrap().model(), "claude-haiku-4-5");
+        assert_eq!(harness.api().requests().last().unwrap().model(), "claude-haiku-4-5");
         session.set_permission_mode(PermissionMode::AcceptEdits).await.unwrap();
         turn(&session, "run it").await;
-        assert!(has_file(&stage, "made"));
+        assert!(has_file(&harness, "made"));
         session.stop().await.unwrap();
     });
 }
@@ -193,26 +193,26 @@ fn model_and_permission_mode_can_be_changed() {
 #[test]
 fn in_process_tool_is_called() {
     let script = || calling(&[("mcp__calc__add", json!({"a": 2, "b": 3}))]);
-    on_each(script, async |stage| {
-        one_turn(with(&stage, calc())).await;
-        assert_eq!(texts(&stage), ["5"]);
+    on_each(script, async |harness| {
+        one_turn(with(&harness, calc())).await;
+        assert_eq!(texts(&harness), ["5"]);
     });
 }
 
 #[test]
 fn conversation_is_resumed() {
-    on_each(hello, async |stage| {
-        let mut first = query("The number is 7.", stage.options()).await.unwrap();
+    on_each(hello, async |harness| {
+        let mut first = query("The number is 7.", harness.options()).await.unwrap();
         while let Some(item) = first.next().await {
             item.unwrap();
         }
         let id = first.session_id().unwrap().clone();
-        let options = stage.options().conversation(Conversation::resume_or_start(id.clone()));
+        let options = harness.options().conversation(Conversation::resume_or_start(id.clone()));
         let session = Session::start(options).await.unwrap();
         assert_eq!(session.is_resumed(), Some(true));
         turn(&session, "Which number?").await;
         assert_eq!(session.session_id(), Some(id));
-        let requests = stage.api().requests();
+        let requests = harness.api().requests();
         let prompts = requests.last().unwrap().prompts();
         assert!(prompts.iter().any(|prompt| prompt.contains("The number is 7.")), "{prompts:?}");
         session.stop().await.unwrap();
@@ -221,10 +221,10 @@ fn conversation_is_resumed() {
 
 #[test]
 fn session_id_of_new_and_forked_conversations_is_known_immediately() {
-    on_each(hello, async |stage| {
+    on_each(hello, async |harness| {
         let new = "11111111-2222-4333-8444-555555555555";
         let conversation = Conversation::resume_or_start(new);
-        let session = Session::start(stage.options().conversation(conversation)).await.unwrap();
+        let session = Session::start(harness.options().conversation(conversation)).await.unwrap();
         assert_eq!(
             (session.session_id().unwrap().as_str(), session.is_resumed()),
             (new, Some(false))
@@ -233,7 +233,8 @@ fn session_id_of_new_and_forked_conversations_is_known_immediately() {
         assert_eq!(session.session_id().unwrap(), new);
         session.stop().await.unwrap();
         for conversation in [Conversation::new(), Conversation::fork(new)] {
-            let session = Session::start(stage.options().conversation(conversation)).await.unwrap();
+            let session =
+                Session::start(harness.options().conversation(conversation)).await.unwrap();
             let id = session.session_id().unwrap();
             turn(&session, "Hi.").await;
             assert_eq!(session.session_id(), Some(id), "as the CLI names it");

@@ -32,8 +32,8 @@ const LENIENT: &[(&str, &str, &str)] = &[
 
 #[test]
 fn tool_input_types_match_the_schemas_of_the_cli() {
-    on_each(hello, async |stage| {
-        let options = stage
+    on_each(hello, async |harness| {
+        let options = harness
             .options()
             .env("ENABLE_TOOL_SEARCH", "false")
             .can_use_tool(|_, _| async { Permission::deny("nothing runs here") })
@@ -41,7 +41,7 @@ fn tool_input_types_match_the_schemas_of_the_cli() {
         one_turn(options.clone()).await;
         // Some tools are offered only if they are named.
         one_turn(options.tools(ToolInput::KNOWN.to_vec())).await;
-        let requests = stage.api().requests();
+        let requests = harness.api().requests();
         let tools = requests.iter().flat_map(|request| list(&request.body["tools"]));
         let problems: BTreeSet<_> = tools.flat_map(problems_of).collect();
         assert!(problems.is_empty(), "{problems:#?}");

@@ -26,8 +26,8 @@ async fn send_all(session: &Session, prompts: &[&str]) -> Vec<TurnOutcome> {
 
 #[test]
 fn four_concurrent_messages_all_end() {
-    on_each(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_each(hello, async |harness| {
+        let session = start(harness.options()).await;
         let outcomes = send_all(&session, &["one", "two", "three", "four"]).await;
         assert!(outcomes.iter().all(|outcome| !outcome.result.is_error()));
         assert_eq!(turn(&session, "again").await.text, "Hello.");
@@ -38,12 +38,12 @@ fn four_concurrent_messages_all_end() {
 #[test]
 fn message_that_joins_a_turn_ends_with_it() {
     let script = || bash(&["touch begun; until [ -e go ]; do sleep 0.05; done"]);
-    on_each(script, async |stage| {
-        let session = start(stage.options().allowed_tools(["Bash"])).await;
+    on_each(script, async |harness| {
+        let session = start(harness.options().allowed_tools(["Bash"])).await;
         let first = session.send("run it").await.unwrap();
-        until("the tool runs", || has_file(&stage, "begun")).await;
+        until("the tool runs", || has_file(&harness, "begun")).await;
         let second = session.send("and hurry").await.unwrap();
-        std::fs::write(stage.project().join("go"), "").unwrap();
+        std::fs::write(harness.project().join("go"), "").unwrap();
         assert!(!in_time(first.finish()).await.unwrap().result.is_error());
         assert!(!in_time(second.finish()).await.unwrap().result.is_error());
         session.stop().await.unwrap();
@@ -63,13 +63,13 @@ fn message_that_joins_a_turn_of_the_cli_ends_with_it() {
             Reply::text("It is done."),
         ])
     };
-    on_each(script, async |stage| {
-        let session = start(stage.options().allowed_tools(["Bash"])).await;
+    on_each(script, async |harness| {
+        let session = start(harness.options().allowed_tools(["Bash"])).await;
         turn(&session, "start it").await;
-        std::fs::write(stage.project().join("end"), "").unwrap();
-        until("the tool of the CLI's own turn runs", || has_file(&stage, "begun")).await;
+        std::fs::write(harness.project().join("end"), "").unwrap();
+        until("the tool of the CLI's own turn runs", || has_file(&harness, "begun")).await;
         let joined = session.send("and hurry").await.unwrap();
-        std::fs::write(stage.project().join("go"), "").unwrap();
+        std::fs::write(harness.project().join("go"), "").unwrap();
         assert!(in_time(joined.finish()).await.unwrap().text.contains("Hurried."));
         session.stop().await.unwrap();
     });
@@ -77,8 +77,8 @@ fn message_that_joins_a_turn_of_the_cli_ends_with_it() {
 
 #[test]
 fn slash_commands_end_their_turns() {
-    on_each(hello, async |stage| {
-        let session = start(stage.options()).await;
+    on_each(hello, async |harness| {
+        let session = start(harness.options()).await;
         for prompt in ["hello", "/cost", "/no-such-command", "/compact", "hello", "/clear"] {
             turn(&session, prompt).await;
         }
@@ -89,8 +89,8 @@ fn slash_commands_end_their_turns() {
 
 #[test]
 fn prompt_blocked_by_a_hook_ends_its_turn() {
-    on_each(hello, async |stage| {
-        let options = stage.options().on(UserPromptSubmit, |call, _| async move {
+    on_each(hello, async |harness| {
+        let options = harness.options().on(UserPromptSubmit, |call, _| async move {
             let blocked = call.prompt.as_ref().is_some_and(|prompt| prompt.contains("secret"));
             if blocked { HookResponse::block("not here") } else { HookResponse::new() }
         });
@@ -99,18 +99,18 @@ fn prompt_blocked_by_a_hook_ends_its_turn() {
         assert_eq!(outcome.text, "");
         assert_eq!(turn(&session, "hello").await.text, "Hello.");
         session.stop().await.unwrap();
-        assert_eq!(stage.api().requests().len(), 1);
+        assert_eq!(harness.api().requests().len(), 1);
     });
 }
 
 #[test]
 fn deferred_call_ends_its_turn() {
-    on_each(touch_file, async |stage| {
-        let options = stage.options().on(PreToolUse, |_, _| async { HookResponse::defer() });
+    on_each(touch_file, async |harness| {
+        let options = harness.options().on(PreToolUse, |_, _| async { HookResponse::defer() });
         let session = start(options).await;
         let outcome = turn(&session, "run it").await;
         assert!(outcome.result.deferred_tool_use.as_ref().is_some());
-        assert!(!has_file(&stage, "made"));
+        assert!(!has_file(&harness, "made"));
         session.stop().await.unwrap();
     });
 }
@@ -124,10 +124,10 @@ fn queued_message_survives_an_interrupt_and_ends() {
         .deltas_of(3)
         .hold()])
     };
-    on_each(script, async |stage| {
-        let session = start(stage.options()).await;
+    on_each(script, async |harness| {
+        let session = start(harness.options()).await;
         let first = session.send("first").await.unwrap();
-        until("the model is asked", || !stage.api().requests().is_empty()).await;
+        until("the model is asked", || !harness.api().requests().is_empty()).await;
         let second = session.send("second").await.unwrap();
         session.interrupt().await.unwrap();
         assert!(in_time(first.finish()).await.unwrap().result.is_error());
@@ -142,8 +142,8 @@ fn failing_api_ends_the_turn() {
         let refused = Reply::error(400, "invalid_request_error", "not right");
         Script::new().when("hello", [refused]).when("again", [Reply::text("Better.")])
     };
-    on_each(script, async |stage| {
-        let session = start(stage.options()).await;
+    on_each(script, async |harness| {
+        let session = start(harness.options()).await;
         assert!(turn(&session, "hello").await.result.is_error());
         assert_eq!(turn(&session, "again").await.text, "Better.");
         session.stop().await.unwrap();
@@ -152,10 +152,10 @@ fn failing_api_ends_the_turn() {
 
 #[test]
 fn message_with_a_used_id_is_rejected() {
-    on_each(hello, async |stage| {
+    on_each(hello, async |harness| {
         let id = "0f442871-3937-45c3-94cd-b042f2c7dcb0";
         let prompt = || Prompt::from("hello").with_id(id);
-        let session = start(stage.options()).await;
+        let session = start(harness.options()).await;
         in_time(session.send(prompt()).await.unwrap().finish()).await.unwrap();
         let error = session.send(prompt()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
@@ -164,13 +164,13 @@ fn message_with_a_used_id_is_rejected() {
         // The conversation contains the message: the CLI completes it without a request to the
         // model.
         let resumed = Conversation::resume(conversation);
-        let session = start(stage.options().conversation(resumed)).await;
+        let session = start(harness.options().conversation(resumed)).await;
         let mut turn = session.send(prompt()).await.unwrap();
         while let Some(Ok(_)) = in_time(turn.next()).await {}
         assert_eq!(in_time(turn.interrupt()).await.unwrap(), TurnInterruption::AlreadyEnded);
         let error = turn.finish().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoResult, "{error}");
-        assert_eq!(stage.api().requests().len(), 1);
+        assert_eq!(harness.api().requests().len(), 1);
         session.stop().await.unwrap();
     });
 }

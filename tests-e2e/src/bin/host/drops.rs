@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use claude_agent_kit::{Include, Item, Timeouts, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
-use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::{children_of, until, wait_until};
+use tests_e2e::harness::Harness;
+use tests_e2e::harness::processes::{children_of, until, wait_until};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::Outcome;
@@ -45,9 +45,9 @@ pub(crate) fn run(sim: &str, place: &str) -> Outcome {
     let backstage = Runtime::new()?;
     // Until it is let go, a CLI that nobody ends would stay for ever.
     let script = Script::new().otherwise([Reply::text("Hello, world.").deltas_of(4).hold()]);
-    let stage = backstage.block_on(Stage::sim_process(script, sim))?;
+    let harness = backstage.block_on(Harness::sim_process(script, sim))?;
     for steps in 0..MOST_STEPS {
-        let completed = drop_after(steps, place, &stage)?;
+        let completed = drop_after(steps, place, &harness)?;
         if !wait_until(LIMIT, || children_of(id()).is_empty()) {
             let left = children_of(id());
             return Err(format!("dropped after {steps} steps, {left:?} is left").into());
@@ -61,12 +61,12 @@ pub(crate) fn run(sim: &str, place: &str) -> Outcome {
 }
 
 /// Drops a query after so many steps; says whether it was over before that.
-fn drop_after(steps: usize, place: Place, stage: &Stage) -> io::Result<bool> {
+fn drop_after(steps: usize, place: Place, harness: &Harness) -> io::Result<bool> {
     let runtime = match place {
         Place::MultiThread => Builder::new_multi_thread().worker_threads(2).enable_all().build()?,
         Place::CurrentThread | Place::Gone => Builder::new_current_thread().enable_all().build()?,
     };
-    let mut whole = Box::pin(whole(stage));
+    let mut whole = Box::pin(whole(harness));
     let completed = runtime.block_on(steps_of(whole.as_mut(), steps));
     if place == Place::Gone {
         drop(runtime);
@@ -85,8 +85,8 @@ fn drop_after(steps: usize, place: Place, stage: &Stage) -> io::Result<bool> {
 }
 
 /// A whole query. After each item it lets others run, so that it can be dropped there too.
-async fn whole(stage: &Stage) {
-    let options = stage
+async fn whole(harness: &Harness) {
+    let options = harness
         .options()
         .include(Include::PARTIAL_MESSAGES)
         .timeouts(Timeouts::new().exit_grace(GRACE));
@@ -94,7 +94,7 @@ async fn whole(stage: &Stage) {
     while let Some(item) = stream.next().await {
         let message = item.as_ref().ok().and_then(Item::message);
         if message.is_some_and(|message| message.body.kind() == Some("stream_event")) {
-            stage.api().release_held();
+            harness.api().release_held();
         }
         tokio::task::yield_now().await;
     }

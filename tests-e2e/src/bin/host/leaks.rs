@@ -6,8 +6,8 @@ use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::tool::NoArguments;
 use claude_agent_kit::{Options, Permission, Session, ToolServer, query};
 use claude_agent_testkit::sim::Sim;
-use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::{Holdings, until};
+use tests_e2e::harness::Harness;
+use tests_e2e::harness::processes::{Holdings, until};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::Outcome;
@@ -34,8 +34,8 @@ pub(crate) fn queries(count: &str) -> Outcome {
 pub(crate) fn queries_as_processes(count: &str, sim: &str) -> Outcome {
     runtime()?.block_on(async {
         // No mock API: it keeps what it was asked.
-        let stage = Stage::scripted("otherwise say \"Hello.\"", sim).await?;
-        let options = stage.options();
+        let harness = Harness::scripted("otherwise say \"Hello.\"", sim).await?;
+        let options = harness.options();
         no_growth(count.parse()?, async |number| one_query(&options, number).await).await
     })
 }
@@ -52,8 +52,8 @@ pub(crate) fn sessions(count: &str) -> Outcome {
 /// Sessions with a process each.
 pub(crate) fn sessions_as_processes(count: &str, sim: &str) -> Outcome {
     runtime()?.block_on(async {
-        let stage = Stage::scripted("otherwise say \"Hello.\"", sim).await?;
-        let options = equipped(stage.options());
+        let harness = Harness::scripted("otherwise say \"Hello.\"", sim).await?;
+        let options = equipped(harness.options());
         no_growth(count.parse()?, async |number| one_session(&options, number).await).await
     })
 }
@@ -77,7 +77,7 @@ fn runtime() -> std::io::Result<Runtime> {
 /// Does something so often; afterwards this process holds no more than before.
 #[expect(clippy::print_stdout, reason = "that is its answer")]
 async fn no_growth(count: usize, one: impl AsyncFn(usize) -> Outcome) -> Outcome {
-    // The stage has its own.
+    // The harness has its own.
     let others = Handle::current().metrics().num_alive_tasks();
     let tasks = || Handle::current().metrics().num_alive_tasks().saturating_sub(others);
     for number in 0..WARM_UP {

@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use claude_agent_kit::{Cli, Options, query};
 #[cfg(unix)]
 use tests_e2e::faults::{self, Fault, State};
-use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::Holdings;
+use tests_e2e::harness::Harness;
+use tests_e2e::harness::processes::Holdings;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -103,9 +103,9 @@ fn find(arguments: &[&str]) -> Outcome {
 fn long_line(sim: &str, size: &str) -> Outcome {
     let script = format!("otherwise say \"Hello.\"\nfaults before assistant long-line {size}");
     tokio::runtime::Runtime::new()?.block_on(async {
-        let stage = Stage::scripted(&script, sim).await?;
+        let harness = Harness::scripted(&script, sim).await?;
         let before = Holdings::now();
-        let mut stream = query("hello", stage.options()).await?;
+        let mut stream = query("hello", harness.options()).await?;
         let mut told = "ended".to_owned();
         let mut longest = 0;
         while let Some(item) = stream.next().await {

@@ -8,7 +8,7 @@ use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::transport::{ChildFuture, Connection, Exit, InMemory};
 use claude_agent_kit::{Item, Options, Session, query};
 use serde_json::{Value, json};
-use tests_e2e::stage::processes::Holdings;
+use tests_e2e::harness::processes::Holdings;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
 use tokio::sync::{mpsc, watch};
 

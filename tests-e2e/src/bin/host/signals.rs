@@ -7,7 +7,7 @@ use std::time::Duration;
 use claude_agent_kit::{
     EnvironmentPolicy, Options, OsUser, Session, Timeouts, VersionCheck, query,
 };
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use crate::Outcome;
 
@@ -15,8 +15,8 @@ use crate::Outcome;
 #[expect(clippy::print_stdout, reason = "that is its answer")]
 pub(crate) fn exits(sim: &str) -> Outcome {
     tokio::runtime::Runtime::new()?.block_on(async {
-        let stage = Stage::scripted("otherwise say \"Hello.\"", sim).await?;
-        let options = stage.options().version_check(VersionCheck::Skip);
+        let harness = Harness::scripted("otherwise say \"Hello.\"", sim).await?;
+        let options = harness.options().version_check(VersionCheck::Skip);
         let collected = query("hello", &options).await?.collect().await;
         let warnings: Vec<_> = collected.warnings().map(ToString::to_string).collect();
         println!("query: {:?} {warnings:?}", collected.error);

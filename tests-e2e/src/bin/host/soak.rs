@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::tool::NoArguments;
 use claude_agent_kit::{Options, Permission, Session, Timeouts, ToolServer, Turn};
-use tests_e2e::stage::Stage;
-use tests_e2e::stage::processes::{Holdings, children_of, until};
+use tests_e2e::harness::Harness;
+use tests_e2e::harness::processes::{Holdings, children_of, until};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinSet;
 
@@ -86,10 +86,10 @@ pub(crate) fn run(seconds: &str, sim: &str) -> Outcome {
     let time = Duration::from_secs(seconds.parse()?);
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        let stage = Stage::scripted(SCRIPT, sim).await?;
+        let harness = Harness::scripted(SCRIPT, sim).await?;
         let counts = Arc::new(Counts::default());
         let options =
-            equipped(stage.options().timeouts(Timeouts::new().exit_grace(GRACE)), &counts);
+            equipped(harness.options().timeouts(Timeouts::new().exit_grace(GRACE)), &counts);
         // Caches and threads are made once; that is not counted.
         let quarter = time / 4;
         for_a_while(&options, &counts, quarter).await?;

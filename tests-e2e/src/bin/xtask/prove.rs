@@ -4,8 +4,8 @@ use std::{error::Error, process::ExitCode};
 
 use claude_agent_testkit::{mock_api::Script, recording::today};
 use tests_e2e::{
+    harness::Harness,
     prove::{AREAS, Area, Load, deferred},
-    stage::Stage,
 };
 
 use super::{Outcome, install};
@@ -41,11 +41,11 @@ async fn prove(area: &Area) -> Result<(bool, String), Box<dyn Error>> {
     let cli = install()?;
     match area.name {
         "deferred" => {
-            let stage = Stage::real(Script::new(), &cli).await?;
+            let harness = Harness::real(Script::new(), &cli).await?;
             let _load = Load::start();
             let (mut asked, mut executed) = (0, 0);
             for done in 1..=area.repetitions {
-                let count = deferred::count(&stage, 1).await?;
+                let count = deferred::count(&harness, 1).await?;
                 asked += count.asked;
                 executed += count.executed;
                 println!("{done} of {}: {asked} asked, {executed} executed", area.repetitions);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use claude_agent_kit::{Collected, Conversation, Item, Session};
 use claude_wire::message::Body;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use super::{Row, play};
 use crate::support::{ask, hello, real, run};
@@ -24,8 +24,8 @@ fn transcripts(directory: &Path) -> String {
     text
 }
 
-fn kept(stage: &Stage) -> String {
-    transcripts(&stage.root().join("home/.claude/projects"))
+fn kept(harness: &Harness) -> String {
+    transcripts(&harness.root().join("home/.claude/projects"))
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn session_is_stored_with_its_title_unless_disabled() {
             },
             |seen| {
                 seen.went_well();
-                assert!(kept(&seen.stage).contains("The marked title"));
+                assert!(kept(&seen.harness).contains("The marked title"));
                 assert_eq!(seen.init()["session_id"], "5e550000-0000-4000-8000-000000000001");
             },
         ),
@@ -49,7 +49,7 @@ fn session_is_stored_with_its_title_unless_disabled() {
             |_, options| options.conversation(Conversation::new().ephemeral()),
             |seen| {
                 seen.went_well();
-                assert_eq!(kept(&seen.stage), "");
+                assert_eq!(kept(&seen.harness), "");
             },
         ),
     ]);
@@ -58,21 +58,21 @@ fn session_is_stored_with_its_title_unless_disabled() {
 #[test]
 fn latest_conversation_of_a_directory_is_resumed() {
     run(async {
-        let stage = Stage::real(hello(), real()).await.unwrap();
-        let first = ask("remember the marked word", stage.options()).await;
-        let latest = stage.options().conversation(Conversation::latest());
+        let harness = Harness::real(hello(), real()).await.unwrap();
+        let first = ask("remember the marked word", harness.options()).await;
+        let latest = harness.options().conversation(Conversation::latest());
         let second = ask("hello again", latest).await;
         let session = |collected: &Collected| collected.result().unwrap().session_id.clone();
         assert!(session(&first).is_some());
         assert_eq!(session(&first), session(&second));
-        let last = stage.api().requests().pop().unwrap();
+        let last = harness.api().requests().pop().unwrap();
         assert!(last.body.to_string().contains("remember the marked word"), "{}", last.body);
 
         let id = "5e550000-0000-4000-8000-000000000007";
-        let copy = stage.options().conversation(Conversation::fork_latest().fork_id(id));
+        let copy = harness.options().conversation(Conversation::fork_latest().fork_id(id));
         let third = ask("hello from a copy", copy).await;
         assert_eq!(session(&third).as_ref().map(AsRef::as_ref), Some(id));
-        let last = stage.api().requests().pop().unwrap();
+        let last = harness.api().requests().pop().unwrap();
         assert!(last.body.to_string().contains("remember the marked word"), "{}", last.body);
     });
 }
@@ -80,8 +80,8 @@ fn latest_conversation_of_a_directory_is_resumed() {
 #[test]
 fn resume_drops_a_turn_only_if_it_is_the_named_one() {
     run(async {
-        let stage = Stage::real(hello(), real()).await.unwrap();
-        let session = Session::start(stage.options()).await.unwrap();
+        let harness = Harness::real(hello(), real()).await.unwrap();
+        let session = Session::start(harness.options()).await.unwrap();
         let mut turn = session.send("the first prompt").await.unwrap();
         let mut answer = None;
         while let Some(item) = turn.next().await {
@@ -100,14 +100,14 @@ fn resume_drops_a_turn_only_if_it_is_the_named_one() {
         let resumed = || Conversation::resume(id.clone()).at(answer.clone());
 
         let wrong = resumed().dropping_turn("5e550000-0000-4000-8000-000000000009");
-        let refused = ask("hello", stage.options().conversation(wrong)).await;
+        let refused = ask("hello", harness.options().conversation(wrong)).await;
         let output = format!("{:?} {:?}", refused.error, refused.result());
         assert!(output.contains("resume-drops-turn"), "{output}");
 
         let right = resumed().dropping_turn("5e550000-0000-4000-8000-000000000002");
-        let collected = ask("the third prompt", stage.options().conversation(right)).await;
+        let collected = ask("the third prompt", harness.options().conversation(right)).await;
         assert!(!collected.result().unwrap().is_error(), "{:?}", collected.result());
-        let prompts = stage.api().requests().last().unwrap().prompts().join(" ");
+        let prompts = harness.api().requests().last().unwrap().prompts().join(" ");
         assert!(prompts.contains("the first") && prompts.contains("the third"), "{prompts}");
         assert!(!prompts.contains("the second"), "{prompts}");
     });

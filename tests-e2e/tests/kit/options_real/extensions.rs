@@ -8,7 +8,7 @@ use claude_agent_kit::{
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 
 use super::{Row, Seen, lists, play, write};
 use crate::support::{FakeProgram, hello, in_time, real, run};
@@ -25,8 +25,8 @@ fn skill(directory: &std::path::Path, name: &str) {
 }
 
 /// Creates a plugin with a skill.
-fn plugin(stage: &Stage, name: &str) -> PathBuf {
-    let directory = stage.root().join(name);
+fn plugin(harness: &Harness, name: &str) -> PathBuf {
+    let directory = harness.root().join(name);
     let manifest = json!({"name": name, "version": "1.0.0", "description": "For tests"});
     write(&directory, ".claude-plugin/plugin.json", &manifest.to_string());
     skill(&directory, "plugged");
@@ -101,16 +101,16 @@ fn agents_are_offered_and_use_their_own_prompt() {
 
 #[test]
 fn only_named_skills_are_offered_and_allowed() {
-    fn both(stage: &Stage) {
-        let project = stage.project().join(".claude");
+    fn both(harness: &Harness) {
+        let project = harness.project().join(".claude");
         skill(&project, "wanted");
         skill(&project, "unwanted");
     }
     play([
         Row::new(
             "skills by name",
-            |stage, options| {
-                both(stage);
+            |harness, options| {
+                both(harness);
                 options.skills(["wanted"])
             },
             |seen| {
@@ -123,15 +123,15 @@ fn only_named_skills_are_offered_and_allowed() {
         ),
         Row::new(
             "all skills",
-            |stage, options| {
-                both(stage);
+            |harness, options| {
+                both(harness);
                 options.skills(Skills::All)
             },
             |seen| {
                 seen.went_well();
                 assert!(lists(&seen.init()["skills"], "unwanted"), "{}", seen.init());
                 // The skill runs; a harmless one such as this would run without the option too.
-                let results = seen.stage.api().requests().last().unwrap().tool_results();
+                let results = seen.harness.api().requests().last().unwrap().tool_results();
                 assert!(results[0]["is_error"] != true, "{results:?}");
             },
         )
@@ -153,17 +153,23 @@ fn plugins_load_from_the_command_line_and_the_handshake() {
         assert!(lists(&seen.init()["skills"], "marked:plugged"), "{}", seen.init());
     }
     play([
-        Row::new("plugins", |stage, options| options.plugins([plugin(stage, "marked")]), is_loaded),
+        Row::new(
+            "plugins",
+            |harness, options| options.plugins([plugin(harness, "marked")]),
+            is_loaded,
+        ),
         Row::new(
             "plugins without MCP",
-            |stage, options| options.plugins([Plugin::new(plugin(stage, "marked")).without_mcp()]),
+            |harness, options| {
+                options.plugins([Plugin::new(plugin(harness, "marked")).without_mcp()])
+            },
             is_loaded,
         ),
         Row::new(
             "plugin_delivery",
-            |stage, options| {
+            |harness, options| {
                 options
-                    .plugins([plugin(stage, "marked")])
+                    .plugins([plugin(harness, "marked")])
                     .plugin_delivery(PluginDelivery::Handshake)
             },
             is_loaded,
@@ -174,11 +180,11 @@ fn plugins_load_from_the_command_line_and_the_handshake() {
 #[test]
 fn handshake_reports_agents_and_plugins() {
     run(async {
-        let stage = Stage::real(hello(), real()).await.unwrap();
-        let options: Options = stage
+        let harness = Harness::real(hello(), real()).await.unwrap();
+        let options: Options = harness
             .options()
             .agents([("reviewer", reviewer())])
-            .plugins([plugin(&stage, "marked")])
+            .plugins([plugin(&harness, "marked")])
             .plugin_delivery(PluginDelivery::Handshake);
         let session = Session::start(options).await.unwrap();
         let info = session.server_info().unwrap();
@@ -190,15 +196,15 @@ fn handshake_reports_agents_and_plugins() {
 
 /// Returns the servers of a session whose plugin has an MCP server.
 async fn servers_with(without_mcp: bool) -> Vec<String> {
-    let stage = Stage::real(hello(), real()).await.unwrap();
-    let directory = plugin(&stage, "marked");
+    let harness = Harness::real(hello(), real()).await.unwrap();
+    let directory = plugin(&harness, "marked");
     let servers = json!({"mcpServers": {"out": {"command": "/does/not/exist"}}});
     write(&directory, ".mcp.json", &servers.to_string());
     let plugin = Plugin::new(directory);
     let plugin = if without_mcp { plugin.without_mcp() } else { plugin };
     // A server that is always there; when it is listed, the CLI has loaded its servers.
     let other = json!({"command": "/does/not/exist/either"});
-    let options = stage.options().plugins([plugin]).mcp("other", other);
+    let options = harness.options().plugins([plugin]).mcp("other", other);
     let session = in_time(Session::start(options)).await.unwrap();
     let sent = session.send("hello").await.unwrap();
     in_time(sent.finish()).await.unwrap();
@@ -231,14 +237,15 @@ fn plugin_servers_can_be_excluded() {
 #[test]
 fn plugins_that_fail_to_load_are_reported_at_startup() {
     run(async {
-        let stage = Stage::real(hello(), real()).await.unwrap();
+        let harness = Harness::real(hello(), real()).await.unwrap();
         // A CLI that does not wait for the handshake before it loads its plugins.
         let hasty = FakeProgram::bare(&format!(
             "#!/bin/sh\nfor argument do\nshift\n[ \"$argument\" = --await-initialize ] || \
              set -- \"$@\" \"$argument\"\ndone\nexec '{}' \"$@\"\n",
             real().path.display()
         ));
-        let options = stage.options().cli_path(hasty.path()).plugins([plugin(&stage, "marked")]);
+        let options =
+            harness.options().cli_path(hasty.path()).plugins([plugin(&harness, "marked")]);
         let session = in_time(Session::start(options.clone())).await.unwrap();
         session.stop().await.unwrap();
         let options = options.plugin_delivery(PluginDelivery::Handshake);
@@ -256,7 +263,7 @@ fn tool_aliases_and_question_previews_take_effect() {
             |_, options| options.tool_aliases([("Run", "Bash")]).allowed_tools(["Bash"]),
             |seen| {
                 seen.went_well();
-                assert!(seen.stage.project().join("made").exists());
+                assert!(seen.harness.project().join("made").exists());
             },
         )
         .script(|| {

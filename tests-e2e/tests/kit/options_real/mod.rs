@@ -13,7 +13,7 @@ use std::sync::Arc;
 use claude_agent_kit::{Collected, Options};
 use claude_agent_testkit::mock_api::{ApiRequest, Script};
 use serde_json::Value;
-use tests_e2e::stage::Stage;
+use tests_e2e::harness::Harness;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -27,13 +27,17 @@ struct Row {
     name: &'static str,
     script: fn() -> Script,
     prompt: &'static str,
-    options: fn(&Stage, Options) -> Options,
+    options: fn(&Harness, Options) -> Options,
     shows: fn(&Seen),
 }
 
 impl Row {
     /// Returns a row in which the model says hello.
-    fn new(name: &'static str, options: fn(&Stage, Options) -> Options, shows: fn(&Seen)) -> Self {
+    fn new(
+        name: &'static str,
+        options: fn(&Harness, Options) -> Options,
+        shows: fn(&Seen),
+    ) -> Self {
         Self { name, script: hello, prompt: "hello", options, shows }
     }
 
@@ -48,16 +52,16 @@ impl Row {
     }
 
     async fn play(self) {
-        let stage = Stage::real((self.script)(), real()).await.unwrap();
-        let options = (self.options)(&stage, stage.options());
+        let harness = Harness::real((self.script)(), real()).await.unwrap();
+        let options = (self.options)(&harness, harness.options());
         let collected = in_time(ask(self.prompt, options)).await;
-        (self.shows)(&Seen { stage, collected });
+        (self.shows)(&Seen { harness, collected });
     }
 }
 
 /// The output of a run.
 struct Seen {
-    stage: Stage,
+    harness: Harness,
     collected: Collected,
 }
 
@@ -88,7 +92,7 @@ impl Seen {
 
     /// Returns the first request of the main conversation.
     fn request(&self) -> ApiRequest {
-        let requests = self.stage.api().requests();
+        let requests = self.harness.api().requests();
         requests.into_iter().find(ApiRequest::stream).unwrap()
     }
 

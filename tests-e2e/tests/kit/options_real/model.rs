@@ -13,7 +13,7 @@ fn betas(seen: &Seen) -> String {
 
 /// Returns whether the system prompt contains a directory of this machine, the memory directory.
 fn names_a_directory(seen: &Seen) -> bool {
-    let root = seen.stage.root().to_string_lossy().into_owned();
+    let root = seen.harness.root().to_string_lossy().into_owned();
     seen.request().system_text().contains(&root)
 }
 
@@ -156,10 +156,10 @@ fn system_prompts_reach_the_model_in_every_form() {
         ),
         Row::new(
             "system_prompt as a file, append_system_prompt",
-            |stage, options| {
-                super::write(stage.root(), "prompt.txt", "The marker of the file.");
+            |harness, options| {
+                super::write(harness.root(), "prompt.txt", "The marker of the file.");
                 options
-                    .system_prompt(SystemPrompt::File(stage.root().join("prompt.txt")))
+                    .system_prompt(SystemPrompt::File(harness.root().join("prompt.txt")))
                     .append_system_prompt("The other marker.")
             },
             |seen| {
@@ -183,7 +183,7 @@ fn system_prompts_reach_the_model_in_every_form() {
             |seen| {
                 seen.went_well();
                 assert!(!names_a_directory(seen), "{}", seen.request().system_text());
-                let root = seen.stage.root().to_string_lossy().into_owned();
+                let root = seen.harness.root().to_string_lossy().into_owned();
                 assert!(seen.body().contains(&root), "the directory is in a message");
             },
         ),

@@ -23,7 +23,7 @@ fn answer(collected: &Collected) -> Option<&str> {
 }
 
 fn ran(seen: &super::Seen) -> bool {
-    seen.stage.project().join("made").exists()
+    seen.harness.project().join("made").exists()
 }
 
 #[test]
@@ -50,10 +50,10 @@ fn cli_settings_take_effect() {
         ),
         Row::new(
             "settings: a file, setting_sources",
-            |stage, options| {
-                write(stage.root(), "s.json", r#"{"outputStyle":"Explanatory"}"#);
+            |harness, options| {
+                write(harness.root(), "s.json", r#"{"outputStyle":"Explanatory"}"#);
                 options
-                    .settings(stage.root().join("s.json"))
+                    .settings(harness.root().join("s.json"))
                     .setting_sources(SettingSources::none())
             },
             |seen| {
@@ -117,10 +117,10 @@ fn permission_mode_and_prompt_tool_take_effect() {
         .script(bash),
         Row::new(
             "mcp_config_files",
-            |stage, options| {
+            |harness, options| {
                 let servers = r#"{"mcpServers":{"filed":{"command":"/nowhere/server"}}}"#;
-                write(stage.root(), "servers.json", servers);
-                options.mcp_config_files([stage.root().join("servers.json")])
+                write(harness.root(), "servers.json", servers);
+                options.mcp_config_files([harness.root().join("servers.json")])
             },
             |seen| {
                 seen.went_well();
@@ -149,10 +149,10 @@ fn managed_settings_and_config_root_take_effect() {
         .script(bash),
         Row::new(
             "project_config_root",
-            |stage, options| {
+            |harness, options| {
                 let agent = "---\nname: rooted\ndescription: From elsewhere\n---\nBe there.\n";
-                write(stage.root(), "trusted/.claude/agents/rooted.md", agent);
-                options.project_config_root(stage.root().join("trusted"))
+                write(harness.root(), "trusted/.claude/agents/rooted.md", agent);
+                options.project_config_root(harness.root().join("trusted"))
             },
             |seen| {
                 seen.went_well();
@@ -171,15 +171,15 @@ fn unavailable_sandbox_prevents_startup() {
             |seen| {
                 let output = format!("{:?} {:?}", seen.collected.error, seen.collected.result());
                 assert!(output.to_lowercase().contains("sandbox"), "{output}");
-                assert!(seen.stage.api().requests().is_empty(), "no prompt was sent");
+                assert!(seen.harness.api().requests().is_empty(), "no prompt was sent");
             },
         ),
         Row::new(
             "sandbox that need not be there, on top of a file",
-            |stage, options| {
-                write(stage.root(), "s.json", r#"{"outputStyle":"Explanatory"}"#);
+            |harness, options| {
+                write(harness.root(), "s.json", r#"{"outputStyle":"Explanatory"}"#);
                 let sandbox = Sandbox::default().enabled(true).fail_if_unavailable(false);
-                options.settings(stage.root().join("s.json")).sandbox(sandbox)
+                options.settings(harness.root().join("s.json")).sandbox(sandbox)
             },
             |seen| {
                 seen.went_well();
@@ -194,12 +194,12 @@ fn log_client_app_and_hook_event_options_take_effect() {
     play([
         Row::new(
             "debug: a file, client_app",
-            |stage, options| {
-                options.debug(DebugLog::file(stage.root().join("log"))).client_app("marked/1.0")
+            |harness, options| {
+                options.debug(DebugLog::file(harness.root().join("log"))).client_app("marked/1.0")
             },
             |seen| {
                 seen.went_well();
-                assert!(seen.stage.root().join("log").metadata().unwrap().len() > 0);
+                assert!(seen.harness.root().join("log").metadata().unwrap().len() > 0);
                 let request = seen.request();
                 let agent = request.headers.get("user-agent").unwrap();
                 assert!(agent.contains("marked/1.0"), "{agent}");
@@ -207,15 +207,15 @@ fn log_client_app_and_hook_event_options_take_effect() {
         ),
         Row::new(
             "debug, add_dir, add_arg",
-            |stage, options| {
+            |harness, options| {
                 options
                     .debug(DebugLog::Default)
-                    .add_dir(stage.root())
+                    .add_dir(harness.root())
                     .add_arg("disable-slash-commands")
             },
             |seen| {
                 seen.went_well();
-                let logs = seen.stage.root().join("home/.claude/debug");
+                let logs = seen.harness.root().join("home/.claude/debug");
                 assert!(logs.read_dir().unwrap().next().is_some());
             },
         ),

@@ -13,15 +13,15 @@ use claude_agent_kit::{EnvironmentPolicy, Options, Timeouts};
 use claude_agent_testkit::mock_api::{MockApi, Script};
 use claude_agent_testkit::sim::{Faults, Sim};
 
-use crate::real_cli::{InstalledCli, World};
+use crate::real_cli::{InstalledCli, SandboxDir};
 
 /// How long a CLI has to end when it was told to.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A CLI with a scripted model, and a world of its own.
+/// A CLI with a scripted model, and a sandbox of its own.
 #[derive(Debug)]
-pub struct Stage {
-    world: World,
+pub struct Harness {
+    sandbox: SandboxDir,
     api: MockApi,
     cli: Cli,
 }
@@ -39,7 +39,7 @@ enum Cli {
     },
 }
 
-impl Stage {
+impl Harness {
     /// The simulated CLI in memory.
     ///
     /// # Errors
@@ -92,11 +92,11 @@ impl Stage {
         program: PathBuf,
         asks_api: bool,
     ) -> io::Result<Self> {
-        let mut stage = Self::new(model, Cli::Program(program.clone())).await?;
-        let script = stage.root().join("script.sim");
+        let mut harness = Self::new(model, Cli::Program(program.clone())).await?;
+        let script = harness.root().join("script.sim");
         std::fs::write(&script, file)?;
-        stage.cli = Cli::Scripted { program, script, asks_api };
-        Ok(stage)
+        harness.cli = Cli::Scripted { program, script, asks_api };
+        Ok(harness)
     }
 
     /// The real CLI.
@@ -108,15 +108,16 @@ impl Stage {
     }
 
     async fn new(script: Script, cli: Cli) -> io::Result<Self> {
-        Ok(Self { world: World::new()?, api: MockApi::start(script).await?, cli })
+        Ok(Self { sandbox: SandboxDir::new()?, api: MockApi::start(script).await?, cli })
     }
 
     /// Options for a run here. A CLI that ends by itself is given the time that a busy machine
     /// takes for it.
     pub fn options(&self) -> Options {
         let address = self.api.base_url();
-        let options =
-            Options::new().cwd(self.world.project()).timeouts(Timeouts::new().exit_grace(PATIENCE));
+        let options = Options::new()
+            .cwd(self.sandbox.project())
+            .timeouts(Timeouts::new().exit_grace(PATIENCE));
         match &self.cli {
             Cli::InMemory(faults) => {
                 options.simulated(Sim::new().api(address).faults(faults.clone()))
@@ -132,7 +133,7 @@ impl Stage {
     /// Every variable that a CLI as a process gets here.
     pub fn variables(&self) -> BTreeMap<String, String> {
         let address = self.api.base_url();
-        let mut variables = self.world.variables(&address);
+        let mut variables = self.sandbox.variables(&address);
         if let Cli::Scripted { script, .. } = &self.cli {
             let script = script.to_string_lossy().into_owned();
             variables.insert("CLAUDE_SIM_SCRIPT".to_owned(), script);
@@ -158,11 +159,11 @@ impl Stage {
 
     /// The directory that the CLI works in.
     pub fn project(&self) -> PathBuf {
-        self.world.project()
+        self.sandbox.project()
     }
 
     /// All its directories.
     pub fn root(&self) -> &Path {
-        self.world.root()
+        self.sandbox.root()
     }
 }

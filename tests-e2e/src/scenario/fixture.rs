@@ -1,4 +1,4 @@
-//! Where a scenario is played: a backend, a fresh world, and how to start a CLI in it.
+//! Where a scenario is played: a backend, a fresh sandbox, and how to start a CLI in it.
 
 use std::{collections::BTreeMap, fmt, fs, sync::Arc};
 
@@ -14,16 +14,16 @@ use super::{
     cli::Cli,
     ids::Ids,
 };
-use crate::{real_cli::World, stage::processes::eventually};
+use crate::{harness::processes::eventually, real_cli::SandboxDir};
 
 /// The arguments of a session, as every SDK gives them.
 const SESSION: &[&str] =
     &["--output-format", "stream-json", "--verbose", "--input-format", "stream-json"];
 
-/// A backend and a fresh world.
-pub struct Stage {
+/// A backend and a fresh sandbox.
+pub struct Fixture {
     backend: Arc<dyn Backend>,
-    world: Arc<World>,
+    sandbox: Arc<SandboxDir>,
     name: &'static str,
     about: &'static str,
     date: String,
@@ -37,25 +37,25 @@ pub struct Plan {
     script: Script,
 }
 
-impl Stage {
+impl Fixture {
     pub(super) fn new(
         backend: Arc<dyn Backend>,
         name: &'static str,
         about: &'static str,
         date: &str,
     ) -> Result<Self, Failure> {
-        let world = Arc::new(World::new()?);
-        Ok(Self { backend, world, name, about, date: date.to_owned(), ids: Ids::new(name) })
+        let sandbox = Arc::new(SandboxDir::new()?);
+        Ok(Self { backend, sandbox, name, about, date: date.to_owned(), ids: Ids::new(name) })
     }
 
     /// The directories of this scenario.
-    pub fn world(&self) -> &Arc<World> {
-        &self.world
+    pub fn sandbox(&self) -> &Arc<SandboxDir> {
+        &self.sandbox
     }
 
     /// Puts a file into the project.
     pub(super) fn file(&self, name: &str, text: &str) -> Result<(), Failure> {
-        let path = self.world.project().join(name);
+        let path = self.sandbox.project().join(name);
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
@@ -64,17 +64,17 @@ impl Stage {
 
     /// The text of a file in the project, if it exists.
     pub(super) fn text_of(&self, name: &str) -> Option<String> {
-        fs::read_to_string(self.world.project().join(name)).ok()
+        fs::read_to_string(self.sandbox.project().join(name)).ok()
     }
 
     /// The absolute path of a file in the project.
     pub(super) fn path(&self, name: &str) -> String {
-        self.world.project().join(name).to_string_lossy().into_owned()
+        self.sandbox.project().join(name).to_string_lossy().into_owned()
     }
 
     /// Waits until a file exists in the project, which a process makes that says nothing else.
     pub(super) async fn appears(&self, name: &str) {
-        let file = self.world.project().join(name);
+        let file = self.sandbox.project().join(name);
         eventually(|| file.exists()).await;
     }
 
@@ -91,7 +91,7 @@ impl Stage {
             .filter_map(|(name, value)| Some((name.clone(), value.clone()?)))
             .collect();
         let launch = Launch {
-            world: Arc::clone(&self.world),
+            sandbox: Arc::clone(&self.sandbox),
             arguments: plan.arguments,
             variables: plan.variables,
             script: plan.script,
@@ -140,9 +140,9 @@ impl Plan {
     }
 }
 
-impl fmt::Debug for Stage {
+impl fmt::Debug for Fixture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stage").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Fixture").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

@@ -16,13 +16,13 @@ pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A home and a project that nobody used before; both vanish with the value.
 #[derive(Debug)]
-pub struct World {
+pub struct SandboxDir {
     root: PathBuf,
-    // Removed when the last user of the world is gone.
+    // Removed when the last user of the sandbox is gone.
     _directory: TempDir,
 }
 
-impl World {
+impl SandboxDir {
     /// Makes the directories.
     ///
     /// # Errors
@@ -32,11 +32,11 @@ impl World {
         let directory = tempfile::Builder::new().prefix("claude-e2e-").tempdir()?;
         // The CLI reports real paths, so that is what has to be looked for in recordings.
         let root = directory.path().canonicalize()?;
-        let world = Self { root, _directory: directory };
-        for path in [world.home(), world.config(), world.project(), world.temporary()] {
+        let sandbox = Self { root, _directory: directory };
+        for path in [sandbox.home(), sandbox.config(), sandbox.project(), sandbox.temporary()] {
             fs::create_dir_all(path)?;
         }
-        Ok(world)
+        Ok(sandbox)
     }
 
     /// The directory that holds all others.
