@@ -1,6 +1,6 @@
 //! Checks `docs/conformance.md` and the other documents against the code.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the way to fail")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -9,7 +9,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use tests_e2e::faults::{self, Fault, Programs, State};
 
 /// The minimum number of cells.
-const LEAST: usize = 300;
+const MIN_CELLS: usize = 300;
 
 /// Whether each cell passed.
 type Results = Arc<Mutex<BTreeMap<(State, Fault), bool>>>;
@@ -21,8 +21,8 @@ fn main() -> ExitCode {
     arguments.test_threads.get_or_insert(8);
     let results = Results::default();
     let mut trials = vec![
-        Trial::test("the_document_is_what_the_code_says", document),
-        Trial::test("there_are_enough_cells_and_no_blank", enough),
+        Trial::test("document_matches_the_code", document),
+        Trial::test("matrix_has_enough_cells_and_no_blanks", has_enough_cells),
     ];
     for fault in Fault::all() {
         for state in State::ALL {
@@ -40,21 +40,21 @@ fn main() -> ExitCode {
 
 fn cell(state: State, fault: Fault, results: &Results) -> Result<(), Failed> {
     let programs = Programs::new(env!("CARGO_BIN_EXE_sim"), env!("CARGO_BIN_EXE_host"));
-    let wanted = faults::expected(state, fault)?;
-    let came = faults::run(state, fault, programs);
-    let good = came.as_ref().is_ok_and(|(came, _)| wanted.allows(came));
+    let expected = faults::expected(state, fault)?;
+    let actual = faults::run(state, fault, programs);
+    let good = actual.as_ref().is_ok_and(|(actual, _)| expected.allows(actual));
     results.lock().unwrap_or_else(PoisonError::into_inner).insert((state, fault), good);
-    match came {
+    match actual {
         _ if good => Ok(()),
-        Ok((came, text)) => {
-            Err(format!("wanted {}\n  came {came}\n  {text}", wanted.line()).into())
+        Ok((actual, text)) => {
+            Err(format!("expected {}\n  actual {actual}\n  {text}", expected.line()).into())
         }
         Err(reason) => Err(reason.into()),
     }
 }
 
 /// Prints the cells: letters as in the document, `!` for a cell that failed.
-#[expect(clippy::print_stdout, reason = "that is the table")]
+#[expect(clippy::print_stdout, reason = "prints the table")]
 fn print(results: &Results) {
     let results = results.lock().unwrap_or_else(PoisonError::into_inner);
     if results.is_empty() {
@@ -79,7 +79,7 @@ fn document() -> Result<(), Failed> {
     Err("docs/faults.md is not what `cargo xtask faults` prints".into())
 }
 
-fn enough() -> Result<(), Failed> {
+fn has_enough_cells() -> Result<(), Failed> {
     let mut blank = Vec::new();
     for fault in Fault::all() {
         for state in State::ALL {
@@ -88,7 +88,7 @@ fn enough() -> Result<(), Failed> {
             }
         }
     }
-    if faults::count() < LEAST || !blank.is_empty() {
+    if faults::count() < MIN_CELLS || !blank.is_empty() {
         return Err(format!("{} cells, without letters: {blank:?}", faults::count()).into());
     }
     Ok(())

@@ -6,7 +6,7 @@
     clippy::panic,
     clippy::similar_names,
     unreachable_pub,
-    reason = "in a test a panic is the way to fail; elsewhere it is a library"
+    reason = "tests fail by panicking; the module is also a library"
 )]
 
 use std::fs;
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 mod targets;
 
 /// The number of mutations per file.
-const CHANGES: u64 = 60;
+const MUTATIONS: u64 = 60;
 
-fn folder(name: &str) -> PathBuf {
+fn fuzz_directory(name: &str) -> PathBuf {
     tests_e2e::places::root().join("fuzz").join(name)
 }
 
@@ -33,8 +33,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn every_fuzz_target_passes_on_its_corpus() {
     for (target, run) in targets::TARGETS {
-        let files = files(&folder("corpus").join(target));
-        assert!(files.len() >= 3, "the corpus of {target} is gone");
+        let files = files(&fuzz_directory("corpus").join(target));
+        assert!(files.len() >= 3, "the corpus of {target} is missing");
         targets::run(target, &[]);
         for file in files {
             let data = fs::read(&file).unwrap();
@@ -47,15 +47,15 @@ fn every_fuzz_target_passes_on_its_corpus() {
 #[test]
 fn every_fuzz_target_passes_on_mutations_of_its_corpus() {
     for (target, run) in targets::TARGETS {
-        let corpus: Vec<Vec<u8>> = files(&folder("corpus").join(target))
+        let corpus: Vec<Vec<u8>> = files(&fuzz_directory("corpus").join(target))
             .into_iter()
             .map(|file| fs::read(file).unwrap())
             .collect();
         for (number, data) in corpus.iter().enumerate() {
-            for change in 0..CHANGES {
+            for change in 0..MUTATIONS {
                 let seed = u64::try_from(number).unwrap() << 32 | change;
                 let other = &corpus[usize::try_from(change).unwrap() % corpus.len()];
-                let changed = changed(data, other, seed);
+                let changed = mutate(data, other, seed);
                 let tried = std::panic::catch_unwind(|| run(&changed));
                 assert!(
                     tried.is_ok(),
@@ -68,7 +68,7 @@ fn every_fuzz_target_passes_on_mutations_of_its_corpus() {
 }
 
 /// Replaces, removes or repeats some bytes of `data`, or appends the end of `other`.
-fn changed(data: &[u8], other: &[u8], seed: u64) -> Vec<u8> {
+fn mutate(data: &[u8], other: &[u8], seed: u64) -> Vec<u8> {
     let mut state = seed;
     let mut below = |most: usize| {
         // splitmix64
@@ -103,7 +103,7 @@ fn changed(data: &[u8], other: &[u8], seed: u64) -> Vec<u8> {
 
 #[test]
 fn every_fuzz_target_has_a_program() {
-    let programs: Vec<String> = files(&folder("fuzz_targets"))
+    let programs: Vec<String> = files(&fuzz_directory("fuzz_targets"))
         .into_iter()
         .map(|file| file.file_stem().unwrap().to_str().unwrap().to_owned())
         .collect();
@@ -112,7 +112,8 @@ fn every_fuzz_target_has_a_program() {
 
 #[test]
 fn fuzz_corpus_stays_small() {
-    let all = targets::TARGETS.iter().flat_map(|(name, _)| files(&folder("corpus").join(name)));
+    let all =
+        targets::TARGETS.iter().flat_map(|(name, _)| files(&fuzz_directory("corpus").join(name)));
     let bytes: u64 = all.map(|file| file.metadata().unwrap().len()).sum();
     assert!(bytes < 300 * 1024, "{bytes}");
 }

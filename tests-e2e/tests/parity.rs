@@ -1,6 +1,6 @@
 //! Checks `docs/parity.md` against the official packages, the public API and the tests.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the way to fail")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use std::io::Write as _;
 use std::{env, fs, io};

@@ -1,7 +1,7 @@
 //! What the SDK traces: events and durations, never content. A separate process, because `tracing`
 //! caches globally whether there is a subscriber, and other tests have none.
 
-#![allow(clippy::unwrap_used, reason = "in a test a panic is the way to fail")]
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};

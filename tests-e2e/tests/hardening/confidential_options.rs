@@ -11,7 +11,7 @@ use serde_json::json;
 
 /// The kind of confidential value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Nature {
+pub(crate) enum Confidentiality {
     /// A key: masked, also where the CLI prints it.
     Key,
     /// A text of the host: never printed by the SDK. The CLI may print it.
@@ -20,7 +20,7 @@ pub(crate) enum Nature {
 
 /// How a value is passed to the CLI.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Way {
+pub(crate) enum Channel {
     /// In a way that other users of the machine cannot read.
     Hidden,
     /// On the command line, because the CLI accepts it nowhere else.
@@ -30,32 +30,40 @@ pub(crate) enum Way {
 }
 
 /// An option, and how a value is put into it.
-pub(crate) struct Place {
-    pub(crate) option: &'static str,
-    pub(crate) nature: Nature,
-    pub(crate) way: Way,
-    pub(crate) plant: fn(Options, &str) -> Options,
+pub(crate) struct ConfidentialOption {
+    pub(crate) name: &'static str,
+    pub(crate) confidentiality: Confidentiality,
+    pub(crate) channel: Channel,
+    pub(crate) set: fn(Options, &str) -> Options,
 }
 
 /// Returns an option that holds a key.
-fn key(option: &'static str, way: Way, plant: fn(Options, &str) -> Options) -> Place {
-    Place { option, nature: Nature::Key, way, plant }
+fn key(
+    name: &'static str,
+    channel: Channel,
+    set: fn(Options, &str) -> Options,
+) -> ConfidentialOption {
+    ConfidentialOption { name, confidentiality: Confidentiality::Key, channel, set }
 }
 
 /// Returns an option that holds a text.
-fn text(option: &'static str, way: Way, plant: fn(Options, &str) -> Options) -> Place {
-    Place { option, nature: Nature::Text, way, plant }
+fn text(
+    name: &'static str,
+    channel: Channel,
+    set: fn(Options, &str) -> Options,
+) -> ConfidentialOption {
+    ConfidentialOption { name, confidentiality: Confidentiality::Text, channel, set }
 }
 
-pub(crate) fn all() -> Vec<Place> {
+pub(crate) fn all() -> Vec<ConfidentialOption> {
     let mut all = keys();
     all.extend(servers());
     all.extend(texts());
     all
 }
 
-fn keys() -> Vec<Place> {
-    use Way::{Arguments, Hidden, Nowhere};
+fn keys() -> Vec<ConfidentialOption> {
+    use Channel::{Arguments, Hidden, Nowhere};
     vec![
         key("env", Hidden, |options, mark| options.env("SOME_SETTING", mark)),
         key("env", Hidden, |options, mark| options.env("ANTHROPIC_API_KEY", mark)),
@@ -82,8 +90,8 @@ fn keys() -> Vec<Place> {
     ]
 }
 
-fn servers() -> Vec<Place> {
-    use Way::{Arguments, Hidden};
+fn servers() -> Vec<ConfidentialOption> {
+    use Channel::{Arguments, Hidden};
     const ADDRESS: &str = "http://127.0.0.1:1/";
     vec![
         key("mcp", Arguments, |options, mark| {
@@ -115,8 +123,8 @@ fn servers() -> Vec<Place> {
     ]
 }
 
-fn texts() -> Vec<Place> {
-    use Way::{Arguments, Hidden};
+fn texts() -> Vec<ConfidentialOption> {
+    use Channel::{Arguments, Hidden};
     vec![
         text("system_prompt", Hidden, |options, mark| options.system_prompt(mark)),
         text("system_prompt", Hidden, |options, mark| {
@@ -140,7 +148,7 @@ fn texts() -> Vec<Place> {
 
 /// Setters whose values may be shown, such as names and paths. Switches, numbers and durations hold
 /// no text and are not listed.
-pub(crate) const SHOWN: &str = "
+pub(crate) const PUBLIC_SETTERS: &str = "
     add_dir agent allowed_tools at betas cli_path client_app conversation cwd debug disallowed_tools
     dropping_turn effort environment executable fallback_model fork fork_id mcp_config_files model
     output_schema permission_mode permission_prompt_tool permission_prompts plugin_delivery plugins
@@ -148,7 +156,7 @@ pub(crate) const SHOWN: &str = "
     tool_aliases tools user wait_for_background with_id";
 
 /// Setters of callbacks: their inputs and outputs are tested in `conversation_content_is_never_shown`.
-pub(crate) const CODE: &str = "
+pub(crate) const CALLBACK_SETTERS: &str = "
     answer_as ask_user ask_user_blocking can_use_tool can_use_tool_blocking group on on_blocking
     on_elicitation on_elicitation_blocking on_stderr on_user_dialog on_user_dialog_blocking
     on_warning";

@@ -7,17 +7,17 @@ use claude_agent_kit::{ErrorKind, Session};
 use crate::support::{FakeProgram, HANDSHAKE, RESULT, ask, in_time, run};
 
 /// Returns a script that writes this many bytes of keys without separators.
-fn keys(bytes: usize) -> String {
+fn keys_script(bytes: usize) -> String {
     format!("yes sk-ant- | head -n {} | tr -d '\\n'", bytes / "sk-ant-".len())
 }
 
 /// Returns a CLI that rejects the first operation with a text of this size.
-fn refusing(bytes: usize) -> FakeProgram {
+fn rejecting_cli(bytes: usize) -> FakeProgram {
     let refusal = r#"id=${prompt#*\"request_id\":\"}; id=${id%%\"*}
 printf '{"type":"control_response","response":{"subtype":"error","request_id":"%s","error":"' "$id""#;
     FakeProgram::new(&format!(
         "{HANDSHAKE}{refusal}\n{}\necho '\"}}}}'\ncat > /dev/null",
-        keys(bytes)
+        keys_script(bytes)
     ))
 }
 
@@ -25,7 +25,7 @@ printf '{"type":"control_response","response":{"subtype":"error","request_id":"%
 #[test]
 fn operation_rejected_with_megabytes_of_keys_fails_promptly() {
     run(async {
-        let fake = refusing(8 * 1024 * 1024);
+        let fake = rejecting_cli(8 * 1024 * 1024);
         let session = Session::start(fake.options()).await.unwrap();
         let error = in_time(session.set_model("m")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlRejected);
@@ -41,7 +41,7 @@ fn megabytes_of_keys_on_stderr_are_masked_promptly() {
     run(async {
         let fake = FakeProgram::new(&format!(
             "{HANDSHAKE}{{ {}; echo; echo done; }} >&2\n{RESULT}",
-            keys(8 * 1024 * 1024)
+            keys_script(8 * 1024 * 1024)
         ));
         let lines = Arc::new(Mutex::new(Vec::new()));
         let sink = lines.clone();

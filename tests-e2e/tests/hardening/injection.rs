@@ -63,7 +63,7 @@ const UUID: &str = "7d9f3c1e-0000-4000-8000-000000000001";
 
 /// The kind of value that an option takes.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum ValueKind {
     Text,
     /// A text that is not blank.
     Name,
@@ -77,18 +77,18 @@ enum Kind {
 
 /// An option, the flag or variable that passes it to the CLI, and the options that it requires.
 struct Row {
-    kind: Kind,
+    kind: ValueKind,
     name: &'static str,
-    plant: fn(Options, &str) -> Options,
+    set: fn(Options, &str) -> Options,
     requires: fn(Options) -> Options,
 }
 
-fn row(kind: Kind, name: &'static str, plant: fn(Options, &str) -> Options) -> Row {
-    Row { kind, name, plant, requires: |options| options }
+fn row(kind: ValueKind, name: &'static str, set: fn(Options, &str) -> Options) -> Row {
+    Row { kind, name, set, requires: |options| options }
 }
 
 fn rows() -> Vec<Row> {
-    use Kind::{Entry, Name, Path, Text, Uuid, Variable};
+    use ValueKind::{Entry, Name, Path, Text, Uuid, Variable};
     let with = |requires: fn(Options) -> Options, row: Row| Row { requires, ..row };
     vec![
         row(Name, "--model", |options, value| options.model(value)),
@@ -147,9 +147,9 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-impl Kind {
+impl ValueKind {
     /// Returns whether a value of this kind must be rejected.
-    fn refuses(self, value: &str) -> bool {
+    fn rejects(self, value: &str) -> bool {
         let impossible = value.contains('\0') || value.len() > 128 * 1024;
         let nothing = value.trim().is_empty();
         impossible
@@ -169,13 +169,13 @@ impl Kind {
 }
 
 /// The arguments and variables that a CLI would be started with.
-type Caught = (Vec<String>, Vec<(String, String)>);
+type CapturedLaunch = (Vec<String>, Vec<(String, String)>);
 
 /// A transport that records the launch and starts nothing.
 #[derive(Clone, Default)]
-struct Catch(Arc<Mutex<Option<Caught>>>);
+struct CapturingTransport(Arc<Mutex<Option<CapturedLaunch>>>);
 
-impl Transport for Catch {
+impl Transport for CapturingTransport {
     fn connect(&self, launch: Launch) -> Connecting<'_> {
         let variables = launch.envs().iter();
         let variables = variables.map(|(name, value)| (name.clone(), value.expose().to_owned()));
@@ -185,8 +185,8 @@ impl Transport for Catch {
 }
 
 /// Returns the launch for these options, or the error.
-async fn caught(options: Options) -> Result<Caught, Error> {
-    let catch = Catch::default();
+async fn capture_launch(options: Options) -> Result<CapturedLaunch, Error> {
+    let catch = CapturingTransport::default();
     let error = query("hello", options.transport(catch.clone())).await.unwrap_err();
     catch.0.lock().unwrap().take().ok_or(error)
 }
@@ -195,17 +195,17 @@ async fn caught(options: Options) -> Result<Caught, Error> {
 fn value_becomes_exactly_one_argument_or_is_rejected() {
     run(async {
         for row in rows() {
-            let plain = caught((row.requires)(Options::new())).await.unwrap();
+            let plain = capture_launch((row.requires)(Options::new())).await.unwrap();
             for value in values() {
                 let shown: String = value.chars().take(60).collect();
-                let options = (row.plant)((row.requires)(Options::new()), &value);
-                match caught(options).await {
+                let options = (row.set)((row.requires)(Options::new()), &value);
+                match capture_launch(options).await {
                     Ok(launch) => {
-                        assert!(!row.kind.refuses(&value), "{} took {shown:?}", row.name);
+                        assert!(!row.kind.rejects(&value), "{} took {shown:?}", row.name);
                         check_added(&row, &value, &plain, launch);
                     }
                     Err(error) => {
-                        assert!(row.kind.refuses(&value), "{} {shown:?}: {error}", row.name);
+                        assert!(row.kind.rejects(&value), "{} {shown:?}: {error}", row.name);
                         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
                     }
                 }
@@ -215,9 +215,9 @@ fn value_becomes_exactly_one_argument_or_is_rejected() {
 }
 
 /// Asserts that exactly one argument or variable was added, and that it is `value`.
-fn check_added(row: &Row, value: &str, plain: &Caught, launch: Caught) {
+fn check_added(row: &Row, value: &str, plain: &CapturedLaunch, launch: CapturedLaunch) {
     let (mut arguments, mut variables) = launch;
-    if row.kind == Kind::Variable {
+    if row.kind == ValueKind::Variable {
         variables.retain(|variable| *variable != (row.name.to_owned(), value.to_owned()));
     } else {
         let argument = format!("{}={value}", row.name);
@@ -239,7 +239,7 @@ fn invalid_flag_and_variable_names_are_rejected() {
             let shown: String = value.chars().take(60).collect();
             let name = value.trim_start_matches('-');
             let is_flag = !name.is_empty() && !name.contains(['=', '\0', ' ', '\n']);
-            match caught(Options::new().add_arg(&*value)).await {
+            match capture_launch(Options::new().add_arg(&*value)).await {
                 Ok((arguments, _)) => {
                     assert!(is_flag, "{shown:?}");
                     assert_eq!(arguments.last(), Some(&format!("--{name}")));
@@ -250,7 +250,7 @@ fn invalid_flag_and_variable_names_are_rejected() {
                 }
             }
             let is_variable = !value.is_empty() && !value.contains(['=', '\0']);
-            match caught(Options::new().env(&*value, "v")).await {
+            match capture_launch(Options::new().env(&*value, "v")).await {
                 Ok((_, variables)) => {
                     assert!(is_variable && variables.contains(&(value, "v".to_owned())));
                 }
@@ -288,7 +288,7 @@ fn recorded(fake: &FakeProgram, what: &str) -> Vec<String> {
 fn process_receives_values_unchanged() {
     run(async {
         for value in values() {
-            if Kind::Path.refuses(&value) {
+            if ValueKind::Path.rejects(&value) {
                 continue;
             }
             let fake = recording_program();
@@ -343,7 +343,7 @@ fn handshake_and_prompt_carry_any_text() {
             assert_eq!(request["agents"][text]["prompt"], text);
             let prompt: Value = serde_json::from_str(&read("prompt")).unwrap();
             assert_eq!(prompt["message"]["content"], text);
-            assert_eq!(recorded(&fake, "argv").len(), 8, "nothing of it is an argument");
+            assert_eq!(recorded(&fake, "argv").len(), 8, "nothing is passed as an argument");
             assert!(!Path::new(&fake.sibling("made")).exists(), "{value:?} was run");
         }
     });

@@ -16,7 +16,9 @@ use serde_json::json;
 use tests_e2e::harness::Harness;
 use tests_e2e::tables::options::{Setter, setters};
 
-use crate::confidential_options::{self, CODE, Nature, Place, SHOWN, Way};
+use crate::confidential_options::{
+    self, CALLBACK_SETTERS, Channel, ConfidentialOption, Confidentiality, PUBLIC_SETTERS,
+};
 use crate::support::{FakeProgram, SHORT, all_text, run};
 use crate::trace_recorder::{record_traces, traces};
 
@@ -49,47 +51,48 @@ impl Shown {
     }
 
     /// Asserts that the mark is in none of the texts and was not traced.
-    fn assert_without(&self, mark: &str, place: &str) {
+    fn assert_without(&self, mark: &str, option: &str) {
         self.add("tracing", traces());
         for (by, text) in self.0.lock().unwrap().iter() {
-            assert!(!text.contains(mark), "{by} shows what was put into {place}: {text}");
+            assert!(!text.contains(mark), "{by} shows what was put into {option}: {text}");
         }
     }
 }
 
 #[test]
 fn every_setter_that_can_hold_a_secret_is_listed() {
-    let planted = confidential_options::all().into_iter().map(|place| place.option.to_owned());
-    let others = SHOWN.split_whitespace().chain(CODE.split_whitespace()).map(str::to_owned);
-    let known: BTreeSet<String> = planted.chain(others).collect();
+    let confidential = confidential_options::all().into_iter().map(|option| option.name.to_owned());
+    let others = PUBLIC_SETTERS
+        .split_whitespace()
+        .chain(CALLBACK_SETTERS.split_whitespace())
+        .map(str::to_owned);
+    let known: BTreeSet<String> = confidential.chain(others).collect();
     let holders = setters().unwrap().into_iter().filter(Setter::can_hold_text);
     let missing: Vec<String> =
         holders.map(|setter| setter.name).filter(|name| !known.contains(name)).collect();
-    assert!(
-        missing.is_empty(),
-        "can these hold a secret? List them in confidential_options.rs: {missing:?}"
-    );
+    assert!(missing.is_empty(), "list these setters in confidential_options.rs: {missing:?}");
 }
 
 #[test]
 fn secrets_in_options_are_never_shown() {
     record_traces();
     run(async {
-        for (number, place) in confidential_options::all().iter().enumerate() {
+        for (number, option) in confidential_options::all().iter().enumerate() {
             let mark = format!("hush-{number}-7d1f0c");
             let shown = Shown::default();
-            let name = format!("{} ({number})", place.option);
-            try_place(place, &mark, &shown, &name).await;
+            let name = format!("{} ({number})", option.name);
+            check_option(option, &mark, &shown, &name).await;
             shown.assert_without(&mark, &name);
         }
     });
 }
 
-async fn try_place(place: &Place, mark: &str, shown: &Shown, name: &str) {
-    let script = if place.nature == Nature::Key { PRINTS_ALL } else { PRINTS_NOTHING };
+async fn check_option(option: &ConfidentialOption, mark: &str, shown: &Shown, name: &str) {
+    let script =
+        if option.confidentiality == Confidentiality::Key { PRINTS_ALL } else { PRINTS_NOTHING };
     let fake = FakeProgram::new(script);
     let options = shown
-        .recording((place.plant)(fake.options(), mark))
+        .recording((option.set)(fake.options(), mark))
         .timeouts(Timeouts::new().exit_grace(SHORT));
     shown.add("Debug of Options", format!("{options:?} {options:#?}"));
     let explained = options.explain();
@@ -105,16 +108,20 @@ async fn try_place(place: &Place, mark: &str, shown: &Shown, name: &str) {
         }
         Err(error) => shown.add("a refusal", all_text(&error)),
     }
-    try_session(&options, shown).await;
-    if place.way == Way::Nowhere {
+    check_session(&options, shown).await;
+    if option.channel == Channel::Nowhere {
         return;
     }
     let argv = fs::read_to_string(fake.path().with_extension("argv")).unwrap();
     assert!(argv.contains("--verbose"), "{name}: {argv}");
-    assert_eq!(argv.contains(mark), place.way == Way::Arguments, "{name} on the command line");
+    assert_eq!(
+        argv.contains(mark),
+        option.channel == Channel::Arguments,
+        "{name} on the command line"
+    );
 }
 
-async fn try_session(options: &Options, shown: &Shown) {
+async fn check_session(options: &Options, shown: &Shown) {
     let session = match Session::open(options).await {
         Ok(session) => session,
         Err(error) => return shown.add("a refusal", all_text(&error)),
@@ -250,7 +257,7 @@ fn callback_panic_message_reaches_only_the_panic_hook() {
         let harness = Harness::in_memory(script).await.unwrap();
         let options = shown
             .recording(harness.options())
-            .on(PreToolUse, |_, _| async { broken(MARK) })
+            .on(PreToolUse, |_, _| async { panic_with(MARK) })
             .can_use_tool_blocking(|_, _| -> Permission { panic!("with {MARK}") });
         let session = Session::start(options).await.unwrap();
         session.send("go").await.unwrap().finish().await.unwrap();
@@ -259,10 +266,10 @@ fn callback_panic_message_reaches_only_the_panic_hook() {
         assert!(texts.iter().any(|(_, text)| text.contains("it panicked")), "{texts:?}");
         shown.assert_without(MARK, "a panic");
     });
-    assert!(hooked.lock().unwrap().contains(MARK), "it never panicked");
+    assert!(hooked.lock().unwrap().contains(MARK), "the callback never panicked");
 }
 
 /// Panics, as a broken callback does.
-fn broken(text: &str) -> HookResponse<PreToolUseInput> {
+fn panic_with(text: &str) -> HookResponse<PreToolUseInput> {
     panic!("with {text}")
 }

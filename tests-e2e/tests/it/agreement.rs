@@ -76,7 +76,7 @@ fn measure() -> &'static Measure {
 }
 
 /// Prints the table of all comparisons.
-#[expect(clippy::print_stdout, reason = "the table is what the run is for")]
+#[expect(clippy::print_stdout, reason = "printing the table is the purpose of the run")]
 pub(crate) fn print(backends: &[&str]) {
     let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     if table.is_empty() {

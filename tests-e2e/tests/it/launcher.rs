@@ -24,7 +24,11 @@ pub(crate) fn is_probe() -> bool {
     env::var_os(PROBE).is_some()
 }
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "its parent reads both")]
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the parent process reads both streams"
+)]
 pub(crate) fn run_probe(cli: Result<InstalledCli, InstallError>) -> ExitCode {
     let environment = cli.map_err(|error| error.to_string()).and_then(|cli| {
         let backend = Arc::new(RealCli::new(cli));

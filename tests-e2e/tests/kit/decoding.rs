@@ -14,7 +14,7 @@ use crate::support::{
 const MIB: usize = 1024 * 1024;
 
 /// Returns faults that write these bytes before the answer.
-fn writing(bytes: impl Into<Vec<u8>>) -> Faults {
+fn faults_writing(bytes: impl Into<Vec<u8>>) -> Faults {
     Faults::new().before("assistant", Fault::Bytes(bytes.into()))
 }
 
@@ -22,7 +22,7 @@ fn writing(bytes: impl Into<Vec<u8>>) -> Faults {
 fn malformed_lines_are_warnings_with_their_bytes() {
     let lines: [&[u8]; 4] = [b"this is not JSON", b"[1, 2]", b"{\"kind\":\"x\"}", b"\xff\xfe("];
     run(async {
-        let harness = faulty(writing([lines.join(&b'\n').as_slice(), b"\n"].concat())).await;
+        let harness = faulty(faults_writing([lines.join(&b'\n').as_slice(), b"\n"].concat())).await;
         let (options, noted) = record_warnings(harness.options());
         let collected = ask("hello", options).await;
         let reported: Vec<&[u8]> =
@@ -42,7 +42,7 @@ fn malformed_lines_are_warnings_with_their_bytes() {
 #[test]
 fn fifth_malformed_line_in_a_row_ends_the_query() {
     run(async {
-        let harness = faulty(writing(b"one\ntwo\nthree\nfour\nfive\nsix\n")).await;
+        let harness = faulty(faults_writing(b"one\ntwo\nthree\nfour\nfive\nsix\n")).await;
         let collected = ask("hello", harness.options()).await;
         assert_eq!(codes(&collected), [WarningCode::Malformed; 4]);
         let error = error_of(&collected);
@@ -76,7 +76,7 @@ fn any_typed_object_resets_the_malformed_line_count() {
         ["{\"type\":\"weather\",\"sunny\":true}", "{\"type\":\"assistant\",\"message\":5}"];
     let bytes = format!("{four}{}\n{four}{}\n{four}", resets[0], resets[1]);
     run(async {
-        let collected = ask("hello", faulty(writing(bytes)).await.options()).await;
+        let collected = ask("hello", faulty(faults_writing(bytes)).await.options()).await;
         let mut codes = codes(&collected);
         codes.retain(|code| *code != WarningCode::UnknownMessage);
         assert_eq!(codes, [WarningCode::Malformed; 12]);
@@ -93,7 +93,7 @@ fn unknown_and_undecodable_messages_are_delivered_with_their_bytes() {
     let surrogate = r#"{"type":"weather","text":"half \ud83d"}"#;
     run(async {
         let bytes = [weather, strange, block, surrogate, ""].join("\r\n");
-        let collected = ask("hello", faulty(writing(bytes)).await.options()).await;
+        let collected = ask("hello", faulty(faults_writing(bytes)).await.options()).await;
         // Reported once, although the message came twice.
         assert_eq!(codes(&collected), [WarningCode::UnknownMessage]);
         let found = |raw: &str| {
@@ -132,10 +132,10 @@ fn line_over_the_limit_ends_the_query() {
 }
 
 /// Twice the limit, plus the basic memory use of a process.
-const MOST_MEMORY: usize = 2 * 64 * MIB + 16 * MIB;
+const MAX_MEMORY: usize = 2 * 64 * MIB + 16 * MIB;
 
 /// Returns how much memory the host used, in bytes.
-fn grown(output: &str) -> usize {
+fn memory_growth(output: &str) -> usize {
     let number = output.split("grown ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
     number.parse::<usize>().unwrap() * 1024
 }
@@ -144,14 +144,14 @@ fn grown(output: &str) -> usize {
 fn line_of_60_mib_uses_less_than_twice_the_limit() {
     let output = host(&["long-line", SIM, "60mb"]);
     assert!(output.starts_with(&format!("ended; longest {};", 60 * MIB)), "{output}");
-    assert!(grown(&output) < MOST_MEMORY, "{output}");
+    assert!(memory_growth(&output) < MAX_MEMORY, "{output}");
 }
 
 #[test]
 fn line_of_65_mib_fails_without_more_memory() {
     let output = host(&["long-line", SIM, "65mb"]);
     assert!(output.starts_with(&format!("LineTooLong Some({})", 65 * MIB)), "{output}");
-    assert!(grown(&output) < MOST_MEMORY, "{output}");
+    assert!(memory_growth(&output) < MAX_MEMORY, "{output}");
 }
 
 #[test]

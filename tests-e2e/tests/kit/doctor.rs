@@ -29,7 +29,7 @@ fn only_problem(report: &Report, check: Check, part: &str) {
 }
 
 /// Runs the doctor on a fake CLI with changed options.
-async fn on(fake: &FakeProgram, change: impl FnOnce(Options) -> Options) -> Report {
+async fn run_doctor(fake: &FakeProgram, change: impl FnOnce(Options) -> Options) -> Report {
     let options = fake.options().env("HOME", fake.sibling("").to_string_lossy());
     in_time(doctor(change(options.env("ANTHROPIC_API_KEY", "s3cr3t"))).into_future()).await
 }
@@ -40,7 +40,7 @@ fn healthy_cli_passes_all_checks_and_the_handshake() {
         let report = doctor(harness.options()).handshake(LIMIT).await;
         assert!(report.is_healthy(), "{report}");
         assert_eq!(finding(&report, Check::Handshake).level(), Level::Good, "{report}");
-        assert!(harness.api().requests().is_empty(), "no model is asked");
+        assert!(harness.api().requests().is_empty(), "no request is sent to the model");
         if let Some(program) = harness.program() {
             let executable = finding(&report, Check::Executable);
             assert!(executable.what().contains(&*program.to_string_lossy()), "{report}");
@@ -56,43 +56,47 @@ fn healthy_cli_passes_all_checks_and_the_handshake() {
 fn executable_problems_are_reported_with_help() {
     run(async {
         let good = FakeProgram::new("exit 1");
-        let report = on(&good, |options| options).await;
+        let report = run_doctor(&good, |options| options).await;
         assert!(report.is_healthy(), "{report}");
         let version = finding(&report, Check::Version).what();
         assert!(version.contains(&MINIMUM_VERSION.to_string()), "{version}");
 
-        let missing = on(&good, |options| options.cli_path("/missing/claude")).await;
+        let missing = run_doctor(&good, |options| options.cli_path("/missing/claude")).await;
         only_problem(&missing, Check::Executable, "does not exist");
         let plain = good.sibling("plain");
         std::fs::write(&plain, "").unwrap();
         std::fs::set_permissions(&plain, PermissionsExt::from_mode(0o644)).unwrap();
-        let report = on(&good, |options| options.cli_path(&plain)).await;
+        let report = run_doctor(&good, |options| options.cli_path(&plain)).await;
         only_problem(&report, Check::Executable, "is not executable");
 
-        let report = on(&FakeProgram::bare("#!/bin/sh\necho 1.9.9\n"), |options| options).await;
+        let report =
+            run_doctor(&FakeProgram::bare("#!/bin/sh\necho 1.9.9\n"), |options| options).await;
         only_problem(&report, Check::Version, "1.9.9");
         for (script, part) in
             [("#!/bin/sh\necho hello\n", "version"), ("#!/bin/sh\nkill -SEGV $$\n", "signal")]
         {
             // In a session the handshake decides; print mode has none.
-            let report = on(&FakeProgram::bare(script), |options| options.print_mode(true)).await;
+            let report =
+                run_doctor(&FakeProgram::bare(script), |options| options.print_mode(true)).await;
             only_problem(&report, Check::Version, part);
-            let report = on(&FakeProgram::bare(script), |options| options).await;
+            let report = run_doctor(&FakeProgram::bare(script), |options| options).await;
             let version = finding(&report, Check::Version);
             assert_eq!(version.level(), Level::Warning, "{report}");
             assert!(version.what().contains(part), "{report}");
             let skipped =
-                on(&FakeProgram::bare(script), |o| o.version_check(VersionCheck::Skip)).await;
+                run_doctor(&FakeProgram::bare(script), |o| o.version_check(VersionCheck::Skip))
+                    .await;
             assert_eq!(finding(&skipped, Check::Version).level(), Level::Good, "{skipped}");
         }
         // A CLI that cannot be started is a problem in both modes.
         for print_mode in [false, true] {
             let broken = FakeProgram::bare("#!/missing/interpreter\n");
-            let report = on(&broken, |options| options.print_mode(print_mode)).await;
+            let report = run_doctor(&broken, |options| options.print_mode(print_mode)).await;
             only_problem(&report, Check::Version, "could not be started");
         }
         // A version that is too old for a session may be sufficient for print mode.
-        let old = on(&FakeProgram::bare("#!/bin/sh\necho 1.9.9\n"), |o| o.print_mode(true)).await;
+        let old =
+            run_doctor(&FakeProgram::bare("#!/bin/sh\necho 1.9.9\n"), |o| o.print_mode(true)).await;
         assert!(old.is_healthy(), "{old}");
     });
 }
@@ -102,7 +106,7 @@ fn option_config_and_path_problems_are_reported() {
     run(async {
         let fake = FakeProgram::new("exit 1");
         let id = "7d9f3c1e-0000-4000-8000-000000000001";
-        let report = on(&fake, |options| {
+        let report = run_doctor(&fake, |options| {
             options.max_turns(0).conversation(Conversation::resume("r").fork_id(id))
         })
         .await;
@@ -112,16 +116,17 @@ fn option_config_and_path_problems_are_reported() {
             "{report}"
         );
 
-        let report =
-            on(&fake, |options| options.permission_prompts("none").permission_prompt_tool("p"))
-                .await;
+        let report = run_doctor(&fake, |options| {
+            options.permission_prompts("none").permission_prompt_tool("p")
+        })
+        .await;
         assert_eq!(finding(&report, Check::Options).level(), Level::Warning, "{report}");
         assert!(report.is_healthy());
 
-        let report = on(&fake, |options| options.cwd("/missing")).await;
+        let report = run_doctor(&fake, |options| options.cwd("/missing")).await;
         only_problem(&report, Check::WorkingDirectory, "/missing");
 
-        let report = on(&fake, |options| options.add_dir("missing")).await;
+        let report = run_doctor(&fake, |options| options.add_dir("missing")).await;
         only_problem(&report, Check::Files, "missing");
 
         let config = fake.sibling("agent.json");

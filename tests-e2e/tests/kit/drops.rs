@@ -15,24 +15,24 @@ use crate::support::{
 };
 
 /// Drops a query at every step of its life, in a separate host that counts its children.
-fn at_every_step(runtime: &str) {
+fn drop_at_every_step(runtime: &str) {
     let steps: usize = host(&["drops", SIM, runtime]).trim().parse().unwrap();
     assert!(steps > 10, "the query had only {steps} steps");
 }
 
 #[test]
 fn query_dropped_at_every_step_on_a_multi_thread_runtime_leaks_nothing() {
-    at_every_step("multi-thread");
+    drop_at_every_step("multi-thread");
 }
 
 #[test]
 fn query_dropped_at_every_step_on_a_current_thread_runtime_leaks_nothing() {
-    at_every_step("current-thread");
+    drop_at_every_step("current-thread");
 }
 
 #[test]
 fn query_dropped_at_every_step_after_its_runtime_leaks_nothing() {
-    at_every_step("gone");
+    drop_at_every_step("gone");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn query_dropped_on_an_idle_runtime_is_ended_by_the_reaper_thread() {
     runtime.block_on(stream.next()).unwrap().unwrap();
     let pid = stream.pid().unwrap();
     drop(stream);
-    assert!(wait_until(LIMIT, || !exists(pid)), "it ends and is reaped");
+    assert!(wait_until(LIMIT, || !exists(pid)), "the process ends and is reaped");
 }
 
 #[test]
@@ -70,13 +70,13 @@ fn query_that_outlives_its_runtime_returns_an_error() {
     assert_eq!(error.kind(), claude_agent_kit::ErrorKind::RuntimeGone);
     assert!(backstage.block_on(stream.next()).is_none());
     drop(stream);
-    assert!(wait_until(LIMIT, || !exists(pid)), "it ends and is reaped");
+    assert!(wait_until(LIMIT, || !exists(pid)), "the process ends and is reaped");
 }
 
 #[test]
 fn dropped_real_cli_ends_with_its_running_tool() {
     run(async {
-        let harness = Harness::real(sleeping(), real()).await.unwrap();
+        let harness = Harness::real(sleep_script(), real()).await.unwrap();
         let mark = harness.root().to_string_lossy().into_owned();
         let options = harness.options().allowed_tools(["Bash"]).env("KIT_MARK", &mark);
         let mut stream = query("run it", options).await.unwrap();
@@ -88,18 +88,18 @@ fn dropped_real_cli_ends_with_its_running_tool() {
         .await;
         stream.next().await.unwrap().unwrap();
         drop(stream);
-        until("all of it ends", || marked("KIT_MARK", &mark).is_empty()).await;
+        until("all processes end", || marked("KIT_MARK", &mark).is_empty()).await;
     });
 }
 
 /// Returns a model that runs a tool that never ends.
-fn sleeping() -> Script {
+fn sleep_script() -> Script {
     let command = "echo $$ > started; sleep 1000";
     Script::new().otherwise([Reply::tool("Bash", json!({"command": command, "timeout": 600_000}))])
 }
 
 /// Starts a separate host that is in the middle of a turn.
-fn host_mid_turn(harness: &Harness, mark: &str) -> Child {
+fn spawn_host_mid_turn(harness: &Harness, mark: &str) -> Child {
     Command::new(HOST)
         .arg("turn")
         .env_clear()
@@ -116,7 +116,7 @@ fn host_mid_turn(harness: &Harness, mark: &str) -> Child {
 /// Kills a host while its CLI runs a tool, and waits until all of its processes have ended.
 async fn kill_mid_turn(harness: Harness) {
     let mark = harness.root().to_string_lossy().into_owned();
-    let mut host = host_mid_turn(&harness, &mark);
+    let mut host = spawn_host_mid_turn(&harness, &mark);
     let started = harness.project().join("started");
     until("the tool runs", || started.exists() || host.try_wait().unwrap().is_some()).await;
     assert!(started.exists(), "the host ended before its tool ran");
@@ -129,12 +129,12 @@ async fn kill_mid_turn(harness: Harness) {
 
 #[test]
 fn killed_host_takes_the_simulated_cli_and_its_tool_with_it() {
-    run(async { kill_mid_turn(Harness::sim_process(sleeping(), SIM).await.unwrap()).await });
+    run(async { kill_mid_turn(Harness::sim_process(sleep_script(), SIM).await.unwrap()).await });
 }
 
 #[test]
 fn killed_host_takes_the_real_cli_and_its_tool_with_it() {
-    run(async { kill_mid_turn(Harness::real(sleeping(), real()).await.unwrap()).await });
+    run(async { kill_mid_turn(Harness::real(sleep_script(), real()).await.unwrap()).await });
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn close_interrupts_the_turn_and_then_closes_stdin() {
             .await
             .unwrap();
         stream.next().await.unwrap().unwrap();
-        assert_eq!(stream.close().await, Some(Exit::Code(6)), "it ended by itself");
+        assert_eq!(stream.close().await, Some(Exit::Code(6)), "the CLI exited by itself");
         let log = fs::read_to_string(fake.sibling("log")).unwrap();
         assert!(log.contains("\"subtype\":\"interrupt\""), "{log}");
     });
@@ -182,7 +182,7 @@ fn sigterm_is_sent_before_sigkill() {
         stream.next().await.unwrap().unwrap();
         let pid = stream.pid().unwrap();
         drop(stream);
-        until("it ends and is reaped", || !exists(pid)).await;
+        until("the process ends and is reaped", || !exists(pid)).await;
         assert_eq!(fs::read_to_string(fake.sibling("log")).unwrap(), "cleaned\n");
     });
 }

@@ -32,7 +32,7 @@ fn settings(ran: &Path, who: &str) -> String {
 }
 
 /// Creates agents, skills, commands, output styles and rules in a settings directory.
-fn extensions(root: &Path, who: &str) {
+fn write_extensions(root: &Path, who: &str) {
     let described = format!("---\nname: {MARK}-{who}\ndescription: {MARK}-{who}\n---\n{MARK}\n");
     write(root, &format!("agents/{MARK}-{who}.md"), &described);
     write(root, &format!("skills/{MARK}-{who}/SKILL.md"), &described);
@@ -51,7 +51,7 @@ fn create_configuration(harness: &Harness) {
         json!({"mcpServers": {format!("{MARK}-{who}"): {"command": "/missing"}}}).to_string()
     };
     write(&home, ".claude/settings.json", &settings(&ran, "user"));
-    extensions(&home.join(".claude"), "user");
+    write_extensions(&home.join(".claude"), "user");
     write(&home, ".claude.json", &servers("user"));
     write(&home, ".claude/.claude.json", &servers("config"));
     write(&home, ".gitconfig", &format!("[user]\n\tname = {MARK}-git\n\temail = a@b.invalid\n"));
@@ -62,7 +62,7 @@ fn create_configuration(harness: &Harness) {
     write(&project, ".mcp.json", &servers("project"));
     write(&project, ".claude/settings.json", &settings(&ran, "project"));
     write(&project, ".claude/settings.local.json", &settings(&ran, "local"));
-    extensions(&project.join(".claude"), "project");
+    write_extensions(&project.join(".claude"), "project");
 }
 
 /// Runs a host on this machine and returns its stdout and what reached the model.
@@ -79,13 +79,13 @@ fn run_host(harness: &Harness, arguments: &[&str]) -> (String, String) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     let requests = harness.api().requests();
-    assert!(!requests.is_empty(), "the model was not asked");
+    assert!(!requests.is_empty(), "the model received no request");
     let sent = requests.iter().map(|request| format!("{:?} {}", request.headers, request.body));
     (String::from_utf8(output.stdout).unwrap(), sent.collect::<Vec<_>>().join("\n"))
 }
 
 /// Returns the hooks that ran.
-fn ran(harness: &Harness) -> Vec<String> {
+fn hooks_that_ran(harness: &Harness) -> Vec<String> {
     let entries = fs::read_dir(harness.root().join("ran")).unwrap();
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
@@ -93,7 +93,7 @@ fn ran(harness: &Harness) -> Vec<String> {
     names
 }
 
-fn init(messages: &str) -> Value {
+fn init_message(messages: &str) -> Value {
     let mut values = messages.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     values.find(|value| value["subtype"] == "init").unwrap()
 }
@@ -104,11 +104,11 @@ fn session_without_isolation_uses_the_configuration() {
         let harness = Harness::real(hello(), real()).await.unwrap();
         create_configuration(&harness);
         let (messages, requests) = run_host(&harness, &["open"]);
-        assert_eq!(ran(&harness), ["b41t-local", "b41t-project", "b41t-user"]);
+        assert_eq!(hooks_that_ran(&harness), ["b41t-local", "b41t-project", "b41t-user"]);
         for part in ["above", "project", "local", "dotted-user", "rule-user", "app"] {
             assert!(requests.contains(&format!("{MARK}-{part}")), "{part} did not reach the model");
         }
-        let init = init(&messages);
+        let init = init_message(&messages);
         for (list, part) in [
             ("agents", "user"),
             ("agents", "project"),
@@ -130,7 +130,7 @@ fn isolated_session_ignores_the_configuration_of_the_machine() {
         let own = harness.root().join("own");
         fs::create_dir(&own).unwrap();
         let (messages, requests) = run_host(&harness, &["isolated", &own.to_string_lossy()]);
-        assert_eq!(ran(&harness), [""; 0], "a hook ran");
+        assert_eq!(hooks_that_ran(&harness), [""; 0], "a hook ran");
         for (what, text) in [("the model", &requests), ("the host", &messages)] {
             let found: Vec<_> = text
                 .match_indices(MARK)
@@ -140,8 +140,8 @@ fn isolated_session_ignores_the_configuration_of_the_machine() {
                 .collect();
             assert!(found.is_empty(), "{what} was sent of {found:?}");
         }
-        let init = init(&messages);
+        let init = init_message(&messages);
         assert_eq!(init["mcp_servers"], json!([]));
-        assert!(own.join(".claude").exists(), "it has a home of its own");
+        assert!(own.join(".claude").exists(), "the session has its own home");
     });
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{FakeProgram, in_time, run};
 
 /// A CLI that records its arguments, its environment and the handshake.
-const WITNESS: &str = r#"d=$(dirname "$0")
+const RECORDING_SCRIPT: &str = r#"d=$(dirname "$0")
 printf '%s\n' "$@" > "$d/arguments"
 env > "$d/variables"
 read -r line
@@ -19,13 +19,13 @@ echo "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"req
 cat > /dev/null"#;
 
 /// What a CLI was started with.
-struct Seen {
+struct RecordedLaunch {
     arguments: Vec<String>,
     variables: BTreeMap<String, String>,
     handshake: Value,
 }
 
-impl Seen {
+impl RecordedLaunch {
     /// Returns the values of a flag, in order.
     fn flag(&self, name: &str) -> Vec<&str> {
         let start = format!("--{name}=");
@@ -43,13 +43,13 @@ impl Seen {
     }
 }
 
-async fn start(fake: &FakeProgram, options: Options) -> Seen {
+async fn start(fake: &FakeProgram, options: Options) -> RecordedLaunch {
     let session = in_time(Session::start(options)).await.unwrap();
     in_time(session.stop()).await.unwrap();
     let read = |name: &str| std::fs::read_to_string(fake.sibling(name)).unwrap();
     let variables = read("variables");
     let variables = variables.lines().filter_map(|line| line.split_once('='));
-    Seen {
+    RecordedLaunch {
         arguments: read("arguments").lines().map(str::to_owned).collect(),
         variables: variables.map(|(name, value)| (name.into(), value.into())).collect(),
         handshake: serde_json::from_str(&read("handshake")).unwrap(),
@@ -95,7 +95,7 @@ const VARIABLES: [(&str, &str); 7] = [
 #[test]
 fn builder_overrides_environment_and_environment_overrides_file() {
     run(async {
-        let fake = FakeProgram::new(WITNESS);
+        let fake = FakeProgram::new(RECORDING_SCRIPT);
         let builder = fake.options().model("builder").mcp_strict(false);
         let layers = Options::layered().file_text("agent.toml", FILE).variables(VARIABLES);
         let seen = start(&fake, layers.under(builder).unwrap()).await;
@@ -105,15 +105,15 @@ fn builder_overrides_environment_and_environment_overrides_file() {
         assert_eq!(seen.flag("permission-mode"), ["plan"]);
         // The builder overrides the file, although it sets the default value.
         assert!(!seen.has("--strict-mcp-config"), "{:?}", seen.arguments);
-        assert_eq!(seen.flag("betas"), ["variable"], "replaced whole");
-        assert_eq!(seen.flag("allowedTools"), ["Bash(git log, a:*),Grep"], "replaced whole");
+        assert_eq!(seen.flag("betas"), ["variable"], "replaced completely");
+        assert_eq!(seen.flag("allowedTools"), ["Bash(git log, a:*),Grep"], "replaced completely");
     });
 }
 
 #[test]
 fn maps_merge_lists_append_and_agents_are_replaced() {
     run(async {
-        let fake = FakeProgram::new(WITNESS);
+        let fake = FakeProgram::new(RECORDING_SCRIPT);
         let builder = fake
             .options()
             .env("IN_BOTH", "builder")
@@ -148,7 +148,7 @@ fn maps_merge_lists_append_and_agents_are_replaced() {
 #[test]
 fn cli_path_variable_is_used_and_unnamed_files_are_not() {
     run(async {
-        let fake = FakeProgram::new(WITNESS);
+        let fake = FakeProgram::new(RECORDING_SCRIPT);
         // Config files in the working directory are not read unless the host names them.
         for name in ["agent.toml", "claude.toml", ".claude.toml", "config.json"] {
             std::fs::write(fake.sibling(name), "model = \"unasked\"").unwrap();

@@ -4,7 +4,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::similar_names,
-    reason = "in a test a panic is the way to fail"
+    reason = "tests fail by panicking"
 )]
 
 mod support;

@@ -23,7 +23,7 @@ fn other_user() -> OsUser {
 }
 
 /// Gives the directory of a fake CLI and its files to the other user.
-fn hand_over(fake: &FakeProgram) {
+fn give_to_other_user(fake: &FakeProgram) {
     let OsUser::Ids { user, group } = other_user() else { panic!() };
     let directory = fake.sibling("");
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
@@ -35,7 +35,7 @@ fn hand_over(fake: &FakeProgram) {
 
 /// Returns a script that logs each execution: user, group, working directory and variables, then
 /// the flag.
-fn logging() -> String {
+fn logging_script() -> String {
     let log = "echo \"$(id -u) $(id -g) $(pwd) $(env | grep -v ^_= | sort | tr '\\n' ' ')$1\"";
     let version = "if [ \"$1\" = --version ]; then echo 2.1.325; exit; fi";
     format!("#!/bin/sh\n{log} >> \"${{0%/*}}/log\"\n{version}\n{HANDSHAKE}{RESULT}")
@@ -61,8 +61,8 @@ fn version_probe_uses_the_user_environment_and_directory_of_the_run() {
     let secret = "CARGO_MANIFEST_DIR";
     assert!(std::env::var_os(secret).is_some());
     run(async {
-        let fake = FakeProgram::bare(&logging());
-        hand_over(&fake);
+        let fake = FakeProgram::bare(&logging_script());
+        give_to_other_user(&fake);
         assert!(ask("hello", options(&fake)).await.result().is_some());
         let (probes, runs) = log(&fake);
         assert_eq!((probes.len(), runs.len()), (1, 1));
@@ -77,11 +77,14 @@ fn version_probe_uses_the_user_environment_and_directory_of_the_run() {
 #[test]
 fn replaced_cli_is_never_run_as_the_host_user() {
     run(async {
-        let fake = FakeProgram::bare(&logging());
+        let fake = FakeProgram::bare(&logging_script());
         for round in 0..3 {
             // As an agent could do: another file with another modification time and size.
-            write_executable(&fake.path(), &format!("{}# {}\n", logging(), "x".repeat(round)));
-            hand_over(&fake);
+            write_executable(
+                &fake.path(),
+                &format!("{}# {}\n", logging_script(), "x".repeat(round)),
+            );
+            give_to_other_user(&fake);
             let version = in_time(Cli::find(options(&fake))).await.unwrap().version();
             assert_eq!(version.to_string(), "2.1.325");
             let report = in_time(doctor(options(&fake)).into_future()).await;
@@ -89,7 +92,7 @@ fn replaced_cli_is_never_run_as_the_host_user() {
             assert!(ask("hello", options(&fake)).await.result().is_some());
         }
         let (probes, runs) = log(&fake);
-        assert_eq!((probes.len(), runs.len()), (3, 3), "a new file is asked, and once");
+        assert_eq!((probes.len(), runs.len()), (3, 3), "a new file is probed once");
         let OsUser::Ids { user, .. } = other_user() else { panic!() };
         for execution in probes.iter().chain(&runs) {
             assert!(execution.starts_with(&format!("{user} ")), "{execution}");
@@ -100,7 +103,7 @@ fn replaced_cli_is_never_run_as_the_host_user() {
 #[test]
 fn doctor_runs_nothing_with_invalid_options() {
     run(async {
-        let fake = FakeProgram::bare(&logging());
+        let fake = FakeProgram::bare(&logging_script());
         let report = in_time(doctor(fake.options().max_turns(0)).into_future()).await;
         let version = report.findings().iter().find(|finding| finding.check() == Check::Version);
         assert!(version.unwrap().what().contains("not checked"), "{report}");
@@ -109,7 +112,7 @@ fn doctor_runs_nothing_with_invalid_options() {
 }
 
 /// Returns a working CLI that runs `script` for its version.
-fn probing(script: &str) -> FakeProgram {
+fn cli_with_probe(script: &str) -> FakeProgram {
     let version = format!("if [ \"$1\" = --version ]; then {script}; exit; fi");
     FakeProgram::bare(&format!("#!/bin/sh\n{version}\n{HANDSHAKE}{RESULT}"))
 }
@@ -118,7 +121,7 @@ fn probing(script: &str) -> FakeProgram {
 fn version_probe_is_ended_after_its_output() {
     run(async {
         for script in ["echo 2.1.325; exec >&-; sleep 600", "printf 2.1.325; exec >&-; sleep 600"] {
-            let fake = probing(script);
+            let fake = cli_with_probe(script);
             let collected = ask("hello", fake.options().env("KIT_MARK", "lives-on")).await;
             assert!(collected.result().is_some(), "{:?}", collected.error);
             assert_eq!(codes(&collected), [], "{script}");
@@ -131,7 +134,8 @@ fn version_probe_is_ended_after_its_output() {
 fn orphan_of_the_version_probe_does_not_hide_the_version() {
     run(async {
         for printed in ["echo 2.1.325", "printf 2.1.325"] {
-            let fake = probing(&format!("sleep 600 & echo $! > \"${{0%/*}}/pid\"; {printed}"));
+            let fake =
+                cli_with_probe(&format!("sleep 600 & echo $! > \"${{0%/*}}/pid\"; {printed}"));
             let collected = ask("hello", fake.options()).await;
             assert_eq!(codes(&collected), [], "{printed}");
             assert!(collected.result().is_some(), "{:?}", collected.error);
@@ -145,7 +149,7 @@ fn orphan_of_the_version_probe_does_not_hide_the_version() {
 #[test]
 fn timed_out_version_probe_is_killed_with_its_children() {
     run(async {
-        let fake = probing("sleep 600 & sleep 600");
+        let fake = cli_with_probe("sleep 600 & sleep 600");
         let collected = ask("hello", fake.options().env("KIT_MARK", "too-long")).await;
         assert_eq!(codes(&collected), [WarningCode::VersionDetection]);
         assert!(collected.result().is_some(), "{:?}", collected.error);
@@ -155,7 +159,7 @@ fn timed_out_version_probe_is_killed_with_its_children() {
 
 /// Returns the command of a host that looks for its CLI, without the variables of this machine
 /// except `PATH`.
-fn finding(directory: &Path, path: &str, arguments: &[&str]) -> Command {
+fn host_command(directory: &Path, path: &str, arguments: &[&str]) -> Command {
     let mut host = Command::new(HOST);
     host.arg("find").args(arguments).current_dir(directory).env_clear().env("PATH", path);
     host
@@ -169,7 +173,7 @@ fn text(output: &Output) -> String {
 #[test]
 fn version_is_found_by_a_host_that_ignores_sigchld() {
     for script in ["echo 2.1.325", "printf 2.1.325"] {
-        let fake = probing(script);
+        let fake = cli_with_probe(script);
         let mut host = Command::new("sh");
         host.args(["-c", "trap '' CHLD; exec \"$0\" find cli_path \"$1\"", HOST]).arg(fake.path());
         let output = host.env_clear().env("PATH", "/usr/bin:/bin").output().unwrap();
@@ -184,10 +188,10 @@ fn host_that_cannot_create_threads_gets_an_error() {
         println!("SKIPPED: only root can take another user's right to threads away");
         return;
     }
-    let fake = probing("echo 2.1.325");
+    let fake = cli_with_probe("echo 2.1.325");
     let host = fake.sibling("host");
     fs::copy(HOST, &host).unwrap();
-    hand_over(&fake);
+    give_to_other_user(&fake);
     // A user without other processes.
     let output = Command::new("setpriv")
         .args(["--reuid=64321", "--regid=64321", "--clear-groups", "prlimit", "--nproc=1"])
@@ -204,13 +208,13 @@ fn host_that_cannot_create_threads_gets_an_error() {
 
 #[test]
 fn user_lookup_runs_no_program_of_the_working_directory() {
-    let fake = probing("echo \"2.1.$(id -u)\"");
+    let fake = cli_with_probe("echo \"2.1.$(id -u)\"");
     write_executable(&fake.sibling("id"), "#!/bin/sh\necho x >> asked\necho 0\n");
-    hand_over(&fake);
+    give_to_other_user(&fake);
     let path = fake.path();
     let arguments = ["cli_path", path.to_str().unwrap(), "user", "no-such-user-here"];
     for directories in [".", ".:/usr/bin:/bin", ""] {
-        let output = finding(&fake.sibling(""), directories, &arguments).output().unwrap();
+        let output = host_command(&fake.sibling(""), directories, &arguments).output().unwrap();
         assert!(text(&output).contains("no user \"no-such-user-here\""), "{}", text(&output));
     }
     assert!(!fake.sibling("asked").exists());
@@ -227,19 +231,19 @@ fn relative_home_is_not_searched_for_a_cli() {
     fs::create_dir_all(&local).unwrap();
     write_executable(&local.join("claude"), "#!/bin/sh\ntouch ran\necho 2.1.325\n");
     for home in [".", "", ".claude/.."] {
-        let output = finding(folder.path(), ".", &[]).env("HOME", home).output().unwrap();
+        let output = host_command(folder.path(), ".", &[]).env("HOME", home).output().unwrap();
         assert!(text(&output).contains("no `claude` was found"), "{}", text(&output));
     }
     assert!(!folder.path().join("ran").exists());
     // An absolute home is searched.
-    let output = finding(folder.path(), ".", &[]).env("HOME", folder.path()).output().unwrap();
+    let output = host_command(folder.path(), ".", &[]).env("HOME", folder.path()).output().unwrap();
     assert!(text(&output).contains("2.1.325"), "{}", text(&output));
 }
 
 #[test]
 fn environment_policy_applies_to_the_version_probe() {
     run(async {
-        let fake = FakeProgram::bare(&logging());
+        let fake = FakeProgram::bare(&logging_script());
         let only = EnvironmentPolicy::Only(vec!["PATH".to_owned()]);
         let options = Options::new().cli_path(fake.path()).environment(only);
         assert!(ask("hello", options).await.result().is_some());

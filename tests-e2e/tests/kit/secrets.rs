@@ -17,7 +17,7 @@ const SECRETS: [&str; 6] = [
 ];
 
 /// Returns options that hold every secret.
-fn secretive(options: Options) -> Options {
+fn with_secrets(options: Options) -> Options {
     let server = r#"{"type":"http","url":"http://127.0.0.1:1/","headers":{"Authorization":"Bearer header-value-7d1f0c"},"env":{"X":"server-env-7d1f0c"}}"#;
     options
         .env("MY_SETTING", SECRETS[0])
@@ -43,7 +43,7 @@ fn warnings(collected: &Collected) -> String {
 
 #[test]
 fn debug_output_of_options_hides_secrets() {
-    let options = secretive(Options::new());
+    let options = with_secrets(Options::new());
     assert_hidden("Debug", &format!("{options:?} {options:#?}"));
 }
 
@@ -57,7 +57,7 @@ fn secrets_on_stderr_are_masked() {
     run(async {
         let stderr = Arc::new(Mutex::new(String::new()));
         let lines = Arc::clone(&stderr);
-        let options = secretive(fake.options())
+        let options = with_secrets(fake.options())
             .on_stderr(move |line| writeln!(lines.lock().unwrap(), "{line}").unwrap());
         let collected = ask("hello", options).await;
         let error = error_of(&collected);
@@ -76,7 +76,7 @@ fn secrets_on_stdout_are_masked() {
     run(async {
         for (before, after) in [("", "exit 1"), (HANDSHAKE, "exit 1"), ("", "sleep 1000")] {
             let fake = FakeProgram::new(&format!("{before}\necho $(env) \"$@\"\n{after}"));
-            let options = secretive(fake.options()).timeouts(
+            let options = with_secrets(fake.options()).timeouts(
                 Timeouts::new()
                     .initialize(crate::support::SHORT * 5)
                     .exit_grace(crate::support::SHORT),
@@ -95,7 +95,7 @@ fn secrets_in_a_handshake_rejection_are_masked() {
         .replace("\\\"response\\\":{}}}", "\\\"error\\\":\\\"bad: $MY_SETTING $last\\\"}}");
     run(async {
         let fake = FakeProgram::new(&format!("for last; do :; done\n{refusing}"));
-        let collected = ask("hello", secretive(fake.options())).await;
+        let collected = ask("hello", with_secrets(fake.options())).await;
         let error = error_of(&collected);
         assert!(error.to_string().contains("bad: ***"), "{error}");
         assert_hidden("the error", &all_text(error));

@@ -7,7 +7,7 @@ use tests_e2e::harness::processes::{exists, marked};
 use crate::support::{FakeProgram, HOST, SIM, stdout_of, until};
 
 /// Returns the command of a host that starts with these signals ignored.
-fn ignoring(signals: &str) -> Command {
+fn host_ignoring(signals: &str) -> Command {
     let mut command = Command::new("env");
     command.arg(format!("--ignore-signal={signals}")).arg(HOST);
     command
@@ -15,7 +15,7 @@ fn ignoring(signals: &str) -> Command {
 
 #[test]
 fn runs_succeed_with_sigchld_ignored_and_unknown_exit() {
-    let output = stdout_of(ignoring("CHLD").args(["exits", SIM]));
+    let output = stdout_of(host_ignoring("CHLD").args(["exits", SIM]));
     let lines: Vec<&str> = output.lines().collect();
     let expected =
         ["query: None []", "end_input: Some(Completed(Some(Unknown)))", "stop: Ok(Some(Unknown))"];
@@ -50,7 +50,7 @@ fn killed_host_that_ignores_signals_takes_a_hanging_cli_with_it() {
     crate::support::run(async {
         let fake = FakeProgram::new("echo $$ > started; exec sleep 1000");
         let mark = fake.path().to_string_lossy().into_owned();
-        let mut host = ignoring("TERM,INT,HUP,QUIT")
+        let mut host = host_ignoring("TERM,INT,HUP,QUIT")
             .arg("turn")
             .env_clear()
             .env("PATH", "/usr/bin:/bin")

@@ -118,7 +118,7 @@ fn handshake_timeout_reports_whether_the_cli_wrote_anything() {
             assert_eq!(error.stdout_tail().is_none(), empty);
             assert_eq!(error.stderr_tail().is_none(), empty);
         }
-        until("nothing is left running", || marked("KIT_MARK", "silent").is_empty()).await;
+        until("no process survives", || marked("KIT_MARK", "silent").is_empty()).await;
     });
 }
 

@@ -17,9 +17,9 @@ use crate::support::{
 };
 
 /// Compiles only if a stream and its futures can move to any task.
-const fn can_go_anywhere<T: Send + 'static>() {}
-const _: () = can_go_anywhere::<QueryStream>();
-const _: () = can_go_anywhere::<Collected>();
+const fn assert_send<T: Send + 'static>() {}
+const _: () = assert_send::<QueryStream>();
+const _: () = assert_send::<Collected>();
 
 fn sendable<T: Send>(future: T) -> T {
     future
@@ -136,7 +136,7 @@ fn panicking_stream_consumer_leaks_no_process() {
         // The task catches the panic, as it does in a host.
         let failed = tokio::spawn(folded).await.unwrap_err();
         assert!(failed.is_panic());
-        until("it ends and is reaped", || !exists(pid)).await;
+        until("the process ends and is reaped", || !exists(pid)).await;
     });
 }
 
@@ -151,7 +151,7 @@ fn close_ends_the_process_and_is_idempotent() {
         stream.next().await.unwrap().unwrap();
         let exit = stream.close().await;
         assert!(exit.is_some());
-        assert!(!exists(pid), "it is gone when closing is done");
+        assert!(!exists(pid), "the process has ended when close returns");
         assert_eq!(stream.close().await, exit);
         assert!(stream.next().await.is_none());
         // Dropping the future of a close does not stop the close.
@@ -164,7 +164,7 @@ fn close_ends_the_process_and_is_idempotent() {
             _ = stream.close() => panic!("it cannot be over at once"),
             () = ready(()) => {}
         }
-        until("it ends and is reaped", || !exists(pid)).await;
+        until("the process ends and is reaped", || !exists(pid)).await;
         assert!(stream.close().await.is_some());
         // After the end, `close` returns the exit status.
         let harness = faulty_process("after result exit 3").await;
@@ -189,7 +189,7 @@ fn session_id_is_known_before_the_first_message() {
 }
 
 /// Returns a model that repeats the prompt.
-fn echoing() -> Script {
+fn echo_script() -> Script {
     Script::respond_with(|request| Reply::text(request.last_prompt().unwrap_or_default()))
 }
 
@@ -205,8 +205,8 @@ async fn assert_echo(number: usize, options: Options) {
 fn sequential_queries_do_not_mix_even_if_some_are_dropped() {
     run(async {
         for harness in [
-            Harness::in_memory(echoing()).await.unwrap(),
-            Harness::sim_process(echoing(), SIM).await.unwrap(),
+            Harness::in_memory(echo_script()).await.unwrap(),
+            Harness::sim_process(echo_script(), SIM).await.unwrap(),
         ] {
             for number in 0..10 {
                 let mut stream = query("something else", harness.options()).await.unwrap();
@@ -226,8 +226,8 @@ fn sequential_queries_do_not_mix_even_if_some_are_dropped() {
 fn fifty_concurrent_queries_do_not_mix() {
     run(async {
         for harness in [
-            Harness::in_memory(echoing()).await.unwrap(),
-            Harness::sim_process(echoing(), SIM).await.unwrap(),
+            Harness::in_memory(echo_script()).await.unwrap(),
+            Harness::sim_process(echo_script(), SIM).await.unwrap(),
         ] {
             let mut queries = JoinSet::new();
             for number in 0..50 {

@@ -29,7 +29,7 @@ pub(crate) const HOST: &str = env!("CARGO_BIN_EXE_host");
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// A timeout for a whole test, long enough for a busy machine.
-const WHOLE: Duration = LIMIT.saturating_mul(5);
+const TEST_LIMIT: Duration = LIMIT.saturating_mul(5);
 
 /// A short grace period.
 pub(crate) const SHORT: Duration = Duration::from_millis(100);
@@ -69,7 +69,7 @@ pub(crate) fn cache_version(cli: &InstalledCli) {
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async { timeout(WHOLE, future).await.expect("it takes too long") })
+    runtime.block_on(async { timeout(TEST_LIMIT, future).await.expect("it takes too long") })
 }
 
 /// Returns the output of a future; panics after the timeout.
@@ -175,7 +175,7 @@ pub(crate) fn host(arguments: &[&str]) -> String {
 /// Runs a command, which must succeed in time, and returns its stdout.
 pub(crate) fn stdout_of(command: &mut Command) -> String {
     let mut host = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let in_time = processes::wait_until(WHOLE, || host.try_wait().unwrap().is_some());
+    let in_time = processes::wait_until(TEST_LIMIT, || host.try_wait().unwrap().is_some());
     if !in_time {
         host.kill().unwrap();
     }

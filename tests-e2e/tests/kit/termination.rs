@@ -14,29 +14,29 @@ use crate::support::{
 };
 
 /// Runs a query in memory on a CLI that has these faults and exits by itself.
-async fn with(faults: Faults) -> Collected {
+async fn run_with(faults: Faults) -> Collected {
     ask("hello", faulty(faults).await.options().timeouts(Timeouts::new().exit_grace(LIMIT))).await
 }
 
 /// Runs a query on a process that has these faults and exits by itself.
-async fn process_with(faults: &str) -> Collected {
+async fn run_process_with(faults: &str) -> Collected {
     ask("hello", faulty_process(faults).await.options().timeouts(Timeouts::new().exit_grace(LIMIT)))
         .await
 }
 
 /// Runs a query in memory on a CLI that has these faults and must be stopped.
-async fn stopped_with(faults: Faults) -> Collected {
+async fn run_until_stopped(faults: Faults) -> Collected {
     ask("hello", faulty(faults).await.options().timeouts(Timeouts::new().exit_grace(SHORT))).await
 }
 
 /// Runs a query on a process that has these faults and must be stopped.
-async fn stopped_process_with(faults: &str) -> Collected {
+async fn run_process_until_stopped(faults: &str) -> Collected {
     ask("hello", faulty_process(faults).await.options().timeouts(Timeouts::new().exit_grace(SHORT)))
         .await
 }
 
 /// Script lines that close stdout and keep running.
-const LIVE_ON: &str = "exec 1>&-; while :; do sleep 0.05; done";
+const CLOSE_STDOUT_AND_LIVE: &str = "exec 1>&-; while :; do sleep 0.05; done";
 
 fn assert_finished(collected: &Collected, warnings: &[WarningCode]) {
     assert_eq!(codes(collected), warnings);
@@ -44,7 +44,7 @@ fn assert_finished(collected: &Collected, warnings: &[WarningCode]) {
 }
 
 /// Returns a model that immediately replies with an error.
-fn refusing() -> Script {
+fn error_script() -> Script {
     let error = Reply::error(400, "invalid_request_error", "no").header("x-should-retry", "false");
     Script::new().otherwise([error])
 }
@@ -52,7 +52,7 @@ fn refusing() -> Script {
 #[test]
 fn query_ends_with_result_exit_and_eof() {
     run(async {
-        for collected in [with(Faults::new()).await, process_with("").await] {
+        for collected in [run_with(Faults::new()).await, run_process_with("").await] {
             assert_finished(&collected, &[]);
             assert_eq!(count(&collected, "result"), 1);
             assert_eq!(collected.text(), "Hello.");
@@ -63,7 +63,7 @@ fn query_ends_with_result_exit_and_eof() {
 #[test]
 fn messages_after_a_result_are_delivered_without_a_warning() {
     run(async {
-        let collected = with(Faults::new().after("result", Fault::Messages(3))).await;
+        let collected = run_with(Faults::new().after("result", Fault::Messages(3))).await;
         assert_finished(&collected, &[]);
         assert_eq!(count(&collected, "assistant"), 4);
         let place = |kind| collected.messages().rposition_of(kind);
@@ -72,11 +72,11 @@ fn messages_after_a_result_are_delivered_without_a_warning() {
 }
 
 /// Finds the position of the last message of a type.
-trait Places {
+trait LastPosition {
     fn rposition_of(self, kind: &str) -> Option<usize>;
 }
 
-impl<'a, I: Iterator<Item = &'a claude_wire::Message>> Places for I {
+impl<'a, I: Iterator<Item = &'a claude_wire::Message>> LastPosition for I {
     fn rposition_of(self, kind: &str) -> Option<usize> {
         let of_kind = self.enumerate().filter(|(_, message)| message.body.kind() == Some(kind));
         of_kind.last().map(|(at, _)| at)
@@ -86,7 +86,7 @@ impl<'a, I: Iterator<Item = &'a claude_wire::Message>> Places for I {
 #[test]
 fn control_frames_are_not_delivered() {
     run(async {
-        for collected in [with(Faults::new()).await, process_with("").await] {
+        for collected in [run_with(Faults::new()).await, run_process_with("").await] {
             for message in collected.messages() {
                 let raw = message.raw_str().unwrap();
                 assert!(!raw.contains("\"sdk_host_only\":true"), "{raw}");
@@ -101,10 +101,10 @@ fn failing_exit_after_a_success_result_is_a_warning() {
     run(async {
         let after = |fault| Faults::new().after("result", fault);
         for (collected, exit) in [
-            (with(after(Fault::Exit(3))).await, Exit::Code(3)),
-            (with(after(Fault::Signal(11))).await, Exit::Signal(11)),
-            (process_with("after result exit 3").await, Exit::Code(3)),
-            (process_with("after result signal SIGKILL").await, Exit::Signal(9)),
+            (run_with(after(Fault::Exit(3))).await, Exit::Code(3)),
+            (run_with(after(Fault::Signal(11))).await, Exit::Signal(11)),
+            (run_process_with("after result exit 3").await, Exit::Code(3)),
+            (run_process_with("after result signal SIGKILL").await, Exit::Signal(9)),
         ] {
             assert_finished(&collected, &[WarningCode::NonZeroExitAfterResult]);
             assert_eq!(collected.warnings().next().unwrap().exit(), Some(exit));
@@ -117,12 +117,12 @@ fn failing_exit_after_a_success_result_is_a_warning() {
 fn failing_exit_after_an_error_result_is_expected() {
     run(async {
         for faults in [Faults::new(), Faults::new().after("result", Fault::Exit(7))] {
-            let harness = Harness::faulty(refusing(), faults).await.unwrap();
+            let harness = Harness::faulty(error_script(), faults).await.unwrap();
             let collected = ask("hello", harness.options()).await;
             assert_finished(&collected, &[]);
             assert!(collected.result().unwrap().is_error());
         }
-        let harness = Harness::sim_process(refusing(), crate::support::SIM).await.unwrap();
+        let harness = Harness::sim_process(error_script(), crate::support::SIM).await.unwrap();
         let mut stream = claude_agent_kit::query("hello", harness.options()).await.unwrap();
         while let Some(item) = stream.next().await {
             assert!(item.unwrap().warning().is_none());
@@ -140,9 +140,9 @@ fn failing_exit_is_an_error_in_strict_mode() {
         assert_eq!((error.kind(), error.exit()), (ErrorKind::NonZeroExit, Some(Exit::Code(3))));
         assert!(error.suggestion().is_some(), "{error}");
         assert_eq!(codes(&collected), []);
-        assert!(collected.result().is_some(), "the result is there all the same");
+        assert!(collected.result().is_some(), "the result is delivered anyway");
         // After an error result the exit status adds nothing.
-        let harness = Harness::faulty(refusing(), Faults::new()).await.unwrap();
+        let harness = Harness::faulty(error_script(), Faults::new()).await.unwrap();
         assert_finished(&ask("hello", harness.options().strict_exit_status(true)).await, &[]);
     });
 }
@@ -150,10 +150,10 @@ fn failing_exit_is_an_error_in_strict_mode() {
 #[test]
 fn grandchild_that_holds_stdout_open_is_a_warning() {
     run(async {
-        let after = process_with("after result leave-grandchild 20s").await;
+        let after = run_process_with("after result leave-grandchild 20s").await;
         assert_finished(&after, &[WarningCode::StdoutHeldOpen]);
         assert!(after.result().is_some());
-        let before = process_with("before assistant leave-grandchild 20s").await;
+        let before = run_process_with("before assistant leave-grandchild 20s").await;
         let expected = [WarningCode::StdoutHeldOpen, WarningCode::ExitWithoutResult];
         assert_finished(&before, &expected);
         // A CLI that fails before its result and leaves an orphan process.
@@ -189,10 +189,10 @@ fn orphan_that_floods_a_pipe_does_not_delay_the_end() {
 fn process_that_lives_after_result_and_eof_is_stopped() {
     run(async {
         let faults = Faults::new().after("result", Fault::CloseStdout).after("result", Fault::Hang);
-        let fake = FakeProgram::new(&format!("{HANDSHAKE}{RESULT}{LIVE_ON}"));
+        let fake = FakeProgram::new(&format!("{HANDSHAKE}{RESULT}{CLOSE_STDOUT_AND_LIVE}"));
         let by_shell =
             ask("hello", fake.options().timeouts(Timeouts::new().exit_grace(SHORT))).await;
-        for collected in [stopped_with(faults).await, by_shell] {
+        for collected in [run_until_stopped(faults).await, by_shell] {
             assert_finished(&collected, &[WarningCode::StoppedAfterResult]);
             assert!(collected.result().is_some());
         }
@@ -207,9 +207,9 @@ fn when_idle() -> Point {
 #[test]
 fn stdin_is_closed_after_a_result_and_a_cli_that_ignores_it_is_stopped() {
     run(async {
-        let deaf = stopped_with(Faults::new().at(when_idle(), Fault::Hang)).await;
+        let deaf = run_until_stopped(Faults::new().at(when_idle(), Fault::Hang)).await;
         assert_finished(&deaf, &[WarningCode::StoppedAfterResult]);
-        let deaf = stopped_process_with("after system/session_state_changed 2 hang").await;
+        let deaf = run_process_until_stopped("after system/session_state_changed 2 hang").await;
         assert_finished(&deaf, &[WarningCode::StoppedAfterResult]);
         // For a CLI that reports no state, the result ends the turn.
         let fake = FakeProgram::new(&format!(
@@ -237,12 +237,12 @@ fn cli_that_never_reports_idle_has_until_the_ceiling() {
 fn successful_exit_without_a_result_is_a_warning() {
     run(async {
         for collected in [
-            with(Faults::new().before("result", Fault::Exit(0))).await,
-            process_with("before result exit 0").await,
+            run_with(Faults::new().before("result", Fault::Exit(0))).await,
+            run_process_with("before result exit 0").await,
         ] {
             assert_finished(&collected, &[WarningCode::ExitWithoutResult]);
             assert!(collected.result().is_none());
-            assert_eq!(collected.text(), "Hello.", "what came before is there");
+            assert_eq!(collected.text(), "Hello.", "earlier items are delivered");
         }
     });
 }
@@ -256,7 +256,7 @@ fn successful_exit_without_output_is_a_warning() {
         assert_eq!(collected.items.len(), 1);
         // The row applies with a handshake too.
         assert_finished(&ask("hello", fake.options()).await, &[WarningCode::EmptyOutput]);
-        let collected = with(Faults::new().at_start(Fault::Exit(0))).await;
+        let collected = run_with(Faults::new().at_start(Fault::Exit(0))).await;
         assert_finished(&collected, &[WarningCode::EmptyOutput]);
     });
 }
@@ -266,19 +266,19 @@ fn failing_exit_without_a_result_is_an_error_with_details() {
     run(async {
         let before = |fault| Faults::new().before("result", fault);
         for (collected, exit) in [
-            (with(before(Fault::Exit(3))).await, Exit::Code(3)),
-            (with(before(Fault::Signal(11))).await, Exit::Signal(11)),
-            (process_with("before result stderr 200 exit 3").await, Exit::Code(3)),
-            (process_with("before result stderr 200 signal SIGKILL").await, Exit::Signal(9)),
+            (run_with(before(Fault::Exit(3))).await, Exit::Code(3)),
+            (run_with(before(Fault::Signal(11))).await, Exit::Signal(11)),
+            (run_process_with("before result stderr 200 exit 3").await, Exit::Code(3)),
+            (run_process_with("before result stderr 200 signal SIGKILL").await, Exit::Signal(9)),
         ] {
             let error = error_of(&collected);
             assert_eq!((error.kind(), error.exit()), (ErrorKind::ProcessFailed, Some(exit)));
             assert!(!error.stopped_by_sdk() && !error.stdout_was_empty());
             assert!(error.session_id().is_some(), "the session can be resumed");
             assert_eq!(codes(&collected), []);
-            assert_eq!(collected.text(), "Hello.", "what came before is there");
+            assert_eq!(collected.text(), "Hello.", "earlier items are delivered");
         }
-        let loud = process_with("before result stderr 200 exit 3").await;
+        let loud = run_process_with("before result stderr 200 exit 3").await;
         let error = error_of(&loud);
         assert!(error.stderr_tail().unwrap().contains("complains at length"));
         assert!(error.to_string().contains("complains at length"), "{error}");
@@ -290,10 +290,12 @@ fn process_that_closed_stdout_without_a_result_is_stopped_with_an_error() {
     run(async {
         let faults =
             Faults::new().before("assistant", Fault::CloseStdout).before("assistant", Fault::Hang);
-        let fake = FakeProgram::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'\n{LIVE_ON}"));
+        let fake = FakeProgram::new(&format!(
+            "{HANDSHAKE} echo '{{\"type\":\"x\"}}'\n{CLOSE_STDOUT_AND_LIVE}"
+        ));
         let by_shell =
             ask("hello", fake.options().timeouts(Timeouts::new().exit_grace(SHORT))).await;
-        for collected in [stopped_with(faults).await, by_shell] {
+        for collected in [run_until_stopped(faults).await, by_shell] {
             let error = error_of(&collected);
             assert_eq!(error.kind(), ErrorKind::ProcessFailed);
             assert!(error.stopped_by_sdk(), "{error}");
@@ -335,10 +337,11 @@ fn cli_that_ignores_sigterm_is_killed() {
             .after("result", Fault::IgnoreTerminate)
             .after("result", Fault::CloseStdout)
             .after("result", Fault::Hang);
-        let fake = FakeProgram::new(&format!("trap '' TERM\n{HANDSHAKE}{RESULT}{LIVE_ON}"));
+        let fake =
+            FakeProgram::new(&format!("trap '' TERM\n{HANDSHAKE}{RESULT}{CLOSE_STDOUT_AND_LIVE}"));
         let (in_memory, by_sim, by_shell) = tokio::join!(
-            stopped_with(faults),
-            stopped_process_with("after system/session_state_changed 2 ignore-sigterm hang"),
+            run_until_stopped(faults),
+            run_process_until_stopped("after system/session_state_changed 2 ignore-sigterm hang"),
             ask("hello", fake.options().timeouts(Timeouts::new().exit_grace(SHORT))),
         );
         for collected in [in_memory, by_sim, by_shell] {
@@ -372,7 +375,7 @@ fn undecodable_result_still_counts_as_a_result() {
             .before("result", Fault::Bytes(strange))
             .before("result", Fault::Bytes(b"garbage\n".repeat(7)))
             .before("result", Fault::Exit(0));
-        let collected = with(faults).await;
+        let collected = run_with(faults).await;
         assert_finished(&collected, &[WarningCode::Malformed; 7]);
         assert_eq!(count(&collected, "result"), 1);
     });
@@ -388,7 +391,7 @@ fn last_of_several_results_is_the_final_one() {
         let last = stream.final_result().await.unwrap().unwrap();
         assert_eq!(last.result.as_deref(), Some("second"));
         // The exit is judged by the last result.
-        assert_finished(&with(faults.after("result", Fault::Exit(1))).await, &[]);
+        assert_finished(&run_with(faults.after("result", Fault::Exit(1))).await, &[]);
     }));
 }
 

@@ -23,14 +23,14 @@ use crate::support::{
 const RESULT_LINE: &[u8] = b"{\"type\":\"result\",\"is_error\":false,\"result\":\"Done.\"}\n";
 
 /// A stdout that can be read only after the exit was reported, and then ends or fails.
-struct Late {
+struct LateStdout {
     exit_seen: Arc<AtomicBool>,
     had_nothing: bool,
     output: &'static [u8],
     then: Option<io::Error>,
 }
 
-impl AsyncRead for Late {
+impl AsyncRead for LateStdout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -53,7 +53,7 @@ impl AsyncRead for Late {
 }
 
 /// Returns options for a CLI in print mode that exits before its output is read.
-fn late(output: &'static [u8], exit: Exit, broken: bool) -> Options {
+fn late_output(output: &'static [u8], exit: Exit, broken: bool) -> Options {
     let transport = InMemory::new(move |_| async move {
         let exit_seen = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&exit_seen);
@@ -62,7 +62,7 @@ fn late(output: &'static [u8], exit: Exit, broken: bool) -> Options {
             exit
         });
         let then = broken.then(|| io::Error::other("the pipe is cursed"));
-        let stdout = Late { exit_seen, had_nothing: false, output, then };
+        let stdout = LateStdout { exit_seen, had_nothing: false, output, then };
         Ok(Connection::new(tokio::io::sink(), stdout, child))
     });
     Options::new().print_mode(true).transport(transport)
@@ -71,22 +71,22 @@ fn late(output: &'static [u8], exit: Exit, broken: bool) -> Options {
 #[test]
 fn output_read_after_the_exit_is_not_lost() {
     run(async {
-        let collected = ask("hello", late(RESULT_LINE, Exit::Code(0), false)).await;
+        let collected = ask("hello", late_output(RESULT_LINE, Exit::Code(0), false)).await;
         assert_eq!((codes(&collected), collected.error.is_none()), (Vec::new(), true));
         assert_eq!(collected.result().unwrap().result.as_deref(), Some("Done."));
         // A failing exit is judged by a result that is read after it.
-        let collected = ask("hello", late(RESULT_LINE, Exit::Code(2), false)).await;
+        let collected = ask("hello", late_output(RESULT_LINE, Exit::Code(2), false)).await;
         assert_eq!(codes(&collected), [WarningCode::NonZeroExitAfterResult]);
         assert!(collected.error.is_none());
     });
 }
 
 /// A stdout that contains a result and then never ends and is always ready.
-struct Endless {
+struct EndlessStdout {
     is_said: bool,
 }
 
-impl AsyncRead for Endless {
+impl AsyncRead for EndlessStdout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -104,7 +104,7 @@ impl AsyncRead for Endless {
 fn exit_does_not_wait_for_an_endless_output() {
     let transport = InMemory::new(|_| async {
         let child = ChildFuture::new(std::future::ready(Exit::Code(0)));
-        Ok(Connection::new(tokio::io::sink(), Endless { is_said: false }, child))
+        Ok(Connection::new(tokio::io::sink(), EndlessStdout { is_said: false }, child))
     });
     let options = Options::new()
         .print_mode(true)
@@ -125,13 +125,13 @@ fn exit_does_not_wait_for_an_endless_output() {
 #[test]
 fn stdout_read_error_ends_the_stream_with_a_reason() {
     run(async {
-        let collected = ask("hello", late(b"{\"type\":\"x\"}\n", Exit::Code(2), true)).await;
+        let collected = ask("hello", late_output(b"{\"type\":\"x\"}\n", Exit::Code(2), true)).await;
         let error = error_of(&collected);
         assert_eq!(error.kind(), ErrorKind::ProcessFailed);
         assert!(error.to_string().contains("the pipe is cursed"), "{error}");
         assert_eq!(count(&collected, "x"), 1);
         // After a result, a read error counts as end of stream.
-        let collected = ask("hello", late(RESULT_LINE, Exit::Code(0), true)).await;
+        let collected = ask("hello", late_output(RESULT_LINE, Exit::Code(0), true)).await;
         assert_eq!((codes(&collected), collected.error.is_none()), (Vec::new(), true));
         assert!(collected.result().is_some());
     });
@@ -147,7 +147,7 @@ fn output_left_in_the_pipe_by_a_dead_process_is_read() {
     let stream = runtime.block_on(query("hello", options)).unwrap();
     let pid = stream.pid().unwrap();
     // Nothing is read while the runtime is not driven, and the process still ends.
-    assert!(wait_until(LIMIT, || !exists(pid)), "it ends and is reaped");
+    assert!(wait_until(LIMIT, || !exists(pid)), "the process ends and is reaped");
     // The timeout expires as well; output from before that still counts.
     assert!(wait_until(LIMIT, || began.elapsed() > 3 * SHORT));
     let collected = runtime.block_on(stream.collect());
@@ -157,7 +157,7 @@ fn output_left_in_the_pipe_by_a_dead_process_is_read() {
 }
 
 /// Returns a model that starts a background agent and continues when the agent has ended.
-fn delegating() -> Script {
+fn background_agent_script() -> Script {
     let input = json!({"description": "Greet", "prompt": "greet the world",
                        "subagent_type": "general-purpose", "run_in_background": true});
     Script::new()
@@ -167,7 +167,7 @@ fn delegating() -> Script {
 
 #[test]
 fn background_agent_result_follows_the_first_result() {
-    on_all(delegating, async |harness| {
+    on_all(background_agent_script, async |harness| {
         let mut stream = query("delegate", harness.options()).await.unwrap();
         let mut origins = Vec::new();
         while let Some(item) = stream.next().await {

@@ -11,21 +11,21 @@ use crate::support::{
 };
 
 /// Returns a working CLI that reports this version and counts its probes.
-fn printing(version: &str) -> FakeProgram {
+fn cli_printing(version: &str) -> FakeProgram {
     let asked = "if [ \"$1\" = --version ]; then echo x >> \"${0%/*}/asked\"";
     let form = format!("case \"$1\" in --print) ;; *)\n{HANDSHAKE};; esac");
     FakeProgram::bare(&format!("#!/bin/sh\n{asked}; {version}; exit; fi\n{form}\n{RESULT}"))
 }
 
 /// Returns how often the version was probed.
-fn asked(fake: &FakeProgram) -> usize {
+fn probe_count(fake: &FakeProgram) -> usize {
     fs::read_to_string(fake.sibling("asked")).unwrap_or_default().lines().count()
 }
 
 #[test]
 fn old_cli_is_rejected_regardless_of_options() {
     run(async {
-        let old = printing("echo '2.0.0 (Claude Code)'");
+        let old = cli_printing("echo '2.0.0 (Claude Code)'");
         for options in [old.options(), old.options().version_check(VersionCheck::Permissive)] {
             let error = start_error("hello", options).await;
             assert_eq!(error.kind(), ErrorKind::UnsupportedCliVersion);
@@ -38,7 +38,7 @@ fn old_cli_is_rejected_regardless_of_options() {
         }
         // The version is sufficient for print mode.
         assert!(ask("hello", old.options().print_mode(true)).await.result().is_some());
-        let ancient = printing("echo 0.9.9");
+        let ancient = cli_printing("echo 0.9.9");
         let error = start_error("hello", ancient.options().print_mode(true)).await;
         assert_eq!(error.kind(), ErrorKind::UnsupportedCliVersion);
         assert_eq!(error.minimum_version(), Some(MINIMUM_FOR_PRINT_MODE));
@@ -52,7 +52,7 @@ fn unparsable_version_is_the_first_warning() {
             ("echo garbage", WarningCode::UnknownCliVersion),
             ("exit 3", WarningCode::VersionDetection),
         ] {
-            let fake = printing(version);
+            let fake = cli_printing(version);
             let (options, noted) = record_warnings(fake.options());
             let collected = ask("hello", options).await;
             assert_eq!(codes(&collected), [code]);
@@ -70,7 +70,7 @@ fn print_mode_requires_a_known_version_unless_the_check_is_permissive() {
             ("echo garbage", ErrorKind::UnknownCliVersion, WarningCode::UnknownCliVersion),
             ("exit 3", ErrorKind::VersionDetection, WarningCode::VersionDetection),
         ] {
-            let fake = printing(version);
+            let fake = cli_printing(version);
             let error = start_error("hello", fake.options().print_mode(true)).await;
             assert_eq!(error.kind(), kind);
             assert!(error.suggestion().unwrap().contains("VersionCheck::Permissive"), "{error}");
@@ -85,28 +85,28 @@ fn print_mode_requires_a_known_version_unless_the_check_is_permissive() {
 #[test]
 fn skipped_version_check_starts_no_process() {
     run(async {
-        let old = printing("echo 0.0.1");
+        let old = cli_printing("echo 0.0.1");
         let collected = ask("hello", old.options().version_check(VersionCheck::Skip)).await;
         assert!(collected.result().is_some());
-        assert_eq!((asked(&old), codes(&collected)), (0, Vec::new()));
+        assert_eq!((probe_count(&old), codes(&collected)), (0, Vec::new()));
     });
 }
 
 #[test]
 fn version_is_probed_once_for_several_queries() {
     run(async {
-        let fake = printing("echo 2.1.325");
+        let fake = cli_printing("echo 2.1.325");
         for _ in 0..3 {
             assert!(ask("hello", fake.options()).await.result().is_some());
         }
-        assert_eq!(asked(&fake), 1);
+        assert_eq!(probe_count(&fake), 1);
     });
 }
 
 #[test]
 fn version_probe_timeout_does_not_prevent_the_run() {
     run(async {
-        let fake = printing("exec sleep 1000");
+        let fake = cli_printing("exec sleep 1000");
         let collected = ask("hello", fake.options()).await;
         assert_eq!(codes(&collected), [WarningCode::VersionDetection]);
         assert!(collected.result().is_some());

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::fake_cli;
-use crate::helpers::{Notes, bash, has_file, on_both, start, touch_file, turn};
+use crate::helpers::{Notes, bash, has_file, on_both, start, touch_script, turn};
 use crate::support::{in_time, run, until};
 
 #[test]
@@ -41,7 +41,7 @@ fn permission_callback_can_change_the_mode_of_its_session() {
 
 #[test]
 fn callbacks_have_a_session_handle_only_in_a_session() {
-    on_both(touch_file, async |harness| {
+    on_both(touch_script, async |harness| {
         let found = Notes::new();
         let (of_hook, of_permission) = (found.clone(), found.clone());
         let options = harness
@@ -88,7 +88,7 @@ fn session_handle_of_a_callback_does_not_keep_the_session_alive() {
         assert!(cli.next_line().await.is_none(), "stdin is closed, because no owner is left");
         cli.exit(Exit::Code(0));
         let held = held.all().remove(0);
-        until("it has ended", || held.state().is_final()).await;
+        until("the session has ended", || held.state().is_final()).await;
         assert!(matches!(held.state(), SessionState::Stopped(_)), "{:?}", held.state());
         assert!(contexts.all()[0].session().is_none(), "no session handle after the end");
     });

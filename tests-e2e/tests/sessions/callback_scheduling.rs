@@ -31,7 +31,7 @@ fn hook_request(id: &str) -> String {
 }
 
 /// Returns the ID and the content of the next response.
-async fn answered(cli: &mut FakeCli) -> (String, Value) {
+async fn read_response(cli: &mut FakeCli) -> (String, Value) {
     let line = cli.read_line().await;
     let response = &line["response"];
     (response["request_id"].as_str().unwrap().to_owned(), response["response"].clone())
@@ -62,7 +62,7 @@ fn callbacks_start_in_the_order_of_their_requests() {
             let lines: String = batch.iter().map(|id| hook_request(id)).collect();
             cli.write(lines.as_bytes()).await;
             for id in batch {
-                assert_eq!(answered(&mut cli).await, ((*id).to_owned(), json!({})));
+                assert_eq!(read_response(&mut cli).await, ((*id).to_owned(), json!({})));
             }
             assert_eq!(*begun.lock().unwrap(), batch);
         }
@@ -87,9 +87,9 @@ fn waiting_callback_delays_nothing_and_completes_later() {
         cli.write(hook_request("slow").as_bytes()).await;
         assert_not_blocked(&session, &mut cli).await;
         cli.write(hook_request("quick").as_bytes()).await;
-        assert_eq!(answered(&mut cli).await.0, "quick");
+        assert_eq!(read_response(&mut cli).await.0, "quick");
         go.notify_one();
-        assert_eq!(answered(&mut cli).await.0, "slow");
+        assert_eq!(read_response(&mut cli).await.0, "slow");
     });
 }
 
@@ -97,15 +97,15 @@ fn waiting_callback_delays_nothing_and_completes_later() {
 fn callback_that_panics_before_its_first_await_fails_only_itself() {
     on_one_thread(async {
         let options = Options::new().on(PreToolUse.fail_closed(), |call, _| async move {
-            assert_ne!(command_of(call.input.as_ref()), "panic", "as the test wants it");
+            assert_ne!(command_of(call.input.as_ref()), "panic", "deliberate failure");
         });
         let (_session, mut cli) = fake_cli::connect(options).await;
         cli.write(hook_request("panic").as_bytes()).await;
-        let (id, answer) = answered(&mut cli).await;
+        let (id, answer) = read_response(&mut cli).await;
         assert_eq!(id, "panic");
         assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
         cli.write(hook_request("fine").as_bytes()).await;
-        assert_eq!(answered(&mut cli).await, ("fine".to_owned(), json!({})));
+        assert_eq!(read_response(&mut cli).await, ("fine".to_owned(), json!({})));
     });
 }
 
@@ -126,7 +126,7 @@ fn cancelled_callback_sees_its_token_or_never_starts() {
             let withdrawn = json!({"type": "control_cancel_request", "request_id": "x"});
             cli.write(format!("{}{withdrawn}\n", hook_request("x")).as_bytes()).await;
             cli.write(hook_request("y").as_bytes()).await;
-            assert_eq!(answered(&mut cli).await.0, "y");
+            assert_eq!(read_response(&mut cli).await.0, "y");
             let expected: &[bool] = if begins { &[true, false] } else { &[false] };
             assert_eq!(*seen.lock().unwrap(), expected);
         }
@@ -135,7 +135,7 @@ fn cancelled_callback_sees_its_token_or_never_starts() {
 
 /// Returns a CLI that writes all `lines` at once, creates a file at the first response, reads
 /// `more` further responses and then sends its result.
-fn asking(lines: &str, more: usize) -> FakeProgram {
+fn cli_writing(lines: &str, more: usize) -> FakeProgram {
     let more = "read -r answer\n".repeat(more);
     FakeProgram::new(&format!(
         "{HANDSHAKE}printf '%s' '{lines}'\nread -r answer\n: > answered\n{more}{RESULT}"
@@ -172,7 +172,7 @@ fn callback_time_does_not_count_for_the_idle_timeout() {
             cli.handshake().await;
             let user = cli.read_line().await;
             cli.call_hook("x").await;
-            assert_eq!(answered(&mut cli).await.0, "x");
+            assert_eq!(read_response(&mut cli).await.0, "x");
             // The CLI itself is silent for less than the timeout.
             tokio::time::sleep(Duration::from_secs(9)).await;
             cli.send_result(&user).await;
@@ -188,7 +188,7 @@ fn callback_time_does_not_count_for_the_idle_timeout() {
 fn response_is_written_before_the_next_callback_starts() {
     on_one_thread(async {
         let lines: String = ["a", "b", "c"].map(hook_request).concat();
-        let fake = asking(&lines, 2);
+        let fake = cli_writing(&lines, 2);
         let (wait_for_answer, seen) =
             (block_until_answered(&fake), Arc::new(Mutex::new(Vec::new())));
         let notes = seen.clone();
@@ -216,7 +216,7 @@ fn other_tasks_run_between_queued_callbacks() {
             Poll::<()>::Pending
         }));
         let lines: String = ["a", "b", "c"].map(hook_request).concat();
-        let fake = asking(&lines, 2);
+        let fake = cli_writing(&lines, 2);
         let seen = Arc::new(Mutex::new(Vec::new()));
         let notes = seen.clone();
         let options = fake
@@ -237,7 +237,7 @@ fn other_tasks_run_between_queued_callbacks() {
 fn requests_without_a_callback_are_answered_first() {
     on_one_thread(async {
         let unknown = r#"{"type":"control_request","request_id":"u","request":{"subtype":"new"}}"#;
-        let fake = asking(&format!("{unknown}\n{}", hook_request("x")), 1);
+        let fake = cli_writing(&format!("{unknown}\n{}", hook_request("x")), 1);
         let (wait_for_answer, seen) =
             (block_until_answered(&fake), Arc::new(Mutex::new(Vec::new())));
         let notes = seen.clone();
@@ -264,6 +264,6 @@ fn callback_that_blocks_its_thread_delays_nothing_on_a_multi_thread_runtime() {
         cli.write(hook_request("blocks").as_bytes()).await;
         assert_not_blocked(&session, &mut cli).await;
         drop(release);
-        assert_eq!(answered(&mut cli).await, ("blocks".to_owned(), json!({})));
+        assert_eq!(read_response(&mut cli).await, ("blocks".to_owned(), json!({})));
     });
 }

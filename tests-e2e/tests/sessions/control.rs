@@ -110,7 +110,7 @@ fn set_permission_mode_allows_a_tool_without_a_request() {
 }
 
 /// Returns a model that overwrites the notes.
-fn changing(harness: &Harness) -> Script {
+fn overwrite_script(harness: &Harness) -> Script {
     let notes = harness.project().join("notes.txt");
     Script::new().otherwise([
         Reply::tool("Read", json!({"file_path": notes})),
@@ -125,7 +125,7 @@ fn rewind_files_restores_files() {
         let notes = harness.project().join("notes.txt");
         std::fs::write(&notes, "before\n").unwrap();
         let text = || std::fs::read_to_string(&notes).unwrap();
-        harness.api().set_script(changing(&harness));
+        harness.api().set_script(overwrite_script(&harness));
         let options =
             harness.options().permission_mode(PermissionMode::AcceptEdits).file_checkpointing(true);
         let session = start(options).await;
@@ -248,7 +248,7 @@ fn operation_without_a_response_times_out() {
         let limit = Duration::from_millis(100);
         let before = Instant::now();
         let error = session.with_timeout(limit).mcp().status().await.unwrap_err();
-        assert!(before.elapsed() > limit / 2, "it was waited for");
+        assert!(before.elapsed() > limit / 2, "the operation waited");
         assert_eq!(error.kind(), ErrorKind::ControlTimeout);
         assert_eq!(error.operation(), Some("mcp_status"));
         assert!(error.request_id().is_some());

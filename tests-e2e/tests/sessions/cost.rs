@@ -102,18 +102,18 @@ async fn total(session: &Session) -> f64 {
 }
 
 /// Reads until the first part of an answer arrives.
-async fn first_piece(turn: &mut Turn) {
+async fn wait_for_delta(turn: &mut Turn) {
     while !is_delta(&in_time(turn.next()).await.unwrap().unwrap()) {}
 }
 
 /// The costs of the turns of all sessions, each checked against its expected tokens.
 #[derive(Debug, Default)]
-struct Books {
+struct Ledger {
     costs: Vec<(&'static str, Cost)>,
 }
 
-impl Books {
-    fn note(&mut self, name: &'static str, cost: Cost, expected: (u64, u64), is_complete: bool) {
+impl Ledger {
+    fn record(&mut self, name: &'static str, cost: Cost, expected: (u64, u64), is_complete: bool) {
         assert_eq!((tokens(cost), cost.is_complete), (expected, is_complete), "{name}");
         self.costs.push((name, cost));
     }
@@ -121,7 +121,7 @@ impl Books {
     /// Runs a turn to its end.
     async fn turn(&mut self, session: &Session, name: &'static str, expected: (u64, u64)) {
         let outcome = turn(session, name).await;
-        self.note(name, outcome.cost, expected, true);
+        self.record(name, outcome.cost, expected, true);
     }
 
     fn sum(&self) -> f64 {
@@ -130,40 +130,42 @@ impl Books {
 }
 
 /// Runs all kinds of turns in one process.
-async fn play_first(harness: &Harness, books: &mut Books) -> SessionId {
+async fn run_first_session(harness: &Harness, ledger: &mut Ledger) -> SessionId {
     let session = start(options(harness)).await;
-    books.turn(&session, "one", (1_000, 10)).await;
-    books.turn(&session, "run it", (5_000, 50)).await;
-    books.turn(&session, "delegate", (109_000, 1_090)).await;
-    play_background(harness, &session, books).await;
+    ledger.turn(&session, "one", (1_000, 10)).await;
+    ledger.turn(&session, "run it", (5_000, 50)).await;
+    ledger.turn(&session, "delegate", (109_000, 1_090)).await;
+    run_background_agent(harness, &session, ledger).await;
     let mut story = session.send("story").await.unwrap();
-    first_piece(&mut story).await;
+    wait_for_delta(&mut story).await;
     session.interrupt().await.unwrap();
     // The CLI does not count a truncated response.
-    books.note("story", in_time(story.finish()).await.unwrap().cost, (0, 0), false);
+    ledger.record("story", in_time(story.finish()).await.unwrap().cost, (0, 0), false);
     let waiting = session.send("wait").await.unwrap();
     until("the tool runs", || has_file(harness, "begun")).await;
     session.interrupt().await.unwrap();
-    books.note("wait", in_time(waiting.finish()).await.unwrap().cost, (12_000, 120), false);
-    books.turn(&session, "/compact", (10_000, 100)).await;
-    books.turn(&session, "one", (1_000, 10)).await;
+    ledger.record("wait", in_time(waiting.finish()).await.unwrap().cost, (12_000, 120), false);
+    ledger.turn(&session, "/compact", (10_000, 100)).await;
+    ledger.turn(&session, "one", (1_000, 10)).await;
     let before_clear = session.cost();
-    assert!(is_near(before_clear.usd, books.sum()) && is_near(total(&session).await, books.sum()));
-    books.turn(&session, "/clear", (0, 0)).await;
+    assert!(
+        is_near(before_clear.usd, ledger.sum()) && is_near(total(&session).await, ledger.sum())
+    );
+    ledger.turn(&session, "/clear", (0, 0)).await;
     assert_eq!(total(&session).await.to_bits(), 0.0_f64.to_bits());
-    books.turn(&session, "one", (1_000, 10)).await;
+    ledger.turn(&session, "one", (1_000, 10)).await;
     // After `/clear` the CLI counts from zero; the session does not.
     assert!(is_near(total(&session).await, session.cost().usd - before_clear.usd));
-    assert!(is_near(session.cost().usd, books.sum()) && !session.cost().is_complete);
+    assert!(is_near(session.cost().usd, ledger.sum()) && !session.cost().is_complete);
     let id = session.session_id().unwrap();
     session.stop().await.unwrap();
     id
 }
 
 /// Runs a background agent, whose cost belongs to the turn that the CLI starts when the agent ends.
-async fn play_background(harness: &Harness, session: &Session, books: &mut Books) {
+async fn run_background_agent(harness: &Harness, session: &Session, ledger: &mut Ledger) {
     let mut messages = session.messages();
-    books.turn(session, "hire", (13_000, 130)).await;
+    ledger.turn(session, "hire", (13_000, 130)).await;
     let is_agents = |prompt: &String| prompt.contains("greet later");
     in_time(harness.api().wait_for_request(|request| request.prompts().iter().any(is_agents)))
         .await;
@@ -175,29 +177,29 @@ async fn play_background(harness: &Harness, session: &Session, books: &mut Books
     cost.usd -= before.usd;
     cost.tokens.input -= before.tokens.input;
     cost.tokens.output -= before.tokens.output;
-    books.note("background agent", cost, (207_000, 2_070), true);
+    ledger.record("background agent", cost, (207_000, 2_070), true);
 }
 
 /// Runs two turns in a continued conversation and returns the total that the CLI had restored.
-async fn play_later(harness: &Harness, from: Conversation, books: &mut Books) -> f64 {
+async fn run_continued_session(harness: &Harness, from: Conversation, ledger: &mut Ledger) -> f64 {
     let session = start(options(harness).conversation(from)).await;
     let restored = total(&session).await;
     assert_eq!(session.cost(), Cost::default());
-    books.turn(&session, "one", (1_000, 10)).await;
-    books.turn(&session, "run it", (5_000, 50)).await;
+    ledger.turn(&session, "one", (1_000, 10)).await;
+    ledger.turn(&session, "run it", (5_000, 50)).await;
     assert!(is_near(total(&session).await - restored, session.cost().usd));
     session.stop().await.unwrap();
     restored
 }
 
 /// Runs a session whose CLI is killed during its second turn.
-async fn play_killed(harness: &Harness, id: &SessionId, books: &mut Books) {
+async fn run_killed_session(harness: &Harness, id: &SessionId, ledger: &mut Ledger) {
     let session = start(killable(harness).conversation(Conversation::resume(id.clone()))).await;
-    books.turn(&session, "one", (1_000, 10)).await;
+    ledger.turn(&session, "one", (1_000, 10)).await;
     let before = session.cost();
     let mut story = session.send("long tale").await.unwrap();
     loop {
-        first_piece(&mut story).await;
+        wait_for_delta(&mut story).await;
         if tokens(story.cost()).0 > 2_000 {
             break;
         }
@@ -209,32 +211,32 @@ async fn play_killed(harness: &Harness, id: &SessionId, books: &mut Books) {
         }
     };
     assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
-    books.note("killed", story.cost(), (11_000, 20), false);
+    ledger.record("killed", story.cost(), (11_000, 20), false);
     assert!(is_near(session.cost().usd, before.usd) && !session.cost().is_complete);
 }
 
-async fn play(harness: Harness) -> Books {
-    let mut books = Books::default();
-    let id = play_first(&harness, &mut books).await;
+async fn run_all_sessions(harness: Harness) -> Ledger {
+    let mut ledger = Ledger::default();
+    let id = run_first_session(&harness, &mut ledger).await;
     let resume = || Conversation::resume(id.clone());
-    let cleared = play_later(&harness, resume(), &mut books).await;
+    let cleared = run_continued_session(&harness, resume(), &mut ledger).await;
     assert!(is_near(cleared, 0.0042), "{cleared}");
-    let resumed = play_later(&harness, resume(), &mut books).await;
+    let resumed = run_continued_session(&harness, resume(), &mut ledger).await;
     assert!(is_near(resumed, cleared + 0.0042 + 0.021), "{resumed}");
-    let forked = play_later(&harness, Conversation::fork(id.clone()), &mut books).await;
+    let forked = run_continued_session(&harness, Conversation::fork(id.clone()), &mut ledger).await;
     assert!(is_near(forked, resumed + 0.0042 + 0.021), "{forked}");
-    play_killed(&harness, &id, &mut books).await;
+    run_killed_session(&harness, &id, &mut ledger).await;
     // The total of a killed CLI is not restored.
-    let after_kill = play_later(&harness, resume(), &mut books).await;
+    let after_kill = run_continued_session(&harness, resume(), &mut ledger).await;
     assert!(is_near(after_kill, forked), "{after_kill} {forked}");
-    books
+    ledger
 }
 
 #[test]
 fn turn_costs_add_up_to_the_total_of_the_cli() {
     run(async {
-        let simulated = play(Harness::in_memory(script()).await.unwrap()).await;
-        let real = play(Harness::real(script(), real()).await.unwrap()).await;
+        let simulated = run_all_sessions(Harness::in_memory(script()).await.unwrap()).await;
+        let real = run_all_sessions(Harness::real(script(), real()).await.unwrap()).await;
         assert_eq!(simulated.costs.len(), real.costs.len());
         for (simulated, real) in simulated.costs.iter().zip(&real.costs) {
             assert!(is_near(simulated.1.usd, real.1.usd), "{simulated:?} {real:?}");
@@ -307,7 +309,7 @@ fn summary_without_its_tag_is_requested_and_charged_twice() {
 }
 
 /// Reads a query until the second response of the model starts.
-async fn second_response(stream: &mut QueryStream) {
+async fn wait_for_second_response(stream: &mut QueryStream) {
     while tokens(stream.cost()).0 < 11_000 {
         in_time(stream.next()).await.unwrap().unwrap();
     }
@@ -317,7 +319,7 @@ async fn second_response(stream: &mut QueryStream) {
 fn closed_query_reports_its_cost() {
     on_both(script, async |harness| {
         let mut stream = query("long tale", options(&harness)).await.unwrap();
-        second_response(&mut stream).await;
+        wait_for_second_response(&mut stream).await;
         let cost = stream.cost();
         assert_eq!((tokens(cost), cost.is_complete), ((11_000, 20), false));
         in_time(stream.close()).await;
@@ -334,7 +336,7 @@ fn query_of_a_killed_cli_reports_the_known_tokens() {
     run(async {
         let harness = Harness::real(script(), real()).await.unwrap();
         let mut stream = query("long tale", options(&harness)).await.unwrap();
-        second_response(&mut stream).await;
+        wait_for_second_response(&mut stream).await;
         kill_process(stream.pid().unwrap());
         let collected = in_time(stream.collect()).await;
         assert_eq!(error_of(&collected).kind(), ErrorKind::ProcessFailed);

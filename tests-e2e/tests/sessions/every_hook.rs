@@ -21,7 +21,7 @@ use crate::helpers::{Notes, bash, model_received, repeat_until, start, turn};
 use crate::support::{hello, in_time, real, run, until};
 
 /// Registers a hook for each of these events that records the call.
-macro_rules! listening {
+macro_rules! recording_hooks {
     ($options:expr, $notes:expr; $($event:ident)+) => {{
         let options: Options = $options;
         let notes: &Notes<&'static str> = $notes;
@@ -36,8 +36,8 @@ macro_rules! listening {
 }
 
 /// Returns options with hooks for all events except the three whose responses have an effect here.
-fn all(options: Options, notes: &Notes<&'static str>, harness: &Harness) -> Options {
-    let options = listening!(options, notes;
+fn with_all_hooks(options: Options, notes: &Notes<&'static str>, harness: &Harness) -> Options {
+    let options = recording_hooks!(options, notes;
         PreToolUse PostToolUse PostToolUseFailure PostToolBatch PermissionRequest PermissionDenied
         UserPromptSubmit UserPromptExpansion Stop StopFailure Notification MessageDisplay
         ElicitationResult SessionEnd Setup PreCompact PostCompact PreModelSwitch PostModelSwitch
@@ -136,8 +136,9 @@ async fn long_session() -> Notes<&'static str> {
     let server = json!({"command": "sh", "args": [path(&harness, "server.sh")]});
     let allowed =
         ["Bash", "EnterWorktree", "ExitWorktree", "mcp__asker__greet", "TaskCreate", "TaskUpdate"];
-    let options =
-        all(harness.options(), notes, &harness).allowed_tools(allowed).mcp("asker", server);
+    let options = with_all_hooks(harness.options(), notes, &harness)
+        .allowed_tools(allowed)
+        .mcp("asker", server);
     let session = start(options).await;
     for prompt in [
         "now succeed",
@@ -171,7 +172,7 @@ async fn long_session() -> Notes<&'static str> {
 async fn waiting_session() -> Notes<&'static str> {
     let notes = &Notes::new();
     let harness = Harness::real(bash(&["touch made"]), real()).await.unwrap();
-    let options = all(harness.options(), notes, &harness)
+    let options = with_all_hooks(harness.options(), notes, &harness)
         .can_use_tool(|_, _| std::future::pending::<claude_agent_kit::Permission>());
     let session = start(options).await;
     let waiting = session.send("run it").await.unwrap();
@@ -186,7 +187,7 @@ async fn waiting_session() -> Notes<&'static str> {
 async fn compacting_session() -> Notes<&'static str> {
     let notes = &Notes::new();
     let harness = Harness::real(hello(), real()).await.unwrap();
-    let session = start(all(harness.options(), notes, &harness)).await;
+    let session = start(with_all_hooks(harness.options(), notes, &harness)).await;
     for prompt in ["hello", "/compact"] {
         turn(&session, prompt).await;
     }
@@ -198,8 +199,10 @@ async fn compacting_session() -> Notes<&'static str> {
 async fn refusing_session() -> Notes<&'static str> {
     let notes = &Notes::new();
     let harness = Harness::real(bash(&["touch ../outside"]), real()).await.unwrap();
-    let session =
-        start(all(harness.options(), notes, &harness).permission_mode(PermissionMode::Auto)).await;
+    let session = start(
+        with_all_hooks(harness.options(), notes, &harness).permission_mode(PermissionMode::Auto),
+    )
+    .await;
     turn(&session, "run it").await;
     session.stop().await.unwrap();
     notes.clone()

@@ -47,7 +47,7 @@ struct Outcomes {
 }
 
 impl Outcomes {
-    fn note<A: std::fmt::Debug>(&mut self, name: &'static str, outcome: Result<A, Error>) {
+    fn record<A: std::fmt::Debug>(&mut self, name: &'static str, outcome: Result<A, Error>) {
         match outcome {
             Ok(answer) => {
                 let unnamed = format!("{answer:?}").matches("Extra(Some(").count();
@@ -96,10 +96,10 @@ impl Outcomes {
 }
 
 /// Runs each of these operations with a time limit.
-macro_rules! ask {
+macro_rules! run_operations {
     ($outcomes:ident: $( $target:ident.$method:ident($($argument:expr),*) )+) => {$(
         let asked = in_time($target.$method($($argument),*)).await;
-        $outcomes.note(stringify!($target.$method($($argument),*)), asked);
+        $outcomes.record(stringify!($target.$method($($argument),*)), asked);
     )+};
 }
 
@@ -145,7 +145,7 @@ fn usage() -> GetUsage {
     usage
 }
 
-async fn staged() -> (Harness, Session) {
+async fn start_session() -> (Harness, Session) {
     let harness = Harness::real(hello(), real()).await.unwrap();
     let script = harness.root().join("server.sh");
     std::fs::write(&script, SERVER).unwrap();
@@ -159,7 +159,7 @@ async fn staged() -> (Harness, Session) {
 #[test]
 fn real_cli_performs_or_rejects_every_operation() {
     run(async {
-        let (harness, session) = staged().await;
+        let (harness, session) = start_session().await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();
         let message = session.send("hello").await.unwrap();
         let id = message.message_id().clone();
@@ -167,7 +167,7 @@ fn real_cli_performs_or_rejects_every_operation() {
         let library = harness.project().join("library").to_string_lossy().into_owned();
         let mut outcomes = Outcomes::default();
         let mcp = session.mcp();
-        ask! { outcomes:
+        run_operations! { outcomes:
             session.interrupt() session.interrupt_all()
             session.set_permission_mode(PermissionMode::AcceptEdits)
             session.set_model("haiku") session.reset_model() session.set_max_thinking_tokens(2000)
@@ -196,7 +196,7 @@ fn real_cli_performs_or_rejects_every_operation() {
         let done = outcomes.done.len();
         let mut checked = call();
         checked.check_permissions = Some(true);
-        ask! { outcomes:
+        run_operations! { outcomes:
             mcp.reconnect("missing") mcp.read_resource("ext", "file://x") mcp.call(checked)
             session.read_file("nothing.txt") session.request(RegisterRepoRoot::from("/nowhere"))
             session.task_output("nothing")
@@ -214,7 +214,7 @@ fn real_cli_performs_or_rejects_every_operation() {
 #[test]
 fn responses_of_the_real_cli_have_the_expected_content() {
     run(async {
-        let (harness, session) = staged().await;
+        let (harness, session) = start_session().await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();
         let info = session.server_info().unwrap();
         assert!(info.capabilities.iter().any(|name| name == "mcp_call_check_permissions_v1"));

@@ -13,7 +13,7 @@ use crate::helpers::{Notes, bash, has_file, model_received, on_both, one_turn, s
 use crate::support::{hello, in_time, real, run};
 
 /// Registers a fail-closed hook that fails.
-fn failing(options: Options, event: &str) -> Options {
+fn with_failing_guard(options: Options, event: &str) -> Options {
     options.on(HookRegistration::named(event).fail_closed(), |_, _| async {
         Err::<RawHookResponse, BoxError>("the policy server is gone".into())
     })
@@ -30,7 +30,7 @@ fn write(harness: &Harness, name: &str, text: &str) {
 }
 
 /// Prepares a project in which every event can be triggered.
-async fn prepared() -> (Harness, Options) {
+async fn prepare_project() -> (Harness, Options) {
     let done = || Reply::text("Done.");
     let harness = Harness::real(hello(), real()).await.unwrap();
     let delegate = json!({"description": "Greet", "prompt": "greet the world",
@@ -60,7 +60,7 @@ fn model_calls(harness: &Harness) -> usize {
     harness.api().requests().len()
 }
 
-async fn one(options: Options, prompt: &str) -> TurnOutcome {
+async fn run_turn(options: Options, prompt: &str) -> TurnOutcome {
     let session = start(options).await;
     let outcome = turn(&session, prompt).await;
     in_time(session.stop()).await.unwrap();
@@ -75,13 +75,13 @@ fn terminal_reason(outcome: &TurnOutcome) -> &str {
 fn failing_guard_denies_tools_permissions_and_model_switches() {
     run(async {
         for (event, allowed) in [("PreToolUse", "Bash"), ("PermissionRequest", "Read")] {
-            let (harness, options) = prepared().await;
-            one(failing(options.allowed_tools([allowed]), event), "now run").await;
+            let (harness, options) = prepare_project().await;
+            run_turn(with_failing_guard(options.allowed_tools([allowed]), event), "now run").await;
             assert!(!has_file(&harness, "made"), "{event}");
             assert!(model_received(&harness, "the policy server is gone"), "{event}");
         }
-        let (_stage, options) = prepared().await;
-        let session = start(failing(options, "PreModelSwitch")).await;
+        let (_stage, options) = prepare_project().await;
+        let session = start(with_failing_guard(options, "PreModelSwitch")).await;
         let error = session.set_model("claude-haiku-5-5").await.unwrap_err();
         assert_eq!(error.code(), Some("blocked_by_hook"), "{error}");
         in_time(session.stop()).await.unwrap();
@@ -94,19 +94,19 @@ fn failing_guard_blocks_prompts_commands_compaction_and_worktrees() {
         for (event, prompt) in
             [("UserPromptSubmit", "now run"), ("UserPromptExpansion", "/greet everybody")]
         {
-            let (harness, options) = prepared().await;
-            one(failing(options, event), prompt).await;
+            let (harness, options) = prepare_project().await;
+            run_turn(with_failing_guard(options, event), prompt).await;
             assert_eq!(model_calls(&harness), 0, "{event}");
         }
-        let (harness, options) = prepared().await;
-        let session = start(failing(options, "PreCompact")).await;
+        let (harness, options) = prepare_project().await;
+        let session = start(with_failing_guard(options, "PreCompact")).await;
         turn(&session, "hello").await;
         let before = model_calls(&harness);
         turn(&session, "/compact").await;
         assert_eq!(model_calls(&harness), before, "the context was compacted");
         in_time(session.stop()).await.unwrap();
-        let (harness, options) = prepared().await;
-        one(failing(options, "WorktreeCreate"), "now worktree").await;
+        let (harness, options) = prepare_project().await;
+        run_turn(with_failing_guard(options, "WorktreeCreate"), "now worktree").await;
         assert!(!has_file(&harness, ".claude/worktrees"), "a worktree was created");
     });
 }
@@ -121,8 +121,8 @@ fn failing_guard_ends_the_turn_before_the_next_model_request() {
             // The subagent ends; its caller continues.
             ("SubagentStop", "now delegate", 3, "completed"),
         ] {
-            let (harness, options) = prepared().await;
-            let outcome = one(failing(options, event), prompt).await;
+            let (harness, options) = prepare_project().await;
+            let outcome = run_turn(with_failing_guard(options, event), prompt).await;
             assert_eq!(terminal_reason(&outcome), reason, "{event}");
             assert_eq!(model_calls(&harness), calls, "{event}");
             assert!(!model_received(&harness, "OUTPUT"), "{event}");
@@ -133,20 +133,20 @@ fn failing_guard_ends_the_turn_before_the_next_model_request() {
 #[test]
 fn failing_guard_declines_elicitations_and_hides_text() {
     run(async {
-        let (harness, options) = prepared().await;
-        one(failing(options, "Elicitation"), "now ask me").await;
+        let (harness, options) = prepare_project().await;
+        run_turn(with_failing_guard(options, "Elicitation"), "now ask me").await;
         assert!(!model_received(&harness, "Ada") && model_received(&harness, "decline"));
-        let (harness, options) = prepared().await;
+        let (harness, options) = prepare_project().await;
         let accept = json!({"hookSpecificOutput": {"hookEventName": "Elicitation",
             "action": "accept", "content": {"name": "Ada"}}});
         let options = options.on(HookRegistration::named("Elicitation"), move |_, _| {
             let accept = Json::from(accept.clone());
             async { RawHookResponse::json(accept) }
         });
-        one(failing(options, "ElicitationResult"), "now ask me").await;
+        run_turn(with_failing_guard(options, "ElicitationResult"), "now ask me").await;
         assert!(!model_received(&harness, "Ada") && model_received(&harness, "decline"));
-        let (_stage, options) = prepared().await;
-        assert_eq!(one(failing(options, "MessageDisplay"), "hello").await.text, "");
+        let (_stage, options) = prepare_project().await;
+        assert_eq!(run_turn(with_failing_guard(options, "MessageDisplay"), "hello").await.text, "");
     });
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, SemaphorePermit as Permit};
 
 use crate::helpers::{
     Notes, bash, calls, command_of, find, has_file, in_memory, model_received, on_both, one_turn,
-    panic_silently, start, touch_file, turn,
+    panic_silently, start, touch_script, turn,
 };
 use crate::support::{LIMIT, in_time, record_warnings, run, until};
 
@@ -25,7 +25,7 @@ const SOON: Duration = Duration::from_secs(2);
 const FAILING: [&str; 4] = ["touch error", "touch panic", "touch never", "touch fine"];
 
 /// Returns options with a hook that fails according to the command.
-fn failing(options: Options, registration: HookRegistration<PreToolUseInput>) -> Options {
+fn with_failing_hook(options: Options, registration: HookRegistration<PreToolUseInput>) -> Options {
     options.allowed_tools(["Bash"]).on(registration, |call, _| async move {
         match command_of(call.input.as_ref()).as_str() {
             "touch error" => Err::<(), BoxError>("the database is gone".into()),
@@ -42,7 +42,7 @@ fn failing_hook_lets_the_tool_run_with_a_warning() {
         || bash(&FAILING),
         async |harness| {
             let (options, warnings) =
-                record_warnings(failing(harness.options(), PreToolUse.timeout(SOON)));
+                record_warnings(with_failing_hook(harness.options(), PreToolUse.timeout(SOON)));
             assert_eq!(one_turn(options).await.text, "Done.");
             for command in FAILING {
                 assert!(has_file(&harness, &command[6..]), "{command}");
@@ -61,9 +61,9 @@ fn failing_guard_blocks_the_tool() {
         || bash(&FAILING),
         async |harness| {
             let guard = PreToolUse.timeout(SOON).fail_closed();
-            let (options, warnings) = record_warnings(failing(harness.options(), guard));
+            let (options, warnings) = record_warnings(with_failing_hook(harness.options(), guard));
             assert_eq!(one_turn(options).await.text, "Done.");
-            blocked_but_fine(&harness);
+            assert_only_fine_ran(&harness);
             assert_eq!(warnings.lock().unwrap().len(), 3);
         },
     );
@@ -76,8 +76,8 @@ fn hooks_fail_closed_makes_every_hook_a_guard() {
         async |harness| {
             let options =
                 harness.options().hooks_fail_closed(true).timeouts(Timeouts::new().hook(SOON));
-            one_turn(failing(options, PreToolUse)).await;
-            blocked_but_fine(&harness);
+            one_turn(with_failing_hook(options, PreToolUse)).await;
+            assert_only_fine_ran(&harness);
         },
     );
 }
@@ -102,7 +102,7 @@ fn hook_rejected_by_overload_blocks_the_tool() {
             let session = start(options).await;
             let running = session.send("run it").await.unwrap();
             let refused = || warnings.lock().unwrap().len();
-            until("two are refused", || refused() == 2).await;
+            until("two hooks are rejected", || refused() == 2).await;
             gate.add_permits(2);
             assert_eq!(in_time(running.finish()).await.unwrap().text, "Done.");
             assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackRefused; 2]);
@@ -112,7 +112,7 @@ fn hook_rejected_by_overload_blocks_the_tool() {
     );
 }
 
-fn blocked_but_fine(harness: &Harness) {
+fn assert_only_fine_ran(harness: &Harness) {
     for command in &FAILING[..3] {
         assert!(!has_file(harness, &command[6..]), "{command}");
     }
@@ -135,7 +135,7 @@ fn prompt_does_not_reach_the_model_if_its_guard_fails() {
 
 #[test]
 fn blocking_async_callback_is_a_warning() {
-    in_memory(touch_file(), async |harness| {
+    in_memory(touch_script(), async |harness| {
         let options = harness.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
             std::thread::sleep(Duration::from_millis(1_200));
             HookResponse::deny("after a while")
@@ -177,7 +177,7 @@ fn blocking_hook_may_block_its_thread() {
 
 #[test]
 fn blocking_hook_that_never_returns_delays_nothing() {
-    in_memory(touch_file(), async |harness| {
+    in_memory(touch_script(), async |harness| {
         let (leave, stays) = std::sync::mpsc::channel::<()>();
         let stays = std::sync::Mutex::new(stays);
         let options = harness.options().allowed_tools(["Bash"]).on_blocking(
@@ -222,7 +222,7 @@ fn interrupt_cancels_a_pending_hook_immediately() {
         });
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
-        until("the hook is asked", || asked.len() == 1).await;
+        until("the hook is called", || asked.len() == 1).await;
         in_time(session.interrupt()).await.unwrap();
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
         until("the token has fired", || cancelled.len() == 1).await;
@@ -234,9 +234,9 @@ fn interrupt_cancels_a_pending_hook_immediately() {
 
 #[test]
 fn hook_that_ignores_cancellation_is_aborted() {
-    in_memory(touch_file(), async |harness| {
-        struct Gone(Notes<&'static str>);
-        impl Drop for Gone {
+    in_memory(touch_script(), async |harness| {
+        struct DropLog(Notes<&'static str>);
+        impl Drop for DropLog {
             fn drop(&mut self) {
                 self.0.add("gone");
             }
@@ -246,7 +246,7 @@ fn hook_that_ignores_cancellation_is_aborted() {
         let options = harness.options().timeouts(Timeouts::new().cancel_grace(Duration::ZERO)).on(
             PreToolUse,
             move |_, _| {
-                let gone = Gone(log.clone());
+                let gone = DropLog(log.clone());
                 log.add("asked");
                 async move {
                     std::future::pending::<()>().await;
@@ -256,7 +256,7 @@ fn hook_that_ignores_cancellation_is_aborted() {
         );
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
-        until("the hook is asked", || notes.len() == 1).await;
+        until("the hook is called", || notes.len() == 1).await;
         session.interrupt().await.unwrap();
         in_time(running.finish()).await.unwrap();
         until("the hook is aborted", || notes.all() == ["asked", "gone"]).await;
@@ -266,7 +266,7 @@ fn hook_that_ignores_cancellation_is_aborted() {
 
 #[test]
 fn raw_response_field_of_another_event_is_ignored_with_a_warning() {
-    on_both(touch_file, async |harness| {
+    on_both(touch_script, async |harness| {
         let registration = HookRegistration::named("PostToolUse");
         let options = harness.options().allowed_tools(["Bash"]).on(registration, |_, _| async {
             RawHookResponse::new()
@@ -285,7 +285,7 @@ fn malformed_hook_request_follows_the_fail_rule() {
     let faults = Faults::new()
         .at(Point::Before("control_request/hook_callback".to_owned(), 1), Fault::WrongShape);
     run(async {
-        let harness = Harness::faulty(touch_file(), faults).await.unwrap();
+        let harness = Harness::faulty(touch_script(), faults).await.unwrap();
         let options = harness.options().allowed_tools(["Bash"]);
         let guarded = options.on(PreToolUse.fail_closed(), |_, _| async {});
         let (options, warnings) = record_warnings(guarded);

@@ -44,7 +44,7 @@ pub(crate) fn calls(commands: &[&str]) -> Reply {
 }
 
 /// Returns a model that creates the file `made`.
-pub(crate) fn touch_file() -> Script {
+pub(crate) fn touch_script() -> Script {
     bash(&["touch made"])
 }
 
@@ -94,7 +94,7 @@ pub(crate) async fn repeat_until(what: &str, mut act: impl FnMut(usize), is_so: 
 /// Panics without running the panic hook: writing a backtrace can take longer than the callback may
 /// take.
 pub(crate) fn panic_silently() -> ! {
-    std::panic::resume_unwind(Box::new("as the test wants it"))
+    std::panic::resume_unwind(Box::new("deliberate failure"))
 }
 
 /// A list that callbacks append to.
@@ -162,13 +162,13 @@ pub(crate) fn is_delta(item: &Item) -> bool {
 pub(crate) const ENDLESS_ROUNDS: usize = 50;
 
 /// Returns a model whose answer never ends, unless the prompt is "again".
-pub(crate) fn endless() -> Script {
+pub(crate) fn endless_script() -> Script {
     let answer = Reply::text("A long answer.").deltas_of(3).hold();
     Script::new().when("again", [Reply::text("yes")]).otherwise([answer])
 }
 
-/// Returns how a turn of [`endless`] ended; only an interrupt or a withdrawal can end it.
-async fn end_of(turn: Turn) -> TurnInterruption {
+/// Returns how a turn of [`endless_script`] ended; only an interrupt or a withdrawal can end it.
+async fn interruption_of(turn: Turn) -> TurnInterruption {
     match in_time(turn.finish()).await {
         Ok(outcome) => {
             let reason = outcome.result.terminal_reason.as_ref();
@@ -187,7 +187,7 @@ pub(crate) async fn interrupt_each_turn(session: &Session, rounds: usize) {
     for round in 0..rounds {
         let turn = session.send(format!("round {round}")).await.unwrap();
         let interruption = in_time(turn.interrupt()).await.unwrap();
-        assert_eq!(end_of(turn).await, interruption, "round {round}");
+        assert_eq!(interruption_of(turn).await, interruption, "round {round}");
     }
 }
 
@@ -200,7 +200,7 @@ pub(crate) async fn interrupt_session_after_each_send(session: &Session, rounds:
         let interruption = in_time(session.interrupt()).await.unwrap();
         assert!(interruption.cancelled.is_empty(), "round {round}: {interruption:?}");
         if interruption.turns.contains(&id) {
-            assert_eq!(end_of(turn).await, TurnInterruption::Interrupted, "round {round}");
+            assert_eq!(interruption_of(turn).await, TurnInterruption::Interrupted, "round {round}");
             continue;
         }
         // A message that the CLI has not read yet is in neither list.
@@ -209,7 +209,7 @@ pub(crate) async fn interrupt_session_after_each_send(session: &Session, rounds:
             "round {round}: {interruption:?}"
         );
         assert_ne!(in_time(turn.interrupt()).await.unwrap(), TurnInterruption::StillQueued);
-        end_of(turn).await;
+        interruption_of(turn).await;
     }
 }
 

@@ -13,8 +13,8 @@ use serde_json::json;
 use tokio::sync::Barrier;
 
 use crate::helpers::{
-    Notes, bash, calls, command_of, has_file, model_received, on_both, one_turn, start, touch_file,
-    turn,
+    Notes, bash, calls, command_of, has_file, model_received, on_both, one_turn, start,
+    touch_script, turn,
 };
 use crate::support::{on_all, until};
 
@@ -74,7 +74,7 @@ fn blocked_tool_does_not_run_in_any_response_format() {
 
 #[test]
 fn hook_that_stops_the_turn_prevents_the_tool() {
-    on_both(touch_file, async |harness| {
+    on_both(touch_script, async |harness| {
         let options = harness
             .options()
             .allowed_tools(["Bash"])
@@ -88,7 +88,7 @@ fn hook_that_stops_the_turn_prevents_the_tool() {
 
 #[test]
 fn hook_can_change_the_tool_input() {
-    on_both(touch_file, async |harness| {
+    on_both(touch_script, async |harness| {
         let options = harness.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
             HookResponse::new().updated_input(json!({"command": "touch other"}))
         });
@@ -100,7 +100,7 @@ fn hook_can_change_the_tool_input() {
 
 #[test]
 fn asynchronous_hook_response_does_not_block() {
-    on_both(touch_file, async |harness| {
+    on_both(touch_script, async |harness| {
         let limit = Duration::from_secs(1);
         let options = harness
             .options()
@@ -114,7 +114,7 @@ fn asynchronous_hook_response_does_not_block() {
 
 #[test]
 fn hook_is_called_for_matching_tools_only() {
-    on_all(touch_file, async |harness| {
+    on_all(touch_script, async |harness| {
         let asked = Notes::new();
         let mut options = harness.options().allowed_tools(["Bash"]);
         for pattern in ["Bash", "Write|Edit", "Write|Bash"] {
@@ -236,7 +236,7 @@ fn subagent_start_and_stop_hooks_are_called() {
 
 #[test]
 fn hooks_run_concurrently_and_delay_no_operation() {
-    on_both(touch_file, async |harness| {
+    on_both(touch_script, async |harness| {
         let (meeting, entered) = (Arc::new(Barrier::new(3)), Notes::new());
         let mut options = harness.options().allowed_tools(["Bash"]);
         for name in ["first", "second"] {
@@ -251,7 +251,7 @@ fn hooks_run_concurrently_and_delay_no_operation() {
         }
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
-        until("both are asked", || entered.len() == 2).await;
+        until("both hooks are called", || entered.len() == 2).await;
         session.mcp().status().await.unwrap();
         assert!(!has_file(&harness, "made"));
         meeting.wait().await;

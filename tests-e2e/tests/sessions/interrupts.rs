@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::fake_cli::{self, FakeCli};
 use crate::helpers::{
-    ENDLESS_ROUNDS, endless, interrupt_each_turn, interrupt_session_after_each_send, is_delta,
-    on_both, start, turn,
+    ENDLESS_ROUNDS, endless_script, interrupt_each_turn, interrupt_session_after_each_send,
+    is_delta, on_both, start, turn,
 };
 use crate::support::{hello, in_time, on_all, run};
 
 #[test]
 fn turn_can_be_interrupted_right_after_its_message_was_sent() {
-    on_all(endless, async |harness| {
+    on_all(endless_script, async |harness| {
         let session = start(harness.options()).await;
         interrupt_each_turn(&session, ENDLESS_ROUNDS).await;
         assert_eq!(turn(&session, "again").await.text, "yes");
@@ -24,7 +24,7 @@ fn turn_can_be_interrupted_right_after_its_message_was_sent() {
 
 #[test]
 fn interrupt_reports_ended_turns_and_queued_messages() {
-    on_all(endless, async |harness| {
+    on_all(endless_script, async |harness| {
         let session = start(harness.options()).await;
         interrupt_session_after_each_send(&session, ENDLESS_ROUNDS).await;
         assert_eq!(turn(&session, "again").await.text, "yes");
@@ -34,7 +34,7 @@ fn interrupt_reports_ended_turns_and_queued_messages() {
 
 #[test]
 fn interrupting_a_queued_message_withdraws_it_and_keeps_the_running_turn() {
-    on_both(endless, async |harness| {
+    on_both(endless_script, async |harness| {
         let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut first = session.send("first").await.unwrap();
         while !is_delta(&in_time(first.next()).await.unwrap().unwrap()) {}
@@ -66,7 +66,7 @@ fn ended_turn_cannot_be_interrupted() {
 }
 
 /// Returns a session with its fake CLI, to which one message was sent.
-async fn with_a_message() -> (Session, FakeCli, Turn, Value) {
+async fn session_with_message() -> (Session, FakeCli, Turn, Value) {
     let (session, mut cli) = fake_cli::connect(Options::new()).await;
     let turn = session.send("hello").await.unwrap();
     let user = cli.read_line().await;
@@ -74,7 +74,7 @@ async fn with_a_message() -> (Session, FakeCli, Turn, Value) {
 }
 
 /// Responds that the message cannot be withdrawn.
-async fn refuse_to_withdraw(cli: &mut FakeCli, user: &Value) {
+async fn reject_withdrawal(cli: &mut FakeCli, user: &Value) {
     let cancel = cli.expect_request("cancel_async_message").await;
     assert_eq!(cancel["request"]["message_uuid"], user["uuid"]);
     cli.respond(&cancel, json!({"cancelled": false})).await;
@@ -85,9 +85,9 @@ async fn refuse_to_withdraw(cli: &mut FakeCli, user: &Value) {
 fn queued_message_is_withdrawn_and_not_interrupted() {
     run(async {
         // The CLI does not know the message yet, and drops it when it arrives.
-        let (_session, mut cli, turn, user) = with_a_message().await;
+        let (_session, mut cli, turn, user) = session_with_message().await;
         let (interrupted, ()) = tokio::join!(turn.interrupt(), async {
-            refuse_to_withdraw(&mut cli, &user).await;
+            reject_withdrawal(&mut cli, &user).await;
             cli.send_lifecycle(&user, "queued").await;
             cli.send_lifecycle(&user, "cancelled").await;
         });
@@ -95,9 +95,9 @@ fn queued_message_is_withdrawn_and_not_interrupted() {
         let error = in_time(turn.finish()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TurnCancelled);
         // The message arrives in the queue between the two requests.
-        let (_session, mut cli, turn, user) = with_a_message().await;
+        let (_session, mut cli, turn, user) = session_with_message().await;
         let (interrupted, ()) = tokio::join!(turn.interrupt(), async {
-            refuse_to_withdraw(&mut cli, &user).await;
+            reject_withdrawal(&mut cli, &user).await;
             let cancel = cli.expect_request("cancel_async_message").await;
             cli.respond(&cancel, json!({"cancelled": true})).await;
         });
@@ -108,9 +108,9 @@ fn queued_message_is_withdrawn_and_not_interrupted() {
 #[test]
 fn turn_that_starts_during_the_withdrawal_is_interrupted() {
     run(async {
-        let (_session, mut cli, turn, user) = with_a_message().await;
+        let (_session, mut cli, turn, user) = session_with_message().await;
         let (interrupted, ()) = tokio::join!(turn.interrupt(), async {
-            refuse_to_withdraw(&mut cli, &user).await;
+            reject_withdrawal(&mut cli, &user).await;
             cli.send_lifecycle(&user, "started").await;
             let interrupt = cli.expect_request("interrupt").await;
             cli.respond(&interrupt, json!({"still_queued": []})).await;
@@ -126,7 +126,7 @@ fn turn_that_starts_during_the_withdrawal_is_interrupted() {
 #[test]
 fn turn_that_ends_during_the_withdrawal_is_reported_as_ended() {
     run(async {
-        let (session, mut cli, turn, user) = with_a_message().await;
+        let (session, mut cli, turn, user) = session_with_message().await;
         let (interrupted, ()) = tokio::join!(turn.interrupt(), async {
             let cancel = cli.expect_request("cancel_async_message").await;
             cli.send_result(&user).await;
@@ -146,7 +146,7 @@ fn interrupt_gives_up_if_the_cli_never_reports_the_message() {
         let user = cli.read_line().await;
         let asked = async {
             loop {
-                refuse_to_withdraw(&mut cli, &user).await;
+                reject_withdrawal(&mut cli, &user).await;
             }
         };
         let interrupted = tokio::select! {
@@ -160,7 +160,7 @@ fn interrupt_gives_up_if_the_cli_never_reports_the_message() {
 #[test]
 fn message_sent_after_an_interrupt_is_not_reported_as_ended() {
     run(async {
-        let (session, mut cli, first, user) = with_a_message().await;
+        let (session, mut cli, first, user) = session_with_message().await;
         cli.send_lifecycle(&user, "started").await;
         let (interruption, second) = tokio::join!(session.interrupt(), async {
             let interrupt = cli.expect_request("interrupt").await;

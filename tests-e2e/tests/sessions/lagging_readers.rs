@@ -9,7 +9,7 @@ use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::harness::Harness;
 
 use crate::fake_cli::{self, message};
-use crate::helpers::{kind, start, touch_file, turn};
+use crate::helpers::{kind, start, touch_script, turn};
 use crate::support::{hello, in_time, run};
 
 const KIB: usize = 1024;
@@ -145,7 +145,7 @@ fn operation_completes_behind_unread_messages() {
 fn unread_turn_delays_no_callback() {
     run(async {
         let faults = Faults::new().after("system/init", Fault::Messages(1_000));
-        let harness = Harness::faulty(touch_file(), faults).await.unwrap();
+        let harness = Harness::faulty(touch_script(), faults).await.unwrap();
         let options = harness
             .options()
             .limits(Limits::new().backlog_soft_bytes(8 * KIB).backlog_hard_bytes(1 << 30))

@@ -15,17 +15,17 @@ use tests_e2e::harness::Harness;
 use tests_e2e::harness::processes::exists;
 
 use crate::fake_cli;
-use crate::helpers::{Notes, is_delta, kind, on_both, start, touch_file, turn};
+use crate::helpers::{Notes, is_delta, kind, on_both, start, touch_script, turn};
 use crate::support::{
     FakeProgram, HANDSHAKE, LIMIT, SHORT, SIM, faulty, hello, in_time, on_all, real, run, until,
 };
 
 /// Compiles only if a handle can be shared between tasks and threads.
-const fn can_go_everywhere<T: Clone + Send + Sync + 'static>() {}
-const _: () = can_go_everywhere::<Session>();
+const fn assert_shareable<T: Clone + Send + Sync + 'static>() {}
+const _: () = assert_shareable::<Session>();
 
 /// Returns all states from now on.
-pub(crate) async fn steps(session: &Session) -> Vec<SessionState> {
+pub(crate) async fn remaining_states(session: &Session) -> Vec<SessionState> {
     let mut events = session.events();
     let mut seen = Vec::new();
     while let Some(event) = in_time(events.next()).await {
@@ -34,7 +34,7 @@ pub(crate) async fn steps(session: &Session) -> Vec<SessionState> {
     seen
 }
 
-fn story() -> Script {
+fn story_script() -> Script {
     Script::new().otherwise([Reply::text("Once upon a time there was").deltas_of(5).hold()])
 }
 
@@ -42,8 +42,8 @@ fn story() -> Script {
 fn killed_cli_fails_all_waiters_immediately_and_loses_nothing() {
     run(async {
         for harness in [
-            Harness::sim_process(story(), SIM).await.unwrap(),
-            Harness::real(story(), real()).await.unwrap(),
+            Harness::sim_process(story_script(), SIM).await.unwrap(),
+            Harness::real(story_script(), real()).await.unwrap(),
         ] {
             let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
             let mut messages = session.messages();
@@ -59,7 +59,7 @@ fn killed_cli_fails_all_waiters_immediately_and_loses_nothing() {
             let error = in_time(running.finish()).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::TransportClosed);
             assert_eq!(error.exit(), Some(Exit::Signal(9)));
-            let last = steps(&session).await.pop();
+            let last = remaining_states(&session).await.pop();
             assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
             let mut read = Vec::new();
             let error = loop {
@@ -72,7 +72,7 @@ fn killed_cli_fails_all_waiters_immediately_and_loses_nothing() {
             assert!(read.iter().any(|kind| kind == "stream_event"), "{read:?}");
             assert!(messages.next().await.is_none());
             assert_eq!(session.stop().await.unwrap_err().kind(), ErrorKind::ProcessFailed);
-            until("it is reaped", || !exists(pid)).await;
+            until("the process is reaped", || !exists(pid)).await;
         }
     });
 }
@@ -131,7 +131,7 @@ fn pending_operations_fail_when_the_cli_exits() {
             assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
             assert_eq!(error.operation(), Some("mcp_status"));
         }
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
         let late = in_time(session.mcp().status()).await.unwrap_err();
         assert_eq!(late.kind(), ErrorKind::TransportClosed);
@@ -139,7 +139,7 @@ fn pending_operations_fail_when_the_cli_exits() {
 }
 
 /// Returns a CLI that runs `then` after the handshake and one further line.
-fn after_a_request(then: &str) -> FakeProgram {
+fn cli_after_a_request(then: &str) -> FakeProgram {
     FakeProgram::new(&format!("{HANDSHAKE}{then}"))
 }
 
@@ -165,7 +165,7 @@ fn pending_operation_error_contains_a_late_exit_status() {
 #[test]
 fn operations_fail_quickly_if_the_cli_closed_stdout_and_lives() {
     run(async {
-        let fake = after_a_request("exec >&-; read -r more");
+        let fake = cli_after_a_request("exec >&-; read -r more");
         let session =
             start(fake.options().timeouts(Timeouts::new().exit_grace(Duration::from_secs(3600))))
                 .await;
@@ -185,7 +185,7 @@ fn pending_operation_fails_at_exit_even_if_messages_are_unread() {
     let flood = "i=0; while [ $i -lt 200 ]; do echo '{\"type\":\"system\",\"subtype\":\"x\"}'; \
                  i=$((i+1)); done; exit 3";
     run(async {
-        let fake = after_a_request(flood);
+        let fake = cli_after_a_request(flood);
         let session = start(
             fake.options()
                 .limits(Limits::new().backlog_soft_bytes(500).backlog_hard_bytes(1_000_000)),
@@ -219,7 +219,7 @@ fn crash_during_the_handshake_fails_all_waiters() {
         assert!(error.stderr_tail().unwrap().contains("no licence"));
         assert_eq!(asked.unwrap_err().kind(), ErrorKind::NotInitialized);
         assert!(sent.is_err());
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
     });
 }
@@ -254,7 +254,7 @@ fn rejected_handshake_is_reported_immediately() {
         let error = in_time(session.send("hello")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotInitialized, "{error}");
         cli.exit(Exit::Code(0));
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
     });
 }
@@ -276,8 +276,8 @@ fn guard_needs_a_cli_that_supports_fail_closed_hooks() {
 fn dropping_the_last_handle_ends_the_cli() {
     run(async {
         for harness in [
-            Harness::sim_process(story(), SIM).await.unwrap(),
-            Harness::real(story(), real()).await.unwrap(),
+            Harness::sim_process(story_script(), SIM).await.unwrap(),
+            Harness::real(story_script(), real()).await.unwrap(),
         ] {
             let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
             let pid = session.pid().unwrap();
@@ -290,7 +290,7 @@ fn dropping_the_last_handle_ends_the_cli() {
             while !is_delta(&in_time(running.next()).await.unwrap().unwrap()) {}
             assert!(exists(pid));
             drop(running);
-            until("it ends and is reaped", || !exists(pid)).await;
+            until("the process ends and is reaped", || !exists(pid)).await;
         }
     });
 }
@@ -331,16 +331,16 @@ fn dropping_the_stop_future_does_not_cancel_the_stop() {
         let session = start(harness.options()).await;
         let stopping = session.clone();
         let stop = tokio::spawn(async move { stopping.stop().await });
-        until("it began", || format!("{session:?}").contains("Stop")).await;
+        until("the stop has begun", || format!("{session:?}").contains("Stop")).await;
         stop.abort();
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Stopped(_))), "{last:?}");
     });
 }
 
 #[test]
 fn callback_can_stop_its_own_session() {
-    on_both(touch_file, async |harness| {
+    on_both(touch_script, async |harness| {
         let handle: Notes<Session> = Notes::new();
         let ours = handle.clone();
         let options = harness.options().can_use_tool(move |_, _| {
@@ -355,7 +355,7 @@ fn callback_can_stop_its_own_session() {
         let running = session.send("run it").await.unwrap();
         // The turn is interrupted, or the session ends before its result.
         drop(in_time(running.finish()).await);
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Stopped(_))), "{last:?}");
         assert!(!harness.project().join("made").exists());
     });
@@ -373,7 +373,7 @@ fn end_input_completes_the_session() {
         assert_eq!(error.kind(), ErrorKind::InputEnded, "{error}");
         // The running turn is completed.
         assert_eq!(in_time(running.finish()).await.unwrap().text, "Hello.");
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Completed(Some(Exit::Code(0))))), "{last:?}");
         let error = session.mcp().status().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InputEnded, "{error}");
@@ -389,7 +389,7 @@ fn exit_1_after_an_error_result_completes_the_session_and_others_fail_it() {
         let session = start(harness.options()).await;
         assert!(turn(&session, "hello").await.result.is_error());
         session.end_input().await.unwrap();
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Completed(Some(Exit::Code(1))))), "{last:?}");
         for (exit, ends_input, failed) in [
             (Exit::Code(0), true, false),
@@ -402,7 +402,7 @@ fn exit_1_after_an_error_result_completes_the_session_and_others_fail_it() {
                 session.end_input().await.unwrap();
             }
             cli.exit(exit);
-            let last = steps(&session).await.pop();
+            let last = remaining_states(&session).await.pop();
             let is_failed = matches!(last, Some(SessionState::Failed(_)));
             assert_eq!(is_failed, failed, "{exit:?} {last:?}");
         }
@@ -424,7 +424,7 @@ fn stop_fails_pending_operations() {
         assert!(cli.next_line().await.is_none());
         cli.exit(Exit::Code(5));
         assert_eq!(in_time(stop).await.unwrap().unwrap(), Some(Exit::Code(5)));
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Stopped(Some(Exit::Code(5))))), "{last:?}");
     });
 }

@@ -16,13 +16,13 @@ use crate::fake_cli::{connect, open};
 use crate::helpers::Notes;
 use crate::support::{in_time, record_warnings, run, until};
 
-type Asking = Pin<Box<dyn Future<Output = claude_agent_kit::Result<McpStatusAnswer>> + Send>>;
+type StatusFuture = Pin<Box<dyn Future<Output = claude_agent_kit::Result<McpStatusAnswer>> + Send>>;
 
 /// Starts `count` operations and polls each of them once.
-fn ask(session: &claude_agent_kit::Session, count: usize) -> Vec<Asking> {
-    let one = |_| -> Asking {
+fn start_status_requests(session: &claude_agent_kit::Session, count: usize) -> Vec<StatusFuture> {
+    let one = |_| -> StatusFuture {
         let session = session.clone();
-        let mut asking: Asking = Box::pin(async move { session.mcp().status().await });
+        let mut asking: StatusFuture = Box::pin(async move { session.mcp().status().await });
         assert!(poll(&mut asking).is_pending());
         asking
     };
@@ -37,7 +37,7 @@ fn poll<T>(future: &mut Pin<Box<dyn Future<Output = T> + Send>>) -> Poll<T> {
 fn seventeenth_operation_before_the_handshake_is_rejected() {
     run(async {
         let (session, mut cli) = open(Options::new()).await;
-        let waiting = ask(&session, 16);
+        let waiting = start_status_requests(&session, 16);
         let error = in_time(session.interrupt()).await.unwrap_err();
         assert_eq!(
             (error.kind(), error.operation()),
@@ -70,13 +70,13 @@ fn sixty_fifth_pending_operation_is_rejected_and_dropped_ones_free_capacity() {
     run(async {
         let (session, mut cli) = connect(Options::new()).await;
         for _ in 0..3 {
-            let pending = ask(&session, 64);
+            let pending = start_status_requests(&session, 64);
             let error = in_time(session.interrupt()).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::TooManyPending);
             drop(pending);
         }
         // Responses to dropped operations have no effect.
-        let mut pending = ask(&session, 1);
+        let mut pending = start_status_requests(&session, 1);
         for number in 1..=3 * 64 + 1 {
             let request = cli.expect_request("mcp_status").await;
             cli.respond(&request, json!({"mcpServers": [], "number": number})).await;
@@ -90,7 +90,7 @@ fn sixty_fifth_pending_operation_is_rejected_and_dropped_ones_free_capacity() {
 fn responses_are_matched_by_request_id() {
     run(async {
         let (session, mut cli) = connect(Options::new()).await;
-        let mut pending = ask(&session, 2);
+        let mut pending = start_status_requests(&session, 2);
         let (first, second) =
             (cli.expect_request("mcp_status").await, cli.expect_request("mcp_status").await);
         let stranger = json!({"request_id": "req_9_unknown"});
@@ -119,7 +119,7 @@ fn undecodable_response_fails_only_its_operation() {
             let error = in_time(asked).await.unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::UndecodableAnswer, "{odd}");
         }
-        let mut pending = ask(&session, 1);
+        let mut pending = start_status_requests(&session, 1);
         let request = cli.expect_request("mcp_status").await;
         let line = json!({"type": "control_response",
                           "response": {"subtype": "maybe", "request_id": request["request_id"]}});
@@ -144,7 +144,7 @@ fn late_response_is_discarded() {
         let error = in_time(limited.mcp().status()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlTimeout);
         let late = cli.expect_request("mcp_status").await;
-        let mut pending = ask(&session, 1);
+        let mut pending = start_status_requests(&session, 1);
         let request = cli.expect_request("mcp_status").await;
         cli.respond(&late, json!({"late": true})).await;
         cli.respond(&request, json!({"late": false})).await;
@@ -170,9 +170,9 @@ fn three_hundred_concurrent_callbacks_are_all_answered() {
         for number in 0..300 {
             cli.call_hook(&format!("cli_{number}")).await;
         }
-        until("as many run as may", || entered.len() == 256).await;
+        until("the maximum number runs", || entered.len() == 256).await;
         // Queued callbacks do not delay operations.
-        let mut pending = ask(&session, 1);
+        let mut pending = start_status_requests(&session, 1);
         let request = cli.expect_request("mcp_status").await;
         cli.respond(&request, json!({})).await;
         in_time(pending.pop().unwrap()).await.unwrap();
@@ -248,7 +248,7 @@ fn invalid_requests_get_one_response_and_have_no_effect() {
         assert_eq!(answers["e"]["subtype"], "error");
         assert_eq!(answers["f"]["response"]["behavior"], "allow");
         assert!(warnings.lock().unwrap().len() >= 6, "{warnings:?}");
-        let mut pending = ask(&session, 1);
+        let mut pending = start_status_requests(&session, 1);
         let request = cli.expect_request("mcp_status").await;
         cli.respond(&request, json!({})).await;
         in_time(pending.pop().unwrap()).await.unwrap();
@@ -289,7 +289,7 @@ fn cancelled_request_gets_no_response() {
         });
         let (_session, mut cli) = connect(options).await;
         cli.request_permission("first").await;
-        until("it is asked", || entered.len() == 1).await;
+        until("the callback is called", || entered.len() == 1).await;
         cli.send(json!({"type": "control_cancel_request", "request_id": "first"})).await;
         cli.request_permission("second").await;
         // The next response belongs to the second request, and the first callback did not run

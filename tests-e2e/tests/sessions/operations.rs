@@ -20,7 +20,7 @@ fn fields(names: &str) -> Value {
 }
 
 /// Returns an object with these empty fields and with the fields of `more`.
-fn with(names: &str, more: Value) -> Value {
+fn fields_with(names: &str, more: Value) -> Value {
     let mut object = fields(names);
     let Value::Object(more) = more else { panic!("no object") };
     object.as_object_mut().unwrap().extend(more);
@@ -28,7 +28,7 @@ fn with(names: &str, more: Value) -> Value {
 }
 
 /// Reads the next request, and responds with `answer` and an unknown field.
-async fn serve(cli: &mut FakeCli, mut answer: Value) -> Value {
+async fn respond_once(cli: &mut FakeCli, mut answer: Value) -> Value {
     answer["novel"] = json!(1);
     let line = cli.read_line().await;
     cli.respond(&line, answer).await;
@@ -36,7 +36,7 @@ async fn serve(cli: &mut FakeCli, mut answer: Value) -> Value {
 }
 
 /// Returns a session whose CLI has these capabilities.
-async fn capable(capabilities: &[&str]) -> (Session, FakeCli) {
+async fn connect_with_capabilities(capabilities: &[&str]) -> (Session, FakeCli) {
     let (session, mut cli) = fake_cli::open(Options::new().file_checkpointing(true)).await;
     let request = cli.expect_request("initialize").await;
     let answer = json!({"capabilities": capabilities, "claude_code_version": "9.9.9",
@@ -61,7 +61,7 @@ macro_rules! operations {
         asks { $($request:tt)* } $(gets $answer:expr)?; )+) => {$(
         let answer = operations!(@answer $($answer)?);
         let (given, request) =
-            tokio::join!($session.$method($($argument),*), serve($cli, answer));
+            tokio::join!($session.$method($($argument),*), respond_once($cli, answer));
         let given = format!("{:?}", given.unwrap());
         assert_eq!(request, json!({ $($request)* }), stringify!($method));
         let unnamed = given.matches("Extra(Some(").count();
@@ -83,14 +83,14 @@ fn call() -> McpCall {
 }
 
 /// Returns a request with some fields set.
-fn requested<R: Default>(set: impl FnOnce(&mut R)) -> R {
+fn request_with<R: Default>(set: impl FnOnce(&mut R)) -> R {
     let mut request = R::default();
     set(&mut request);
     request
 }
 
 fn update(file: SettingsFile, settings: Value) -> UpdateSettings {
-    requested(|update: &mut UpdateSettings| {
+    request_with(|update: &mut UpdateSettings| {
         (update.source, update.settings) = (Some(file), settings.into());
     })
 }
@@ -112,14 +112,14 @@ fn bytes() -> ReadFile {
 #[test]
 fn every_operation_has_a_request_and_a_typed_response() {
     run(async {
-        let (session, mut cli) = capable(CAPABILITIES).await;
+        let (session, mut cli) = connect_with_capabilities(CAPABILITIES).await;
         let mut asked = vec!["initialize".to_owned(), "mcp_message".to_owned()];
         steering(&session, &mut cli, &mut asked).await;
         servers(&session, &mut cli, &mut asked).await;
         files_and_settings(&session, &mut cli, &mut asked).await;
         information(&session, &mut cli, &mut asked).await;
         for subtype in HostRequest::KNOWN {
-            assert!(asked.iter().any(|other| other == subtype), "no operation asks `{subtype}`");
+            assert!(asked.iter().any(|other| other == subtype), "no operation sends `{subtype}`");
         }
         session.stop().await.unwrap();
     });
@@ -139,7 +139,7 @@ async fn steering(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>)
             asks {"subtype": "set_max_thinking_tokens", "max_thinking_tokens": 2000};
         set_max_thinking_tokens(None)
             asks {"subtype": "set_max_thinking_tokens", "max_thinking_tokens": null};
-        request(requested(|thinking: &mut SetMaxThinkingTokens| {
+        request(request_with(|thinking: &mut SetMaxThinkingTokens| {
             thinking.thinking_display = Some("omitted".to_owned());
         }))
             asks {"subtype": "set_max_thinking_tokens", "max_thinking_tokens": null,
@@ -148,7 +148,7 @@ async fn steering(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>)
             gets json!({"cancelled": true});
         stop_task("t-1") asks {"subtype": "stop_task", "task_id": "t-1"};
         background_tasks() asks {"subtype": "background_tasks"} gets json!({});
-        request(requested(|one: &mut BackgroundTasks| one.tool_use_id = Some("toolu_1".into())))
+        request(request_with(|one: &mut BackgroundTasks| one.tool_use_id = Some("toolu_1".into())))
             asks {"subtype": "background_tasks", "tool_use_id": "toolu_1"}
             gets json!({"backgrounded": false});
         task_output("t-1") asks {"subtype": "get_task_output", "task_id": "t-1"}
@@ -161,7 +161,7 @@ async fn steering(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>)
 async fn servers(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) {
     let tool = json!({"name": "add", "description": "Adds", "_meta": {},
                       "annotations": fields("readOnly destructive openWorld")});
-    let server = with(
+    let server = fields_with(
         "serverInfo error config transport scope source",
         json!({"name": "ext", "status": "connected", "tools": [tool]}),
     );
@@ -234,7 +234,7 @@ async fn files_and_settings(session: &Session, cli: &mut FakeCli, asked: &mut Ve
             gets json!({"events": [event], "hooks": [hook], "eventCatalog": [event],
                         "policy": policy, "safeMode": {}, "bareMode": {}, "errors": []});
         request(ListPermissionRules::default()) asks {"subtype": "list_permission_rules"}
-            gets json!({"state": with("originalCwd managedOnly errors withheld",
+            gets json!({"state": fields_with("originalCwd managedOnly errors withheld",
                 json!({"rules": [rule], "workspaceDirectories": [fields("path source")]}))});
         reload_plugins(reload())
             asks {"subtype": "reload_plugins", "hold_on_cache_impact": true,
@@ -247,7 +247,7 @@ async fn files_and_settings(session: &Session, cli: &mut FakeCli, asked: &mut Ve
             gets json!({"available_output_styles": ["default"]});
     }
     let user = update(SettingsFile::User, json!({}));
-    let (given, request) = tokio::join!(session.request(user), serve(cli, json!({})));
+    let (given, request) = tokio::join!(session.request(user), respond_once(cli, json!({})));
     given.unwrap();
     assert_eq!(request["source"], "userSettings");
 }
@@ -265,7 +265,7 @@ async fn information(session: &Session, cli: &mut FakeCli, asked: &mut Vec<Strin
         "seven_day_opus": window, "seven_day_sonnet": window,
         "model_scoped": [fields("display_name utilization resets_at")],
         "extra_usage": fields("is_enabled monthly_limit used_credits utilization currency")});
-    let period = with(
+    let period = fields_with(
         "request_count session_count recommendations fix agents skills plugins \
          mcp_servers",
         json!({"behaviors": [fields("key pct count")]}),
@@ -277,10 +277,10 @@ async fn information(session: &Session, cli: &mut FakeCli, asked: &mut Vec<Strin
     operations! { session, cli, asked;
         reinitialize() asks {"subtype": "initialize"} gets fields("commands capabilities");
         context_usage() asks {"subtype": "get_context_usage"} gets context();
-        request(requested(|usage: &mut GetContextUsage| usage.detail = Some("full".to_owned())))
+        request(request_with(|usage: &mut GetContextUsage| usage.detail = Some("full".to_owned())))
             asks {"subtype": "get_context_usage", "detail": "full"}
             gets json!({});
-        request(requested(|usage: &mut GetUsage| usage.skip_behaviors = Some(true)))
+        request(request_with(|usage: &mut GetUsage| usage.skip_behaviors = Some(true)))
             asks {"subtype": "get_usage", "skip_behaviors": true}
             gets json!({"session": session_usage, "subscription_type": null,
                 "rate_limits_available": true, "rate_limits": limits,
@@ -302,7 +302,7 @@ fn context() -> Value {
         "toolCallTokens toolResultTokens attachmentTokens assistantMessageTokens userMessageTokens \
          redirectedContextTokens unattributedTokens toolCallsByType attachmentsByType",
     );
-    with(
+    fields_with(
         "totalTokens maxTokens rawMaxTokens percentage gridRows model autoCompactThreshold \
           isAutoCompactEnabled systemPromptSections systemTools autocompactSource",
         json!({
@@ -323,7 +323,7 @@ fn context() -> Value {
 #[test]
 fn server_info_contains_the_handshake_response() {
     run(async {
-        let (session, _cli) = capable(&["one_v1"]).await;
+        let (session, _cli) = connect_with_capabilities(&["one_v1"]).await;
         let info = session.server_info().unwrap();
         assert_eq!(info.capabilities[..], ["one_v1"]);
         assert_eq!(info.commands[0].name.as_deref(), Some("wave"));
@@ -339,7 +339,7 @@ fn server_info_contains_the_handshake_response() {
 #[test]
 fn operation_that_needs_a_missing_capability_is_not_sent() {
     run(async {
-        let (session, mut cli) = capable(&[]).await;
+        let (session, mut cli) = connect_with_capabilities(&[]).await;
         let error = session.mcp().call(call()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert_eq!(error.operation(), Some("mcp_call"));
@@ -350,7 +350,7 @@ fn operation_that_needs_a_missing_capability_is_not_sent() {
         // Nothing was written.
         let (given, request) = tokio::join!(
             session.reload_plugins(ReloadPlugins::default()),
-            serve(&mut cli, json!({}))
+            respond_once(&mut cli, json!({}))
         );
         given.unwrap();
         assert_eq!(request, json!({"subtype": "reload_plugins"}));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tests_e2e::harness::Harness;
 
 use crate::helpers::{
-    Notes, bash, find, has_file, model_received, repeat_until, start, touch_file, turn,
+    Notes, bash, find, has_file, model_received, repeat_until, start, touch_script, turn,
 };
 use crate::support::{LIMIT, in_time, on_all, real, run};
 
@@ -45,7 +45,7 @@ fn fallback_model_is_used_on_overload() {
         let session = start(options).await;
         let mut messages = session.messages();
         let sent = session.send("hello").await.unwrap();
-        let message = found(&mut messages, "model_fallback").await;
+        let message = next_containing(&mut messages, "model_fallback").await;
         assert_eq!(message["fallback_model"], "claude-haiku-4-5", "{message}");
         assert_eq!(in_time(sent.finish()).await.unwrap().text, "From the other.");
         session.stop().await.unwrap();
@@ -53,7 +53,7 @@ fn fallback_model_is_used_on_overload() {
 }
 
 /// Returns the next message that contains `needle`.
-async fn found(messages: &mut Messages, needle: &str) -> Value {
+async fn next_containing(messages: &mut Messages, needle: &str) -> Value {
     let holds = |item: &Item| {
         let raw = item.message().and_then(|message| message.raw_str());
         raw.is_some_and(|raw| raw.contains(needle))
@@ -86,7 +86,7 @@ fn prompt_suggestion_follows_a_turn() {
 
 /// Returns a model that delegates to an agent that runs for longer than half a minute, after which
 /// the CLI requests a summary.
-fn delegating() -> Script {
+fn delegate_script() -> Script {
     let task = json!({
         "subagent_type": "general-purpose",
         "description": "Look",
@@ -105,14 +105,14 @@ fn delegating() -> Script {
 fn long_running_agent_is_summarized() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let play = async {
-        let harness = Harness::real(delegating(), real()).await.unwrap();
+        let harness = Harness::real(delegate_script(), real()).await.unwrap();
         let options = harness.options().allowed_tools(["Agent", "Bash"]);
         let session = start(options.include(Include::AGENT_PROGRESS_SUMMARIES)).await;
         let mut messages = session.messages();
         let sent = session.send("delegate").await.unwrap();
-        let first = found(&mut messages, "task_progress").await;
+        let first = next_containing(&mut messages, "task_progress").await;
         assert!(first.get("summary").is_none(), "{first}");
-        let message = found(&mut messages, "\"summary\":\"Looking at it\"").await;
+        let message = next_containing(&mut messages, "\"summary\":\"Looking at it\"").await;
         assert_eq!(message["subtype"], "task_progress", "{message}");
         session.interrupt().await.unwrap();
         in_time(sent.finish()).await.unwrap();
@@ -126,7 +126,7 @@ fn long_running_agent_is_summarized() {
 fn settings_change_blocked_by_a_hook_has_no_effect() {
     run(async {
         for blocks in [false, true] {
-            let harness = Harness::real(touch_file(), real()).await.unwrap();
+            let harness = Harness::real(touch_script(), real()).await.unwrap();
             let settings = harness.project().join(".claude/settings.json");
             std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
             std::fs::write(&settings, "{}").unwrap();
@@ -146,7 +146,7 @@ fn settings_change_blocked_by_a_hook_has_no_effect() {
                 let text = json!({"permissions": {"deny": ["Bash(touch:*)"]}}).to_string();
                 std::fs::write(&settings, text + &"\n".repeat(round)).unwrap();
             };
-            repeat_until("the hook is asked", change, || notes.len() > 0).await;
+            repeat_until("the hook is called", change, || notes.len() > 0).await;
             let denied = async || {
                 turn(&session, "hello again").await;
                 model_received(&harness, "has been denied")
@@ -181,7 +181,7 @@ fn guard_still_denies_after_a_second_handshake() {
         let answer = in_time(session.reinitialize()).await.unwrap();
         assert_ne!(answer.hooks_applied, Some(false));
         turn(&session, "run it again").await;
-        assert_eq!(notes.len(), 2, "the hook is asked again");
+        assert_eq!(notes.len(), 2, "the hook is called again");
         assert!(!has_file(&harness, "made"));
         session.stop().await.unwrap();
     });

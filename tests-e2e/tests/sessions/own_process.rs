@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 
 use crate::fake_cli;
 use crate::helpers::{start, turn};
-use crate::lifetime::steps;
+use crate::lifetime::remaining_states;
 use crate::support::{LIMIT, SHORT, SIM, hello, in_time, run, until};
 
 /// Set in a process that was started to run a single test.
@@ -53,7 +53,7 @@ fn shutdown_all_ends_all_sessions_concurrently() {
             assert_eq!(in_time(shutdown_all(LIMIT)).await, 0);
             assert!(children_of(std::process::id()).is_empty());
             for session in sessions {
-                let last = steps(&session).await.pop();
+                let last = remaining_states(&session).await.pop();
                 assert!(matches!(last, Some(SessionState::Stopped(_))), "{last:?}");
             }
             // A session that does not end in time is counted and not awaited.
@@ -104,8 +104,8 @@ async fn run_session(number: usize, good: &Harness, bad: &Harness) {
     }
 }
 
-async fn settled(before: Holdings, tasks: usize) {
-    until("everything is given back", || {
+async fn wait_until_released(before: Holdings, tasks: usize) {
+    until("all resources are released", || {
         let now = Holdings::now();
         let grown = now.descriptors > before.descriptors
             || now.threads > before.threads
@@ -116,7 +116,7 @@ async fn settled(before: Holdings, tasks: usize) {
     .await;
 }
 
-async fn many(good: Harness, bad: Harness, count: usize) {
+async fn run_many_sessions(good: Harness, bad: Harness, count: usize) {
     for number in 0..12 {
         run_session(number, &good, &bad).await;
     }
@@ -124,7 +124,7 @@ async fn many(good: Harness, bad: Harness, count: usize) {
     // Tokio keeps idle blocking threads for a while, and the mock API keeps connections.
     let tasks = || Handle::current().metrics().num_alive_tasks();
     let mut least = (Holdings::now(), tasks());
-    until("all is quiet", || {
+    until("the counts are stable", || {
         let now = (Holdings::now(), tasks());
         let quiet = now.0.descriptors == least.0.descriptors && now.1 == least.1;
         least = now;
@@ -140,10 +140,10 @@ async fn many(good: Harness, bad: Harness, count: usize) {
     let mut allowed = before;
     allowed.descriptors += 8;
     allowed.threads += 2;
-    settled(allowed, tasks + 8).await;
+    wait_until_released(allowed, tasks + 8).await;
 }
 
-fn crashing() -> Faults {
+fn crash_faults() -> Faults {
     Faults::new().on_read("user", Fault::Exit(3))
 }
 
@@ -152,8 +152,8 @@ fn a_thousand_sessions_in_memory_leak_nothing() {
     in_own_process("own_process::a_thousand_sessions_in_memory_leak_nothing", || {
         run(async {
             let good = Harness::in_memory(hello()).await.unwrap();
-            let bad = Harness::faulty(hello(), crashing()).await.unwrap();
-            many(good, bad, 1_000).await;
+            let bad = Harness::faulty(hello(), crash_faults()).await.unwrap();
+            run_many_sessions(good, bad, 1_000).await;
         });
     });
 }
@@ -166,7 +166,7 @@ fn two_hundred_sessions_with_processes_leak_nothing() {
             let good = Harness::scripted(file, SIM).await.unwrap();
             let file = format!("{file}faults\non user exit 3\n");
             let bad = Harness::scripted(&file, SIM).await.unwrap();
-            many(good, bad, 200).await;
+            run_many_sessions(good, bad, 200).await;
         });
     });
 }
@@ -216,9 +216,9 @@ fn runtime_shutdown_under_a_session_leaks_no_process_and_returns_an_error() {
         let error = in_time(messages.next()).await.unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::RuntimeGone);
         assert_eq!(in_time(session.stop()).await.unwrap_err().kind(), ErrorKind::RuntimeGone);
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
         drop((session, asking, messages));
-        until("it ends and is reaped", || !exists(pid)).await;
+        until("the process ends and is reaped", || !exists(pid)).await;
     });
 }

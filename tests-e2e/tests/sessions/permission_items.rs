@@ -9,12 +9,12 @@ use serde_json::json;
 
 use crate::fake_cli;
 use crate::helpers::{
-    Notes, calls, find, has_file, is_result, kind, on_both, start, touch_file, turn,
+    Notes, calls, find, has_file, is_result, kind, on_both, start, touch_script, turn,
 };
 use crate::support::{in_time, run, until};
 
 /// Describes the tool calls, permission requests and tool results in an item, by tool use ID.
-fn place(item: &Item) -> Vec<String> {
+fn tool_events(item: &Item) -> Vec<String> {
     match item {
         Item::PermissionRequest(request) => {
             vec![format!("asks {}", request.tool_use_id.as_ref().unwrap())]
@@ -37,7 +37,7 @@ fn place(item: &Item) -> Vec<String> {
 }
 
 /// Asserts that every request comes between its call and its result.
-fn check_places(places: &[String], requests: usize) {
+fn assert_order(places: &[String], requests: usize) {
     let asked: Vec<&String> = places.iter().filter(|place| place.starts_with("asks ")).collect();
     assert_eq!(asked.len(), requests, "{places:?}");
     for asks in asked {
@@ -48,10 +48,10 @@ fn check_places(places: &[String], requests: usize) {
     }
 }
 
-async fn places_of(mut stream: QueryStream) -> Vec<String> {
+async fn tool_events_of(mut stream: QueryStream) -> Vec<String> {
     let mut places = Vec::new();
     while let Some(item) = in_time(stream.next()).await {
-        places.extend(place(&item.unwrap()));
+        places.extend(tool_events(&item.unwrap()));
     }
     places
 }
@@ -72,21 +72,21 @@ fn permission_requests_are_between_call_and_result_in_every_stream() {
             notes.add(request.id);
             async { Permission::allow() }
         });
-        check_places(&places_of(query("run it", options.clone()).await.unwrap()).await, 2);
+        assert_order(&tool_events_of(query("run it", options.clone()).await.unwrap()).await, 2);
         let session = start(options).await;
         let mut messages = session.messages();
         let mut running = session.send("run it").await.unwrap();
         let (mut of_turn, mut shown) = (Vec::new(), Vec::new());
         while let Some(item) = in_time(running.next()).await {
             let item = item.unwrap();
-            of_turn.extend(place(&item));
+            of_turn.extend(tool_events(&item));
             shown.extend(item.permission_request().map(|request| request.id.clone()));
         }
-        check_places(&of_turn, 2);
+        assert_order(&of_turn, 2);
         let mut of_all = Vec::new();
         loop {
             let item = in_time(messages.next()).await.unwrap().unwrap();
-            of_all.extend(place(&item));
+            of_all.extend(tool_events(&item));
             if is_result(&item) {
                 break;
             }
@@ -148,7 +148,7 @@ fn only_requests_for_the_permission_callback_are_items() {
 
 #[test]
 fn inbox_serves_several_sessions_by_request_id() {
-    on_both(touch_file, async |harness| {
+    on_both(touch_script, async |harness| {
         let inbox = PermissionInbox::new();
         let options = harness.options().can_use_tool(inbox.callback());
         let allowed = start(options.clone()).await;
@@ -176,13 +176,13 @@ fn inbox_serves_several_sessions_by_request_id() {
 
 #[test]
 fn interrupted_turn_withdraws_its_request_from_the_inbox() {
-    on_both(touch_file, async |harness| {
+    on_both(touch_script, async |harness| {
         let inbox = PermissionInbox::new();
         let session = start(harness.options().can_use_tool(inbox.callback())).await;
         let running = session.send("run it").await.unwrap();
         let request = in_time(inbox.next()).await;
         session.interrupt().await.unwrap();
-        until("it is withdrawn", || inbox.pending().is_empty()).await;
+        until("the request is withdrawn", || inbox.pending().is_empty()).await;
         let error = inbox.answer(&request.id, Permission::allow()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::RequestWithdrawn, "{error}");
         in_time(running.finish()).await.unwrap();
@@ -193,7 +193,7 @@ fn interrupted_turn_withdraws_its_request_from_the_inbox() {
 
 #[test]
 fn dropped_inbox_denies_and_the_turn_continues() {
-    on_both(touch_file, async |harness| {
+    on_both(touch_script, async |harness| {
         let inbox = PermissionInbox::new();
         let session = start(harness.options().can_use_tool(inbox.callback())).await;
         let running = session.send("run it").await.unwrap();

@@ -11,7 +11,7 @@ use tokio::sync::Barrier;
 
 use crate::helpers::{
     Notes, bash, calls, command_of, has_file, model_received, on_both, one_turn, panic_silently,
-    start, touch_file, turn,
+    start, touch_script, turn,
 };
 use crate::support::{LIMIT, in_time, on_all, record_warnings, until};
 
@@ -156,7 +156,7 @@ fn failing_permission_callback_denies() {
 
 #[test]
 fn tool_that_needs_permission_does_not_run_without_a_callback() {
-    on_both(touch_file, async |harness| {
+    on_both(touch_script, async |harness| {
         assert_eq!(one_turn(harness.options()).await.text, "Done.");
         assert!(!has_file(&harness, "made"));
         // The CLI requests permissions although no callback is registered: they are denied and do
@@ -195,7 +195,7 @@ fn interrupt_cancels_a_pending_permission_callback() {
         let (options, warnings) = record_warnings(options);
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
-        until("the callback is asked", || asked.len() == 1).await;
+        until("the callback is called", || asked.len() == 1).await;
         session.interrupt().await.unwrap();
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
         until("the token has fired", || cancelled.len() == 1).await;
@@ -209,7 +209,7 @@ fn interrupt_cancels_a_pending_permission_callback() {
 
 #[test]
 fn blocking_permission_callback_may_block() {
-    on_both(touch_file, async |harness| {
+    on_both(touch_script, async |harness| {
         let options = harness.options().can_use_tool_blocking(|_, _| {
             std::thread::sleep(Duration::from_millis(1_100));
             Permission::allow()
@@ -221,7 +221,7 @@ fn blocking_permission_callback_may_block() {
     });
 }
 
-fn asking() -> Script {
+fn question_script() -> Script {
     let input = json!({"questions": [{
         "question": "Which colour?", "header": "Colour", "multiSelect": false,
         "options": [{"label": "Red", "description": "Warm"},
@@ -232,7 +232,7 @@ fn asking() -> Script {
 
 #[test]
 fn answers_of_the_user_reach_the_model() {
-    on_both(asking, async |harness| {
+    on_both(question_script, async |harness| {
         let options = harness.options().ask_user(|questions, _| async move {
             questions.iter().fold(Answers::new(), |answers, question| {
                 answers.choose(question, &question.options[1].label)
@@ -247,7 +247,7 @@ fn answers_of_the_user_reach_the_model() {
 
 #[test]
 fn blocking_question_callback_may_block() {
-    on_both(asking, async |harness| {
+    on_both(question_script, async |harness| {
         let options = harness
             .options()
             .ask_user_blocking(|questions, _| {
@@ -266,7 +266,7 @@ fn blocking_question_callback_may_block() {
 
 #[test]
 fn question_tool_is_not_offered_without_a_callback() {
-    on_both(asking, async |harness| {
+    on_both(question_script, async |harness| {
         let offers = || {
             let last = harness.api().requests().into_iter().last().unwrap();
             last.tool_names().contains(&"AskUserQuestion".to_owned())

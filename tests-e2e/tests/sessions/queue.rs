@@ -11,12 +11,12 @@ use crate::helpers::{bash, find, has_file, is_delta, on_both, start, turn};
 use crate::support::{hello, in_time, on_all, run, until};
 
 /// Returns a model whose tool runs until the file `go` exists.
-fn waiting() -> Script {
+fn waiting_tool_script() -> Script {
     bash(&["touch begun; until [ -e go ]; do sleep 0.05; done"])
 }
 
 /// Starts a session and a turn whose tool is running.
-async fn with_a_tool_that_runs(harness: &Harness) -> (Session, Turn) {
+async fn start_running_tool(harness: &Harness) -> (Session, Turn) {
     let session = start(harness.options().allowed_tools(["Bash"])).await;
     let running = session.send("run it").await.unwrap();
     until("the tool runs", || has_file(harness, "begun")).await;
@@ -24,7 +24,7 @@ async fn with_a_tool_that_runs(harness: &Harness) -> (Session, Turn) {
 }
 
 /// Sends a message and waits until the CLI has queued it.
-async fn queue(session: &Session, prompt: &str) -> Turn {
+async fn send_queued(session: &Session, prompt: &str) -> Turn {
     let mut messages = session.messages();
     let turn = session.send(prompt).await.unwrap();
     let id = turn.message_id().as_str();
@@ -71,8 +71,8 @@ fn two_of_three_concurrent_messages_share_a_result() {
                 request.prompts().iter().any(|prompt| prompt.contains("first"))
             })
             .await;
-        let second = queue(&session, "second").await;
-        let third = queue(&session, "third").await;
+        let second = send_queued(&session, "second").await;
+        let third = send_queued(&session, "third").await;
         harness.api().release_held();
         let (second_id, third_id) = (second.message_id().clone(), third.message_id().clone());
         let first = in_time(first.finish()).await.unwrap();
@@ -89,9 +89,9 @@ fn two_of_three_concurrent_messages_share_a_result() {
 
 #[test]
 fn message_sent_while_a_tool_runs_joins_its_turn() {
-    on_both(waiting, async |harness| {
-        let (session, running) = with_a_tool_that_runs(&harness).await;
-        let joining = queue(&session, "and hurry").await;
+    on_both(waiting_tool_script, async |harness| {
+        let (session, running) = start_running_tool(&harness).await;
+        let joining = send_queued(&session, "and hurry").await;
         let (first, second) = (running.message_id().clone(), joining.message_id().clone());
         std::fs::write(harness.project().join("go"), "").unwrap();
         let running = in_time(running.finish()).await.unwrap();
@@ -116,7 +116,7 @@ fn queued_message_runs_after_an_interrupt() {
         let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut first = session.send("first").await.unwrap();
         while !is_delta(&in_time(first.next()).await.unwrap().unwrap()) {}
-        let second = queue(&session, "second").await;
+        let second = send_queued(&session, "second").await;
         let answer = session.interrupt().await.unwrap();
         assert_eq!(answer.turns, [first.message_id().clone()]);
         assert_eq!(answer.still_queued, [second.message_id().clone()]);
@@ -130,11 +130,11 @@ fn queued_message_runs_after_an_interrupt() {
 
 #[test]
 fn queued_message_can_be_cancelled() {
-    on_both(waiting, async |harness| {
-        let (session, running) = with_a_tool_that_runs(&harness).await;
-        let mut withdrawn = queue(&session, "never mind").await;
+    on_both(waiting_tool_script, async |harness| {
+        let (session, running) = start_running_tool(&harness).await;
+        let mut withdrawn = send_queued(&session, "never mind").await;
         assert!(withdrawn.cancel().await.unwrap());
-        assert!(!withdrawn.cancel().await.unwrap(), "it cannot be withdrawn twice");
+        assert!(!withdrawn.cancel().await.unwrap(), "a message cannot be withdrawn twice");
         let error = loop {
             match in_time(withdrawn.next()).await.unwrap() {
                 Ok(_) => {}
@@ -162,7 +162,7 @@ fn interrupt_all_drops_queued_messages() {
         let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut first = session.send("first").await.unwrap();
         while !is_delta(&in_time(first.next()).await.unwrap().unwrap()) {}
-        let second = queue(&session, "second").await;
+        let second = send_queued(&session, "second").await;
         let answer = session.interrupt_all().await.unwrap();
         assert_eq!(answer.turns, [first.message_id().clone()]);
         assert_eq!(answer.cancelled, [second.message_id().clone()]);

@@ -9,7 +9,7 @@ use crate::fake_cli;
 use crate::helpers::{start, turn};
 use crate::support::{LIMIT, SHORT, SIM, hello, in_time, run, until};
 
-fn story() -> Script {
+fn story_script() -> Script {
     Script::new().otherwise([Reply::text("Once upon a time").hold()])
 }
 
@@ -17,8 +17,8 @@ fn story() -> Script {
 fn group_shutdown_ends_its_runs_and_keeps_others() {
     run(async {
         for harness in [
-            Harness::sim_process(story(), SIM).await.unwrap(),
-            Harness::real(story(), crate::support::real()).await.unwrap(),
+            Harness::sim_process(story_script(), SIM).await.unwrap(),
+            Harness::real(story_script(), crate::support::real()).await.unwrap(),
         ] {
             let group = RunGroup::new();
             assert_eq!(in_time(RunGroup::new().shutdown(LIMIT)).await, 0);
@@ -72,11 +72,11 @@ fn ended_run_leaves_its_group() {
         let session = start(harness.options().group(&group)).await;
         turn(&session, "hello").await;
         session.stop().await.unwrap();
-        until("it has left", || group.is_empty()).await;
+        until("the run has left the group", || group.is_empty()).await;
         query("hello", harness.options().group(&group)).await.unwrap().collect().await;
-        until("it has left", || group.is_empty()).await;
+        until("the run has left the group", || group.is_empty()).await;
         drop(query("hello", harness.options().group(&group)).await.unwrap());
-        until("it has left", || group.is_empty()).await;
+        until("the run has left the group", || group.is_empty()).await;
     });
 }
 
@@ -111,7 +111,7 @@ fn group_shutdown_rejects_and_awaits_a_start_in_progress() {
         let starting = tokio::spawn(Session::start(options));
         at_transport.recv().await.unwrap();
         assert_eq!(group.len(), 1);
-        assert_eq!(in_time(group.shutdown(SHORT)).await, 1, "it is still being started");
+        assert_eq!(in_time(group.shutdown(SHORT)).await, 1, "the start is still in progress");
         go.send_replace(true);
         starting.await.unwrap().unwrap_err();
         assert!(group.is_empty());

@@ -15,7 +15,7 @@ use crate::helpers::Notes;
 use crate::support::{LIMIT, in_time, record_warnings, run, until};
 
 /// Sends an MCP message to a server.
-pub(crate) async fn post(cli: &mut FakeCli, id: &str, server: &str, message: Value) {
+pub(crate) async fn send_mcp(cli: &mut FakeCli, id: &str, server: &str, message: Value) {
     let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
     cli.send_request(id, request).await;
 }
@@ -27,7 +27,7 @@ pub(crate) fn call(id: impl Into<Value>, tool: &str, arguments: impl Into<Value>
 }
 
 /// Returns the next response of the host, with the ID of its control request.
-pub(crate) async fn answer(cli: &mut FakeCli) -> (String, Value) {
+pub(crate) async fn read_response(cli: &mut FakeCli) -> (String, Value) {
     let line = cli.read_line().await;
     let response = &line["response"];
     assert_eq!(response["subtype"], "success", "{line}");
@@ -36,14 +36,14 @@ pub(crate) async fn answer(cli: &mut FakeCli) -> (String, Value) {
 }
 
 /// Sends an MCP message and returns the response.
-async fn ask(cli: &mut FakeCli, message: Value) -> Value {
-    post(cli, "m", "calc", message).await;
-    let (id, answer) = answer(cli).await;
+async fn request_mcp(cli: &mut FakeCli, message: Value) -> Value {
+    send_mcp(cli, "m", "calc", message).await;
+    let (id, answer) = read_response(cli).await;
     assert_eq!(id, "m");
     answer
 }
 
-async fn with(server: ToolServer) -> (Session, FakeCli) {
+async fn connect_calc(server: ToolServer) -> (Session, FakeCli) {
     connect(Options::new().mcp("calc", server)).await
 }
 
@@ -55,7 +55,7 @@ fn mcp_messages_before_the_handshake_are_served() {
         let handshake = cli.expect_request("initialize").await;
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        let greeting = ask(&mut cli, hello).await;
+        let greeting = request_mcp(&mut cli, hello).await;
         assert_eq!(greeting["id"], 0);
         let result = &greeting["result"];
         assert_eq!(result["protocolVersion"], "2025-06-18");
@@ -63,8 +63,8 @@ fn mcp_messages_before_the_handshake_are_served() {
         assert_eq!(result["instructions"], "Add with it.");
         // With another ID, because a repeated control request is not served twice.
         let list = json!({"jsonrpc": "2.0", "id": "one", "method": "tools/list"});
-        post(&mut cli, "n", "calc", list).await;
-        let (_, list) = answer(&mut cli).await;
+        send_mcp(&mut cli, "n", "calc", list).await;
+        let (_, list) = read_response(&mut cli).await;
         assert_eq!(list["id"], "one");
         assert_eq!(list["result"]["tools"][0]["name"], "add");
         let schema = &list["result"]["tools"][0]["inputSchema"];
@@ -78,10 +78,10 @@ fn mcp_messages_before_the_handshake_are_served() {
 #[test]
 fn unknown_mcp_protocol_version_is_answered_with_a_known_one() {
     run(async {
-        let (_session, mut cli) = with(calc()).await;
+        let (_session, mut cli) = connect_calc(calc()).await;
         let params = json!({"protocolVersion": "2099-01-01"});
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        assert_eq!(ask(&mut cli, hello).await["result"]["protocolVersion"], "2025-11-25");
+        assert_eq!(request_mcp(&mut cli, hello).await["result"]["protocolVersion"], "2025-11-25");
     });
 }
 
@@ -97,9 +97,9 @@ fn tool_list_contains_annotations() {
             .search_hint("see")
             .always_load()
             .max_result_size(5);
-        let (_session, mut cli) = with(ToolServer::new().add(tool)).await;
+        let (_session, mut cli) = connect_calc(ToolServer::new().add(tool)).await;
         let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-        let list = ask(&mut cli, list).await;
+        let list = request_mcp(&mut cli, list).await;
         let tool = &list["result"]["tools"][0];
         let annotations = json!({"readOnlyHint": true, "destructiveHint": false,
             "idempotentHint": true, "openWorldHint": true, "title": "Look"});
@@ -123,10 +123,11 @@ fn invalid_mcp_messages_get_errors_with_unchanged_ids() {
             (json!({"id": 8}), json!(8), json!(-32600)),
             (json!("text"), json!(null), json!(-32600)),
         ] {
-            let answer = ask(&mut cli, message.clone()).await;
+            let answer = request_mcp(&mut cli, message.clone()).await;
             assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &code), "{message}");
         }
-        let ping = ask(&mut cli, json!({"id": 9_007_199_254_740_993_u64, "method": "ping"})).await;
+        let ping =
+            request_mcp(&mut cli, json!({"id": 9_007_199_254_740_993_u64, "method": "ping"})).await;
         assert_eq!(ping["id"], 9_007_199_254_740_993_u64);
         assert_eq!(ping["result"], json!({}));
         for message in [
@@ -134,12 +135,12 @@ fn invalid_mcp_messages_get_errors_with_unchanged_ids() {
             json!({"method": "notifications/cancelled", "params": {"requestId": 99}}),
             json!({"id": 5, "result": {}}),
         ] {
-            let answer = ask(&mut cli, message).await;
+            let answer = request_mcp(&mut cli, message).await;
             assert_eq!(answer, json!({"jsonrpc": "2.0", "result": {}}));
         }
         assert!(noted.lock().unwrap().is_empty());
-        post(&mut cli, "u", "missing", call(3, "add", json!({}))).await;
-        let (id, answer) = answer(&mut cli).await;
+        send_mcp(&mut cli, "u", "missing", call(3, "add", json!({}))).await;
+        let (id, answer) = read_response(&mut cli).await;
         assert_eq!((id.as_str(), &answer["error"]["code"]), ("u", &json!(-32601)));
         assert_eq!(answer["id"], 3);
     });
@@ -155,7 +156,7 @@ fn wrong_arguments_are_reported_with_the_field_and_the_reason() {
     run(async {
         let server =
             calc().tool("count", "Counts", |nested: Nested| async move { Ok(nested.pairs.len()) });
-        let (_session, mut cli) = with(server).await;
+        let (_session, mut cli) = connect_calc(server).await;
         for (tool, arguments, expected) in [
             ("add", json!({"a": 1, "b": 2}), "3"),
             ("add", json!({}), "Invalid arguments: missing field `a`"),
@@ -170,20 +171,20 @@ fn wrong_arguments_are_reported_with_the_field_and_the_reason() {
             ),
             ("count", json!({"pairs": [{"a": 1}]}), "Invalid arguments: `pairs[0]`: missing field"),
         ] {
-            let answer = ask(&mut cli, call(1, tool, arguments.clone())).await;
+            let answer = request_mcp(&mut cli, call(1, tool, arguments.clone())).await;
             let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
             assert!(text.starts_with(expected), "{arguments}: {answer}");
             assert_eq!(answer["result"]["isError"], text.starts_with("Invalid"), "{answer}");
         }
         // Missing arguments are an empty object.
         let none = json!({"id": 1, "method": "tools/call", "params": {"name": "add"}});
-        let text = ask(&mut cli, none).await["result"]["content"][0]["text"].to_string();
+        let text = request_mcp(&mut cli, none).await["result"]["content"][0]["text"].to_string();
         assert!(text.contains("missing field `a`"), "{text}");
     });
 }
 
 /// Returns a server whose tool never ends, and the events of its calls.
-fn endless() -> (ToolServer, Notes<&'static str>) {
+fn endless_server() -> (ToolServer, Notes<&'static str>) {
     struct Dropped(Notes<&'static str>);
     impl Drop for Dropped {
         fn drop(&mut self) {
@@ -207,33 +208,33 @@ fn endless() -> (ToolServer, Notes<&'static str>) {
 #[test]
 fn cancelled_call_is_dropped_immediately_without_a_response() {
     run(async {
-        let (server, notes) = endless();
+        let (server, notes) = endless_server();
         let (options, noted) = record_warnings(Options::new().mcp("calc", server));
         // The grace period does not apply: the call is dropped as soon as it is cancelled.
         let (_session, mut cli) =
             connect(options.timeouts(Timeouts::new().cancel_grace(Duration::from_secs(3600))))
                 .await;
-        post(&mut cli, "first", "calc", call("a", "wait", json!({}))).await;
-        post(&mut cli, "second", "calc", call(2, "wait", json!({}))).await;
+        send_mcp(&mut cli, "first", "calc", call("a", "wait", json!({}))).await;
+        send_mcp(&mut cli, "second", "calc", call(2, "wait", json!({}))).await;
         until("both are called", || notes.len() == 2).await;
         // An ID of another type, or of another server, belongs to another call.
         for (server, id) in [("calc", json!(1)), ("calc", json!("2")), ("other", json!(2))] {
             let params = json!({"requestId": id});
             let message = json!({"method": "notifications/cancelled", "params": params});
-            post(&mut cli, "ack", server, message).await;
-            assert_eq!(answer(&mut cli).await.0, "ack");
+            send_mcp(&mut cli, "ack", server, message).await;
+            assert_eq!(read_response(&mut cli).await.0, "ack");
         }
         assert_eq!(notes.len(), 2);
         let params = json!({"requestId": 2, "reason": "AbortError"});
         let message =
             json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
-        post(&mut cli, "ack", "calc", message).await;
-        assert_eq!(answer(&mut cli).await.0, "ack");
+        send_mcp(&mut cli, "ack", "calc", message).await;
+        assert_eq!(read_response(&mut cli).await.0, "ack");
         until("the second is dropped", || notes.len() == 3).await;
         cli.send(json!({"type": "control_cancel_request", "request_id": "first"})).await;
         until("the first is dropped", || notes.len() == 4).await;
         // The next response is that of the next call, so the cancelled call had none.
-        assert_eq!(ask(&mut cli, call(3, "add", json!({"a": 1, "b": 1}))).await["id"], 3);
+        assert_eq!(request_mcp(&mut cli, call(3, "add", json!({"a": 1, "b": 1}))).await["id"], 3);
         assert!(!noted.lock().unwrap().contains(&WarningCode::CallbackFailed));
     });
 }
@@ -241,15 +242,15 @@ fn cancelled_call_is_dropped_immediately_without_a_response() {
 #[test]
 fn no_tool_runs_or_responds_after_a_stop() {
     run(async {
-        let (server, notes) = endless();
+        let (server, notes) = endless_server();
         let options =
             Options::new().mcp("calc", server).timeouts(Timeouts::new().exit_grace(LIMIT));
         let (session, mut cli) = connect(options).await;
-        post(&mut cli, "wait", "calc", call(1, "wait", json!({}))).await;
-        until("it is called", || notes.len() == 1).await;
+        send_mcp(&mut cli, "wait", "calc", call(1, "wait", json!({}))).await;
+        until("the tool is called", || notes.len() == 1).await;
         let stopping = tokio::spawn(async move { session.stop().await });
-        until("it is dropped", || notes.len() == 2).await;
-        post(&mut cli, "late", "calc", call(2, "add", json!({"a": 1, "b": 1}))).await;
+        until("the call is dropped", || notes.len() == 2).await;
+        send_mcp(&mut cli, "late", "calc", call(2, "add", json!({"a": 1, "b": 1}))).await;
         while let Some(line) = cli.next_line().await {
             assert_ne!(line["type"], "control_response", "{line}");
         }
@@ -276,17 +277,17 @@ fn raw_server_response_is_forwarded_except_for_the_id() {
     });
     run(async {
         let (_session, mut cli) = connect(Options::new().mcp("calc", server)).await;
-        let own = ask(&mut cli, json!({"id": 4, "method": "own"})).await;
+        let own = request_mcp(&mut cli, json!({"id": 4, "method": "own"})).await;
         let error = json!({"code": -32050, "message": "no", "data": {"x": 1}});
         assert_eq!(own, json!({"id": 4, "jsonrpc": "2.0", "error": error}));
-        let echo = ask(&mut cli, json!({"id": "e", "method": "echo", "params": [1]})).await;
+        let echo = request_mcp(&mut cli, json!({"id": "e", "method": "echo", "params": [1]})).await;
         assert_eq!(echo, json!({"id": "e", "jsonrpc": "2.0", "result": [1]}));
         for method in ["nothing", "text", "panic", "fail"] {
-            let answer = ask(&mut cli, json!({"id": 5, "method": method})).await;
+            let answer = request_mcp(&mut cli, json!({"id": 5, "method": method})).await;
             assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(5), &json!(-32603)));
         }
         for notification in ["fail", "panic", "echo"] {
-            let answer = ask(&mut cli, json!({"method": notification})).await;
+            let answer = request_mcp(&mut cli, json!({"method": notification})).await;
             assert_eq!(answer, json!({"jsonrpc": "2.0", "result": {}}), "{notification}");
         }
     });
@@ -295,17 +296,17 @@ fn raw_server_response_is_forwarded_except_for_the_id() {
 #[test]
 fn messages_beyond_the_queue_limit_get_an_error_and_a_warning() {
     run(async {
-        let (server, notes) = endless();
+        let (server, notes) = endless_server();
         let (options, noted) = record_warnings(
             Options::new().mcp("calc", server).limits(Limits::new().running_mcp_messages(1)),
         );
         let (_session, mut cli) = connect(options).await;
-        post(&mut cli, "0", "calc", call(0, "wait", json!({}))).await;
+        send_mcp(&mut cli, "0", "calc", call(0, "wait", json!({}))).await;
         until("the first runs", || notes.len() == 1).await;
         for id in 1..102 {
-            post(&mut cli, &id.to_string(), "calc", call(id, "wait", json!({}))).await;
+            send_mcp(&mut cli, &id.to_string(), "calc", call(id, "wait", json!({}))).await;
         }
-        let (id, refused) = answer(&mut cli).await;
+        let (id, refused) = read_response(&mut cli).await;
         assert_eq!((id.as_str(), &refused["id"]), ("101", &json!(101)));
         assert_eq!(refused["error"]["code"], -32603);
         until("the warning is reported", || {
@@ -325,10 +326,10 @@ fn server_notifications_are_sent_in_order() {
                 ctx.client.tools_changed().await?;
                 Ok(())
             });
-        let (_session, mut cli) = with(server).await;
+        let (_session, mut cli) = connect_calc(server).await;
         let meta = json!({"progressToken": "t"});
         let params = json!({"name": "notify", "_meta": meta});
-        post(&mut cli, "m", "calc", json!({"id": 1, "method": "tools/call", "params": params}))
+        send_mcp(&mut cli, "m", "calc", json!({"id": 1, "method": "tools/call", "params": params}))
             .await;
         let notification = cli.expect_request("mcp_message").await;
         assert_eq!(notification["request"]["server_name"], "calc");
@@ -341,7 +342,7 @@ fn server_notifications_are_sent_in_order() {
         assert_eq!(method, "notifications/tools/list_changed");
         cli.respond_error(&notification, "not now").await;
         // The tool returned the rejection as its error.
-        let (_, answer) = answer(&mut cli).await;
+        let (_, answer) = read_response(&mut cli).await;
         assert_eq!(answer["result"]["isError"], true);
     });
 }

@@ -30,12 +30,12 @@ pub(crate) fn calc() -> ToolServer {
 }
 
 /// Returns options with this server, whose tools need no permission.
-pub(crate) fn with(harness: &Harness, server: ToolServer) -> Options {
+pub(crate) fn with_server(harness: &Harness, server: ToolServer) -> Options {
     harness.options().mcp("calc", server).allowed_tools(["mcp__calc"])
 }
 
 /// Returns a model that makes these calls in one answer and then ends its turn.
-pub(crate) fn calling(calls: &[(&str, Value)]) -> Script {
+pub(crate) fn call_script(calls: &[(&str, Value)]) -> Script {
     let call = |reply: Reply, (tool, input): &(&str, Value)| reply.and_tool(*tool, input.clone());
     Script::new().otherwise([calls.iter().fold(Reply::new(), call), Reply::text("Done.")])
 }

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use tests_e2e::harness::Harness;
 use tokio::sync::{Barrier, Semaphore};
 
-use crate::calc::{Pair, Sum, calc, calling, results, texts, with};
+use crate::calc::{Pair, Sum, calc, call_script, results, texts, with_server};
 use crate::helpers::{Notes, one_turn, panic_silently, start, turn};
 use crate::support::{LIMIT, in_time, on_all, real, record_warnings, run, until};
 
 #[test]
 fn two_servers_are_used_in_the_same_turn() {
     let script = || {
-        calling(&[
+        call_script(&[
             ("mcp__calc__add", json!({"a": 2, "b": 3})),
             ("mcp__words__hail", json!({"name": "Ada"})),
         ])
@@ -32,7 +32,7 @@ fn two_servers_are_used_in_the_same_turn() {
             Ok(format!("Hail {}!", args.name))
         }
         let words = ToolServer::new().tool("hail", "Hails a person", hail);
-        let options = with(&harness, calc()).mcp("words", words);
+        let options = with_server(&harness, calc()).mcp("words", words);
         one_turn(options.allowed_tools(["mcp__calc", "mcp__words"])).await;
         assert_eq!(texts(&harness), ["5", "Hail Ada!"]);
     });
@@ -41,7 +41,7 @@ fn two_servers_are_used_in_the_same_turn() {
 #[test]
 fn read_only_calls_run_concurrently() {
     let look = ("mcp__calc__look", json!({}));
-    let script = move || calling(&[look.clone(), look.clone(), look.clone(), look.clone()]);
+    let script = move || call_script(&[look.clone(), look.clone(), look.clone(), look.clone()]);
     on_all(script, async |harness| {
         // Opens only when all four calls are running.
         let barrier = Arc::new(Barrier::new(4));
@@ -52,7 +52,7 @@ fn read_only_calls_run_concurrently() {
                 Ok("seen")
             }
         });
-        one_turn(with(&harness, calc().add(look.read_only()))).await;
+        one_turn(with_server(&harness, calc().add(look.read_only()))).await;
         assert_eq!(texts(&harness), ["seen"; 4]);
     });
 }
@@ -60,7 +60,7 @@ fn read_only_calls_run_concurrently() {
 #[test]
 fn slow_call_delays_no_other_call() {
     let script = || {
-        calling(&[
+        call_script(&[
             ("mcp__calc__slow", json!({})),
             ("mcp__calc__quick", json!({})),
             ("mcp__calc__quick", json!({})),
@@ -87,7 +87,7 @@ fn slow_call_delays_no_other_call() {
             }
         });
         let server = calc().add(slow.read_only()).add(quick.read_only());
-        let one = tokio::time::timeout(LIMIT, one_turn(with(&harness, server)));
+        let one = tokio::time::timeout(LIMIT, one_turn(with_server(&harness, server)));
         one.await.expect("the quick ones were held up");
         assert_eq!(order.all().last(), Some(&"slow"));
         let mut texts = texts(&harness);
@@ -98,7 +98,7 @@ fn slow_call_delays_no_other_call() {
 
 #[test]
 fn five_second_call_is_awaited_while_others_complete() {
-    let script = calling(&[("mcp__calc__slow", json!({})), ("mcp__calc__quick", json!({}))]);
+    let script = call_script(&[("mcp__calc__slow", json!({})), ("mcp__calc__quick", json!({}))]);
     run(async {
         let harness = Harness::real(script, real()).await.unwrap();
         let order = Notes::new();
@@ -116,7 +116,7 @@ fn five_second_call_is_awaited_while_others_complete() {
         };
         let server = calc().add(tool("slow", Duration::from_secs(5)));
         let server = server.add(tool("quick", Duration::ZERO));
-        assert_eq!(one_turn(with(&harness, server)).await.text, "Done.");
+        assert_eq!(one_turn(with_server(&harness, server)).await.text, "Done.");
         assert_eq!(order.all(), ["quick", "slow"]);
         let mut texts = texts(&harness);
         texts.sort_unstable();
@@ -127,7 +127,7 @@ fn five_second_call_is_awaited_while_others_complete() {
 #[test]
 fn failures_panics_and_wrong_arguments_reach_the_model() {
     let script = || {
-        calling(&[
+        call_script(&[
             ("mcp__calc__fail", json!({})),
             ("mcp__calc__panic", json!({})),
             ("mcp__calc__add", json!({"a": 1, "b": "two"})),
@@ -148,7 +148,7 @@ fn failures_panics_and_wrong_arguments_reach_the_model() {
             .tool("strange", "Cannot be written", |_: NoArguments| async {
                 Ok(std::collections::HashMap::from([((1, 2), 3)]))
             });
-        let (options, noted) = record_warnings(with(&harness, server));
+        let (options, noted) = record_warnings(with_server(&harness, server));
         let outcome = one_turn(options).await;
         assert_eq!(outcome.text, "Done.");
         let texts = texts(&harness);
@@ -173,8 +173,9 @@ fn failures_panics_and_wrong_arguments_reach_the_model() {
 #[test]
 fn images_and_structured_content_reach_the_model() {
     const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-    let script =
-        || calling(&[("mcp__calc__draw", json!({})), ("mcp__calc__sum", json!({"a": 4, "b": 5}))]);
+    let script = || {
+        call_script(&[("mcp__calc__draw", json!({})), ("mcp__calc__sum", json!({"a": 4, "b": 5}))])
+    };
     on_all(script, async |harness| {
         let sum =
             Tool::new("sum", "Adds", |pair: Pair| async move { Ok(Sum { sum: pair.a + pair.b }) });
@@ -182,7 +183,7 @@ fn images_and_structured_content_reach_the_model() {
             calc().add(sum.returns::<Sum>()).tool("draw", "Draws", |_: NoArguments| async {
                 Ok(ToolResult::new().text("A pixel:").image("image/png", PIXEL))
             });
-        one_turn(with(&harness, server)).await;
+        one_turn(with_server(&harness, server)).await;
         let results = results(&harness);
         assert!(results[0].to_string().contains("image/png"), "{}", results[0]);
         assert!(results[0].to_string().contains("A pixel:"), "{}", results[0]);
@@ -201,7 +202,7 @@ impl Drop for Dropped {
 
 #[test]
 fn interrupt_drops_the_call_and_fires_its_token() {
-    let script = || calling(&[("mcp__calc__wait", json!({}))]);
+    let script = || call_script(&[("mcp__calc__wait", json!({}))]);
     on_all(script, async |harness| {
         let notes = Notes::new();
         let noted = notes.clone();
@@ -219,14 +220,14 @@ fn interrupt_drops_the_call_and_fires_its_token() {
                 Ok(())
             }
         });
-        let (options, noted) = record_warnings(with(&harness, server));
+        let (options, noted) = record_warnings(with_server(&harness, server));
         let session = start(options).await;
         let turn = session.send("wait").await.unwrap();
-        until("it is called", || notes.len() > 0).await;
+        until("the tool is called", || notes.len() > 0).await;
         in_time(session.interrupt()).await.unwrap();
         // The CLI may end the turn with an error result or drop the message.
         drop(in_time(turn.finish()).await);
-        until("both are noted", || notes.len() == 3).await;
+        until("both calls are recorded", || notes.len() == 3).await;
         assert!(notes.all().contains(&"fired") && notes.all().contains(&"dropped"));
         // A cancelled call is not a failure.
         assert!(noted.lock().unwrap().is_empty());
@@ -236,7 +237,7 @@ fn interrupt_drops_the_call_and_fires_its_token() {
 
 #[test]
 fn cli_requests_and_accepts_progress() {
-    let script = || calling(&[("mcp__calc__count", json!({}))]);
+    let script = || call_script(&[("mcp__calc__count", json!({}))]);
     on_all(script, async |harness| {
         let taken = Notes::new();
         let notes = taken.clone();
@@ -275,7 +276,7 @@ fn cli_requests_and_accepts_progress() {
 
 #[test]
 fn progress_is_sent_and_the_context_identifies_the_call() {
-    let script = || calling(&[("mcp__calc__count", json!({}))]);
+    let script = || call_script(&[("mcp__calc__count", json!({}))]);
     on_all(script, async |harness| {
         let called = Notes::new();
         let notes = called.clone();
@@ -295,10 +296,10 @@ fn progress_is_sent_and_the_context_identifies_the_call() {
             }
         };
         let server = calc().tool("count", "Counts", count);
-        one_turn(with(&harness, server)).await;
+        one_turn(with_server(&harness, server)).await;
         assert_eq!(texts(&harness), ["3"]);
         let (tool_use_id, session_id, pong, asked) = called.all().remove(0);
-        assert!(asked, "the CLI did not ask for progress");
+        assert!(asked, "the CLI did not request progress");
         assert!(tool_use_id.is_some() && session_id.is_some());
         assert!(pong.contains(r#""result":{}"#), "{pong}");
     });
@@ -306,7 +307,7 @@ fn progress_is_sent_and_the_context_identifies_the_call() {
 
 #[test]
 fn call_that_exceeds_its_timeout_gets_an_error_response() {
-    let script = || calling(&[("mcp__calc__wait", json!({}))]);
+    let script = || call_script(&[("mcp__calc__wait", json!({}))]);
     on_all(script, async |harness| {
         let server = calc().timeout(Duration::from_millis(50)).tool(
             "wait",
@@ -316,7 +317,7 @@ fn call_that_exceeds_its_timeout_gets_an_error_response() {
                 Ok(())
             },
         );
-        let session = start(with(&harness, server)).await;
+        let session = start(with_server(&harness, server)).await;
         assert_eq!(turn(&session, "wait").await.text, "Done.");
         assert!(texts(&harness)[0].contains("it took longer than 50ms"), "{:?}", texts(&harness));
         session.stop().await.unwrap();

@@ -6,13 +6,13 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tests_e2e::harness::Harness;
 
-use crate::calc::{calc, results, texts, with};
+use crate::calc::{calc, results, texts, with_server};
 use crate::fake_cli::connect;
 use crate::helpers::{on_both, start, turn};
 use crate::support::{in_time, run, until};
 
 /// Returns a tool that returns its name and is always loaded.
-fn named(name: &'static str) -> Tool {
+fn named_tool(name: &'static str) -> Tool {
     Tool::new(name, "Says its name", move |_: NoArguments| async move { Ok(name) }).always_load()
 }
 
@@ -24,7 +24,7 @@ fn script() -> Script {
 }
 
 /// Waits until the CLI lists these tools; it requests them after it has acknowledged a change.
-pub(crate) async fn known(session: &Session, names: &[&str]) {
+pub(crate) async fn wait_for_tools(session: &Session, names: &[&str]) {
     in_time(async {
         loop {
             let servers = session.mcp().status().await.unwrap().mcp_servers;
@@ -39,7 +39,7 @@ pub(crate) async fn known(session: &Session, names: &[&str]) {
 }
 
 /// Returns the tools of the server in the last request to the model.
-fn offered(harness: &Harness) -> Vec<String> {
+fn offered_tools(harness: &Harness) -> Vec<String> {
     let requests = harness.api().requests();
     let names = requests.last().unwrap().tool_names().into_iter();
     names.filter_map(|name| Some(name.strip_prefix("mcp__calc__")?.to_owned())).collect()
@@ -48,30 +48,30 @@ fn offered(harness: &Harness) -> Vec<String> {
 #[test]
 fn added_tools_are_offered_and_removed_ones_are_not() {
     on_both(script, async |harness| {
-        let (server, tools) = ToolServer::new().add(named("pear")).changeable();
-        let session = start(with(&harness, server)).await;
+        let (server, tools) = ToolServer::new().add(named_tool("pear")).changeable();
+        let session = start(with_server(&harness, server)).await;
         turn(&session, "hello").await;
-        assert_eq!(offered(&harness), ["pear"]);
-        in_time(tools.add(named("apple"))).await.unwrap();
-        known(&session, &["pear", "apple"]).await;
+        assert_eq!(offered_tools(&harness), ["pear"]);
+        in_time(tools.add(named_tool("apple"))).await.unwrap();
+        wait_for_tools(&session, &["pear", "apple"]).await;
         assert_eq!(turn(&session, "pick").await.text, "Picked.");
         assert_eq!(texts(&harness), ["apple"]);
         assert_eq!(tools.names(), ["pear", "apple"]);
         assert!(in_time(tools.remove("pear")).await.unwrap());
         assert!(!in_time(tools.remove("pear")).await.unwrap());
-        known(&session, &["apple"]).await;
+        wait_for_tools(&session, &["apple"]).await;
         // The real CLI still offers the tool, but it cannot be called any more.
         turn(&session, "look for it").await;
         assert_eq!(results(&harness).last().unwrap()["is_error"], true);
         assert!(texts(&harness).last().unwrap().contains("No such tool"), "{:?}", texts(&harness));
-        in_time(tools.replace([named("plum"), named("fig")])).await.unwrap();
-        known(&session, &["plum", "fig"]).await;
+        in_time(tools.replace([named_tool("plum"), named_tool("fig")])).await.unwrap();
+        wait_for_tools(&session, &["plum", "fig"]).await;
         turn(&session, "hello").await;
-        let now = offered(&harness);
+        let now = offered_tools(&harness);
         assert!(["fig", "plum"].iter().all(|name| now.iter().any(|n| n == name)), "{now:?}");
         session.stop().await.unwrap();
         // No session remains to be notified.
-        in_time(tools.add(named("apple"))).await.unwrap();
+        in_time(tools.add(named_tool("apple"))).await.unwrap();
     });
 }
 
@@ -82,15 +82,15 @@ fn invalid_tools_are_rejected_without_a_change() {
         let (_session, _cli) = connect(Options::new().mcp("calc", server)).await;
         let list = Tool::new("list", "", |_: Vec<i64>| async { Ok(()) });
         for (tool, reason) in [
-            (named("add"), "two tools named \"add\""),
-            (named("has space"), "no name of a tool"),
+            (named_tool("add"), "two tools named \"add\""),
+            (named_tool("has space"), "no name of a tool"),
             (list, "no object"),
         ] {
             let error = in_time(tools.add(tool)).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);
             assert!(error.to_string().contains(reason), "{error}");
         }
-        let twice = [named("x"), named("x")];
+        let twice = [named_tool("x"), named_tool("x")];
         assert!(in_time(tools.replace(twice)).await.is_err());
         assert_eq!(tools.names(), ["add"]);
         // The limit of a tool name includes the name that a session gives to the server.
@@ -118,7 +118,7 @@ fn tool_changes_notify_all_running_sessions() {
         let (_second, mut two) = connect(options).await;
         let adding = tokio::spawn({
             let tools = tools.clone();
-            async move { tools.add(named("apple")).await }
+            async move { tools.add(named_tool("apple")).await }
         });
         for cli in [&mut one, &mut two] {
             let notification = cli.expect_request("mcp_message").await;
@@ -127,7 +127,7 @@ fn tool_changes_notify_all_running_sessions() {
             cli.respond(&notification, json!({})).await;
         }
         in_time(adding).await.unwrap().unwrap();
-        end(first, one).await;
+        end_session(first, one).await;
         let removing = tokio::spawn({
             let tools = tools.clone();
             async move { tools.remove("apple").await }
@@ -139,11 +139,11 @@ fn tool_changes_notify_all_running_sessions() {
             in_time(removing).await.unwrap().unwrap_err().kind(),
             ErrorKind::ControlRejected
         );
-        until("it is removed", || tools.names() == ["add"]).await;
+        until("the tool is removed", || tools.names() == ["add"]).await;
     });
 }
 
-async fn end(session: Session, cli: crate::fake_cli::FakeCli) {
+async fn end_session(session: Session, cli: crate::fake_cli::FakeCli) {
     cli.exit(claude_agent_kit::transport::Exit::Code(0));
     // The CLI exited by itself, which may or may not be an error.
     drop(in_time(session.stop()).await);

@@ -9,19 +9,19 @@ use claude_agent_testkit::mock_api::Script;
 use serde_json::{Value, json};
 use tests_e2e::harness::Harness;
 
-use crate::calc::{calling, texts};
-use crate::external_servers::OUTSIDE;
+use crate::calc::{call_script, texts};
+use crate::external_servers::MCP_SERVER;
 use crate::fake_cli::{FakeCli, connect, open};
 use crate::helpers::{Notes, on_both, panic_silently, start, turn};
 use crate::support::{LIMIT, in_time, record_warnings, run, until};
 
-fn asking() -> Script {
-    calling(&[("mcp__out__ask", json!({}))])
+fn ask_script() -> Script {
+    call_script(&[("mcp__out__ask", json!({}))])
 }
 
 /// Runs a turn in which the server asks its question, and returns the response that it received.
-async fn asked(harness: &Harness, options: impl FnOnce(Options) -> Options) -> Value {
-    let server = StdioServer::new(OUTSIDE).always_load(true);
+async fn run_elicitation(harness: &Harness, options: impl FnOnce(Options) -> Options) -> Value {
+    let server = StdioServer::new(MCP_SERVER).always_load(true);
     let with_server = harness.options().mcp("out", server).allowed_tools(["mcp__out"]);
     let session = start(options(with_server)).await;
     in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
@@ -32,10 +32,10 @@ async fn asked(harness: &Harness, options: impl FnOnce(Options) -> Options) -> V
 
 #[test]
 fn elicitation_callback_can_accept_a_form() {
-    on_both(asking, async |harness| {
+    on_both(ask_script, async |harness| {
         let notes = Notes::new();
         let noted = notes.clone();
-        let answer = asked(&harness, |options| {
+        let answer = run_elicitation(&harness, |options| {
             options.on_elicitation(move |question, ctx| {
                 noted.add((question, ctx.session_id));
                 async { ElicitationAnswer::accept(json!({"name": "Ada"})) }
@@ -54,15 +54,15 @@ fn elicitation_callback_can_accept_a_form() {
 
 #[test]
 fn elicitation_is_declined_by_callback_by_failure_and_by_default() {
-    on_both(asking, async |harness| {
-        let by_hand = asked(&harness, |options| {
+    on_both(ask_script, async |harness| {
+        let by_hand = run_elicitation(&harness, |options| {
             options.on_elicitation_blocking(|_, _| ElicitationAnswer::decline())
         });
         assert_eq!(by_hand.await["action"], "decline");
     });
-    on_both(asking, async |harness| {
+    on_both(ask_script, async |harness| {
         let mut noted = None;
-        let failed = asked(&harness, |options| {
+        let failed = run_elicitation(&harness, |options| {
             let (options, notes) = record_warnings(options);
             noted = Some(notes);
             options.on_elicitation(|_, _| async { Err::<ElicitationAnswer, BoxError>("no".into()) })
@@ -70,9 +70,9 @@ fn elicitation_is_declined_by_callback_by_failure_and_by_default() {
         assert_eq!(failed.await["action"], "decline");
         assert_eq!(*noted.unwrap().lock().unwrap(), [WarningCode::CallbackFailed]);
     });
-    on_both(asking, async |harness| {
+    on_both(ask_script, async |harness| {
         let mut noted = None;
-        let alone = asked(&harness, |options| {
+        let alone = run_elicitation(&harness, |options| {
             let (options, notes) = record_warnings(options);
             noted = Some(notes);
             options
@@ -84,14 +84,14 @@ fn elicitation_is_declined_by_callback_by_failure_and_by_default() {
 
 const DIALOG: &str = "refusal_fallback_prompt";
 
-async fn show(cli: &mut FakeCli, id: &str, kind: &str) {
+async fn request_dialog(cli: &mut FakeCli, id: &str, kind: &str) {
     let payload = json!({"model": "m"});
     let request = json!({"subtype": "request_user_dialog", "dialog_kind": kind,
         "payload": payload, "tool_use_id": "t", "brand_new": 1});
     cli.send_request(id, request).await;
 }
 
-async fn answer(cli: &mut FakeCli) -> Value {
+async fn read_response(cli: &mut FakeCli) -> Value {
     cli.read_line().await["response"].clone()
 }
 
@@ -113,11 +113,11 @@ fn dialog_callback_is_called_for_the_named_kinds() {
         assert_eq!(handshake["request"]["supportedDialogKinds"], json!([DIALOG, "panic"]));
         cli.respond(&handshake, json!({})).await;
         in_time(session.ready()).await.unwrap();
-        show(&mut cli, "a", DIALOG).await;
-        let shown = answer(&mut cli).await;
+        request_dialog(&mut cli, "a", DIALOG).await;
+        let shown = read_response(&mut cli).await;
         assert_eq!(shown["response"], json!({"behavior": "completed", "result": "a"}));
-        show(&mut cli, "b", "panic").await;
-        assert_eq!(answer(&mut cli).await["response"], json!({"behavior": "cancelled"}));
+        request_dialog(&mut cli, "b", "panic").await;
+        assert_eq!(read_response(&mut cli).await["response"], json!({"behavior": "cancelled"}));
         assert_eq!(*noted.lock().unwrap(), [WarningCode::CallbackFailed]);
     });
 }
@@ -140,18 +140,18 @@ fn cancelled_or_timed_out_dialog_ends() {
             })
             .timeouts(Timeouts::new().permission(Duration::from_millis(50)));
         let (_session, mut cli) = connect(options.clone()).await;
-        show(&mut cli, "late", DIALOG).await;
-        let late = answer(&mut cli).await;
+        request_dialog(&mut cli, "late", DIALOG).await;
+        let late = read_response(&mut cli).await;
         assert_eq!(late["response"], json!({"behavior": "cancelled"}));
         until("the callback is called", || notes.len() == 2).await;
         let (_session, mut cli) = connect(options.timeouts(Timeouts::new().permission(None))).await;
-        show(&mut cli, "withdrawn", DIALOG).await;
-        until("it is shown", || notes.len() == 3).await;
+        request_dialog(&mut cli, "withdrawn", DIALOG).await;
+        until("the dialog is shown", || notes.len() == 3).await;
         cli.send(json!({"type": "control_cancel_request", "request_id": "withdrawn"})).await;
         until("the callback is called", || notes.len() == 4).await;
         // The next response belongs to the next request.
         cli.send_request("next", json!({"subtype": "elicitation", "mcp_server_name": "s"})).await;
-        assert_eq!(answer(&mut cli).await["request_id"], "next");
+        assert_eq!(read_response(&mut cli).await["request_id"], "next");
     });
 }
 
@@ -164,13 +164,13 @@ fn dialogs_are_not_announced_without_a_callback() {
         assert!(handshake["request"]["supportedDialogKinds"].is_null());
         cli.respond(&handshake, json!({})).await;
         in_time(session.ready()).await.unwrap();
-        show(&mut cli, "a", DIALOG).await;
+        request_dialog(&mut cli, "a", DIALOG).await;
         until("the warning is reported", || {
             *noted.lock().unwrap() == [WarningCode::UnansweredRequest]
         })
         .await;
         cli.send_request("next", json!({"subtype": "elicitation", "mcp_server_name": "s"})).await;
-        assert_eq!(answer(&mut cli).await["request_id"], "next");
+        assert_eq!(read_response(&mut cli).await["request_id"], "next");
     });
 }
 

@@ -6,7 +6,7 @@
     clippy::panic,
     clippy::similar_names,
     dead_code,
-    reason = "in a test a panic is the way to fail; not all tests need all of what they share"
+    reason = "tests fail by panicking; not every test uses every shared helper"
 )]
 
 #[path = "../sessions/fake_cli.rs"]

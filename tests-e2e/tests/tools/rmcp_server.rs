@@ -17,8 +17,8 @@ use rmcp::service::{RequestContext, ServiceError};
 use rmcp::{Json, RoleServer, ServerHandler, tool, tool_handler, tool_router};
 use serde_json::{Value, json};
 
-use crate::bridge::{answer, call, post};
-use crate::calc::{Pair, Sum, calling, results, texts};
+use crate::bridge::{call, read_response, send_mcp};
+use crate::calc::{Pair, Sum, call_script, results, texts};
 use crate::calls::Dropped;
 use crate::fake_cli::{FakeCli, connect};
 use crate::helpers::{Notes, on_both, one_turn};
@@ -86,7 +86,7 @@ impl ServerHandler for Handler {
 #[test]
 fn rmcp_macro_tools_return_structured_content_failures_and_panics() {
     let script = || {
-        calling(&[
+        call_script(&[
             ("mcp__calc__sum", json!({"a": 4, "b": 5})),
             ("mcp__calc__sum", json!({"a": 4})),
             ("mcp__calc__fail", json!({})),
@@ -112,7 +112,7 @@ fn rmcp_macro_tools_return_structured_content_failures_and_panics() {
 #[test]
 fn model_can_list_and_read_resources() {
     let script = || {
-        calling(&[
+        call_script(&[
             ("ListMcpResourcesTool", json!({"server": "calc"})),
             ("ReadMcpResourceTool", json!({"server": "calc", "uri": NOTE})),
             ("ReadMcpResourceTool", json!({"server": "calc", "uri": "note://two"})),
@@ -131,9 +131,9 @@ fn model_can_list_and_read_resources() {
 }
 
 /// A server that sends messages to the CLI while it is called, or never returns.
-struct Talker(Notes<&'static str>);
+struct TalkingServer(Notes<&'static str>);
 
-impl ServerHandler for Talker {
+impl ServerHandler for TalkingServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_prompts().build();
         ServerConfig::new(capabilities)
@@ -169,17 +169,17 @@ impl ServerHandler for Talker {
 }
 
 /// Starts a session and completes the MCP handshake with its server.
-async fn greeted(server: RmcpServer) -> (claude_agent_kit::Session, FakeCli) {
+async fn connect_server(server: RmcpServer) -> (claude_agent_kit::Session, FakeCli) {
     let (session, mut cli) = connect(Options::new().mcp("calc", server)).await;
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": {"name": "c", "version": "1"}});
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-    post(&mut cli, "hello", "calc", hello).await;
-    let (_, greeting) = answer(&mut cli).await;
+    send_mcp(&mut cli, "hello", "calc", hello).await;
+    let (_, greeting) = read_response(&mut cli).await;
     assert!(greeting["result"].is_object(), "{greeting}");
     let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    post(&mut cli, "note", "calc", note).await;
-    assert_eq!(answer(&mut cli).await.0, "note");
+    send_mcp(&mut cli, "note", "calc", note).await;
+    assert_eq!(read_response(&mut cli).await.0, "note");
     (session, cli)
 }
 
@@ -196,21 +196,21 @@ fn rmcp_handler_can_notify_ping_and_list_prompts() {
     run(async {
         let notes = Notes::new();
         let noted = notes.clone();
-        let server = RmcpServer::new(move || Talker(noted.clone()));
-        let (_session, mut cli) = greeted(server).await;
+        let server = RmcpServer::new(move || TalkingServer(noted.clone()));
+        let (_session, mut cli) = connect_server(server).await;
         let list = json!({"jsonrpc": "2.0", "id": "p", "method": "prompts/list"});
-        post(&mut cli, "list", "calc", list).await;
-        let (_, list) = answer(&mut cli).await;
+        send_mcp(&mut cli, "list", "calc", list).await;
+        let (_, list) = read_response(&mut cli).await;
         assert_eq!(list["result"]["prompts"][0]["name"], "greet", "{list}");
-        post(&mut cli, "call", "calc", call(1, "talk", json!({}))).await;
+        send_mcp(&mut cli, "call", "calc", call(1, "talk", json!({}))).await;
         assert_eq!(server_message(&mut cli).await["method"], "notifications/tools/list_changed");
         let ping = server_message(&mut cli).await;
         assert_eq!(ping["method"], "ping");
         assert_eq!(notes.all(), ["notified"]);
         let pong = json!({"jsonrpc": "2.0", "id": ping["id"], "result": {}});
-        post(&mut cli, "pong", "calc", pong).await;
+        send_mcp(&mut cli, "pong", "calc", pong).await;
         // The response to the ping is acknowledged and the call completes, in any order.
-        let mut answers = [answer(&mut cli).await, answer(&mut cli).await];
+        let mut answers = [read_response(&mut cli).await, read_response(&mut cli).await];
         answers.sort_by(|one, other| one.0.cmp(&other.0));
         let [(call, answered), (pong, _)] = answers;
         assert_eq!([call, pong], ["call", "pong"]);
@@ -224,12 +224,12 @@ fn rmcp_handler_that_exceeds_its_timeout_is_dropped() {
     run(async {
         let notes = Notes::new();
         let noted = notes.clone();
-        let server = RmcpServer::new(move || Talker(noted.clone()));
+        let server = RmcpServer::new(move || TalkingServer(noted.clone()));
         let server = server.timeout(Duration::from_secs(5));
-        let (_session, mut cli) = greeted(server).await;
-        post(&mut cli, "call", "calc", call(1, "wait", json!({}))).await;
-        let (_, late) = answer(&mut cli).await;
+        let (_session, mut cli) = connect_server(server).await;
+        send_mcp(&mut cli, "call", "calc", call(1, "wait", json!({}))).await;
+        let (_, late) = read_response(&mut cli).await;
         assert_eq!((&late["id"], &late["error"]["code"]), (&json!(1), &json!(-32603)), "{late}");
-        until("it is dropped", || notes.all() == ["dropped"]).await;
+        until("the call is dropped", || notes.all() == ["dropped"]).await;
     });
 }

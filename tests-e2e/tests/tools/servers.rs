@@ -10,10 +10,10 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 use tests_e2e::harness::Harness;
 
-use crate::bridge::{answer, call, post};
-use crate::calc::{Pair, calc, calling, results, texts, with};
+use crate::bridge::{call, read_response, send_mcp};
+use crate::calc::{Pair, calc, call_script, results, texts, with_server};
 use crate::calls::Dropped;
-use crate::changeable_servers::known;
+use crate::changeable_servers::wait_for_tools;
 use crate::fake_cli::{connect, on_paused_clock};
 use crate::helpers::{Notes, start, turn};
 use crate::support::{LIMIT, SHORT, hello, in_time, on_all, real, run, until};
@@ -22,7 +22,7 @@ use crate::support::{LIMIT, SHORT, hello, in_time, on_all, real, run, until};
 fn wait_returns_connected_servers_and_reports_failed_ones() {
     on_all(hello, async |harness| {
         let broken = Json::from_text(r#"{"command":"/does/not/exist"}"#).unwrap();
-        let session = start(with(&harness, calc()).mcp("broken", broken)).await;
+        let session = start(with_server(&harness, calc()).mcp("broken", broken)).await;
         let servers = in_time(session.mcp().wait_for(["calc"], LIMIT)).await.unwrap();
         assert_eq!(servers.len(), 1);
         assert_eq!(servers[0].name.as_deref(), Some("calc"));
@@ -59,7 +59,7 @@ fn wait_uses_the_last_status_if_the_cli_stops_responding() {
 #[test]
 fn wait_covers_every_server() {
     on_all(hello, async |harness| {
-        let session = start(with(&harness, calc())).await;
+        let session = start(with_server(&harness, calc())).await;
         let servers = in_time(session.mcp().wait(LIMIT)).await.unwrap();
         assert_eq!(servers.len(), 1);
         assert_eq!(turn(&session, "hello").await.text, "Hello.");
@@ -68,7 +68,7 @@ fn wait_covers_every_server() {
 }
 
 /// Returns a raw server whose second tool exists after the first was called.
-fn growing() -> RawServer {
+fn growing_server() -> RawServer {
     let grown = Arc::new(AtomicBool::new(false));
     RawServer::new(move |message: Json, ctx| {
         let grown = grown.clone();
@@ -117,10 +117,10 @@ fn raw_server_that_exceeds_its_timeout_gets_an_error_response() {
         });
         let server = server.timeout(Duration::from_millis(50));
         let (_session, mut cli) = connect(Options::new().mcp("calc", server)).await;
-        post(&mut cli, "m", "calc", call(1, "wait", json!({}))).await;
-        let (_, late) = answer(&mut cli).await;
+        send_mcp(&mut cli, "m", "calc", call(1, "wait", json!({}))).await;
+        let (_, late) = read_response(&mut cli).await;
         assert_eq!((&late["id"], &late["error"]["code"]), (&json!(1), &json!(-32603)), "{late}");
-        until("both are noted", || notes.len() == 2).await;
+        until("both calls are recorded", || notes.len() == 2).await;
         assert!(notes.all().contains(&"fired") && notes.all().contains(&"dropped"));
     });
 }
@@ -133,11 +133,11 @@ fn raw_server_can_change_its_tools() {
             .when("pick", [Reply::tool("mcp__calc__fruit", json!({})), Reply::text("Picked.")])
     };
     on_all(script, async |harness| {
-        let options = harness.options().mcp("calc", growing()).allowed_tools(["mcp__calc"]);
+        let options = harness.options().mcp("calc", growing_server()).allowed_tools(["mcp__calc"]);
         let session = start(options).await;
         assert_eq!(turn(&session, "grow").await.text, "Grown.");
         assert_eq!(texts(&harness), ["grown"]);
-        known(&session, &["grow", "fruit"]).await;
+        wait_for_tools(&session, &["grow", "fruit"]).await;
         assert_eq!(turn(&session, "pick").await.text, "Picked.");
         assert!(texts(&harness).contains(&"an apple".to_owned()), "{:?}", texts(&harness));
         session.stop().await.unwrap();
@@ -145,7 +145,7 @@ fn raw_server_can_change_its_tools() {
 }
 
 /// Returns a raw server, whose tools only the CLI checks.
-fn offering(tools: &[String]) -> RawServer {
+fn server_with_tools(tools: &[String]) -> RawServer {
     let tool = |name: &String| json!({"name": name, "inputSchema": {"type": "object"}});
     let tools: Vec<Value> = tools.iter().map(tool).collect();
     RawServer::new(move |message: Json, _| {
@@ -173,8 +173,8 @@ fn real_cli_ignores_the_tools_that_the_sdk_rejects() {
         let tools = ["t".repeat(115), "t".repeat(116)];
         let editor = ["executeCode".to_owned(), "lint".to_owned()];
         let options = harness.options().env("ENABLE_TOOL_SEARCH", "false");
-        let options = options.mcp("long-1", offering(&tools[..]));
-        let session = start(options.mcp("ide", offering(&editor))).await;
+        let options = options.mcp("long-1", server_with_tools(&tools[..]));
+        let session = start(options.mcp("ide", server_with_tools(&editor))).await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();
         turn(&session, "hello").await;
         let mut offered = harness.api().requests()[0].tool_names();
@@ -189,7 +189,7 @@ fn real_cli_ignores_the_tools_that_the_sdk_rejects() {
 
 #[test]
 fn server_name_with_two_underscores_works_and_its_rule_needs_a_wildcard() {
-    let script = || calling(&[("mcp__a__b__add", json!({"a": 1, "b": 2}))]);
+    let script = || call_script(&[("mcp__a__b__add", json!({"a": 1, "b": 2}))]);
     run(async {
         for (rule, warnings, result) in [
             ("mcp__a__b", 1, None),

@@ -33,7 +33,7 @@ enum Size {
     Large,
 }
 
-fn answering(value: Value) -> impl Fn() -> Script {
+fn answer_script(value: Value) -> impl Fn() -> Script {
     move || {
         Script::new()
             .otherwise([Reply::tool("StructuredOutput", value.clone()), Reply::text("Done.")])
@@ -42,7 +42,7 @@ fn answering(value: Value) -> impl Fn() -> Script {
 
 #[test]
 fn structured_output_is_typed_in_queries_and_turns() {
-    on_all(answering(json!({"city": "Paris"})), async |harness| {
+    on_all(answer_script(json!({"city": "Paris"})), async |harness| {
         let place = in_time(query_as::<Place>("where?", harness.options())).await.unwrap();
         assert_eq!(place.value, Place { city: "Paris".to_owned() });
         assert!(place.cost.usd > 0.0 && place.cost.is_complete, "{:?}", place.cost);
@@ -58,7 +58,7 @@ fn structured_output_is_typed_in_queries_and_turns() {
 
 #[test]
 fn structured_output_works_with_any_tool_list() {
-    on_all(answering(json!({"city": "Paris"})), async |harness| {
+    on_all(answer_script(json!({"city": "Paris"})), async |harness| {
         let paris = Place { city: "Paris".to_owned() };
         for tools in [&["Read", "Grep"][..], &[]] {
             let options = harness.options().tools(tools.to_vec());
@@ -70,11 +70,11 @@ fn structured_output_works_with_any_tool_list() {
 
 #[test]
 fn optional_structured_output_may_be_missing() {
-    on_all(answering(json!({})), async |harness| {
+    on_all(answer_script(json!({})), async |harness| {
         let place = in_time(query_as::<Option<Place>>("where?", harness.options())).await.unwrap();
         assert_eq!(place.value, None);
     });
-    on_all(answering(json!({"value": {"city": "Paris"}})), async |harness| {
+    on_all(answer_script(json!({"value": {"city": "Paris"}})), async |harness| {
         let place = in_time(query_as::<Option<Place>>("where?", harness.options())).await.unwrap();
         assert_eq!(place.value, Some(Place { city: "Paris".to_owned() }));
     });
@@ -82,7 +82,7 @@ fn optional_structured_output_may_be_missing() {
 
 #[test]
 fn structured_output_need_not_be_an_object() {
-    on_all(answering(json!({"value": "Large"})), async |harness| {
+    on_all(answer_script(json!({"value": "Large"})), async |harness| {
         let size = in_time(query_as::<Size>("how large?", harness.options())).await.unwrap();
         assert_eq!(size.value, Size::Large);
     });
@@ -90,7 +90,7 @@ fn structured_output_need_not_be_an_object() {
 
 #[test]
 fn mismatched_structured_output_is_an_error_with_the_value() {
-    on_all(answering(json!({"city": "Paris"})), async |harness| {
+    on_all(answer_script(json!({"city": "Paris"})), async |harness| {
         let error = in_time(query_as::<Picky>("where?", harness.options())).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StructuredOutputMismatch);
         let value: Value = error.value().unwrap().deserialize().unwrap();

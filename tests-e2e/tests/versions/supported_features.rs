@@ -8,10 +8,10 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tests_e2e::real_cli::pinned_versions;
 
-use crate::calc::{calc, calling, texts, with};
+use crate::calc::{calc, call_script, texts, with_server};
 use crate::helpers::{
-    ENDLESS_ROUNDS, Notes, bash, calls, command_of, endless, has_file, interrupt_each_turn,
-    interrupt_session_after_each_send, model_received, one_turn, start, touch_file, turn,
+    ENDLESS_ROUNDS, Notes, bash, calls, command_of, endless_script, has_file, interrupt_each_turn,
+    interrupt_session_after_each_send, model_received, one_turn, start, touch_script, turn,
 };
 use crate::on_each;
 use crate::support::{ask, codes, hello, in_time, until};
@@ -125,7 +125,7 @@ fn permission_callback_can_allow_and_deny() {
 /// Some versions start in a mode in which they decide themselves.
 #[test]
 fn permission_callback_is_called_or_a_warning_explains_why_not() {
-    on_each(touch_file, async |harness| {
+    on_each(touch_script, async |harness| {
         let asked = Notes::new();
         let (notes, warnings) = (asked.clone(), Notes::new());
         let codes = warnings.clone();
@@ -162,7 +162,7 @@ fn interrupt_ends_the_turn_and_not_the_session() {
 
 #[test]
 fn turn_can_be_interrupted_right_after_its_message_was_sent() {
-    on_each(endless, async |harness| {
+    on_each(endless_script, async |harness| {
         let session = start(harness.options()).await;
         interrupt_each_turn(&session, ENDLESS_ROUNDS).await;
         interrupt_session_after_each_send(&session, ENDLESS_ROUNDS).await;
@@ -192,9 +192,9 @@ fn model_and_permission_mode_can_be_changed() {
 
 #[test]
 fn in_process_tool_is_called() {
-    let script = || calling(&[("mcp__calc__add", json!({"a": 2, "b": 3}))]);
+    let script = || call_script(&[("mcp__calc__add", json!({"a": 2, "b": 3}))]);
     on_each(script, async |harness| {
-        one_turn(with(&harness, calc())).await;
+        one_turn(with_server(&harness, calc())).await;
         assert_eq!(texts(&harness), ["5"]);
     });
 }

@@ -7,7 +7,7 @@ use claude_agent_kit::{
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 
-use crate::helpers::{bash, has_file, start, touch_file, turn};
+use crate::helpers::{bash, has_file, start, touch_script, turn};
 use crate::on_each;
 use crate::support::{hello, in_time, until};
 
@@ -105,7 +105,7 @@ fn prompt_blocked_by_a_hook_ends_its_turn() {
 
 #[test]
 fn deferred_call_ends_its_turn() {
-    on_each(touch_file, async |harness| {
+    on_each(touch_script, async |harness| {
         let options = harness.options().on(PreToolUse, |_, _| async { HookResponse::defer() });
         let session = start(options).await;
         let outcome = turn(&session, "run it").await;
@@ -127,7 +127,7 @@ fn queued_message_survives_an_interrupt_and_ends() {
     on_each(script, async |harness| {
         let session = start(harness.options()).await;
         let first = session.send("first").await.unwrap();
-        until("the model is asked", || !harness.api().requests().is_empty()).await;
+        until("the model receives a request", || !harness.api().requests().is_empty()).await;
         let second = session.send("second").await.unwrap();
         session.interrupt().await.unwrap();
         assert!(in_time(first.finish()).await.unwrap().result.is_error());

@@ -266,7 +266,7 @@ fn question_tool_is_disabled_without_a_question_callback() {
     let disallowed =
         |options: Options| crate::options::extra_disallowed_tools(&options.host.callbacks);
     let deciding = Options::new().can_use_tool(|_, _| async { Permission::allow() });
-    assert!(disallowed(Options::new()).is_empty(), "the CLI does not offer them then");
+    assert!(disallowed(Options::new()).is_empty(), "the CLI does not offer them in this case");
     assert_eq!(disallowed(deciding.clone()), ["AskUserQuestion"]);
     assert!(disallowed(deciding.ask_user(|_, _| async { Answers::new() })).is_empty());
 }

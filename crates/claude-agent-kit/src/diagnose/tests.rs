@@ -176,7 +176,7 @@ fn error_quotes_only_the_last_lines_of_stderr_and_keeps_all() {
 }
 
 /// Returns every text of an error.
-fn all_of(error: &Error) -> String {
+fn all_text(error: &Error) -> String {
     let line = error.line().map(|line| String::from_utf8_lossy(line).into_owned());
     let tails = [error.stderr_tail(), error.stdout_tail(), error.output(), error.flag()];
     let details = [error.hint(), error.suggestion(), error.code(), error.operation()];
@@ -208,12 +208,12 @@ fn errors_never_show_a_secret() {
         let option = format!("error: unknown option '--x={secret}'\n");
         let value = format!("error: option '{secret} <x>' argument '{secret}' is invalid.\n");
         for stderr in [planted.clone(), option, value, "root/sudo".to_owned()] {
-            let shown = all_of(&failure(&cause, &seen(format!("{stderr}{planted}"))));
+            let shown = all_text(&failure(&cause, &seen(format!("{stderr}{planted}"))));
             assert!(!shown.contains("top-secret") && !shown.contains("hidden"), "{shown}");
         }
     }
-    for refused in refusals(&planted) {
-        let shown = all_of(&refusal(&refused.0, "set_model", &seen(planted.clone())));
+    for refused in rejections(&planted) {
+        let shown = all_text(&refusal(&refused.0, "set_model", &seen(planted.clone())));
         assert!(!shown.contains("top-secret") && !shown.contains("hidden"), "{shown}");
     }
 }
@@ -226,7 +226,7 @@ fn rejected(error: &str, code: Option<&str>) -> Refusal {
 }
 
 /// Returns every rejection with its kind.
-fn refusals(text: &str) -> Vec<(Refusal, ErrorKind)> {
+fn rejections(text: &str) -> Vec<(Refusal, ErrorKind)> {
     let request_id = RequestId::from("req_2");
     vec![
         (rejected(text, None), ErrorKind::ControlRejected),
@@ -252,7 +252,7 @@ fn refusals(text: &str) -> Vec<(Refusal, ErrorKind)> {
 
 #[test]
 fn every_rejection_has_a_kind_and_names_the_operation() {
-    for (refused, kind) in refusals("the reason") {
+    for (refused, kind) in rejections("the reason") {
         let error = refusal(&refused, "set_model", &evidence(""));
         assert_eq!(error.kind(), kind, "{refused:?}");
         assert_eq!(error.operation(), Some("set_model"));

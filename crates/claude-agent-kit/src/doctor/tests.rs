@@ -62,7 +62,7 @@ fn config_directory_is_the_one_of_the_cli() {
     };
     let own = [("HOME", text(home))];
     assert_eq!(level(&look(&inherit, &own), &[".claude can be written"]), Level::Good);
-    assert!(!home.join(".claude").exists(), "it is not made");
+    assert!(!home.join(".claude").exists(), "the file is not created");
     let none = look(&clean, &own);
     assert_eq!(level(&none, &["neither CLAUDE_CONFIG_DIR nor HOME"]), Level::Warning);
     let given = clean.clone().env("CLAUDE_CONFIG_DIR", text(&home.join("mine")));

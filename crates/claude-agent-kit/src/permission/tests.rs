@@ -143,7 +143,7 @@ async fn requests_are_denied_without_an_inbox_or_beyond_its_capacity() {
     let second = ask(callback.clone(), 2, "r", &cancel).await.unwrap();
     assert!(format!("{second:?}").contains("too many"), "{second:?}");
     drop(inbox);
-    assert!(!first.is_finished(), "a clone is left");
+    assert!(!first.is_finished(), "a clone remains");
     drop(copy);
     let late = ask(callback, 3, "r", &cancel).await.unwrap();
     for denied in [first.await.unwrap(), late] {

@@ -7,7 +7,7 @@ use claude_agent_kit::{Collected, Conversation, Item, Session};
 use claude_wire::message::Body;
 use tests_e2e::harness::Harness;
 
-use super::{Row, play};
+use super::{Row, run_rows};
 use crate::support::{ask, hello, real, run};
 
 /// Returns the text of all transcripts.
@@ -24,13 +24,13 @@ fn transcripts(directory: &Path) -> String {
     text
 }
 
-fn kept(harness: &Harness) -> String {
+fn stored_transcripts(harness: &Harness) -> String {
     transcripts(&harness.root().join("home/.claude/projects"))
 }
 
 #[test]
 fn session_is_stored_with_its_title_unless_disabled() {
-    play([
+    run_rows([
         Row::new(
             "conversation: with_id, title",
             |_, options| {
@@ -39,8 +39,8 @@ fn session_is_stored_with_its_title_unless_disabled() {
                 options.conversation(conversation.persistent())
             },
             |seen| {
-                seen.went_well();
-                assert!(kept(&seen.harness).contains("The marked title"));
+                seen.assert_success();
+                assert!(stored_transcripts(&seen.harness).contains("The marked title"));
                 assert_eq!(seen.init()["session_id"], "5e550000-0000-4000-8000-000000000001");
             },
         ),
@@ -48,8 +48,8 @@ fn session_is_stored_with_its_title_unless_disabled() {
             "conversation: ephemeral",
             |_, options| options.conversation(Conversation::new().ephemeral()),
             |seen| {
-                seen.went_well();
-                assert_eq!(kept(&seen.harness), "");
+                seen.assert_success();
+                assert_eq!(stored_transcripts(&seen.harness), "");
             },
         ),
     ]);

@@ -10,7 +10,7 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 use tests_e2e::harness::Harness;
 
-use super::{Row, Seen, lists, play, write};
+use super::{Row, RunOutput, contains_name, run_rows, write};
 use crate::support::{FakeProgram, hello, in_time, real, run};
 
 fn reviewer() -> AgentDefinition {
@@ -35,33 +35,30 @@ fn plugin(harness: &Harness, name: &str) -> PathBuf {
 
 #[test]
 fn agents_are_offered_and_use_their_own_prompt() {
-    play([
+    run_rows([
         Row::new(
             "agents",
             |_, options| options.agents([("reviewer", reviewer())]),
-            |seen| {
-                seen.went_well();
-                assert!(lists(&seen.init()["agents"], "reviewer"), "{}", seen.init());
-                assert!(
-                    seen.body().contains("Finds the marked mistakes"),
-                    "the model is offered the agent"
-                );
+            |output| {
+                output.assert_success();
+                assert!(contains_name(&output.init()["agents"], "reviewer"), "{}", output.init());
+                assert!(output.body().contains("Finds the marked mistakes"), "not offered");
             },
         ),
         Row::new(
             "agents in print mode",
             |_, options| options.agents([("reviewer", reviewer())]).print_mode(true),
-            |seen| {
-                seen.went_well();
-                assert!(lists(&seen.init()["agents"], "reviewer"), "{}", seen.init());
+            |output| {
+                output.assert_success();
+                assert!(contains_name(&output.init()["agents"], "reviewer"), "{}", output.init());
             },
         ),
         Row::new(
             "agent",
             |_, options| options.agents([("reviewer", reviewer())]).agent("reviewer"),
-            |seen| {
-                seen.went_well();
-                let system = seen.request().system_text();
+            |output| {
+                output.assert_success();
+                let system = output.request().system_text();
                 assert!(system.contains("You are the marked reviewer."), "{system}");
             },
         ),
@@ -73,16 +70,16 @@ fn agents_are_offered_and_use_their_own_prompt() {
                     .include(Include::SUBAGENT_TEXT | Include::AGENT_PROGRESS_SUMMARIES)
                     .per_task_stop_affordance(true)
             },
-            |seen| {
-                seen.went_well();
+            |output| {
+                output.assert_success();
                 // The answer is also in the tool result, so only the agent's own message counts.
-                let own = seen.messages().lines().any(|line| {
+                let own = output.messages().lines().any(|line| {
                     let message: Value = serde_json::from_str(line).unwrap();
                     message["type"] == "assistant"
                         && message["parent_tool_use_id"].is_string()
                         && line.contains("The words of the agent.")
                 });
-                assert!(own, "{}", seen.messages());
+                assert!(own, "{}", output.messages());
             },
         )
         .script(|| {
@@ -106,19 +103,19 @@ fn only_named_skills_are_offered_and_allowed() {
         skill(&project, "wanted");
         skill(&project, "unwanted");
     }
-    play([
+    run_rows([
         Row::new(
             "skills by name",
             |harness, options| {
                 both(harness);
                 options.skills(["wanted"])
             },
-            |seen| {
-                seen.went_well();
+            |output| {
+                output.assert_success();
                 // The `init` message lists all skills; the model is offered one.
-                assert!(lists(&seen.init()["skills"], "unwanted"), "{}", seen.init());
-                assert!(seen.body().contains("The wanted of tests"));
-                assert!(!seen.body().contains("The unwanted of tests"));
+                assert!(contains_name(&output.init()["skills"], "unwanted"), "{}", output.init());
+                assert!(output.body().contains("The wanted of tests"));
+                assert!(!output.body().contains("The unwanted of tests"));
             },
         ),
         Row::new(
@@ -127,11 +124,11 @@ fn only_named_skills_are_offered_and_allowed() {
                 both(harness);
                 options.skills(Skills::All)
             },
-            |seen| {
-                seen.went_well();
-                assert!(lists(&seen.init()["skills"], "unwanted"), "{}", seen.init());
+            |output| {
+                output.assert_success();
+                assert!(contains_name(&output.init()["skills"], "unwanted"), "{}", output.init());
                 // The skill runs; a harmless one such as this would run without the option too.
-                let results = seen.harness.api().requests().last().unwrap().tool_results();
+                let results = output.harness.api().requests().last().unwrap().tool_results();
                 assert!(results[0]["is_error"] != true, "{results:?}");
             },
         )
@@ -147,12 +144,12 @@ fn only_named_skills_are_offered_and_allowed() {
 
 #[test]
 fn plugins_load_from_the_command_line_and_the_handshake() {
-    fn is_loaded(seen: &Seen) {
-        seen.went_well();
-        assert!(lists(&seen.init()["plugins"], "marked"), "{}", seen.init());
-        assert!(lists(&seen.init()["skills"], "marked:plugged"), "{}", seen.init());
+    fn is_loaded(output: &RunOutput) {
+        output.assert_success();
+        assert!(contains_name(&output.init()["plugins"], "marked"), "{}", output.init());
+        assert!(contains_name(&output.init()["skills"], "marked:plugged"), "{}", output.init());
     }
-    play([
+    run_rows([
         Row::new(
             "plugins",
             |harness, options| options.plugins([plugin(harness, "marked")]),
@@ -257,13 +254,13 @@ fn plugins_that_fail_to_load_are_reported_at_startup() {
 
 #[test]
 fn tool_aliases_and_question_previews_take_effect() {
-    play([
+    run_rows([
         Row::new(
             "tool_aliases",
             |_, options| options.tool_aliases([("Run", "Bash")]).allowed_tools(["Bash"]),
-            |seen| {
-                seen.went_well();
-                assert!(seen.harness.project().join("made").exists());
+            |output| {
+                output.assert_success();
+                assert!(output.harness.project().join("made").exists());
             },
         )
         .script(|| {
@@ -278,9 +275,9 @@ fn tool_aliases_and_question_previews_take_effect() {
                     .env("ENABLE_TOOL_SEARCH", "false")
                     .ask_user(|_, _| async { Answers::new() })
             },
-            |seen| {
-                seen.went_well();
-                let tools = seen.request().body["tools"].clone();
+            |output| {
+                output.assert_success();
+                let tools = output.request().body["tools"].clone();
                 let tools = tools.as_array().unwrap();
                 let question = tools.iter().find(|tool| tool["name"] == "AskUserQuestion");
                 assert!(question.unwrap().to_string().contains("HTML"), "{question:?}");
@@ -295,9 +292,9 @@ fn tool_aliases_and_question_previews_take_effect() {
                     .disallowed_tools(["Bash"])
                     .mcp_strict(true)
             },
-            |seen| {
-                seen.went_well();
-                let tools = seen.request().tool_names();
+            |output| {
+                output.assert_success();
+                let tools = output.request().tool_names();
                 assert!(tools.contains(&"Read".to_owned()), "{tools:?}");
                 assert!(!tools.contains(&"Bash".to_owned()), "{tools:?}");
                 assert!(!tools.contains(&"Write".to_owned()), "{tools:?}");

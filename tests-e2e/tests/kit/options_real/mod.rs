@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use crate::support::{ask, codes, hello, in_time, real};
 
 /// How many CLIs run at the same time.
-const AT_A_TIME: usize = 3;
+const MAX_CONCURRENT: usize = 3;
 
 /// An option, and the check of its effect.
 struct Row {
@@ -28,7 +28,7 @@ struct Row {
     script: fn() -> Script,
     prompt: &'static str,
     options: fn(&Harness, Options) -> Options,
-    shows: fn(&Seen),
+    check: fn(&RunOutput),
 }
 
 impl Row {
@@ -36,38 +36,38 @@ impl Row {
     fn new(
         name: &'static str,
         options: fn(&Harness, Options) -> Options,
-        shows: fn(&Seen),
+        check: fn(&RunOutput),
     ) -> Self {
-        Self { name, script: hello, prompt: "hello", options, shows }
+        Self { name, script: hello, prompt: "hello", options, check }
     }
 
-    /// Replaces the script of the model.
+    /// Repermits the script of the model.
     fn script(self, script: fn() -> Script) -> Self {
         Self { script, ..self }
     }
 
-    /// Replaces the prompt.
+    /// Repermits the prompt.
     fn prompt(self, prompt: &'static str) -> Self {
         Self { prompt, ..self }
     }
 
-    async fn play(self) {
+    async fn run(self) {
         let harness = Harness::real((self.script)(), real()).await.unwrap();
         let options = (self.options)(&harness, harness.options());
         let collected = in_time(ask(self.prompt, options)).await;
-        (self.shows)(&Seen { harness, collected });
+        (self.check)(&RunOutput { harness, collected });
     }
 }
 
 /// The output of a run.
-struct Seen {
+struct RunOutput {
     harness: Harness,
     collected: Collected,
 }
 
-impl Seen {
+impl RunOutput {
     /// Asserts that the run succeeded.
-    fn went_well(&self) {
+    fn assert_success(&self) {
         assert!(self.collected.error.is_none(), "{:?}", self.collected.error);
         assert_eq!(codes(&self.collected), []);
         for message in self.collected.messages() {
@@ -103,8 +103,8 @@ impl Seen {
 }
 
 /// Returns whether a list of names, or of objects with names, contains this one.
-fn lists(list: &Value, name: &str) -> bool {
-    let entries = list.as_array().unwrap_or_else(|| panic!("no list: {list}"));
+fn contains_name(list: &Value, name: &str) -> bool {
+    let entries = list.as_array().unwrap_or_else(|| panic!("not a list: {list}"));
     entries.iter().any(|entry| entry == name || entry["name"] == name)
 }
 
@@ -116,18 +116,18 @@ fn write(directory: &Path, file: &str, text: &str) {
 }
 
 /// Runs all rows, some at the same time, and reports every row that fails.
-fn play(rows: impl IntoIterator<Item = Row>) {
+fn run_rows(rows: impl IntoIterator<Item = Row>) {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let failed = runtime.block_on(async {
-        let places = Arc::new(Semaphore::new(AT_A_TIME));
+        let permits = Arc::new(Semaphore::new(MAX_CONCURRENT));
         let mut names = std::collections::HashMap::new();
         let mut tasks = JoinSet::new();
         for row in rows {
-            let (name, places) = (row.name, places.clone());
+            let (name, permits) = (row.name, permits.clone());
             let task = tasks.spawn(async move {
-                let _place = places.acquire_owned().await.unwrap();
-                row.play().await;
+                let _permit = permits.acquire_owned().await.unwrap();
+                row.run().await;
             });
             names.insert(task.id(), name);
         }

@@ -9,7 +9,7 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Row, lists, play, write};
+use super::{Row, contains_name, run_rows, write};
 use crate::support::{FakeProgram, HANDSHAKE, RESULT, ask, run};
 
 fn bash() -> Script {
@@ -22,13 +22,13 @@ fn answer(collected: &Collected) -> Option<&str> {
     collected.result().and_then(|result| result.result.as_deref())
 }
 
-fn ran(seen: &super::Seen) -> bool {
+fn ran(seen: &super::RunOutput) -> bool {
     seen.harness.project().join("made").exists()
 }
 
 #[test]
 fn cli_settings_take_effect() {
-    play([
+    run_rows([
         Row::new(
             "settings: output style",
             |_, options| {
@@ -40,7 +40,7 @@ fn cli_settings_take_effect() {
                 options.settings(settings)
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert_eq!(seen.init()["output_style"], "Explanatory");
                 assert!(
                     seen.body().contains("# Output Style: Explanatory"),
@@ -57,7 +57,7 @@ fn cli_settings_take_effect() {
                     .setting_sources(SettingSources::none())
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert_eq!(seen.init()["output_style"], "Explanatory");
             },
         ),
@@ -68,7 +68,7 @@ fn cli_settings_take_effect() {
                 options.settings(CliSettings::default().permissions(permissions))
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert!(ran(seen));
             },
         )
@@ -82,7 +82,7 @@ struct PromptInput {}
 
 #[test]
 fn permission_mode_and_prompt_tool_take_effect() {
-    play([
+    run_rows([
         Row::new(
             "permission_mode, allow_dangerously_skip_permissions",
             |_, options| {
@@ -93,7 +93,7 @@ fn permission_mode_and_prompt_tool_take_effect() {
                     .env("IS_SANDBOX", "1")
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert!(ran(seen), "no permission is requested: {}", seen.messages());
             },
         )
@@ -110,7 +110,7 @@ fn permission_mode_and_prompt_tool_take_effect() {
                     .permission_prompt_tool("mcp__guard__decide")
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert!(ran(seen), "the tool decides: {}", seen.messages());
             },
         )
@@ -123,8 +123,8 @@ fn permission_mode_and_prompt_tool_take_effect() {
                 options.mcp_config_files([harness.root().join("servers.json")])
             },
             |seen| {
-                seen.went_well();
-                assert!(lists(&seen.init()["mcp_servers"], "filed"), "{}", seen.init());
+                seen.assert_success();
+                assert!(contains_name(&seen.init()["mcp_servers"], "filed"), "{}", seen.init());
             },
         ),
     ]);
@@ -132,7 +132,7 @@ fn permission_mode_and_prompt_tool_take_effect() {
 
 #[test]
 fn managed_settings_and_config_root_take_effect() {
-    play([
+    run_rows([
         Row::new(
             "managed_settings",
             |_, options| {
@@ -141,7 +141,7 @@ fn managed_settings_and_config_root_take_effect() {
                 options.managed_settings(managed).allowed_tools(["Bash"])
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert_eq!(answer(&seen.collected), Some("Done."), "the run itself continues");
                 assert!(!ran(seen), "{:?}", seen.messages());
             },
@@ -155,8 +155,8 @@ fn managed_settings_and_config_root_take_effect() {
                 options.project_config_root(harness.root().join("trusted"))
             },
             |seen| {
-                seen.went_well();
-                assert!(lists(&seen.init()["agents"], "rooted"), "{}", seen.init());
+                seen.assert_success();
+                assert!(contains_name(&seen.init()["agents"], "rooted"), "{}", seen.init());
             },
         ),
     ]);
@@ -164,7 +164,7 @@ fn managed_settings_and_config_root_take_effect() {
 
 #[test]
 fn unavailable_sandbox_prevents_startup() {
-    play([
+    run_rows([
         Row::new(
             "sandbox",
             |_, options| options.sandbox(Sandbox::default().enabled(true).bwrap_path("/missing")),
@@ -182,7 +182,7 @@ fn unavailable_sandbox_prevents_startup() {
                 options.settings(harness.root().join("s.json")).sandbox(sandbox)
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert_eq!(seen.init()["output_style"], "Explanatory");
             },
         ),
@@ -191,14 +191,14 @@ fn unavailable_sandbox_prevents_startup() {
 
 #[test]
 fn log_client_app_and_hook_event_options_take_effect() {
-    play([
+    run_rows([
         Row::new(
             "debug: a file, client_app",
             |harness, options| {
                 options.debug(DebugLog::file(harness.root().join("log"))).client_app("marked/1.0")
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert!(seen.harness.root().join("log").metadata().unwrap().len() > 0);
                 let request = seen.request();
                 let agent = request.headers.get("user-agent").unwrap();
@@ -214,7 +214,7 @@ fn log_client_app_and_hook_event_options_take_effect() {
                     .add_arg("disable-slash-commands")
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 let logs = seen.harness.root().join("home/.claude/debug");
                 assert!(logs.read_dir().unwrap().next().is_some());
             },
@@ -228,7 +228,7 @@ fn log_client_app_and_hook_event_options_take_effect() {
                 options.settings(CliSettings::default().hooks(hook)).include(Include::HOOK_EVENTS)
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert!(seen.messages().contains("\"hook_response\""), "{}", seen.messages());
             },
         ),

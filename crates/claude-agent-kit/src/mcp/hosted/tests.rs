@@ -73,7 +73,7 @@ fn hello() -> Value {
     request(&json!(0), "initialize", &params)
 }
 
-async fn greeted() -> (Servers, mpsc::UnboundedReceiver<&'static str>) {
+async fn connected_after_handshake() -> (Servers, mpsc::UnboundedReceiver<&'static str>) {
     let (sender, notes) = mpsc::unbounded_channel();
     let servers = connected(RmcpServer::new(move || Handler(sender.clone())));
     let greeting = ended(call(&servers, hello(), &CancelToken::new())).await.unwrap();
@@ -87,7 +87,7 @@ async fn greeted() -> (Servers, mpsc::UnboundedReceiver<&'static str>) {
 
 #[tokio::test]
 async fn rmcp_handler_can_succeed_fail_and_panic() {
-    let (servers, _notes) = greeted().await;
+    let (servers, _notes) = connected_after_handshake().await;
     for (id, tool, code) in [
         (json!(1), "good", Value::Null),
         (json!("two"), "own", json!(-32050)),
@@ -104,7 +104,7 @@ async fn rmcp_handler_can_succeed_fail_and_panic() {
 
 #[tokio::test]
 async fn handler_is_dropped_on_cancel_and_at_session_end() {
-    let (servers, mut notes) = greeted().await;
+    let (servers, mut notes) = connected_after_handshake().await;
     for id in [1, 2] {
         let cancel = CancelToken::new();
         let message = request(&json!(id), "tools/call", &json!({"name": "wait"}));
@@ -126,7 +126,7 @@ async fn handler_is_dropped_on_cancel_and_at_session_end() {
 
 #[tokio::test]
 async fn cancelled_or_dropped_call_does_not_continue() {
-    let (servers, mut notes) = greeted().await;
+    let (servers, mut notes) = connected_after_handshake().await;
     for (id, fires) in [(1, true), (2, false)] {
         let cancel = CancelToken::new();
         let message = request(&json!(id), "tools/call", &json!({"name": "wait"}));
@@ -150,7 +150,7 @@ async fn cancelled_or_dropped_call_does_not_continue() {
 
 #[tokio::test]
 async fn request_id_is_returned_unchanged() {
-    let (servers, _notes) = greeted().await;
+    let (servers, _notes) = connected_after_handshake().await;
     for (id, expected) in [
         ("1.0", "result"),
         ("1e2", "result"),
@@ -273,7 +273,7 @@ async fn invalid_first_message_of_a_server_is_not_traced() {
 
 #[tokio::test]
 async fn messages_to_a_blocked_server_are_bounded() {
-    let (servers, _notes) = greeted().await;
+    let (servers, _notes) = connected_after_handshake().await;
     // The task of the server does not run while this test does not await.
     let notify = || {
         let note = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
@@ -285,7 +285,7 @@ async fn messages_to_a_blocked_server_are_bounded() {
             Ok(_) => accepted += 1,
             Err(reason) => break reason,
         }
-        assert!(accepted <= MAX_UNREAD_MESSAGES, "nothing is refused");
+        assert!(accepted <= MAX_UNREAD_MESSAGES, "no message is rejected");
     };
     assert!(refusal.contains("unread messages"), "{refusal}");
 }

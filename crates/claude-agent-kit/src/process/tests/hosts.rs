@@ -12,12 +12,12 @@ use crate::process::starter::MAX_THREADS;
 type Starting = Pin<Box<dyn Future<Output = std::io::Result<Started>>>>;
 
 /// A program whose execution blocks until its lease is dropped.
-struct Hanging {
+struct BlockedProgram {
     program: PathBuf,
     lease: Lease,
 }
 
-impl Hanging {
+impl BlockedProgram {
     fn new(folder: &Path, name: &str) -> Self {
         let program = folder.join(name);
         // Written by another process, because a child that is being started must not inherit the
@@ -67,18 +67,18 @@ fn start_blocked_in_exec_delays_no_other_start() {
         let mut stubborn = start("trap '' TERM; echo ready; while :; do sleep 0.05; done");
         assert_eq!(first_line(&mut polite), "ready");
         assert_eq!(first_line(&mut stubborn), "ready");
-        let hanging = ["a", "b", "c"].map(|name| Hanging::new(&folder, name));
-        let starting = hanging.each_ref().map(Hanging::start);
+        let hanging = ["a", "b", "c"].map(|name| BlockedProgram::new(&folder, name));
+        let starting = hanging.each_ref().map(BlockedProgram::start);
 
         drop(polite.stdin);
         assert_eq!(wait(&polite.process).code(), Some(3), "its stdin was closed");
         stubborn.process.shut_down(ShutdownStep::Terminate);
         assert_eq!(wait(&stubborn.process).signal(), Some(9));
         assert_eq!(first_line(&mut start("echo started")), "started");
-        let wakes = Arc::new(Wakes::default());
+        let wakes = Arc::new(FlagWaker::default());
         let soon = Instant::now() + Duration::from_millis(10);
         let _alarm = Alarm::set(soon, &wakes.clone().into()).unwrap();
-        eventually("the alarm rings", || wakes.0.load(Ordering::SeqCst) == 1);
+        eventually("the alarm fires", || wakes.0.load(Ordering::SeqCst) == 1);
         // Otherwise the test proves nothing.
         assert!(hanging.iter().all(|hanging| hanging.lease.is_waited_for()));
         assert_eq!(processes_in(&folder), 3);
@@ -87,7 +87,7 @@ fn start_blocked_in_exec_delays_no_other_start() {
         // The starts are cancelled.
         drop(starting);
         drop(hanging);
-        eventually("what had been given up ends", || processes_in(&folder) == 0);
+        eventually("the cancelled starts end", || processes_in(&folder) == 0);
         eventually("nothing is left to reap", || own_zombies() == 0);
     });
 }
@@ -98,8 +98,8 @@ fn starts_beyond_the_thread_limit_are_queued_or_cancelled() {
     in_fork(|| {
         let folder = folder.path().canonicalize().unwrap();
         let mut hanging: Vec<_> =
-            (0..MAX_THREADS).map(|n| Hanging::new(&folder, &n.to_string())).collect();
-        let starting: Vec<_> = hanging.iter().map(Hanging::start).collect();
+            (0..MAX_THREADS).map(|n| BlockedProgram::new(&folder, &n.to_string())).collect();
+        let starting: Vec<_> = hanging.iter().map(BlockedProgram::start).collect();
         assert_eq!(threads("claude-starter"), MAX_THREADS);
         let mark = folder.join("mark");
         let touch = format!("touch {}", mark.display());
@@ -112,7 +112,7 @@ fn starts_beyond_the_thread_limit_are_queued_or_cancelled() {
         drop(hanging.pop());
         let started = in_time(waits).unwrap();
         assert_eq!(wait(&started.process).code(), Some(4));
-        assert!(!mark.exists(), "a start that was withdrawn is not made");
+        assert!(!mark.exists(), "a cancelled start does not run");
         assert_eq!(threads("claude-starter"), MAX_THREADS);
         drop((starting, hanging));
         eventually("all end", || processes_in(&folder) == 0);
@@ -191,18 +191,18 @@ fn forked_host_starts_its_own_processes_and_keeps_those_of_the_parent() {
 }
 
 #[derive(Default)]
-struct Wakes(AtomicUsize);
+struct FlagWaker(AtomicUsize);
 
-impl std::task::Wake for Wakes {
+impl std::task::Wake for FlagWaker {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
 /// A waker that panics, with a payload that panics as well.
-struct Bomb;
+struct PanickingWaker;
 
-impl std::task::Wake for Bomb {
+impl std::task::Wake for PanickingWaker {
     fn wake(self: Arc<Self>) {
         struct Payload;
         impl Drop for Payload {
@@ -217,7 +217,7 @@ impl std::task::Wake for Bomb {
 #[test]
 fn panicking_waker_does_not_end_a_background_thread() {
     in_fork(|| {
-        let bomb: Waker = Arc::new(Bomb).into();
+        let bomb: Waker = Arc::new(PanickingWaker).into();
         let mut context = Context::from_waker(&bomb);
         // In a starter thread, then twice in the reaper thread.
         let mut starting: Starting = Box::pin(Process::start(shell("cat; exit 9"), SOON));
@@ -237,10 +237,10 @@ fn panicking_waker_does_not_end_a_background_thread() {
         let _alarm = Alarm::set(Instant::now() + Duration::from_millis(1), &bomb).unwrap();
         // Other tasks that wait for the same process may not be woken, so none waits here.
         eventually("the exit is known", || process.exit_status().is_some());
-        let wakes = Arc::new(Wakes::default());
+        let wakes = Arc::new(FlagWaker::default());
         let soon = Instant::now() + Duration::from_millis(10);
         let _alarm = Alarm::set(soon, &wakes.clone().into()).unwrap();
-        eventually("an alarm rings", || wakes.0.load(Ordering::SeqCst) == 1);
+        eventually("an alarm fires", || wakes.0.load(Ordering::SeqCst) == 1);
         assert_eq!(wait(&start("exit 6").process).code(), Some(6));
         assert_eq!((threads("claude-reaper"), threads("claude-starter")), (1, 1));
     });
@@ -252,14 +252,14 @@ fn host_of_a_traced_child(folder: &Path) {
     let pid = started.process.pid();
     fs::write(folder.join("new"), pid.to_string()).unwrap();
     fs::rename(folder.join("new"), folder.join("pid")).unwrap();
-    eventually("it is traced", || folder.join("traced").exists());
+    eventually("the child is traced", || folder.join("traced").exists());
     drop(started.stdin);
-    eventually("it has exited", || is_zombie(pid));
+    eventually("the child has exited", || is_zombie(pid));
     let before = ROUNDS.load(Ordering::Relaxed);
-    let wakes = Arc::new(Wakes::default());
+    let wakes = Arc::new(FlagWaker::default());
     let later = Instant::now() + Duration::from_millis(400);
     let _alarm = Alarm::set(later, &wakes.clone().into()).unwrap();
-    eventually("the alarm rings", || wakes.0.load(Ordering::SeqCst) == 1);
+    eventually("the alarm fires", || wakes.0.load(Ordering::SeqCst) == 1);
     let rounds = ROUNDS.load(Ordering::Relaxed) - before;
     assert_eq!(started.process.exit_status(), None);
     // About twenty; hundreds of thousands if the thread spins.
@@ -274,7 +274,7 @@ fn delayed_exit_under_a_debugger_does_not_spin_a_thread() {
     let file = |name: &str| folder.path().join(name);
     let of_host = folder.path().to_owned();
     let host = std::thread::spawn(move || in_fork(|| host_of_a_traced_child(&of_host)));
-    eventually("it is started", || file("pid").exists() || host.is_finished());
+    eventually("the child has started", || file("pid").exists() || host.is_finished());
     if host.is_finished() {
         return host.join().unwrap();
     }
@@ -282,7 +282,7 @@ fn delayed_exit_under_a_debugger_does_not_spin_a_thread() {
     // An ancestor of the child, which systems that restrict tracing allow.
     trace(pid);
     fs::write(file("traced"), "").unwrap();
-    eventually("the host has looked", || file("seen").exists() || host.is_finished());
+    eventually("the host has checked", || file("seen").exists() || host.is_finished());
     let traced = rustix::process::Pid::from_raw(pid.cast_signed());
     rustix::process::waitpid(traced, rustix::process::WaitOptions::empty()).unwrap();
     host.join().unwrap();

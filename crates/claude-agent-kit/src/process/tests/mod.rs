@@ -145,11 +145,11 @@ fn start_failure_is_an_os_error() {
     let mut cut = shell("");
     cut.arguments.push("a\0b".into());
     assert_eq!(try_start(cut).err().unwrap().kind(), std::io::ErrorKind::InvalidInput);
-    eventually("a child that became nothing is left", || own_zombies() == 0);
+    eventually("the failed child is reaped", || own_zombies() == 0);
 }
 
 /// Returns what a process starts with: signals, group, descriptors, directory and arguments.
-fn surroundings(by_std: bool) -> String {
+fn process_state(by_std: bool) -> String {
     let mut spec = shell(
         // Signals above 31 belong to the C library.
         "grep -E '^Sig(Blk|Ign)' /proc/self/status | sed -E 's/[0-9a-f]{9}([0-9a-f]{7})$/\\1/'
@@ -171,7 +171,7 @@ fn surroundings(by_std: bool) -> String {
 
 #[test]
 fn both_spawn_paths_give_the_same_process_state() {
-    let (light, standard) = (surroundings(false), surroundings(true));
+    let (light, standard) = (process_state(false), process_state(true));
     assert_eq!(light, standard);
     for fact in ["SigBlk:\t0000000\n", "a group of its own", "\n/usr\n", "<two words>"] {
         assert!(light.contains(fact), "{fact:?} is missing in {light}");
@@ -241,7 +241,7 @@ fn later_stop_can_only_shorten_the_shutdown() {
     started.process.arm_watchdog();
     started.process.shut_down(ShutdownStep::Kill);
     assert_eq!(wait(&started.process).signal(), Some(9));
-    assert!(lines.next().is_none(), "it is terminated once");
+    assert!(lines.next().is_none(), "SIGTERM is sent once");
 }
 
 #[test]
@@ -323,9 +323,9 @@ fn concurrent_processes_leak_no_descriptors() {
     eventually("the descriptors are closed", || descriptors() < before + 60);
 }
 
-struct Bell(AtomicUsize);
+struct CountingWaker(AtomicUsize);
 
-impl std::task::Wake for Bell {
+impl std::task::Wake for CountingWaker {
     fn wake(self: std::sync::Arc<Self>) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
@@ -334,15 +334,15 @@ impl std::task::Wake for Bell {
 /// Waits until the reaper thread has handled everything that is due within this time.
 fn wait_for_reaper(time: Duration) {
     for time in [time, Duration::ZERO] {
-        let bell = std::sync::Arc::new(Bell(AtomicUsize::new(0)));
+        let bell = std::sync::Arc::new(CountingWaker(AtomicUsize::new(0)));
         let _alarm = Alarm::set(Instant::now() + time, &bell.clone().into()).unwrap();
-        eventually("the alarm rings", || bell.0.load(Ordering::SeqCst) == 1);
+        eventually("the alarm fires", || bell.0.load(Ordering::SeqCst) == 1);
     }
 }
 
 #[test]
 fn alarm_wakes_its_task_unless_it_was_dropped() {
-    let bell = || std::sync::Arc::new(Bell(AtomicUsize::new(0)));
+    let bell = || std::sync::Arc::new(CountingWaker(AtomicUsize::new(0)));
     let (rung, late) = (bell(), bell());
     // A timer that is dropped before it fires; a delayed thread may be too late for that.
     let dropped = loop {
@@ -355,7 +355,7 @@ fn alarm_wakes_its_task_unless_it_was_dropped() {
     let after = Instant::now() + Duration::from_millis(100);
     let _alarm = Alarm::set(after, &rung.clone().into()).unwrap();
     let far = Alarm::set(Instant::now() + Duration::from_secs(3600), &late.clone().into()).unwrap();
-    eventually("it rings", || rung.0.load(Ordering::SeqCst) == 1);
+    eventually("the alarm fires", || rung.0.load(Ordering::SeqCst) == 1);
     assert!(Instant::now() >= after);
     assert_eq!((dropped.0.load(Ordering::SeqCst), late.0.load(Ordering::SeqCst)), (0, 0));
     drop(far);
