@@ -154,7 +154,7 @@ mod tests {
         let (first, second, third) = (
             "wire/launch::every_option_of_model_prompt_and_tools_has_its_flag",
             "wire/launch::resuming_takes_its_flags_together",
-            "e2e/sessions/operations::every_operation_has_its_request_and_its_typed_answer",
+            "e2e/sessions/operations::every_operation_has_a_request_and_a_typed_response",
         );
         let tests = Tests {
             files: vec![String::new(), "item".to_owned()],

@@ -1,4 +1,4 @@
-//! Every failure and every refusal with its kind, its facts and its words.
+//! The kind, properties and text of every failure and every rejection.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn ended(code: i32) -> Failure {
     Failure::Process { exit: Exit::Code(code), stopped: false, silent: true }
 }
 
-/// Every failure that can come before the handshake has ended.
+/// Returns every failure that can occur before the handshake has completed.
 fn startup_failures() -> [Failure; 4] {
     [
         ended(1),
@@ -36,7 +36,7 @@ fn startup_failures() -> [Failure; 4] {
 }
 
 #[test]
-fn each_failure_has_its_kind_and_says_what_happened_where_and_what_to_do() {
+fn every_failure_has_a_kind_a_cause_and_help() {
     let stopped = Failure::Process { exit: Exit::Signal(15), stopped: true, silent: false };
     for (cause, kind, part) in [
         (ended(1), ErrorKind::ProcessFailed, "exit code 1 without having written anything"),
@@ -75,7 +75,7 @@ fn each_failure_has_its_kind_and_says_what_happened_where_and_what_to_do() {
 }
 
 #[test]
-fn the_facts_of_a_failure_can_be_asked_for() {
+fn failure_details_are_available_from_the_error() {
     let mut seen = evidence("");
     seen.last_other_line = Some(Bytes::from_static(b"Segmentation fault"));
     seen.read_error = Some("reset by peer".to_owned());
@@ -100,7 +100,7 @@ fn the_facts_of_a_failure_can_be_asked_for() {
 }
 
 #[test]
-fn a_flag_that_the_cli_does_not_know_comes_before_everything_else() {
+fn unknown_flag_takes_precedence_over_other_diagnoses() {
     for cause in startup_failures() {
         let error = failure(&cause, &evidence(&format!("a warning\n{UNKNOWN}")));
         assert_eq!(error.kind(), ErrorKind::UnsupportedCliVersion, "{cause:?}");
@@ -114,7 +114,7 @@ fn a_flag_that_the_cli_does_not_know_comes_before_everything_else() {
 }
 
 #[test]
-fn a_flag_of_the_extra_arguments_is_the_fault_of_the_options() {
+fn unknown_extra_argument_is_an_options_error() {
     for name in ["no-such-flag", "--no-such-flag"] {
         for cause in startup_failures() {
             let mut seen = evidence(UNKNOWN);
@@ -125,16 +125,16 @@ fn a_flag_of_the_extra_arguments_is_the_fault_of_the_options() {
             assert!(error.to_string().contains("`extra_args`"), "{error}");
         }
     }
-    // Another flag of theirs is not to blame.
+    // An unrelated extra flag is not the cause.
     let mut seen = evidence(UNKNOWN);
     seen.extra_flags = vec!["no-such".to_owned()];
     assert_eq!(failure(&ended(1), &seen).kind(), ErrorKind::UnsupportedCliVersion);
 }
 
 #[test]
-fn the_value_of_an_unknown_flag_is_not_repeated_and_the_advice_is() {
-    let said = "error: unknown option '--modell=hush-hush'\n(Did you mean --model?)\n";
-    let error = failure(&ended(1), &evidence(said));
+fn error_omits_the_value_of_an_unknown_flag_and_keeps_the_help() {
+    let stderr = "error: unknown option '--modell=hush-hush'\n(Did you mean --model?)\n";
+    let error = failure(&ended(1), &evidence(stderr));
     assert_eq!(error.flag(), Some("--modell"));
     assert!(error.to_string().contains("(Did you mean --model?)"), "{error}");
     assert!(!error.to_string().contains("hush"), "{error}");
@@ -143,21 +143,22 @@ fn the_value_of_an_unknown_flag_is_not_repeated_and_the_advice_is() {
 }
 
 #[test]
-fn a_cli_that_worked_is_not_said_to_be_too_old() {
+fn unknown_flag_after_startup_does_not_blame_the_version() {
     let worked = Failure::Process { exit: Exit::Code(1), stopped: false, silent: false };
     for cause in [worked, Failure::IdleTimeout, Failure::LineTooLong(1)] {
         let error = failure(&cause, &evidence(UNKNOWN));
         assert_ne!(error.kind(), ErrorKind::UnsupportedCliVersion, "{cause:?}");
     }
-    for said in ["error: unknown option --x", "error: unknown option '", "an unknown option '--x'"]
+    for stderr in
+        ["error: unknown option --x", "error: unknown option '", "an unknown option '--x'"]
     {
-        let error = failure(&ended(1), &evidence(said));
-        assert_eq!(error.kind(), ErrorKind::ProcessFailed, "{said}");
+        let error = failure(&ended(1), &evidence(stderr));
+        assert_eq!(error.kind(), ErrorKind::ProcessFailed, "{stderr}");
     }
 }
 
 #[test]
-fn only_the_end_of_stderr_is_quoted_and_all_of_it_is_kept() {
+fn error_quotes_only_the_last_lines_of_stderr_and_keeps_all() {
     let lines: Vec<String> = (0..1000).map(|number| format!("line {number}\n\n")).collect();
     let long = lines.concat();
     let error = failure(&ended(1), &evidence(&long));
@@ -171,16 +172,16 @@ fn only_the_end_of_stderr_is_quoted_and_all_of_it_is_kept() {
     assert!(text.chars().count() < 1500, "{}", text.chars().count());
 }
 
-/// Every text of an error.
-fn all_of(error: &Error) -> String {
+/// Returns every text of an error.
+fn all_text(error: &Error) -> String {
     let line = error.line().map(|line| String::from_utf8_lossy(line).into_owned());
     let tails = [error.stderr_tail(), error.stdout_tail(), error.output(), error.flag()];
-    let said = [error.hint(), error.help(), error.code(), error.operation()];
-    format!("{error} {error:?} {error:#?} {line:?} {tails:?} {said:?}")
+    let details = [error.hint(), error.help(), error.code(), error.operation()];
+    format!("{error} {error:?} {error:#?} {line:?} {tails:?} {details:?}")
 }
 
 #[test]
-fn a_secret_that_is_planted_anywhere_is_shown_nowhere() {
+fn errors_never_show_a_secret() {
     let secret = "top-secret-value";
     let planted = format!("the key {secret} and sk-ant-api03-hidden with Bearer abcdef.hidden\n");
     let mask = Mask::new([secret.to_owned()]);
@@ -204,12 +205,12 @@ fn a_secret_that_is_planted_anywhere_is_shown_nowhere() {
         let option = format!("error: unknown option '--x={secret}'\n");
         let value = format!("error: option '{secret} <x>' argument '{secret}' is invalid.\n");
         for stderr in [planted.clone(), option, value, "root/sudo".to_owned()] {
-            let shown = all_of(&failure(&cause, &seen(format!("{stderr}{planted}"))));
+            let shown = all_text(&failure(&cause, &seen(format!("{stderr}{planted}"))));
             assert!(!shown.contains("top-secret") && !shown.contains("hidden"), "{shown}");
         }
     }
-    for refused in refusals(&planted) {
-        let shown = all_of(&refusal(&refused.0, "set_model", &seen(planted.clone())));
+    for refused in rejections(&planted) {
+        let shown = all_text(&refusal(&refused.0, "set_model", &seen(planted.clone())));
         assert!(!shown.contains("top-secret") && !shown.contains("hidden"), "{shown}");
     }
 }
@@ -221,8 +222,8 @@ fn rejected(error: &str, code: Option<&str>) -> Refusal {
     Refusal::Rejected(failure)
 }
 
-/// Every refusal with its kind.
-fn refusals(text: &str) -> Vec<(Refusal, ErrorKind)> {
+/// Returns every rejection with its kind.
+fn rejections(text: &str) -> Vec<(Refusal, ErrorKind)> {
     let request_id = RequestId::from("req_2");
     vec![
         (rejected(text, None), ErrorKind::ControlRejected),
@@ -247,8 +248,8 @@ fn refusals(text: &str) -> Vec<(Refusal, ErrorKind)> {
 }
 
 #[test]
-fn each_refusal_has_its_kind_and_names_the_operation() {
-    for (refused, kind) in refusals("the reason") {
+fn every_rejection_has_a_kind_and_names_the_operation() {
+    for (refused, kind) in rejections("the reason") {
         let error = refusal(&refused, "set_model", &evidence(""));
         assert_eq!(error.kind(), kind, "{refused:?}");
         assert_eq!(error.operation(), Some("set_model"));
@@ -261,20 +262,20 @@ fn each_refusal_has_its_kind_and_names_the_operation() {
 }
 
 #[test]
-fn the_facts_of_a_refusal_can_be_asked_for() {
+fn rejection_details_are_available_from_the_error() {
     let mut seen = evidence("last words");
     seen.exit = Some(Exit::Code(1));
-    let told = |refused: &Refusal| refusal(refused, "set_permission_mode", &seen);
-    let error = told(&rejected("Bad mode", Some("invalid_mode")));
+    let error_for = |refused: &Refusal| refusal(refused, "set_permission_mode", &seen);
+    let error = error_for(&rejected("Bad mode", Some("invalid_mode")));
     assert_eq!(error.code(), Some("invalid_mode"));
     assert_eq!(error.request_id().unwrap().as_str(), "req_1");
     assert_eq!(error.output(), Some("Bad mode"));
     let request_id = RequestId::from("req_2");
-    let error = told(&Refusal::TimedOut { request_id, limit: Duration::from_secs(30) });
+    let error = error_for(&Refusal::TimedOut { request_id, limit: Duration::from_secs(30) });
     assert_eq!(error.request_id().unwrap().as_str(), "req_2");
     assert_eq!(error.limit(), Some(Duration::from_secs(30)));
-    assert_eq!(told(&Refusal::ResponseTooLarge(99)).size(), Some(99));
-    let error = told(&Refusal::Closed("its input broke".to_owned()));
+    assert_eq!(error_for(&Refusal::ResponseTooLarge(99)).size(), Some(99));
+    let error = error_for(&Refusal::Closed("its input broke".to_owned()));
     assert_eq!((error.exit(), error.stderr_tail()), (Some(Exit::Code(1)), Some("last words")));
     let text = error.to_string();
     assert!(text.contains("its input broke") && text.contains("last words"), "{text}");

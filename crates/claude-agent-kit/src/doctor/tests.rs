@@ -1,4 +1,4 @@
-//! Each check by itself, in a place that the test makes up.
+//! Each check by itself, in a temporary directory.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,8 @@ fn place<'a>(options: &'a Options, variables: &[(&str, &str)]) -> Place<'a> {
     Place { options, variables: variables.collect() }
 }
 
-/// The level of a finding that must say these parts, and a help unless all is well.
+/// Returns the level of a finding, which must contain these parts and have help unless the level is
+/// good.
 fn level(finding: &Finding, parts: &[&str]) -> Level {
     for part in parts {
         assert!(finding.to_string().contains(part), "{part}: {finding}");
@@ -29,13 +30,13 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn a_working_directory_is_there_and_can_be_written() {
+fn working_directory_must_exist_and_be_writable() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     let look = |cwd: &Path| place(&Options::new().cwd(cwd), &[]).working_directory().unwrap();
     assert_eq!(level(&look(folder.path()), &["can be written"]), Level::Good);
-    assert_eq!(folder.path().read_dir().unwrap().count(), 1, "nothing is left behind");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 1, "no file remains");
     for missing in [file, folder.path().join("missing")] {
         assert_eq!(level(&look(&missing), &["is no directory", "`cwd`"]), Level::Problem);
     }
@@ -49,7 +50,7 @@ fn a_working_directory_is_there_and_can_be_written() {
 }
 
 #[test]
-fn the_config_directory_is_the_one_that_the_cli_would_use() {
+fn config_directory_is_the_one_of_the_cli() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     let file = home.join("file");
@@ -61,7 +62,7 @@ fn the_config_directory_is_the_one_that_the_cli_would_use() {
     };
     let own = [("HOME", text(home))];
     assert_eq!(level(&look(&inherit, &own), &[".claude can be written"]), Level::Good);
-    assert!(!home.join(".claude").exists(), "it is not made");
+    assert!(!home.join(".claude").exists(), "the file is not created");
     let none = look(&clean, &own);
     assert_eq!(level(&none, &["neither CLAUDE_CONFIG_DIR nor HOME"]), Level::Warning);
     let given = clean.clone().env("CLAUDE_CONFIG_DIR", text(&home.join("mine")));
@@ -76,7 +77,7 @@ fn the_config_directory_is_the_one_that_the_cli_would_use() {
 }
 
 #[test]
-fn credentials_are_looked_for_by_name_and_never_shown() {
+fn credentials_are_found_by_name_and_never_shown() {
     const KEY: &str = "s3cr3t-key";
     let look = |options: &Options, variables: &[(&str, &str)]| {
         let finding = place(options, variables).credentials().unwrap();
@@ -89,7 +90,7 @@ fn credentials_are_looked_for_by_name_and_never_shown() {
     assert_eq!(level(&look(&inherit, &own), &parts), Level::Good);
     let none = ["none of ANTHROPIC_API_KEY", "log in"];
     assert_eq!(level(&look(&inherit, &[("ANTHROPIC_API_KEY", "")]), &none), Level::Warning);
-    // What is not passed on does not help.
+    // A variable that is not passed to the CLI does not count.
     let clean = Options::new().environment(EnvironmentPolicy::Clean);
     assert_eq!(level(&look(&clean, &own), &none), Level::Warning);
     let given = clean.clone().env("ANTHROPIC_AUTH_TOKEN", KEY);
@@ -99,7 +100,7 @@ fn credentials_are_looked_for_by_name_and_never_shown() {
 }
 
 #[test]
-fn files_with_mcp_servers_have_to_be_that() {
+fn mcp_config_files_must_be_valid() {
     let folder = tempfile::tempdir().unwrap();
     for (name, content, expected, part) in [
         ("one.json", r#"{"mcpServers": {"a": {}}}"#, Level::Good, "has a server"),
@@ -135,7 +136,7 @@ fn root_cannot_bypass_permissions() {
 }
 
 #[test]
-fn files_and_directories_that_options_name_have_to_be_there() {
+fn files_and_directories_of_options_must_exist() {
     type Set = fn(Options, &str) -> Options;
 
     let folder = tempfile::tempdir().unwrap();
@@ -171,7 +172,7 @@ fn files_and_directories_that_options_name_have_to_be_there() {
 }
 
 #[test]
-fn the_version_is_judged_as_a_run_would_judge_it() {
+fn doctor_judges_the_version_like_a_run() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let folder = tempfile::tempdir().unwrap();
@@ -195,7 +196,7 @@ fn the_version_is_judged_as_a_run_would_judge_it() {
     assert_eq!(level(&look(old.clone().print_mode(true)), &["1.9.9"]), Level::Good);
     let skipped = look(old.version_check(VersionCheck::Skip));
     assert_eq!(level(&skipped, &["not asked", "VersionCheck::Skip"]), Level::Good);
-    // The handshake of a session will tell; print mode has none.
+    // In a session the handshake decides; print mode has none.
     assert_eq!(level(&look(odd.clone()), &["version", "cli_path"]), Level::Warning);
     let print = odd.print_mode(true);
     assert_eq!(level(&look(print.clone()), &["version"]), Level::Problem);

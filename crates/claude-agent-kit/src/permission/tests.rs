@@ -1,4 +1,4 @@
-//! The inbox, and what a permission request serialises to.
+//! The permission inbox, and the serialization of permission requests.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -32,7 +32,7 @@ fn context(request: &ToolRequest, cancel: &CancelToken) -> CallbackContext {
     CallbackContext::new(request.id.as_str().into(), cancel.clone(), SessionLink::default())
 }
 
-/// Asks as a session does: in a task of its own.
+/// Sends a request in its own task, as a session does.
 fn ask<F>(callback: F, run: u32, id: &str, cancel: &CancelToken) -> Asking
 where
     F: Fn(ToolRequest, CallbackContext) -> Pin<Box<dyn Future<Output = Permission> + Send>>,
@@ -43,7 +43,7 @@ where
 }
 
 #[tokio::test]
-async fn a_request_is_returned_once_and_pending_until_it_is_answered() {
+async fn inbox_returns_a_request_once_and_keeps_it_pending_until_answered() {
     let inbox = PermissionInbox::new();
     let cancel = CancelToken::new();
     let asking = ask(inbox.callback(), 7, "r", &cancel);
@@ -60,12 +60,12 @@ async fn a_request_is_returned_once_and_pending_until_it_is_answered() {
 }
 
 #[tokio::test]
-async fn requests_of_many_sessions_come_in_order_and_each_to_one_reader() {
+async fn requests_of_many_sessions_are_delivered_in_order_to_one_reader_each() {
     let inbox = PermissionInbox::new();
     let cancel = CancelToken::new();
     let mut asking = Vec::new();
     for run in 0..20 {
-        // The same id of the CLI in every session.
+        // Every session uses the same request ID.
         asking.push(ask(inbox.callback(), run, "r", &cancel));
         tokio::task::yield_now().await;
     }
@@ -93,7 +93,7 @@ async fn requests_of_many_sessions_come_in_order_and_each_to_one_reader() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_answers_at_the_same_time_exactly_one_counts() {
+async fn only_one_of_several_concurrent_answers_counts() {
     for round in 0..200 {
         let inbox = PermissionInbox::new();
         let cancel = CancelToken::new();
@@ -115,7 +115,7 @@ async fn of_answers_at_the_same_time_exactly_one_counts() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_cancelled_or_whose_task_is_dropped_is_withdrawn() {
+async fn cancelled_or_dropped_request_is_withdrawn() {
     let inbox = PermissionInbox::new();
     let cancel = CancelToken::new();
     let cancelled = ask(inbox.callback(), 1, "r", &cancel);
@@ -133,7 +133,7 @@ async fn a_request_that_is_cancelled_or_whose_task_is_dropped_is_withdrawn() {
 }
 
 #[tokio::test]
-async fn without_an_inbox_or_beyond_its_capacity_requests_are_denied() {
+async fn requests_are_denied_without_an_inbox_or_beyond_its_capacity() {
     let inbox = PermissionInbox::with_capacity(1);
     let callback = inbox.callback();
     let cancel = CancelToken::new();
@@ -143,7 +143,7 @@ async fn without_an_inbox_or_beyond_its_capacity_requests_are_denied() {
     let second = ask(callback.clone(), 2, "r", &cancel).await.unwrap();
     assert!(format!("{second:?}").contains("too many"), "{second:?}");
     drop(inbox);
-    assert!(!first.is_finished(), "a clone is left");
+    assert!(!first.is_finished(), "a clone remains");
     drop(copy);
     let late = ask(callback, 3, "r", &cancel).await.unwrap();
     for denied in [first.await.unwrap(), late] {
@@ -152,7 +152,7 @@ async fn without_an_inbox_or_beyond_its_capacity_requests_are_denied() {
 }
 
 #[tokio::test]
-async fn waiting_for_a_request_can_be_given_up_without_loss() {
+async fn inbox_next_is_cancel_safe() {
     let inbox = PermissionInbox::new();
     let cancel = CancelToken::new();
     for _ in 0..2 {
@@ -169,7 +169,7 @@ async fn waiting_for_a_request_can_be_given_up_without_loss() {
 }
 
 #[test]
-fn each_item_serialises_as_one_object_with_its_type() {
+fn every_item_serializes_as_an_object_with_its_type() {
     let message = br#"{"type":"result","subtype":"success","total_cost_usd":1.50}"#;
     let message = claude_wire::Message::decode(Bytes::from_static(message)).unwrap();
     let request = request(0x1f, "r");

@@ -1,4 +1,4 @@
-//! What the newest version has and the oldest has not: what happens there when it is asked for.
+//! Features that the newest version has and the oldest does not, when they are used on the oldest.
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -14,16 +14,16 @@ use tests_e2e::real_cli::{self, InstalledCli};
 use tests_e2e::versions::LATER_OPERATIONS;
 use tests_e2e::workspace;
 
-use crate::play::{start, turn};
-use crate::support::{ask, error_of, hello, in_time, know_version, run};
+use crate::helpers::{start, turn};
+use crate::support::{ask, cache_version, error_of, hello, in_time, run};
 
-/// The oldest supported CLI.
+/// Returns the oldest supported CLI.
 fn minimum() -> &'static InstalledCli {
     static CLI: OnceLock<InstalledCli> = OnceLock::new();
     CLI.get_or_init(|| {
         let oldest = &real_cli::pinned_versions()[0];
         let cli = real_cli::install_version(oldest).unwrap_or_else(|error| panic!("{error}"));
-        know_version(&cli);
+        cache_version(&cli);
         cli
     })
 }
@@ -33,7 +33,7 @@ fn on_minimum<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Harness)
 }
 
 #[test]
-fn an_operation_that_it_does_not_know_is_an_error_that_says_so() {
+fn operation_missing_in_the_oldest_cli_is_unsupported() {
     on_minimum(hello(), async |harness| {
         let session = start(harness.options()).await;
         for (operation, fields) in LATER_OPERATIONS {
@@ -42,14 +42,14 @@ fn an_operation_that_it_does_not_know_is_an_error_that_says_so() {
             let error = session.request(request).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{operation}: {error}");
         }
-        // And it goes on.
+        // The session still works.
         assert_eq!(turn(&session, "hello").await.text, "Hello.");
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn a_flag_that_it_does_not_know_is_an_error_that_names_it() {
+fn flag_missing_in_the_oldest_cli_is_named_in_the_error() {
     on_minimum(hello(), async |harness| {
         let options = harness.options().add_arg("desktop");
         let collected = ask("hello", options).await;
@@ -62,7 +62,7 @@ fn a_flag_that_it_does_not_know_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_fail_closed_hook_is_refused_at_the_start() {
+fn fail_closed_hook_is_rejected_at_startup_on_the_oldest_cli() {
     on_minimum(hello(), async |harness| {
         let options = harness.options().on(PreToolUse.fail_closed(), |_, _| async {});
         let error = in_time(Session::start(options)).await.unwrap_err();
@@ -73,7 +73,7 @@ fn a_fail_closed_hook_is_refused_at_the_start() {
 }
 
 #[test]
-fn a_denied_deferred_call_is_not_executed_on_resume() {
+fn denied_deferred_call_is_not_executed_on_resume_on_the_oldest_cli() {
     on_minimum(hello(), async |harness| {
         let id = in_time(deferred::defer(&harness)).await.unwrap();
         let options = deferred::options(&harness);
@@ -84,11 +84,11 @@ fn a_denied_deferred_call_is_not_executed_on_resume() {
     });
 }
 
-/// Flags of the newest that it does not tell of.
+/// Flags of the newest version that the oldest one does not have.
 const FLAGS: [&str; 1] = ["--desktop"];
 
 #[test]
-fn what_it_lacks_is_written_down() {
+fn missing_features_of_the_oldest_cli_are_documented() {
     let known = flags::of(minimum()).unwrap();
     let newest = stored::load(Source::Cli).unwrap();
     let lacking: Vec<&str> =
@@ -99,7 +99,7 @@ fn what_it_lacks_is_written_down() {
     for name in operations.chain(FLAGS) {
         assert!(
             document.contains(&format!("`{name}`")),
-            "docs/cli-versions.md does not tell of {name}"
+            "docs/cli-versions.md does not list {name}"
         );
     }
 }

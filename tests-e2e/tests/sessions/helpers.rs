@@ -1,4 +1,4 @@
-//! What the tests of sessions share.
+//! Helpers for the tests of sessions.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use tests_e2e::harness::{Harness, processes};
 
 use crate::support::{LIMIT, in_time, real, run};
 
-/// Plays the same in memory and on the real CLI.
+/// Runs the same test in memory and on the real CLI.
 pub(crate) fn on_both<F: Future<Output = ()>>(
     script: impl Fn() -> Script,
     play: impl Fn(Harness) -> F,
@@ -25,17 +25,17 @@ pub(crate) fn on_both<F: Future<Output = ()>>(
     });
 }
 
-/// Plays in memory.
+/// Runs a test in memory.
 pub(crate) fn in_memory<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Harness) -> F) {
     run(async { play(Harness::in_memory(script).await.unwrap()).await });
 }
 
-/// A model that runs these commands, all in one answer, and then is done.
+/// Returns a model that runs these commands, all in one answer, and then ends its turn.
 pub(crate) fn bash(commands: &[&str]) -> Script {
     Script::new().otherwise([calls(commands), Reply::text("Done.")])
 }
 
-/// An answer that calls Bash with each of these commands.
+/// Returns an answer that calls Bash with each of these commands.
 pub(crate) fn calls(commands: &[&str]) -> Reply {
     let call = |reply: Reply, command: &&str| {
         reply.and_tool("Bash", json!({"command": command, "description": "Run it"}))
@@ -43,17 +43,17 @@ pub(crate) fn calls(commands: &[&str]) -> Reply {
     commands.iter().fold(Reply::new(), call)
 }
 
-/// A model that touches the file `made`.
-pub(crate) fn touching() -> Script {
+/// Returns a model that creates the file `made`.
+pub(crate) fn touch_script() -> Script {
     bash(&["touch made"])
 }
 
-/// Whether there is such a file in the project.
-pub(crate) fn is_made(harness: &Harness, name: &str) -> bool {
+/// Returns whether the project contains this file.
+pub(crate) fn has_file(harness: &Harness, name: &str) -> bool {
     harness.project().join(name).exists()
 }
 
-/// The command of a call of Bash.
+/// Returns the command of a Bash call.
 pub(crate) fn command_of(input: Option<&Json>) -> String {
     let input: serde_json::Value =
         input.and_then(|input| input.deserialize().ok()).unwrap_or_default();
@@ -71,7 +71,7 @@ pub(crate) async fn turn(session: &Session, prompt: &str) -> TurnOutcome {
     in_time(turn.finish()).await.unwrap()
 }
 
-/// One session with one turn.
+/// Runs a session with one turn.
 pub(crate) async fn one_turn(options: Options) -> TurnOutcome {
     let session = start(options).await;
     let outcome = turn(&session, "run it").await;
@@ -79,9 +79,9 @@ pub(crate) async fn one_turn(options: Options) -> TurnOutcome {
     outcome
 }
 
-/// Does something until it has its effect, and not only once: whoever watches for it may begin to do
-/// so a moment too late.
-pub(crate) async fn again_until(what: &str, mut act: impl FnMut(usize), is_so: impl Fn() -> bool) {
+/// Repeats an action until it has had its effect, because the observer may start to watch a moment
+/// too late.
+pub(crate) async fn repeat_until(what: &str, mut act: impl FnMut(usize), is_so: impl Fn() -> bool) {
     for round in 0..24 {
         act(round);
         if processes::until(LIMIT / 24, &is_so).await {
@@ -91,12 +91,13 @@ pub(crate) async fn again_until(what: &str, mut act: impl FnMut(usize), is_so: i
     panic!("{what}");
 }
 
-/// Panics without a word: writing a backtrace can take longer than the callback has.
+/// Panics without running the panic hook: writing a backtrace can take longer than the callback may
+/// take.
 pub(crate) fn panic_silently() -> ! {
-    std::panic::resume_unwind(Box::new("as the test wants it"))
+    std::panic::resume_unwind(Box::new("deliberate failure"))
 }
 
-/// A list that callbacks write to.
+/// A list that callbacks append to.
 #[derive(Debug)]
 pub(crate) struct Notes<T>(Arc<Mutex<Vec<T>>>);
 
@@ -124,7 +125,7 @@ impl<T: Clone> Notes<T> {
     }
 }
 
-/// The type of a message, or `warning`.
+/// Returns the type of a message, or `warning`.
 pub(crate) fn kind(item: &Item) -> String {
     match item {
         Item::Message(message) => message.body.kind().unwrap_or("?").to_owned(),
@@ -133,7 +134,7 @@ pub(crate) fn kind(item: &Item) -> String {
     }
 }
 
-/// Reads until there is an item like this.
+/// Reads until an item satisfies `wanted`.
 pub(crate) async fn find(messages: &mut Messages, wanted: impl Fn(&Item) -> bool) -> Item {
     in_time(async {
         loop {
@@ -146,28 +147,28 @@ pub(crate) async fn find(messages: &mut Messages, wanted: impl Fn(&Item) -> bool
     .await
 }
 
-/// Whether it is a result.
+/// Returns whether an item is a result.
 pub(crate) fn is_result(item: &Item) -> bool {
     item.message().is_some_and(|message| matches!(message.body, Body::Result(_)))
 }
 
-/// Whether it is a piece of an answer.
-pub(crate) fn is_piece(item: &Item) -> bool {
+/// Returns whether an item is a part of a streamed answer.
+pub(crate) fn is_delta(item: &Item) -> bool {
     let raw = item.message().and_then(|message| message.raw_str().map(str::to_owned));
     raw.is_some_and(|raw| raw.contains("content_block_delta"))
 }
 
-/// How many turns are interrupted at once after their message was sent.
+/// How many turns are interrupted immediately after their message was sent.
 pub(crate) const ENDLESS_ROUNDS: usize = 50;
 
-/// A model that never comes to an end of its answer, unless it is asked again.
-pub(crate) fn endless() -> Script {
+/// Returns a model whose answer never ends, unless the prompt is "again".
+pub(crate) fn endless_script() -> Script {
     let answer = Reply::text("A long answer.").deltas_of(3).hold();
     Script::new().when("again", [Reply::text("yes")]).otherwise([answer])
 }
 
-/// How a turn of [`endless`] ended, which only an interrupt or a withdrawal can end.
-async fn end_of(turn: Turn) -> TurnInterruption {
+/// Returns how a turn of [`endless_script`] ended; only an interrupt or a withdrawal can end it.
+async fn interruption_of(turn: Turn) -> TurnInterruption {
     match in_time(turn.finish()).await {
         Ok(outcome) => {
             let reason = outcome.result.terminal_reason.as_ref();
@@ -181,37 +182,38 @@ async fn end_of(turn: Turn) -> TurnInterruption {
     }
 }
 
-/// Sends messages and interrupts the turn of each at once.
-pub(crate) async fn end_each_turn_at_once(session: &Session, rounds: usize) {
+/// Sends messages and interrupts each turn immediately.
+pub(crate) async fn interrupt_each_turn(session: &Session, rounds: usize) {
     for round in 0..rounds {
         let turn = session.send(format!("round {round}")).await.unwrap();
-        let told = in_time(turn.interrupt()).await.unwrap();
-        assert_eq!(end_of(turn).await, told, "round {round}");
+        let interruption = in_time(turn.interrupt()).await.unwrap();
+        assert_eq!(interruption_of(turn).await, interruption, "round {round}");
     }
 }
 
-/// Sends messages and interrupts the session after each at once. What then still waits is dropped.
-pub(crate) async fn interrupt_each_turn_at_once(session: &Session, rounds: usize) {
+/// Sends messages and interrupts the session immediately after each one; a message that is then
+/// still queued is withdrawn.
+pub(crate) async fn interrupt_session_after_each_send(session: &Session, rounds: usize) {
     for round in 0..rounds {
         let turn = session.send(format!("round {round}")).await.unwrap();
         let id = turn.message_id().clone();
-        let told = in_time(session.interrupt()).await.unwrap();
-        assert!(told.cancelled.is_empty(), "round {round}: {told:?}");
-        if told.turns.contains(&id) {
-            assert_eq!(end_of(turn).await, TurnInterruption::Interrupted, "round {round}");
+        let interruption = in_time(session.interrupt()).await.unwrap();
+        assert!(interruption.cancelled.is_empty(), "round {round}: {interruption:?}");
+        if interruption.turns.contains(&id) {
+            assert_eq!(interruption_of(turn).await, TurnInterruption::Interrupted, "round {round}");
             continue;
         }
-        // A message that the CLI has not read yet is named nowhere.
+        // A message that the CLI has not read yet is in neither list.
         assert!(
-            told.still_queued.is_empty() || told.still_queued == [id],
-            "round {round}: {told:?}"
+            interruption.still_queued.is_empty() || interruption.still_queued == [id],
+            "round {round}: {interruption:?}"
         );
         assert_ne!(in_time(turn.interrupt()).await.unwrap(), TurnInterruption::StillQueued);
-        end_of(turn).await;
+        interruption_of(turn).await;
     }
 }
 
-/// Whether the model has been told this.
-pub(crate) fn model_was_told(harness: &Harness, text: &str) -> bool {
+/// Returns whether a request to the model contains this text.
+pub(crate) fn model_received(harness: &Harness, text: &str) -> bool {
     harness.api().requests().iter().any(|request| request.body.to_string().contains(text))
 }

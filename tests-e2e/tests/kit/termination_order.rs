@@ -1,4 +1,4 @@
-//! The order of bytes, exit and time; results that follow one another.
+//! The order of output, exit and timeouts; several results in a row.
 
 use std::io;
 use std::pin::Pin;
@@ -18,20 +18,20 @@ use tests_e2e::harness::processes::{exists, wait_until};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::support::{
-    Fake, LIMIT, RESULT, SHORT, SIM, ask, codes, count, error_of, in_time, on_all, real, run,
+    FakeProgram, LIMIT, RESULT, SHORT, SIM, ask, codes, count, error_of, in_time, on_all, real, run,
 };
 
 const RESULT_LINE: &[u8] = b"{\"type\":\"result\",\"is_error\":false,\"result\":\"Done.\"}\n";
 
-/// An output that has something to say only after the exit was reported, and then ends like this.
-struct Late {
+/// A stdout that can be read only after the exit was reported, and then ends or fails.
+struct LateStdout {
     exit_seen: Arc<AtomicBool>,
     had_nothing: bool,
-    says: &'static [u8],
+    output: &'static [u8],
     then: Option<io::Error>,
 }
 
-impl AsyncRead for Late {
+impl AsyncRead for LateStdout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -42,10 +42,10 @@ impl AsyncRead for Late {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let length = self.says.len().min(buffer.remaining()).min(7);
-        let (now, later) = self.says.split_at(length);
+        let length = self.output.len().min(buffer.remaining()).min(7);
+        let (now, later) = self.output.split_at(length);
         buffer.put_slice(now);
-        self.says = later;
+        self.output = later;
         match self.then.take_if(|_| length == 0) {
             Some(error) => Poll::Ready(Err(error)),
             None => Poll::Ready(Ok(())),
@@ -53,8 +53,8 @@ impl AsyncRead for Late {
     }
 }
 
-/// Options for a CLI in the one-way form that ends before it is heard.
-fn late(says: &'static [u8], exit: Exit, broken: bool) -> Options {
+/// Returns options for a CLI in print mode that exits before its output is read.
+fn late_output(output: &'static [u8], exit: Exit, broken: bool) -> Options {
     let transport = InMemory::new(move |_| async move {
         let exit_seen = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&exit_seen);
@@ -63,31 +63,31 @@ fn late(says: &'static [u8], exit: Exit, broken: bool) -> Options {
             exit
         });
         let then = broken.then(|| io::Error::other("the pipe is cursed"));
-        let output = Late { exit_seen, had_nothing: false, says, then };
-        Ok(Connection::new(tokio::io::sink(), output, child))
+        let stdout = LateStdout { exit_seen, had_nothing: false, output, then };
+        Ok(Connection::new(tokio::io::sink(), stdout, child))
     });
     Options::new().print_mode(true).transport(transport)
 }
 
 #[test]
-fn what_comes_after_the_notice_of_the_exit_is_not_lost() {
+fn output_read_after_the_exit_is_not_lost() {
     run(async {
-        let collected = ask("hello", late(RESULT_LINE, Exit::Code(0), false)).await;
+        let collected = ask("hello", late_output(RESULT_LINE, Exit::Code(0), false)).await;
         assert_eq!((codes(&collected), collected.error.is_none()), (Vec::new(), true));
         assert_eq!(collected.result().unwrap().result.as_deref(), Some("Done."));
-        // A failing exit is judged by a result that came after it.
-        let collected = ask("hello", late(RESULT_LINE, Exit::Code(2), false)).await;
+        // A failing exit is judged by a result that is read after it.
+        let collected = ask("hello", late_output(RESULT_LINE, Exit::Code(2), false)).await;
         assert_eq!(codes(&collected), [WarningCode::NonZeroExitAfterResult]);
         assert!(collected.error.is_none());
     });
 }
 
-/// An output that says a result, and then never has nothing to say and never ends.
-struct Endless {
+/// A stdout that contains a result and then never ends and is always ready.
+struct EndlessStdout {
     is_said: bool,
 }
 
-impl AsyncRead for Endless {
+impl AsyncRead for EndlessStdout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -102,10 +102,10 @@ impl AsyncRead for Endless {
 }
 
 #[test]
-fn an_exit_does_not_wait_for_an_output_without_end() {
+fn exit_does_not_wait_for_an_endless_output() {
     let transport = InMemory::new(|_| async {
         let child = ChildFuture::new(std::future::ready(Exit::Code(0)));
-        Ok(Connection::new(tokio::io::sink(), Endless { is_said: false }, child))
+        Ok(Connection::new(tokio::io::sink(), EndlessStdout { is_said: false }, child))
     });
     let options = Options::new()
         .print_mode(true)
@@ -115,7 +115,7 @@ fn an_exit_does_not_wait_for_an_output_without_end() {
     runtime.block_on(in_time(async {
         let mut stream = query("hello", options).await.unwrap();
         let mut warnings = Vec::new();
-        // What comes is not kept: there is much of it.
+        // The items are dropped, because there are many of them.
         while let Some(item) = stream.next().await {
             warnings.extend(item.unwrap().warning().map(claude_agent_kit::Warning::code));
         }
@@ -124,32 +124,32 @@ fn an_exit_does_not_wait_for_an_output_without_end() {
 }
 
 #[test]
-fn an_output_that_cannot_be_read_is_at_its_end_and_the_reason_is_told() {
+fn stdout_read_error_ends_the_stream_with_a_reason() {
     run(async {
-        let collected = ask("hello", late(b"{\"type\":\"x\"}\n", Exit::Code(2), true)).await;
+        let collected = ask("hello", late_output(b"{\"type\":\"x\"}\n", Exit::Code(2), true)).await;
         let error = error_of(&collected);
         assert_eq!(error.kind(), ErrorKind::ProcessFailed);
         assert!(error.to_string().contains("the pipe is cursed"), "{error}");
         assert_eq!(count(&collected, "x"), 1);
-        // After a result it is as good as the end.
-        let collected = ask("hello", late(RESULT_LINE, Exit::Code(0), true)).await;
+        // After a result, a read error counts as end of stream.
+        let collected = ask("hello", late_output(RESULT_LINE, Exit::Code(0), true)).await;
         assert_eq!((codes(&collected), collected.error.is_none()), (Vec::new(), true));
         assert!(collected.result().is_some());
     });
 }
 
 #[test]
-fn what_a_dead_process_left_in_the_pipe_is_read() {
+fn output_left_in_the_pipe_by_a_dead_process_is_read() {
     let lines = "i=0; while [ $i -lt 500 ]; do echo '{\"type\":\"auth_status\"}'; i=$((i+1)); done";
-    let fake = Fake::new(&format!("{lines}\n{RESULT}"));
+    let fake = FakeProgram::new(&format!("{lines}\n{RESULT}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let options = fake.options().print_mode(true).timeouts(Timeouts::new().idle(SHORT));
     let began = Instant::now();
     let stream = runtime.block_on(query("hello", options)).unwrap();
     let pid = stream.pid().unwrap();
-    // Nobody reads while nobody drives the runtime, and the process ends all the same.
-    assert!(wait_until(LIMIT, || !exists(pid)), "it ends and is reaped");
-    // And then a limit is over too: what was said before that counts.
+    // Nothing is read while the runtime is not driven, and the process still ends.
+    assert!(wait_until(LIMIT, || !exists(pid)), "the process ends and is reaped");
+    // The timeout expires as well; output from before that still counts.
     assert!(wait_until(LIMIT, || began.elapsed() > 3 * SHORT));
     let collected = runtime.block_on(stream.collect());
     assert_eq!(count(&collected, "auth_status"), 500);
@@ -157,8 +157,8 @@ fn what_a_dead_process_left_in_the_pipe_is_read() {
     assert_eq!((codes(&collected), collected.error.is_none()), (Vec::new(), true));
 }
 
-/// A model that starts an agent in the background and says more when that is done.
-fn delegating() -> Script {
+/// Returns a model that starts a background agent and continues when the agent has ended.
+fn background_agent_script() -> Script {
     let input = json!({"description": "Greet", "prompt": "greet the world",
                        "subagent_type": "general-purpose", "run_in_background": true});
     Script::new()
@@ -167,8 +167,8 @@ fn delegating() -> Script {
 }
 
 #[test]
-fn the_result_of_a_background_agent_follows_the_first_one() {
-    on_all(delegating, async |harness| {
+fn background_agent_result_follows_the_first_result() {
+    on_all(background_agent_script, async |harness| {
         let mut stream = query("delegate", harness.options()).await.unwrap();
         let mut origins = Vec::new();
         while let Some(item) = stream.next().await {
@@ -178,7 +178,7 @@ fn the_result_of_a_background_agent_follows_the_first_one() {
                 continue;
             };
             origins.push(result.origin.is_some());
-            // The agent goes on only now, so that its end comes after the first result.
+            // The agent continues only now, so that it ends after the first result.
             harness
                 .api()
                 .wait_for_request(|request| {
@@ -192,7 +192,7 @@ fn the_result_of_a_background_agent_follows_the_first_one() {
 }
 
 #[test]
-fn a_background_shell_does_not_hold_the_run() {
+fn background_shell_does_not_delay_the_end() {
     let script = || {
         let input = json!({"command": "sleep 1000", "run_in_background": true});
         Script::new().otherwise([Reply::tool("Bash", input), Reply::text("Started.")])

@@ -1,10 +1,10 @@
-//! Every option on the real CLI: it starts, it answers, and the option shows on the wire or in what
-//! reaches the API.
+//! Every option on the real CLI: the run succeeds, and the option has an effect on the messages or
+//! on the requests to the API.
 
 mod conversation;
 mod extensions;
 mod model;
-mod surroundings;
+mod settings;
 
 use std::fs;
 use std::path::Path;
@@ -19,55 +19,55 @@ use tokio::task::JoinSet;
 
 use crate::support::{ask, codes, hello, in_time, real};
 
-/// How many CLIs run at a time.
-const AT_A_TIME: usize = 3;
+/// How many CLIs run at the same time.
+const MAX_CONCURRENT: usize = 3;
 
-/// An option, and how it shows.
+/// An option, and the check of its effect.
 struct Row {
     name: &'static str,
     script: fn() -> Script,
     prompt: &'static str,
     options: fn(&Harness, Options) -> Options,
-    shows: fn(&Seen),
+    check: fn(&RunOutput),
 }
 
 impl Row {
-    /// An option that shows when the model says hello.
+    /// Returns a row in which the model says hello.
     fn new(
         name: &'static str,
         options: fn(&Harness, Options) -> Options,
-        shows: fn(&Seen),
+        check: fn(&RunOutput),
     ) -> Self {
-        Self { name, script: hello, prompt: "hello", options, shows }
+        Self { name, script: hello, prompt: "hello", options, check }
     }
 
-    /// The model does something else.
+    /// Repermits the script of the model.
     fn script(self, script: fn() -> Script) -> Self {
         Self { script, ..self }
     }
 
-    /// It is asked something else.
+    /// Repermits the prompt.
     fn prompt(self, prompt: &'static str) -> Self {
         Self { prompt, ..self }
     }
 
-    async fn play(self) {
+    async fn run(self) {
         let harness = Harness::real((self.script)(), real()).await.unwrap();
         let options = (self.options)(&harness, harness.options());
         let collected = in_time(ask(self.prompt, options)).await;
-        (self.shows)(&Seen { harness, collected });
+        (self.check)(&RunOutput { harness, collected });
     }
 }
 
-/// What came of a run.
-struct Seen {
+/// The output of a run.
+struct RunOutput {
     harness: Harness,
     collected: Collected,
 }
 
-impl Seen {
-    /// The run went well; the option need not show elsewhere.
-    fn went_well(&self) {
+impl RunOutput {
+    /// Asserts that the run succeeded.
+    fn assert_success(&self) {
         assert!(self.collected.error.is_none(), "{:?}", self.collected.error);
         assert_eq!(codes(&self.collected), []);
         for message in self.collected.messages() {
@@ -77,57 +77,57 @@ impl Seen {
         assert!(!result.is_error(), "{result:?}");
     }
 
-    /// All messages as text.
+    /// Returns all messages as text.
     fn messages(&self) -> String {
         let lines = self.collected.messages().filter_map(|message| message.raw_str());
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The first message of the CLI about the session.
+    /// Returns the `init` message.
     fn init(&self) -> Value {
         let lines = self.collected.messages().filter_map(|message| message.raw_str());
         let mut values = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
         values.find(|value| value["subtype"] == "init").unwrap()
     }
 
-    /// The first request of the main conversation.
+    /// Returns the first request of the main conversation.
     fn request(&self) -> ApiRequest {
         let requests = self.harness.api().requests();
         requests.into_iter().find(ApiRequest::stream).unwrap()
     }
 
-    /// That request's body as text.
+    /// Returns the body of that request as text.
     fn body(&self) -> String {
         self.request().body.to_string()
     }
 }
 
-/// Whether a list of names, or of objects with names, has this one.
-fn lists(list: &Value, name: &str) -> bool {
-    let entries = list.as_array().unwrap_or_else(|| panic!("no list: {list}"));
+/// Returns whether a list of names, or of objects with names, contains this one.
+fn contains_name(list: &Value, name: &str) -> bool {
+    let entries = list.as_array().unwrap_or_else(|| panic!("not a list: {list}"));
     entries.iter().any(|entry| entry == name || entry["name"] == name)
 }
 
-/// Writes a file below a directory that may not be there yet.
+/// Writes a file and creates its parent directories.
 fn write(directory: &Path, file: &str, text: &str) {
     let path = directory.join(file);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
 }
 
-/// Plays all rows, some at a time, and tells of all that fail.
-fn play(rows: impl IntoIterator<Item = Row>) {
+/// Runs all rows, some at the same time, and reports every row that fails.
+fn run_rows(rows: impl IntoIterator<Item = Row>) {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let failed = runtime.block_on(async {
-        let places = Arc::new(Semaphore::new(AT_A_TIME));
+        let permits = Arc::new(Semaphore::new(MAX_CONCURRENT));
         let mut names = std::collections::HashMap::new();
         let mut tasks = JoinSet::new();
         for row in rows {
-            let (name, places) = (row.name, places.clone());
+            let (name, permits) = (row.name, permits.clone());
             let task = tasks.spawn(async move {
-                let _place = places.acquire_owned().await.unwrap();
-                row.play().await;
+                let _permit = permits.acquire_owned().await.unwrap();
+                row.run().await;
             });
             names.insert(task.id(), name);
         }
@@ -139,5 +139,5 @@ fn play(rows: impl IntoIterator<Item = Row>) {
         }
         failed
     });
-    assert_eq!(failed, Vec::<&str>::new(), "what was wrong with each is told above");
+    assert_eq!(failed, Vec::<&str>::new(), "each failure is printed above");
 }

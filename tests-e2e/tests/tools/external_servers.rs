@@ -1,4 +1,4 @@
-//! Servers outside this process.
+//! External MCP servers.
 
 use std::time::Duration;
 
@@ -10,24 +10,25 @@ use serde_json::{Value, json};
 use tests_e2e::external_mcp::{HttpServer, MARK};
 use tests_e2e::harness::Harness;
 
-use crate::calc::{calc, calling, results, texts, with};
-use crate::play::{on_both, start, turn};
+use crate::calc::{calc, call_script, results, texts, with_server};
+use crate::helpers::{on_both, start, turn};
 use crate::support::{LIMIT, hello, in_time, real, run};
 
-/// The server of these tests as a program.
-pub(crate) const OUTSIDE: &str = env!("CARGO_BIN_EXE_external_mcp");
+/// The path of the MCP server of these tests.
+pub(crate) const MCP_SERVER: &str = env!("CARGO_BIN_EXE_external_mcp");
 
-fn echoing() -> Script {
-    calling(&[("mcp__out__echo", json!({"text": "hello"}))])
+fn echo_script() -> Script {
+    call_script(&[("mcp__out__echo", json!({"text": "hello"}))])
 }
 
-/// Plays on the real CLI; the simulated one knows no servers over HTTP and loads all tools.
+/// Runs a test on the real CLI; the simulated CLI does not support servers over HTTP and loads all
+/// tools.
 fn on_real<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Harness) -> F) {
     run(async { play(Harness::real(script, real()).await.unwrap()).await });
 }
 
-/// Has a turn when the server is there, and gives what the tool said.
-async fn echoed(harness: &Harness, options: Options) -> String {
+/// Runs a turn when the server is connected, and returns the text of the tool result.
+async fn run_echo(harness: &Harness, options: Options) -> String {
     let session = start(options.allowed_tools(["mcp__out"])).await;
     let servers = in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
     let info = servers[0].server_info.as_ref().unwrap();
@@ -38,60 +39,60 @@ async fn echoed(harness: &Harness, options: Options) -> String {
 }
 
 #[test]
-fn a_server_as_a_process_is_started_with_its_variables_and_called() {
-    on_both(echoing, async |harness| {
-        let server = StdioServer::new(OUTSIDE).args(["--ignored"]).env(MARK, "stdio");
+fn stdio_server_is_started_with_its_variables_and_called() {
+    on_both(echo_script, async |harness| {
+        let server = StdioServer::new(MCP_SERVER).args(["--ignored"]).env(MARK, "stdio");
         let options = harness.options().mcp("out", server);
-        assert_eq!(echoed(&harness, options).await, "stdio: hello");
+        assert_eq!(run_echo(&harness, options).await, "stdio: hello");
     });
 }
 
 #[test]
-fn servers_over_http_are_reached_with_their_headers_and_called() {
-    on_real(echoing(), async |harness| {
+fn http_servers_are_called_with_their_headers() {
+    on_real(echo_script(), async |harness| {
         let server = HttpServer::start().await.unwrap();
         let http = RemoteServer::http(server.http()).header(MARK, "http");
-        assert_eq!(echoed(&harness, harness.options().mcp("out", http)).await, "http: hello");
-        // The value of a variable never stands on the command line.
+        assert_eq!(run_echo(&harness, harness.options().mcp("out", http)).await, "http: hello");
+        // The value of a variable is never on the command line.
         let sse = RemoteServer::sse(server.sse()).header(MARK, "${SECRET}");
         let options = harness.options().env("SECRET", "sse").mcp("out", sse);
-        assert!(echoed(&harness, options).await.ends_with("sse: hello"));
+        assert!(run_echo(&harness, options).await.ends_with("sse: hello"));
     });
 }
 
 #[test]
-fn a_call_of_a_server_outside_is_ended_by_its_limit() {
-    on_real(calling(&[("mcp__out__wait", json!({}))]), async |harness| {
-        // Without the limit the turn would never end.
-        let server = StdioServer::new(OUTSIDE).timeout(Duration::from_millis(1_200));
-        let said = echoed(&harness, harness.options().mcp("out", server)).await;
+fn external_server_call_is_ended_by_its_timeout() {
+    on_real(call_script(&[("mcp__out__wait", json!({}))]), async |harness| {
+        // Without the timeout the turn would never end.
+        let server = StdioServer::new(MCP_SERVER).timeout(Duration::from_millis(1_200));
+        let text = run_echo(&harness, harness.options().mcp("out", server)).await;
         assert_eq!(results(&harness)[0]["is_error"], true);
-        assert!(said.contains("timed out"), "{said}");
+        assert!(text.contains("timed out"), "{text}");
     });
 }
 
-/// The first question to the model, with the CLI told to let it search for tools.
-async fn offered(always_load: bool) -> Value {
+/// Returns the first request to the model, with tool search enabled.
+async fn first_request(always_load: bool) -> Value {
     let harness = Harness::real(hello(), real()).await.unwrap();
-    let server = StdioServer::new(OUTSIDE).always_load(always_load);
+    let server = StdioServer::new(MCP_SERVER).always_load(always_load);
     let options = harness.options().env("ENABLE_TOOL_SEARCH", "true").mcp("out", server);
-    echoed(&harness, options).await;
+    run_echo(&harness, options).await;
     let requests = harness.api().requests();
     let tools = requests[0].body["tools"].as_array().unwrap();
     tools.iter().find(|tool| tool["name"] == "mcp__out__echo").cloned().unwrap_or_default()
 }
 
 #[test]
-fn a_server_that_is_always_loaded_need_not_be_searched_for() {
+fn always_loaded_server_is_offered_without_tool_search() {
     run(async {
-        let (searched, loaded) = (offered(false).await, offered(true).await);
+        let (searched, loaded) = (first_request(false).await, first_request(true).await);
         assert!(searched.is_null(), "{searched}");
         assert!(loaded["input_schema"].is_object(), "{loaded}");
     });
 }
 
 #[test]
-fn a_tool_that_is_always_denied_is_not_offered() {
+fn denied_tool_is_not_offered() {
     on_real(hello(), async |harness| {
         let server = HttpServer::start().await.unwrap();
         let http = RemoteServer::http(server.http())
@@ -110,10 +111,10 @@ fn a_tool_that_is_always_denied_is_not_offered() {
 }
 
 #[test]
-fn servers_are_set_while_the_session_runs() {
-    on_both(echoing, async |harness| {
+fn servers_can_be_set_in_a_running_session() {
+    on_both(echo_script, async |harness| {
         let session = start(harness.options().allowed_tools(["mcp__out"])).await;
-        let server = StdioServer::new(OUTSIDE).env(MARK, "set");
+        let server = StdioServer::new(MCP_SERVER).env(MARK, "set");
         let servers = McpServers::new().with("out", server);
         let answer = in_time(session.mcp().set_servers(servers)).await.unwrap();
         assert_eq!(answer.added.as_slice(), ["out"]);
@@ -128,13 +129,13 @@ fn servers_are_set_while_the_session_runs() {
 }
 
 #[test]
-fn servers_of_the_options_stay_when_others_are_set() {
-    let adding = || calling(&[("mcp__calc__add", json!({"a": 2, "b": 3}))]);
+fn setting_servers_keeps_those_of_the_options() {
+    let adding = || call_script(&[("mcp__calc__add", json!({"a": 2, "b": 3}))]);
     on_both(adding, async |harness| {
-        let options = with(&harness, calc()).mcp("out", StdioServer::new(OUTSIDE));
+        let options = with_server(&harness, calc()).mcp("out", StdioServer::new(MCP_SERVER));
         let session = start(options).await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();
-        let more = || McpServers::new().with("more", StdioServer::new(OUTSIDE));
+        let more = || McpServers::new().with("more", StdioServer::new(MCP_SERVER));
         for (servers, added, removed, left) in [
             (more(), vec!["more"], vec![], vec!["calc", "more", "out"]),
             (more(), vec![], vec![], vec!["calc", "more", "out"]),
@@ -153,25 +154,25 @@ fn servers_of_the_options_stay_when_others_are_set() {
     });
 }
 
-/// Sets servers as the CLI is asked, without those that the SDK adds.
+/// Sets servers without those that the SDK adds.
 async fn set_exactly(session: &Session, servers: Value) -> McpSetServersResponse {
     let request = HostRequest::from(McpSetServers::new(servers));
     in_time(session.request(request)).await.unwrap().unwrap().deserialize().unwrap()
 }
 
-/// What the SDK protects servers of this process from.
+/// The behavior of the CLI from which the SDK protects in-process servers.
 #[test]
-fn servers_that_are_set_replace_all_but_external_ones_of_the_options() {
+fn cli_replaces_all_servers_except_external_ones_of_the_options() {
     on_both(hello, async |harness| {
-        let outside = || json!({"type": "stdio", "command": OUTSIDE, "args": []});
-        let options = with(&harness, calc()).mcp("out", StdioServer::new(OUTSIDE));
+        let outside = || json!({"type": "stdio", "command": MCP_SERVER, "args": []});
+        let options = with_server(&harness, calc()).mcp("out", StdioServer::new(MCP_SERVER));
         let session = start(options).await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();
         for (servers, added, removed) in [
             (json!({}), vec![], vec!["calc"]),
             (json!({"calc": {"type": "sdk", "name": "calc"}}), vec!["calc"], vec![]),
             (json!({"calc": outside()}), vec!["calc"], vec!["calc"]),
-            // One of the options counts as set from here on.
+            // From here on, the server of the options counts as one that was set.
             (json!({"out": outside()}), vec!["out"], vec!["calc"]),
             (json!({}), vec![], vec!["out"]),
         ] {
@@ -190,13 +191,13 @@ async fn names(session: &Session) -> Vec<String> {
 }
 
 #[test]
-fn strict_options_leave_only_their_own_servers() {
+fn strict_mcp_config_keeps_only_its_own_servers() {
     on_real(hello(), async |harness| {
-        let theirs = json!({"mcpServers": {"theirs": {"command": OUTSIDE}}});
+        let theirs = json!({"mcpServers": {"theirs": {"command": MCP_SERVER}}});
         std::fs::write(harness.project().join(".mcp.json"), theirs.to_string()).unwrap();
         let settings = json!({"enableAllProjectMcpServers": true});
         let options = harness.options().settings(settings);
-        let options = options.mcp("ours", StdioServer::new(OUTSIDE));
+        let options = options.mcp("ours", StdioServer::new(MCP_SERVER));
         let session = start(options.clone()).await;
         in_time(session.mcp().wait_for(["ours", "theirs"], LIMIT)).await.unwrap();
         session.stop().await.unwrap();

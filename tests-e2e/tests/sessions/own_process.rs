@@ -1,4 +1,5 @@
-//! What has to be seen in a process of its own: everything that it holds, the end of all sessions.
+//! Tests that need their own process: resource leaks, and `shutdown_all`, which affects every
+//! session of the process.
 
 use std::process::Command;
 
@@ -9,32 +10,32 @@ use tests_e2e::harness::Harness;
 use tests_e2e::harness::processes::{ResourceUsage, children_of, exists};
 use tokio::runtime::Handle;
 
-use crate::lifetime::steps;
-use crate::play::{start, turn};
-use crate::puppet;
+use crate::fake_cli;
+use crate::helpers::{start, turn};
+use crate::lifetime::remaining_states;
 use crate::support::{LIMIT, SHORT, SIM, hello, in_time, run, until};
 
-/// Says that this process has been started for one test alone.
-const ALONE: &str = "SESSIONS_TEST_ALONE";
+/// Set in a process that was started to run a single test.
+const OWN_PROCESS: &str = "SESSIONS_TEST_OWN_PROCESS";
 
-/// Plays a test in a process of its own.
-fn alone(name: &str, test: impl FnOnce()) {
-    if std::env::var_os(ALONE).is_some() {
+/// Runs a test in its own process.
+fn in_own_process(name: &str, test: impl FnOnce()) {
+    if std::env::var_os(OWN_PROCESS).is_some() {
         return test();
     }
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
-        .env(ALONE, "1")
+        .env(OWN_PROCESS, "1")
         .output()
         .unwrap();
-    let (said, complaints) =
+    let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && said.contains("1 passed"), "{said}{complaints}");
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}{stderr}");
 }
 
 #[test]
-fn the_end_of_all_sessions_ends_them_all_at_once() {
-    alone("alone::the_end_of_all_sessions_ends_them_all_at_once", || {
+fn shutdown_all_ends_all_sessions_concurrently() {
+    in_own_process("own_process::shutdown_all_ends_all_sessions_concurrently", || {
         run(async {
             assert_eq!(shutdown_all(LIMIT).await, 0);
             let story = || Script::new().otherwise([Reply::text("Once upon a time").hold()]);
@@ -52,20 +53,20 @@ fn the_end_of_all_sessions_ends_them_all_at_once() {
             assert_eq!(in_time(shutdown_all(LIMIT)).await, 0);
             assert!(children_of(std::process::id()).is_empty());
             for session in sessions {
-                let last = steps(&session).await.pop();
+                let last = remaining_states(&session).await.pop();
                 assert!(matches!(last, Some(SessionState::Stopped(_))), "{last:?}");
             }
-            // One that does not end is counted, and not waited for.
+            // A session that does not end in time is counted and not awaited.
             let options = Options::new().timeouts(Timeouts::new().exit_grace(LIMIT));
-            let (session, puppet) = puppet::running(options).await;
+            let (session, cli) = fake_cli::connect(options).await;
             assert_eq!(in_time(shutdown_all(SHORT)).await, 1);
-            drop((session, puppet));
+            drop((session, cli));
         });
     });
 }
 
-/// Starts, uses and ends a session in one of all ways.
-async fn live_and_end(number: usize, good: &Harness, bad: &Harness) {
+/// Starts, uses and ends a session; `number` selects how it ends.
+async fn run_session(number: usize, good: &Harness, bad: &Harness) {
     match number % 6 {
         0 => {
             let session = start(good.options()).await;
@@ -83,7 +84,7 @@ async fn live_and_end(number: usize, good: &Harness, bad: &Harness) {
             in_time(running.finish()).await.unwrap();
         }
         3 => {
-            // It crashes when the message comes.
+            // The CLI crashes when it receives the message.
             let session = start(bad.options()).await;
             let running = session.send("hello").await.unwrap();
             let error = in_time(running.finish()).await.unwrap_err();
@@ -103,8 +104,8 @@ async fn live_and_end(number: usize, good: &Harness, bad: &Harness) {
     }
 }
 
-async fn settled(before: ResourceUsage, tasks: usize) {
-    until("everything is given back", || {
+async fn wait_until_released(before: ResourceUsage, tasks: usize) {
+    until("all resources are released", || {
         let now = ResourceUsage::now();
         let grown = now.descriptors > before.descriptors
             || now.threads > before.threads
@@ -115,15 +116,15 @@ async fn settled(before: ResourceUsage, tasks: usize) {
     .await;
 }
 
-async fn many(good: Harness, bad: Harness, count: usize) {
+async fn run_many_sessions(good: Harness, bad: Harness, count: usize) {
     for number in 0..12 {
-        live_and_end(number, &good, &bad).await;
+        run_session(number, &good, &bad).await;
     }
     until("the warm-up is over", || children_of(std::process::id()).is_empty()).await;
-    // Threads that may block are kept for a while, and connections to the mock too.
+    // Tokio keeps idle blocking threads for a while, and the mock API keeps connections.
     let tasks = || Handle::current().metrics().num_alive_tasks();
     let mut least = (ResourceUsage::now(), tasks());
-    until("all is quiet", || {
+    until("the counts are stable", || {
         let now = (ResourceUsage::now(), tasks());
         let quiet = now.0.descriptors == least.0.descriptors && now.1 == least.1;
         least = now;
@@ -132,45 +133,46 @@ async fn many(good: Harness, bad: Harness, count: usize) {
     .await;
     let (before, tasks) = least;
     for number in 0..count {
-        live_and_end(number, &good, &bad).await;
+        run_session(number, &good, &bad).await;
     }
-    // A few may differ: the mock keeps connections for which there is no moment of their own.
+    // A few tasks may remain: there is no defined point at which the mock API closes its
+    // connections.
     let mut allowed = before;
     allowed.descriptors += 8;
     allowed.threads += 2;
-    settled(allowed, tasks + 8).await;
+    wait_until_released(allowed, tasks + 8).await;
 }
 
-fn crashing() -> Faults {
+fn crash_faults() -> Faults {
     Faults::new().on_read("user", Fault::Exit(3))
 }
 
 #[test]
-fn a_thousand_sessions_in_memory_leave_nothing_behind() {
-    alone("alone::a_thousand_sessions_in_memory_leave_nothing_behind", || {
+fn a_thousand_sessions_in_memory_leak_nothing() {
+    in_own_process("own_process::a_thousand_sessions_in_memory_leak_nothing", || {
         run(async {
             let good = Harness::in_memory(hello()).await.unwrap();
-            let bad = Harness::faulty(hello(), crashing()).await.unwrap();
-            many(good, bad, 1_000).await;
+            let bad = Harness::faulty(hello(), crash_faults()).await.unwrap();
+            run_many_sessions(good, bad, 1_000).await;
         });
     });
 }
 
 #[test]
-fn two_hundred_sessions_with_processes_leave_nothing_behind() {
-    alone("alone::two_hundred_sessions_with_processes_leave_nothing_behind", || {
+fn two_hundred_sessions_with_processes_leak_nothing() {
+    in_own_process("own_process::two_hundred_sessions_with_processes_leak_nothing", || {
         run(async {
             let file = "otherwise say \"Hello.\"\n";
             let good = Harness::scripted(file, SIM).await.unwrap();
             let file = format!("{file}faults\non user exit 3\n");
             let bad = Harness::scripted(&file, SIM).await.unwrap();
-            many(good, bad, 200).await;
+            run_many_sessions(good, bad, 200).await;
         });
     });
 }
 
 #[test]
-fn two_hundred_sessions_at_the_same_time() {
+fn two_hundred_concurrent_sessions_work() {
     run(async {
         let harness = Harness::in_memory(hello()).await.unwrap();
         let sessions: Vec<_> = (0..200)
@@ -198,7 +200,7 @@ fn two_hundred_sessions_at_the_same_time() {
 }
 
 #[test]
-fn a_runtime_that_goes_away_under_a_session_leaves_no_process_and_a_clear_error() {
+fn runtime_shutdown_under_a_session_leaks_no_process_and_returns_an_error() {
     let theirs = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     run(async {
         let harness = Harness::sim_process(hello(), SIM).await.unwrap();
@@ -214,9 +216,9 @@ fn a_runtime_that_goes_away_under_a_session_leaves_no_process_and_a_clear_error(
         let error = in_time(messages.next()).await.unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::RuntimeGone);
         assert_eq!(in_time(session.stop()).await.unwrap_err().kind(), ErrorKind::RuntimeGone);
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
         drop((session, asking, messages));
-        until("it ends and is reaped", || !exists(pid)).await;
+        until("the process ends and is reaped", || !exists(pid)).await;
     });
 }

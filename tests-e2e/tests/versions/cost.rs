@@ -1,15 +1,15 @@
-//! What turns cost, however the CLI reports it.
+//! The cost of turns, however the CLI reports it.
 
 use claude_agent_kit::{Conversation, PermissionMode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::control::GetUsage;
 use serde_json::json;
 
+use crate::helpers::{start, turn};
 use crate::on_each;
-use crate::play::{start, turn};
 
 #[test]
-fn every_turn_costs_its_own() {
+fn every_turn_reports_its_own_cost() {
     let agent = json!({"description": "Greet", "prompt": "greet at once",
                        "subagent_type": "general-purpose", "run_in_background": false});
     let script = || {
@@ -39,8 +39,8 @@ fn every_turn_costs_its_own() {
         assert!((session.cost().usd - total).abs() < 1e-9, "{total} {}", session.cost());
         let id = session.session_id().unwrap();
         session.stop().await.unwrap();
-        // Some versions count from zero then. Others count on; those that do not report what was used
-        // since the last result leave the dollars of the first turn unknown.
+        // Some versions then count from zero. Others keep counting; with those that do not report
+        // the usage since the last result, the cost of the first turn is unknown.
         let resumed = start(options().conversation(Conversation::resume(id))).await;
         let first = turn(&resumed, "one").await.cost;
         let second = turn(&resumed, "one").await.cost;

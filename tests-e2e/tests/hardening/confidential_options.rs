@@ -1,4 +1,4 @@
-//! Every place of the options that can hold something that others must not read.
+//! Every option that can hold a secret or a private text.
 
 use std::collections::BTreeMap;
 
@@ -8,53 +8,61 @@ use claude_agent_kit::transport::Wrapped;
 use claude_agent_kit::{AgentDefinition, Conversation, Json, Options, SystemPrompt};
 use serde_json::json;
 
-/// What it is.
+/// The kind of confidential value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Nature {
-    /// A key: hidden also where the CLI prints it.
+pub(crate) enum Confidentiality {
+    /// A key: masked, also where the CLI prints it.
     Key,
-    /// A text of the host: never printed from here. What the CLI says of it is its own matter.
+    /// A text of the host: never printed by the SDK. The CLI may print it.
     Text,
 }
 
-/// How it reaches the CLI.
+/// How a value is passed to the CLI.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Way {
-    /// Where nobody else on the machine can read it.
+pub(crate) enum Channel {
+    /// In a way that other users of the machine cannot read.
     Hidden,
-    /// On the command line, because the CLI takes it nowhere else.
+    /// On the command line, because the CLI accepts it nowhere else.
     Arguments,
     /// Not at all in these tests.
     Nowhere,
 }
 
-/// A place, and how something is put there.
-pub(crate) struct Place {
-    pub(crate) option: &'static str,
-    pub(crate) nature: Nature,
-    pub(crate) way: Way,
-    pub(crate) plant: fn(Options, &str) -> Options,
+/// An option, and how a value is put into it.
+pub(crate) struct ConfidentialOption {
+    pub(crate) name: &'static str,
+    pub(crate) confidentiality: Confidentiality,
+    pub(crate) channel: Channel,
+    pub(crate) set: fn(Options, &str) -> Options,
 }
 
-/// A place of a key.
-fn key(option: &'static str, way: Way, plant: fn(Options, &str) -> Options) -> Place {
-    Place { option, nature: Nature::Key, way, plant }
+/// Returns an option that holds a key.
+fn key(
+    name: &'static str,
+    channel: Channel,
+    set: fn(Options, &str) -> Options,
+) -> ConfidentialOption {
+    ConfidentialOption { name, confidentiality: Confidentiality::Key, channel, set }
 }
 
-/// A place of a text.
-fn text(option: &'static str, way: Way, plant: fn(Options, &str) -> Options) -> Place {
-    Place { option, nature: Nature::Text, way, plant }
+/// Returns an option that holds a text.
+fn text(
+    name: &'static str,
+    channel: Channel,
+    set: fn(Options, &str) -> Options,
+) -> ConfidentialOption {
+    ConfidentialOption { name, confidentiality: Confidentiality::Text, channel, set }
 }
 
-pub(crate) fn all() -> Vec<Place> {
+pub(crate) fn all() -> Vec<ConfidentialOption> {
     let mut all = keys();
     all.extend(servers());
     all.extend(texts());
     all
 }
 
-fn keys() -> Vec<Place> {
-    use Way::{Arguments, Hidden, Nowhere};
+fn keys() -> Vec<ConfidentialOption> {
+    use Channel::{Arguments, Hidden, Nowhere};
     vec![
         key("env", Hidden, |options, mark| options.env("SOME_SETTING", mark)),
         key("env", Hidden, |options, mark| options.env("ANTHROPIC_API_KEY", mark)),
@@ -81,8 +89,8 @@ fn keys() -> Vec<Place> {
     ]
 }
 
-fn servers() -> Vec<Place> {
-    use Way::{Arguments, Hidden};
+fn servers() -> Vec<ConfidentialOption> {
+    use Channel::{Arguments, Hidden};
     const ADDRESS: &str = "http://127.0.0.1:1/";
     vec![
         key("mcp", Arguments, |options, mark| {
@@ -114,8 +122,8 @@ fn servers() -> Vec<Place> {
     ]
 }
 
-fn texts() -> Vec<Place> {
-    use Way::{Arguments, Hidden};
+fn texts() -> Vec<ConfidentialOption> {
+    use Channel::{Arguments, Hidden};
     vec![
         text("system_prompt", Hidden, |options, mark| options.system_prompt(mark)),
         text("system_prompt", Hidden, |options, mark| {
@@ -139,17 +147,17 @@ fn texts() -> Vec<Place> {
     ]
 }
 
-/// Setters whose texts may be read by whoever prints the options: names, paths. Switches, numbers
-/// and durations hold no text and are not listed.
-pub(crate) const SHOWN: &str = "
+/// Setters whose values may be shown, such as names and paths. Switches, numbers and durations hold
+/// no text and are not listed.
+pub(crate) const PUBLIC_SETTERS: &str = "
     add_dir agent allowed_tools at betas cli_path client_app conversation cwd debug disallowed_tools
     dropping_turn effort environment executable fallback_model fork fork_id mcp_config_files model
     output_schema permission_mode permission_prompt_tool permission_prompts plugin_delivery plugins
     project_config_root question_preview resume resume_or_start setting_sources skills thinking
     tool_aliases tools user wait_for_background with_id";
 
-/// Setters of code: what it is given and gives is tried in `what_is_said_is_shown_nowhere`.
-pub(crate) const CODE: &str = "
+/// Setters of callbacks: their inputs and outputs are tested in `conversation_content_is_never_shown`.
+pub(crate) const CALLBACK_SETTERS: &str = "
     answer_as ask_user ask_user_blocking can_use_tool can_use_tool_blocking group on on_blocking
     on_elicitation on_elicitation_blocking on_stderr on_user_dialog on_user_dialog_blocking
     on_warning";

@@ -7,19 +7,19 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tokio::sync::Barrier;
 
-use crate::bridge::{answer, call, post};
-use crate::calc::{Pair, calc, texts, with};
-use crate::play::{in_memory, one_turn};
-use crate::puppet::running;
+use crate::bridge::{call, read_response, send_mcp};
+use crate::calc::{Pair, calc, texts, with_server};
+use crate::fake_cli::connect;
+use crate::helpers::{in_memory, one_turn};
 use crate::support::run;
 
 #[test]
-fn ten_thousand_calls_in_a_row_are_answered() {
+fn ten_thousand_sequential_calls_are_answered() {
     run(async {
-        let (session, mut puppet) = running(Options::new().mcp("calc", calc())).await;
+        let (session, mut cli) = connect(Options::new().mcp("calc", calc())).await;
         for id in 0..10_000 {
-            post(&mut puppet, "m", "calc", call(id, "add", json!({"a": id, "b": 1}))).await;
-            let (_, answer) = answer(&mut puppet).await;
+            send_mcp(&mut cli, "m", "calc", call(id, "add", json!({"a": id, "b": 1}))).await;
+            let (_, answer) = read_response(&mut cli).await;
             assert_eq!(answer["id"], id);
             assert_eq!(answer["result"]["content"][0]["text"], (id + 1).to_string());
         }
@@ -28,30 +28,33 @@ fn ten_thousand_calls_in_a_row_are_answered() {
 }
 
 #[test]
-fn ten_thousand_calls_in_a_row_are_made_by_the_simulated_cli() {
+fn simulated_cli_makes_ten_thousand_sequential_calls() {
     let call = |reply: Reply, n: i64| reply.and_tool("mcp__calc__add", json!({"a": n, "b": 1}));
     let answer = (0..10_000).fold(Reply::new(), call);
     in_memory(Script::new().otherwise([answer, Reply::text("Done.")]), async |harness| {
-        assert_eq!(one_turn(with(&harness, calc())).await.text, "Done.");
+        assert_eq!(one_turn(with_server(&harness, calc())).await.text, "Done.");
         let expected: Vec<String> = (1..=10_000).map(|n: i64| n.to_string()).collect();
         assert!(texts(&harness) == expected);
     });
 }
 
 #[test]
-fn sixty_four_calls_of_the_simulated_cli_run_at_the_same_time() {
+fn sixty_four_calls_of_the_simulated_cli_run_concurrently() {
     let call = |reply: Reply, n: i64| reply.and_tool("mcp__calc__meet", json!({"a": n, "b": 0}));
     let answer = (0..64).fold(Reply::new(), call);
     in_memory(Script::new().otherwise([answer, Reply::text("Done.")]), async |harness| {
-        assert_eq!(one_turn(with(&harness, calc().add(meet().read_only()))).await.text, "Done.");
+        assert_eq!(
+            one_turn(with_server(&harness, calc().add(meeting_tool().read_only()))).await.text,
+            "Done."
+        );
         let mut met: Vec<i64> = texts(&harness).iter().map(|text| text.parse().unwrap()).collect();
         met.sort_unstable();
         assert!(met.into_iter().eq(0..64));
     });
 }
 
-/// A tool that ends only if it is called 64 times at once.
-fn meet() -> Tool {
+/// Returns a tool that ends only when it runs 64 times at once.
+fn meeting_tool() -> Tool {
     let barrier = Arc::new(Barrier::new(64));
     Tool::new("meet", "Meets", move |pair: Pair| {
         let barrier = barrier.clone();
@@ -63,16 +66,17 @@ fn meet() -> Tool {
 }
 
 #[test]
-fn sixty_four_calls_run_at_the_same_time() {
+fn sixty_four_calls_run_concurrently() {
     run(async {
-        let (session, mut puppet) = running(Options::new().mcp("calc", calc().add(meet()))).await;
+        let (session, mut cli) =
+            connect(Options::new().mcp("calc", calc().add(meeting_tool()))).await;
         for id in 0..64 {
             let message = call(id, "meet", json!({"a": id, "b": 0}));
-            post(&mut puppet, &id.to_string(), "calc", message).await;
+            send_mcp(&mut cli, &id.to_string(), "calc", message).await;
         }
         let mut answered = Vec::new();
         for _ in 0..64 {
-            let (id, answer) = answer(&mut puppet).await;
+            let (id, answer) = read_response(&mut cli).await;
             assert_eq!(answer["result"]["content"][0]["text"], id);
             answered.push(id);
         }

@@ -1,4 +1,4 @@
-//! Readers that do not read.
+//! Lagging readers.
 
 use std::future::Future as _;
 use std::task::{Context, Waker};
@@ -8,14 +8,14 @@ use claude_agent_kit::{ErrorKind, Limits, Options, Permission};
 use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::harness::Harness;
 
-use crate::play::{kind, start, touching, turn};
-use crate::puppet::{self, message};
+use crate::fake_cli::{self, message};
+use crate::helpers::{kind, start, touch_script, turn};
 use crate::support::{hello, in_time, run};
 
 const KIB: usize = 1024;
 
 #[test]
-fn turns_go_on_while_a_stream_is_not_read_and_nothing_is_lost() {
+fn unread_stream_does_not_block_turns_and_loses_nothing() {
     run(async {
         let faults = Faults::new().after("system/init", Fault::Messages(2_000));
         let harness = Harness::faulty(hello(), faults).await.unwrap();
@@ -42,19 +42,19 @@ fn turns_go_on_while_a_stream_is_not_read_and_nothing_is_lost() {
 }
 
 #[test]
-fn at_the_hard_limit_the_slow_reader_is_cut_off_and_the_others_go_on() {
+fn lagging_reader_is_cut_off_at_the_hard_limit_and_others_continue() {
     run(async {
         let options = Options::new()
             .limits(Limits::new().backlog_soft_bytes(16 * KIB).backlog_hard_bytes(64 * KIB));
-        let (session, mut puppet) = puppet::running(options).await;
+        let (session, mut cli) = fake_cli::connect(options).await;
         let (mut slow, mut quick) = (session.messages(), session.messages());
         let mut running = session.send("hello").await.unwrap();
-        let user = puppet.hear().await;
-        puppet.lifecycle(&user, "started").await;
+        let user = cli.read_line().await;
+        cli.send_lifecycle(&user, "started").await;
         assert_eq!(kind(&in_time(quick.next()).await.unwrap().unwrap()), "command_lifecycle");
         let long = "x".repeat(KIB);
         for number in 0..300 {
-            puppet.talk(&format!("{number} {long}")).await;
+            cli.send_text(&format!("{number} {long}")).await;
             let item = in_time(quick.next()).await.unwrap().unwrap();
             assert!(item.message().unwrap().raw_str().unwrap().contains(&format!("{number} x")));
             while kind(&in_time(running.next()).await.unwrap().unwrap()) != "assistant" {}
@@ -63,27 +63,27 @@ fn at_the_hard_limit_the_slow_reader_is_cut_off_and_the_others_go_on() {
         assert_eq!(error.kind(), ErrorKind::Lagged);
         assert!(error.size() >= Some(60 * KIB as u64), "{:?}", error.size());
         assert!(slow.next().await.is_none());
-        puppet.result(&user).await;
+        cli.send_result(&user).await;
         assert_eq!(in_time(running.finish()).await.unwrap().text.len(), 300 * KIB + 1_090);
         assert_eq!(kind(&in_time(quick.next()).await.unwrap().unwrap()), "result");
     });
 }
 
 #[test]
-fn a_turn_that_was_cut_off_says_so_again_when_it_is_finished() {
+fn finish_of_a_lagged_turn_returns_the_lag_error_again() {
     run(async {
         let options = Options::new()
             .limits(Limits::new().backlog_soft_bytes(KIB).backlog_hard_bytes(4 * KIB));
-        let (session, mut puppet) = puppet::running(options).await;
+        let (session, mut cli) = fake_cli::connect(options).await;
         let mut quick = session.messages();
         let mut slow = session.send("hello").await.unwrap();
-        let user = puppet.hear().await;
-        puppet.lifecycle(&user, "started").await;
+        let user = cli.read_line().await;
+        cli.send_lifecycle(&user, "started").await;
         for number in 0..20 {
-            puppet.talk(&format!("{number} {}", "x".repeat(KIB))).await;
+            cli.send_text(&format!("{number} {}", "x".repeat(KIB))).await;
             while kind(&in_time(quick.next()).await.unwrap().unwrap()) != "assistant" {}
         }
-        puppet.result(&user).await;
+        cli.send_result(&user).await;
         while kind(&in_time(quick.next()).await.unwrap().unwrap()) != "result" {}
         let error = in_time(slow.next()).await.unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Lagged);
@@ -92,20 +92,20 @@ fn a_turn_that_was_cut_off_says_so_again_when_it_is_finished() {
 }
 
 #[test]
-fn when_nobody_waits_reading_pauses_and_goes_on_later() {
+fn reading_pauses_at_the_soft_limit_and_resumes() {
     run(async {
         let options = Options::new()
             .limits(Limits::new().backlog_soft_bytes(16 * KIB).backlog_hard_bytes(32 * KIB));
-        let (session, mut puppet) = puppet::running(options).await;
+        let (session, mut cli) = fake_cli::connect(options).await;
         let mut messages = session.messages();
         let talking = tokio::spawn(async move {
             for number in 0..5_000 {
-                puppet.say(message(&format!("number {number}"))).await;
+                cli.send(message(&format!("number {number}"))).await;
             }
-            puppet
+            cli
         });
-        // Nobody reads, so the one who writes is held up by a pipe that is full, and is not done
-        // before somebody does.
+        // Without a reader the pipe fills up, so the writer cannot finish before the messages are
+        // read.
         for number in 0..5_000 {
             if number == 0 {
                 tokio::task::yield_now().await;
@@ -115,25 +115,25 @@ fn when_nobody_waits_reading_pauses_and_goes_on_later() {
             let raw = item.message().unwrap().raw_str().unwrap().to_owned();
             assert!(raw.contains(&format!("\"number {number}\"")), "{number}: {raw}");
         }
-        let puppet = in_time(talking).await.unwrap();
-        drop(puppet);
+        let cli = in_time(talking).await.unwrap();
+        drop(cli);
     });
 }
 
 #[test]
-fn an_operation_is_answered_behind_any_number_of_unread_messages() {
+fn operation_completes_behind_unread_messages() {
     run(async {
         let options = Options::new()
             .limits(Limits::new().backlog_soft_bytes(16 * KIB).backlog_hard_bytes(1 << 30));
-        let (session, mut puppet) = puppet::running(options).await;
+        let (session, mut cli) = fake_cli::connect(options).await;
         let mut messages = session.messages();
         let asking = session.clone();
         let asked = tokio::spawn(async move { asking.interrupt().await });
-        let request = puppet.asked("interrupt").await;
+        let request = cli.expect_request("interrupt").await;
         for number in 0..10_000 {
-            puppet.talk(&number.to_string()).await;
+            cli.send_text(&number.to_string()).await;
         }
-        puppet.answer(&request, serde_json::json!({"still_queued": []})).await;
+        cli.respond(&request, serde_json::json!({"still_queued": []})).await;
         in_time(asked).await.unwrap().unwrap();
         for _ in 0..10_000 {
             in_time(messages.next()).await.unwrap().unwrap();
@@ -142,10 +142,10 @@ fn an_operation_is_answered_behind_any_number_of_unread_messages() {
 }
 
 #[test]
-fn a_turn_that_is_not_read_holds_up_no_callback() {
+fn unread_turn_delays_no_callback() {
     run(async {
         let faults = Faults::new().after("system/init", Fault::Messages(1_000));
-        let harness = Harness::faulty(touching(), faults).await.unwrap();
+        let harness = Harness::faulty(touch_script(), faults).await.unwrap();
         let options = harness
             .options()
             .limits(Limits::new().backlog_soft_bytes(8 * KIB).backlog_hard_bytes(1 << 30))
@@ -159,20 +159,20 @@ fn a_turn_that_is_not_read_holds_up_no_callback() {
 }
 
 #[test]
-fn a_receive_that_is_cancelled_in_the_middle_of_a_line_loses_nothing() {
+fn next_cancelled_within_a_line_loses_nothing() {
     run(async {
-        let (session, mut puppet) = puppet::running(Options::new()).await;
+        let (session, mut cli) = fake_cli::connect(Options::new()).await;
         let mut messages = session.messages();
         for number in 0..200 {
             let line = format!("{}\n", message(&number.to_string()));
             let (start, end) = line.split_at(line.len() / 2);
-            puppet.write(start.as_bytes()).await;
+            cli.write(start.as_bytes()).await;
             {
                 let mut next = std::pin::pin!(messages.next());
                 let polled = next.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                 assert!(polled.is_pending());
             }
-            puppet.write(end.as_bytes()).await;
+            cli.write(end.as_bytes()).await;
             let item = in_time(messages.next()).await.unwrap().unwrap();
             assert!(item.message().unwrap().raw_str().unwrap().contains(&format!("\"{number}\"")));
         }
@@ -181,11 +181,11 @@ fn a_receive_that_is_cancelled_in_the_middle_of_a_line_loses_nothing() {
 }
 
 #[test]
-fn stderr_and_lines_that_are_no_messages_do_no_harm() {
+fn stderr_and_malformed_lines_do_not_disturb_a_session() {
     run(async {
         let faults = Faults::new()
             .after("system/init", Fault::Stderr(320 * KIB))
-            .after("system/init", Fault::Bytes(b"this is no JSON\n".to_vec()))
+            .after("system/init", Fault::Bytes(b"not JSON\n".to_vec()))
             .after("system/init", Fault::Bytes(b"{\"type\":\"brand_new\"}\n".to_vec()))
             .after("system/init", Fault::LongLine(300 * KIB));
         let harness = Harness::faulty(hello(), faults).await.unwrap();
@@ -202,21 +202,21 @@ fn stderr_and_lines_that_are_no_messages_do_no_harm() {
     });
 }
 
-/// The CLI begins turns by itself, for example when a background task has ended.
+/// The CLI starts turns by itself, for example when a background task has ended.
 #[test]
-fn a_hook_is_asked_in_a_turn_that_the_cli_began_although_nobody_reads_messages() {
+fn hook_runs_in_a_turn_of_the_cli_without_a_reader() {
     run(async {
         let options = Options::new()
             .limits(Limits::new().backlog_soft_bytes(16 * KIB).backlog_hard_bytes(1 << 30))
             .on(PreToolUse, async |_, _| HookResponse::deny("no"));
-        let (session, mut puppet) = puppet::running(options).await;
+        let (session, mut cli) = fake_cli::connect(options).await;
         let unread = session.messages();
         let long = "x".repeat(KIB);
         for _ in 0..200 {
-            puppet.talk(&long).await;
+            cli.send_text(&long).await;
         }
-        puppet.ask_hook("h").await;
-        let response = puppet.hear().await;
+        cli.call_hook("h").await;
+        let response = cli.read_line().await;
         assert_eq!(response["response"]["request_id"], "h", "{response}");
         drop(unread);
     });

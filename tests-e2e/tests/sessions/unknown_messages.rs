@@ -1,21 +1,21 @@
-//! A CLI that says what this version does not know.
+//! Messages that are not known to this version of the SDK.
 
 use std::sync::{Arc, Mutex};
 
 use claude_agent_kit::{Item, Options, WarningCode};
 use serde_json::json;
 
-use crate::puppet;
+use crate::fake_cli;
 use crate::support::{in_time, run};
 
 #[test]
-fn what_is_not_known_is_told_once_right_after_it() {
+fn unknown_message_is_reported_once_after_it() {
     run(async {
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let notes = Arc::clone(&heard);
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let notes = Arc::clone(&reported);
         let options =
             Options::new().on_warning(move |warning| notes.lock().unwrap().push(warning.code()));
-        let (session, mut puppet) = puppet::running(options).await;
+        let (session, mut cli) = fake_cli::connect(options).await;
         let mut messages = session.messages();
         for line in [
             json!({"type": "weather", "sun": true}),
@@ -23,7 +23,7 @@ fn what_is_not_known_is_told_once_right_after_it() {
             json!({"type": "system", "subtype": "weather"}),
             json!({"type": "result", "subtype": "success", "sun": true}),
         ] {
-            puppet.say(line).await;
+            cli.send(line).await;
         }
         let mut kinds = Vec::new();
         while kinds.last().map(String::as_str) != Some("result") {
@@ -38,7 +38,7 @@ fn what_is_not_known_is_told_once_right_after_it() {
             });
         }
         assert_eq!(kinds, ["weather", "warning", "weather", "system", "warning", "result"]);
-        assert_eq!(*heard.lock().unwrap(), [WarningCode::UnknownMessage; 2]);
+        assert_eq!(*reported.lock().unwrap(), [WarningCode::UnknownMessage; 2]);
         session.stop().await.unwrap();
     });
 }

@@ -1,4 +1,4 @@
-//! What turns, sessions and queries cost, against what the CLI itself counts.
+//! The cost of turns, sessions and queries, compared with the totals of the CLI.
 
 use std::process::Command;
 
@@ -14,10 +14,10 @@ use claude_wire::id::SessionId;
 use serde_json::json;
 use tests_e2e::harness::Harness;
 
-use crate::play::{calls, find, is_made, is_piece, is_result, on_both, start, turn};
+use crate::helpers::{calls, find, has_file, is_delta, is_result, on_both, start, turn};
 use crate::support::{ask, error_of, hello, in_time, real, run, until};
 
-/// A model whose every response has a number of tokens of its own.
+/// Returns a model whose responses all have different numbers of tokens.
 fn script() -> Script {
     let agent = |prompt: &str, background: bool| {
         let input = json!({"description": "Greet", "prompt": prompt,
@@ -58,7 +58,7 @@ fn is_near(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-9
 }
 
-/// Options whose conversations can be resumed, also in memory.
+/// Returns options whose conversations can be resumed, also in memory.
 fn options(harness: &Harness) -> Options {
     with_home(harness, harness.options())
 }
@@ -71,7 +71,7 @@ fn with_home(harness: &Harness, options: Options) -> Options {
         .allowed_tools(["Bash"])
 }
 
-/// Options for a CLI that [`kill`] can kill.
+/// Returns options for a CLI that [`kill`] can kill.
 fn killable(harness: &Harness) -> Options {
     if harness.program().is_some() {
         return options(harness);
@@ -93,7 +93,7 @@ fn kill_process(pid: u32) {
     assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
 }
 
-/// What the CLI itself has counted.
+/// Returns the total cost that the CLI reports.
 async fn total(session: &Session) -> f64 {
     let mut request = GetUsage::default();
     request.skip_behaviors = Some(true);
@@ -101,27 +101,27 @@ async fn total(session: &Session) -> f64 {
     usage.total_cost_usd.unwrap().as_f64()
 }
 
-/// Reads until the model writes.
-async fn first_piece(turn: &mut Turn) {
-    while !is_piece(&in_time(turn.next()).await.unwrap().unwrap()) {}
+/// Reads until the first part of an answer arrives.
+async fn wait_for_delta(turn: &mut Turn) {
+    while !is_delta(&in_time(turn.next()).await.unwrap().unwrap()) {}
 }
 
-/// The costs of one session after another, and what they should be.
+/// The costs of the turns of all sessions, each checked against its expected tokens.
 #[derive(Debug, Default)]
-struct Books {
+struct Ledger {
     costs: Vec<(&'static str, Cost)>,
 }
 
-impl Books {
-    fn note(&mut self, name: &'static str, cost: Cost, expected: (u64, u64), is_complete: bool) {
+impl Ledger {
+    fn record(&mut self, name: &'static str, cost: Cost, expected: (u64, u64), is_complete: bool) {
         assert_eq!((tokens(cost), cost.is_complete), (expected, is_complete), "{name}");
         self.costs.push((name, cost));
     }
 
-    /// A turn that comes to its end.
+    /// Runs a turn to its end.
     async fn turn(&mut self, session: &Session, name: &'static str, expected: (u64, u64)) {
         let outcome = turn(session, name).await;
-        self.note(name, outcome.cost, expected, true);
+        self.record(name, outcome.cost, expected, true);
     }
 
     fn sum(&self) -> f64 {
@@ -129,41 +129,43 @@ impl Books {
     }
 }
 
-/// All kinds of turns in one process.
-async fn play_first(harness: &Harness, books: &mut Books) -> SessionId {
+/// Runs all kinds of turns in one process.
+async fn run_first_session(harness: &Harness, ledger: &mut Ledger) -> SessionId {
     let session = start(options(harness)).await;
-    books.turn(&session, "one", (1_000, 10)).await;
-    books.turn(&session, "run it", (5_000, 50)).await;
-    books.turn(&session, "delegate", (109_000, 1_090)).await;
-    play_background(harness, &session, books).await;
+    ledger.turn(&session, "one", (1_000, 10)).await;
+    ledger.turn(&session, "run it", (5_000, 50)).await;
+    ledger.turn(&session, "delegate", (109_000, 1_090)).await;
+    run_background_agent(harness, &session, ledger).await;
     let mut story = session.send("story").await.unwrap();
-    first_piece(&mut story).await;
+    wait_for_delta(&mut story).await;
     session.interrupt().await.unwrap();
-    // The CLI does not count a response that was cut off.
-    books.note("story", in_time(story.finish()).await.unwrap().cost, (0, 0), false);
+    // The CLI does not count a truncated response.
+    ledger.record("story", in_time(story.finish()).await.unwrap().cost, (0, 0), false);
     let waiting = session.send("wait").await.unwrap();
-    until("the tool runs", || is_made(harness, "begun")).await;
+    until("the tool runs", || has_file(harness, "begun")).await;
     session.interrupt().await.unwrap();
-    books.note("wait", in_time(waiting.finish()).await.unwrap().cost, (12_000, 120), false);
-    books.turn(&session, "/compact", (10_000, 100)).await;
-    books.turn(&session, "one", (1_000, 10)).await;
+    ledger.record("wait", in_time(waiting.finish()).await.unwrap().cost, (12_000, 120), false);
+    ledger.turn(&session, "/compact", (10_000, 100)).await;
+    ledger.turn(&session, "one", (1_000, 10)).await;
     let before_clear = session.cost();
-    assert!(is_near(before_clear.usd, books.sum()) && is_near(total(&session).await, books.sum()));
-    books.turn(&session, "/clear", (0, 0)).await;
+    assert!(
+        is_near(before_clear.usd, ledger.sum()) && is_near(total(&session).await, ledger.sum())
+    );
+    ledger.turn(&session, "/clear", (0, 0)).await;
     assert_eq!(total(&session).await.to_bits(), 0.0_f64.to_bits());
-    books.turn(&session, "one", (1_000, 10)).await;
-    // The CLI counts from zero after it cleared the conversation, the session does not.
+    ledger.turn(&session, "one", (1_000, 10)).await;
+    // After `/clear` the CLI counts from zero; the session does not.
     assert!(is_near(total(&session).await, session.cost().usd - before_clear.usd));
-    assert!(is_near(session.cost().usd, books.sum()) && !session.cost().is_complete);
+    assert!(is_near(session.cost().usd, ledger.sum()) && !session.cost().is_complete);
     let id = session.session_id().unwrap();
     session.stop().await.unwrap();
     id
 }
 
-/// A background agent is charged to the turn that the CLI begins when it has ended.
-async fn play_background(harness: &Harness, session: &Session, books: &mut Books) {
+/// Runs a background agent, whose cost belongs to the turn that the CLI starts when the agent ends.
+async fn run_background_agent(harness: &Harness, session: &Session, ledger: &mut Ledger) {
     let mut messages = session.messages();
-    books.turn(session, "hire", (13_000, 130)).await;
+    ledger.turn(session, "hire", (13_000, 130)).await;
     let is_agents = |prompt: &String| prompt.contains("greet later");
     in_time(harness.api().wait_for_request(|request| request.prompts().iter().any(is_agents)))
         .await;
@@ -175,29 +177,29 @@ async fn play_background(harness: &Harness, session: &Session, books: &mut Books
     cost.usd -= before.usd;
     cost.tokens.input -= before.tokens.input;
     cost.tokens.output -= before.tokens.output;
-    books.note("background agent", cost, (207_000, 2_070), true);
+    ledger.record("background agent", cost, (207_000, 2_070), true);
 }
 
-/// One turn of a session that continues another one, and what the CLI had counted before it.
-async fn play_later(harness: &Harness, from: Conversation, books: &mut Books) -> f64 {
+/// Runs two turns in a continued conversation and returns the total that the CLI had restored.
+async fn run_continued_session(harness: &Harness, from: Conversation, ledger: &mut Ledger) -> f64 {
     let session = start(options(harness).conversation(from)).await;
     let restored = total(&session).await;
     assert_eq!(session.cost(), Cost::default());
-    books.turn(&session, "one", (1_000, 10)).await;
-    books.turn(&session, "run it", (5_000, 50)).await;
+    ledger.turn(&session, "one", (1_000, 10)).await;
+    ledger.turn(&session, "run it", (5_000, 50)).await;
     assert!(is_near(total(&session).await - restored, session.cost().usd));
     session.stop().await.unwrap();
     restored
 }
 
-/// A session whose CLI is killed in the middle of its second turn.
-async fn play_killed(harness: &Harness, id: &SessionId, books: &mut Books) {
+/// Runs a session whose CLI is killed during its second turn.
+async fn run_killed_session(harness: &Harness, id: &SessionId, ledger: &mut Ledger) {
     let session = start(killable(harness).conversation(Conversation::resume(id.clone()))).await;
-    books.turn(&session, "one", (1_000, 10)).await;
+    ledger.turn(&session, "one", (1_000, 10)).await;
     let before = session.cost();
     let mut story = session.send("long tale").await.unwrap();
     loop {
-        first_piece(&mut story).await;
+        wait_for_delta(&mut story).await;
         if tokens(story.cost()).0 > 2_000 {
             break;
         }
@@ -209,32 +211,32 @@ async fn play_killed(harness: &Harness, id: &SessionId, books: &mut Books) {
         }
     };
     assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
-    books.note("killed", story.cost(), (11_000, 20), false);
+    ledger.record("killed", story.cost(), (11_000, 20), false);
     assert!(is_near(session.cost().usd, before.usd) && !session.cost().is_complete);
 }
 
-async fn play(harness: Harness) -> Books {
-    let mut books = Books::default();
-    let id = play_first(&harness, &mut books).await;
+async fn run_all_sessions(harness: Harness) -> Ledger {
+    let mut ledger = Ledger::default();
+    let id = run_first_session(&harness, &mut ledger).await;
     let resume = || Conversation::resume(id.clone());
-    let cleared = play_later(&harness, resume(), &mut books).await;
+    let cleared = run_continued_session(&harness, resume(), &mut ledger).await;
     assert!(is_near(cleared, 0.0042), "{cleared}");
-    let resumed = play_later(&harness, resume(), &mut books).await;
+    let resumed = run_continued_session(&harness, resume(), &mut ledger).await;
     assert!(is_near(resumed, cleared + 0.0042 + 0.021), "{resumed}");
-    let forked = play_later(&harness, Conversation::fork(id.clone()), &mut books).await;
+    let forked = run_continued_session(&harness, Conversation::fork(id.clone()), &mut ledger).await;
     assert!(is_near(forked, resumed + 0.0042 + 0.021), "{forked}");
-    play_killed(&harness, &id, &mut books).await;
-    // What a killed CLI counted is not restored.
-    let after_kill = play_later(&harness, resume(), &mut books).await;
+    run_killed_session(&harness, &id, &mut ledger).await;
+    // The total of a killed CLI is not restored.
+    let after_kill = run_continued_session(&harness, resume(), &mut ledger).await;
     assert!(is_near(after_kill, forked), "{after_kill} {forked}");
-    books
+    ledger
 }
 
 #[test]
-fn every_turn_costs_its_own_and_all_of_them_what_the_cli_counts() {
+fn turn_costs_add_up_to_the_total_of_the_cli() {
     run(async {
-        let simulated = play(Harness::in_memory(script()).await.unwrap()).await;
-        let real = play(Harness::real(script(), real()).await.unwrap()).await;
+        let simulated = run_all_sessions(Harness::in_memory(script()).await.unwrap()).await;
+        let real = run_all_sessions(Harness::real(script(), real()).await.unwrap()).await;
         assert_eq!(simulated.costs.len(), real.costs.len());
         for (simulated, real) in simulated.costs.iter().zip(&real.costs) {
             assert!(is_near(simulated.1.usd, real.1.usd), "{simulated:?} {real:?}");
@@ -243,7 +245,7 @@ fn every_turn_costs_its_own_and_all_of_them_what_the_cli_counts() {
 }
 
 #[test]
-fn a_prompt_that_is_blocked_costs_nothing() {
+fn blocked_prompt_costs_nothing() {
     on_both(hello, async |harness| {
         let block = |_, _| async { HookResponse::block("not today") };
         let session = start(harness.options().on(UserPromptSubmit, block)).await;
@@ -257,14 +259,14 @@ fn a_prompt_that_is_blocked_costs_nothing() {
 }
 
 #[test]
-fn a_limit_that_ends_a_turn_does_not_hide_its_cost() {
+fn turn_ended_by_a_limit_reports_its_cost() {
     on_both(script, async |harness| {
         let session = start(options(&harness).max_turns(1)).await;
         let outcome = turn(&session, "run it").await;
         assert!(outcome.result.is_error() && outcome.cost.is_complete);
         assert_eq!(tokens(outcome.cost), (2_000, 20));
         session.stop().await.unwrap();
-        // The second response uses up the budget; with none left the model is not asked.
+        // The second response exhausts the budget; after that no request is sent to the model.
         let session = start(options(&harness).max_budget_usd(0.01)).await;
         let outcome = turn(&session, "run it").await;
         assert!(outcome.result.is_error());
@@ -278,7 +280,7 @@ fn a_limit_that_ends_a_turn_does_not_hide_its_cost() {
 }
 
 #[test]
-fn a_budget_does_not_include_the_past_of_a_resumed_conversation() {
+fn budget_excludes_earlier_cost_of_a_resumed_conversation() {
     on_both(script, async |harness| {
         let session = start(options(&harness)).await;
         turn(&session, "delegate").await;
@@ -293,7 +295,7 @@ fn a_budget_does_not_include_the_past_of_a_resumed_conversation() {
 }
 
 #[test]
-fn a_summary_without_its_tag_is_asked_for_and_paid_twice() {
+fn summary_without_its_tag_is_requested_and_charged_twice() {
     let script = || {
         let bare = Reply::text("Numbers.").usage(10_000, 100);
         Script::new().when("summary of the conversation", [bare]).otherwise([Reply::text("Hello.")])
@@ -306,22 +308,23 @@ fn a_summary_without_its_tag_is_asked_for_and_paid_twice() {
     });
 }
 
-/// Reads a query until the model writes its second response.
-async fn second_response(stream: &mut QueryStream) {
+/// Reads a query until the second response of the model starts.
+async fn wait_for_second_response(stream: &mut QueryStream) {
     while tokens(stream.cost()).0 < 11_000 {
         in_time(stream.next()).await.unwrap().unwrap();
     }
 }
 
 #[test]
-fn a_query_that_is_closed_in_the_middle_says_what_it_cost() {
+fn closed_query_reports_its_cost() {
     on_both(script, async |harness| {
         let mut stream = query("long tale", options(&harness)).await.unwrap();
-        second_response(&mut stream).await;
+        wait_for_second_response(&mut stream).await;
         let cost = stream.cost();
         assert_eq!((tokens(cost), cost.is_complete), ((11_000, 20), false));
         in_time(stream.close()).await;
-        // The CLI ended the turn with a result, which counts all but what was cut off.
+        // The CLI ended the turn with a result, which counts everything except the truncated
+        // response.
         let cost = stream.cost();
         assert_eq!((tokens(cost), cost.is_complete), ((2_000, 20), false));
         assert!(is_near(cost.usd, 0.0084), "{cost}");
@@ -329,11 +332,11 @@ fn a_query_that_is_closed_in_the_middle_says_what_it_cost() {
 }
 
 #[test]
-fn a_query_whose_cli_is_killed_says_which_tokens_it_knows_of() {
+fn query_of_a_killed_cli_reports_the_known_tokens() {
     run(async {
         let harness = Harness::real(script(), real()).await.unwrap();
         let mut stream = query("long tale", options(&harness)).await.unwrap();
-        second_response(&mut stream).await;
+        wait_for_second_response(&mut stream).await;
         kill_process(stream.pid().unwrap());
         let collected = in_time(stream.collect()).await;
         assert_eq!(error_of(&collected).kind(), ErrorKind::ProcessFailed);
@@ -351,7 +354,7 @@ fn a_query_whose_cli_is_killed_says_which_tokens_it_knows_of() {
 }
 
 #[test]
-fn a_query_costs_what_all_of_its_results_report() {
+fn query_cost_includes_all_of_its_results() {
     on_both(script, async |harness| {
         let mut stream = query("hire", options(&harness)).await.unwrap();
         let is_agents = |prompt: &String| prompt.contains("greet later");
@@ -370,7 +373,7 @@ fn a_query_costs_what_all_of_its_results_report() {
         let cost = stream.cost();
         assert_eq!((tokens(cost), cost.is_complete), ((220_000, 2_200), true));
         assert!(is_near(cost.usd, total.unwrap().as_f64()));
-        // A later one pays for itself only.
+        // A later query reports only its own cost.
         let id = stream.session_id().unwrap().clone();
         let later = options(&harness).conversation(Conversation::resume(id));
         let collected = ask("one", later).await;

@@ -1,4 +1,4 @@
-//! What a refusal does, event by event: a fail-closed hook that fails, on the real CLI.
+//! The effect of a failing fail-closed hook, for each event, on the real CLI.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use serde_json::json;
 use tests_e2e::external_mcp::ELICITATION_SERVER;
 use tests_e2e::harness::Harness;
 
-use crate::play::{Notes, bash, is_made, model_was_told, on_both, one_turn, start, turn};
+use crate::helpers::{Notes, bash, has_file, model_received, on_both, one_turn, start, turn};
 use crate::support::{hello, in_time, real, run};
 
-/// A hook that fails, as a guard.
-fn failing(options: Options, event: &str) -> Options {
+/// Registers a fail-closed hook that fails.
+fn with_failing_guard(options: Options, event: &str) -> Options {
     options.on(HookRegistration::named(event).fail_closed(), |_, _| async {
         Err::<RawHookResponse, BoxError>("the policy server is gone".into())
     })
@@ -29,8 +29,8 @@ fn write(harness: &Harness, name: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// A project in which every event can be provoked.
-async fn prepared() -> (Harness, Options) {
+/// Prepares a project in which every event can be triggered.
+async fn prepare_project() -> (Harness, Options) {
     let done = || Reply::text("Done.");
     let harness = Harness::real(hello(), real()).await.unwrap();
     let delegate = json!({"description": "Greet", "prompt": "greet the world",
@@ -55,12 +55,12 @@ async fn prepared() -> (Harness, Options) {
     (harness, options)
 }
 
-/// How often the model was asked.
+/// Returns how many requests the model received.
 fn model_calls(harness: &Harness) -> usize {
     harness.api().requests().len()
 }
 
-async fn one(options: Options, prompt: &str) -> TurnOutcome {
+async fn run_turn(options: Options, prompt: &str) -> TurnOutcome {
     let session = start(options).await;
     let outcome = turn(&session, prompt).await;
     in_time(session.stop()).await.unwrap();
@@ -72,16 +72,16 @@ fn terminal_reason(outcome: &TurnOutcome) -> &str {
 }
 
 #[test]
-fn a_failing_guard_denies_tools_permissions_and_model_switches() {
+fn failing_guard_denies_tools_permissions_and_model_switches() {
     run(async {
         for (event, allowed) in [("PreToolUse", "Bash"), ("PermissionRequest", "Read")] {
-            let (harness, options) = prepared().await;
-            one(failing(options.allowed_tools([allowed]), event), "now run").await;
-            assert!(!is_made(&harness, "made"), "{event}");
-            assert!(model_was_told(&harness, "the policy server is gone"), "{event}");
+            let (harness, options) = prepare_project().await;
+            run_turn(with_failing_guard(options.allowed_tools([allowed]), event), "now run").await;
+            assert!(!has_file(&harness, "made"), "{event}");
+            assert!(model_received(&harness, "the policy server is gone"), "{event}");
         }
-        let (_stage, options) = prepared().await;
-        let session = start(failing(options, "PreModelSwitch")).await;
+        let (_stage, options) = prepare_project().await;
+        let session = start(with_failing_guard(options, "PreModelSwitch")).await;
         let error = session.set_model("claude-haiku-5-5").await.unwrap_err();
         assert_eq!(error.code(), Some("blocked_by_hook"), "{error}");
         in_time(session.stop()).await.unwrap();
@@ -89,30 +89,30 @@ fn a_failing_guard_denies_tools_permissions_and_model_switches() {
 }
 
 #[test]
-fn a_failing_guard_blocks_prompts_commands_compaction_and_worktrees() {
+fn failing_guard_blocks_prompts_commands_compaction_and_worktrees() {
     run(async {
         for (event, prompt) in
             [("UserPromptSubmit", "now run"), ("UserPromptExpansion", "/greet everybody")]
         {
-            let (harness, options) = prepared().await;
-            one(failing(options, event), prompt).await;
+            let (harness, options) = prepare_project().await;
+            run_turn(with_failing_guard(options, event), prompt).await;
             assert_eq!(model_calls(&harness), 0, "{event}");
         }
-        let (harness, options) = prepared().await;
-        let session = start(failing(options, "PreCompact")).await;
+        let (harness, options) = prepare_project().await;
+        let session = start(with_failing_guard(options, "PreCompact")).await;
         turn(&session, "hello").await;
         let before = model_calls(&harness);
         turn(&session, "/compact").await;
         assert_eq!(model_calls(&harness), before, "the context was compacted");
         in_time(session.stop()).await.unwrap();
-        let (harness, options) = prepared().await;
-        one(failing(options, "WorktreeCreate"), "now worktree").await;
-        assert!(!is_made(&harness, ".claude/worktrees"), "a worktree was created");
+        let (harness, options) = prepare_project().await;
+        run_turn(with_failing_guard(options, "WorktreeCreate"), "now worktree").await;
+        assert!(!has_file(&harness, ".claude/worktrees"), "a worktree was created");
     });
 }
 
 #[test]
-fn a_failing_guard_ends_the_turn_before_the_model_is_asked_again() {
+fn failing_guard_ends_the_turn_before_the_next_model_request() {
     run(async {
         for (event, prompt, calls, reason) in [
             ("PostToolUse", "now run", 1, "hook_stopped"),
@@ -121,37 +121,37 @@ fn a_failing_guard_ends_the_turn_before_the_model_is_asked_again() {
             // The subagent ends; its caller continues.
             ("SubagentStop", "now delegate", 3, "completed"),
         ] {
-            let (harness, options) = prepared().await;
-            let outcome = one(failing(options, event), prompt).await;
+            let (harness, options) = prepare_project().await;
+            let outcome = run_turn(with_failing_guard(options, event), prompt).await;
             assert_eq!(terminal_reason(&outcome), reason, "{event}");
             assert_eq!(model_calls(&harness), calls, "{event}");
-            assert!(!model_was_told(&harness, "OUTPUT"), "{event}");
+            assert!(!model_received(&harness, "OUTPUT"), "{event}");
         }
     });
 }
 
 #[test]
-fn a_failing_guard_declines_questions_and_hides_text() {
+fn failing_guard_declines_elicitations_and_hides_text() {
     run(async {
-        let (harness, options) = prepared().await;
-        one(failing(options, "Elicitation"), "now ask me").await;
-        assert!(!model_was_told(&harness, "Ada") && model_was_told(&harness, "decline"));
-        let (harness, options) = prepared().await;
+        let (harness, options) = prepare_project().await;
+        run_turn(with_failing_guard(options, "Elicitation"), "now ask me").await;
+        assert!(!model_received(&harness, "Ada") && model_received(&harness, "decline"));
+        let (harness, options) = prepare_project().await;
         let accept = json!({"hookSpecificOutput": {"hookEventName": "Elicitation",
             "action": "accept", "content": {"name": "Ada"}}});
         let options = options.on(HookRegistration::named("Elicitation"), move |_, _| {
             let accept = Json::from(accept.clone());
             async { RawHookResponse::json(accept) }
         });
-        one(failing(options, "ElicitationResult"), "now ask me").await;
-        assert!(!model_was_told(&harness, "Ada") && model_was_told(&harness, "decline"));
-        let (_stage, options) = prepared().await;
-        assert_eq!(one(failing(options, "MessageDisplay"), "hello").await.text, "");
+        run_turn(with_failing_guard(options, "ElicitationResult"), "now ask me").await;
+        assert!(!model_received(&harness, "Ada") && model_received(&harness, "decline"));
+        let (_stage, options) = prepare_project().await;
+        assert_eq!(run_turn(with_failing_guard(options, "MessageDisplay"), "hello").await.text, "");
     });
 }
 
 #[test]
-fn a_failing_stop_guard_never_prolongs_a_turn() {
+fn failing_stop_guard_never_prolongs_a_turn() {
     on_both(hello, async |harness| {
         let options = harness.options().hooks_fail_closed(true);
         let options = options.on(HookRegistration::named("Stop"), |_, _| async {
@@ -163,7 +163,7 @@ fn a_failing_stop_guard_never_prolongs_a_turn() {
 }
 
 #[test]
-fn a_guard_that_would_not_be_in_force_fails_the_start() {
+fn guard_that_cannot_take_effect_fails_the_start() {
     run(async {
         let harness = Harness::real(bash(&["touch made"]), real()).await.unwrap();
         let options = harness.options();
@@ -179,7 +179,7 @@ fn a_guard_that_would_not_be_in_force_fails_the_start() {
 }
 
 #[test]
-fn matchers_mean_the_same_to_the_cli_as_the_guide_says() {
+fn matchers_of_the_cli_behave_as_documented() {
     const MATCHING: [&str; 17] = [
         "",
         "*",

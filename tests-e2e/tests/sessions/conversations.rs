@@ -1,4 +1,4 @@
-//! Where a session comes from: another conversation, another command.
+//! What a session starts from: another conversation, another command.
 
 use std::fs;
 
@@ -9,16 +9,16 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::id::SessionId;
 use tests_e2e::harness::Harness;
 
-use crate::support::{Fake, SIM, on_all, real, run, write_executable};
+use crate::support::{FakeProgram, SIM, on_all, real, run, write_executable};
 
 fn script() -> Script {
     Script::new().when("number", [Reply::text("Seven.")]).otherwise([Reply::text("Hello.")])
 }
 
 #[test]
-fn a_conversation_is_resumed_or_forked_and_says_so() {
+fn conversation_can_be_resumed_and_forked() {
     on_all(script, async |harness| {
-        // In memory too, transcripts have their place.
+        // Transcripts need a directory, in memory too.
         let config = harness.root().join("home/.claude");
         let options = || harness.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
         let mut first = query("The number is 7.", options()).await.unwrap();
@@ -47,7 +47,7 @@ fn a_conversation_is_resumed_or_forked_and_says_so() {
 }
 
 #[test]
-fn a_conversation_that_is_not_there_is_an_error_before_any_prompt() {
+fn missing_conversation_is_an_error_before_any_prompt() {
     on_all(script, async |harness| {
         let missing = SessionId::from("00000000-0000-4000-8000-000000000000");
         let options = harness.options().conversation(Conversation::resume(missing.clone()));
@@ -62,7 +62,7 @@ fn a_conversation_that_is_not_there_is_an_error_before_any_prompt() {
 }
 
 #[test]
-fn a_new_conversation_takes_the_id_that_it_is_given() {
+fn new_conversation_uses_the_given_id() {
     on_all(script, async |harness| {
         let id = SessionId::from("11111111-2222-4333-8444-555555555555");
         let options = harness.options().conversation(Conversation::with_id(id.clone()));
@@ -74,7 +74,7 @@ fn a_new_conversation_takes_the_id_that_it_is_given() {
 }
 
 #[test]
-fn the_id_is_known_before_the_cli_says_anything() {
+fn session_id_is_known_before_any_output() {
     on_all(script, async |harness| {
         let config = harness.root().join("home/.claude");
         let options = || harness.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
@@ -109,7 +109,7 @@ fn the_id_is_known_before_the_cli_says_anything() {
 }
 
 #[test]
-fn a_conversation_is_resumed_or_started_and_says_which() {
+fn resume_or_start_reports_which_one_happened() {
     on_all(script, async |harness| {
         let config = harness.root().join("home/.claude");
         let options = |id: &str| {
@@ -141,14 +141,14 @@ fn a_conversation_is_resumed_or_started_and_says_which() {
     });
 }
 
-/// What the CLI says on stdout, too, when it cannot start.
+/// What the CLI also writes to stdout when it cannot start.
 const RESULT: &str = r#"{"type":"result","subtype":"error_during_execution","is_error":true}"#;
 
 #[test]
-fn only_the_cli_s_own_answer_starts_a_new_conversation() {
+fn only_the_exact_cli_error_starts_a_new_conversation() {
     let id = "11111111-2222-4333-8444-555555555555";
     run(async {
-        for (said, expected, starts) in [
+        for (output, expected, starts) in [
             ("echo 'out of memory' >&2", ErrorKind::ExitedDuringInit, 1),
             (
                 "echo 'No conversation found with session ID: other' >&2",
@@ -161,23 +161,24 @@ fn only_the_cli_s_own_answer_starts_a_new_conversation() {
                 2,
             ),
         ] {
-            let fake =
-                Fake::new(&format!("echo started >> $0.started; {said}; echo '{RESULT}'; exit 1"));
+            let fake = FakeProgram::new(&format!(
+                "echo started >> $0.started; {output}; echo '{RESULT}'; exit 1"
+            ));
             let options = fake.options().conversation(Conversation::resume_or_start(id));
             let error = Session::start(&options).await.unwrap_err();
             assert_eq!(error.kind(), expected, "{error}");
             let count = || {
                 fs::read_to_string(fake.path().with_extension("started")).unwrap().lines().count()
             };
-            assert_eq!(count(), starts, "{said}");
+            assert_eq!(count(), starts, "{output}");
             let collected = query("Hi.", options).await.unwrap().collect().await;
             assert_eq!(collected.error.unwrap().kind(), expected);
-            assert_eq!(count(), 2 * starts, "{said}");
+            assert_eq!(count(), 2 * starts, "{output}");
         }
     });
 }
 
-/// A wrapper that notes what it was given and runs it, as `ssh` or a container's exec does.
+/// Creates a wrapper that records its arguments and runs them, as `ssh` or `docker exec` does.
 fn wrapper(harness: &Harness, run_it: &str) -> std::path::PathBuf {
     let path = harness.root().join("wrapper");
     let noted = harness.root().join("noted");
@@ -187,7 +188,7 @@ fn wrapper(harness: &Harness, run_it: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn another_command_can_start_the_cli() {
+fn cli_can_be_started_through_a_wrapper() {
     run(async {
         for path in [SIM, real().path.to_str().unwrap()] {
             for (is_shell, run_it) in [(false, "exec \"$@\""), (true, "exec sh -c \"$*\"")] {
@@ -198,7 +199,7 @@ fn another_command_can_start_the_cli() {
                 } else {
                     Wrapped::command(program, ["far away"])
                 };
-                // Nothing of this machine but what the harness gives.
+                // Only the variables of the harness, none of this machine.
                 let options = Options::new()
                     .cwd(harness.project())
                     .environment(EnvironmentPolicy::Clean)

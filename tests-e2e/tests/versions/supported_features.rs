@@ -1,4 +1,4 @@
-//! What works on each of them.
+//! What works on every supported version.
 
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::{
@@ -8,21 +8,21 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tests_e2e::real_cli::pinned_versions;
 
-use crate::calc::{calc, calling, texts, with};
-use crate::on_each;
-use crate::play::{
-    ENDLESS_ROUNDS, Notes, bash, calls, command_of, end_each_turn_at_once, endless,
-    interrupt_each_turn_at_once, is_made, model_was_told, one_turn, start, touching, turn,
+use crate::calc::{calc, call_script, texts, with_server};
+use crate::helpers::{
+    ENDLESS_ROUNDS, Notes, bash, calls, command_of, endless_script, has_file, interrupt_each_turn,
+    interrupt_session_after_each_send, model_received, one_turn, start, touch_script, turn,
 };
+use crate::on_each;
 use crate::support::{ask, codes, hello, in_time, until};
 
 #[test]
-fn the_pinned_minimum_is_the_one_that_is_promised() {
+fn pinned_minimum_is_the_documented_minimum() {
     assert_eq!(pinned_versions()[0], MINIMUM_VERSION.to_string());
 }
 
 #[test]
-fn a_handshake_tells_of_the_cli_and_a_query_is_answered() {
+fn handshake_and_query_work() {
     on_each(hello, async |harness| {
         let session = start(harness.options()).await;
         assert!(!session.server_info().unwrap().commands.as_slice().is_empty());
@@ -38,7 +38,7 @@ fn a_handshake_tells_of_the_cli_and_a_query_is_answered() {
 }
 
 #[test]
-fn the_one_way_form_works() {
+fn print_mode_works() {
     on_each(hello, async |harness| {
         let collected = ask("hello", harness.options().print_mode(true)).await;
         assert!(collected.error.is_none(), "{:?}", collected.error);
@@ -47,7 +47,7 @@ fn the_one_way_form_works() {
 }
 
 #[test]
-fn three_turns_in_one_session() {
+fn three_turns_run_in_one_session() {
     let script = || {
         Script::new()
             .when("one", [Reply::text("1")])
@@ -71,17 +71,17 @@ fn prompts_and_schemas_reach_the_model() {
             options.system_prompt(claude_agent_kit::SystemPrompt::default().append("A green one.")),
         )
         .await;
-        assert!(model_was_told(&harness, "You are a parrot."));
-        assert!(model_was_told(&harness, "A green one."));
+        assert!(model_received(&harness, "You are a parrot."));
+        assert!(model_received(&harness, "A green one."));
     });
 }
 
 #[test]
-fn a_hook_denies_and_allows() {
+fn hook_can_deny_and_allow() {
     on_each(
         || bash(&["touch denied", "touch allowed", "touch undecided"]),
         async |harness| {
-            // Some versions let a classifier decide unless a mode is chosen.
+            // Some versions use a classifier unless a mode is set.
             let options = harness.options().permission_mode(PermissionMode::Default);
             let options = options.on(PreToolUse.matching("Bash"), |call, _| async move {
                 match command_of(call.input.as_ref()).as_str() {
@@ -91,15 +91,15 @@ fn a_hook_denies_and_allows() {
                 }
             });
             assert_eq!(one_turn(options).await.text, "Done.");
-            assert!(is_made(&harness, "allowed"));
-            assert!(!is_made(&harness, "denied") && !is_made(&harness, "undecided"));
-            assert!(model_was_told(&harness, "not today"));
+            assert!(has_file(&harness, "allowed"));
+            assert!(!has_file(&harness, "denied") && !has_file(&harness, "undecided"));
+            assert!(model_received(&harness, "not today"));
         },
     );
 }
 
 #[test]
-fn a_permission_is_given_and_refused() {
+fn permission_callback_can_allow_and_deny() {
     on_each(
         || bash(&["touch allowed", "touch denied"]),
         async |harness| {
@@ -118,21 +118,21 @@ fn a_permission_is_given_and_refused() {
                 }
             });
             one_turn(options).await;
-            assert!(is_made(&harness, "allowed") && !is_made(&harness, "denied"));
-            assert!(model_was_told(&harness, "not on a Friday"));
+            assert!(has_file(&harness, "allowed") && !has_file(&harness, "denied"));
+            assert!(model_received(&harness, "not on a Friday"));
             assert_eq!(asked.len(), 2);
         },
     );
 }
 
-/// Some versions start in a mode in which they decide by themselves.
+/// Some versions start in a mode in which they decide themselves.
 #[test]
-fn a_permission_callback_is_called_or_a_warning_says_why_not() {
-    on_each(touching, async |harness| {
+fn permission_callback_is_called_or_a_warning_explains_why_not() {
+    on_each(touch_script, async |harness| {
         let asked = Notes::new();
         let (notes, warnings) = (asked.clone(), Notes::new());
-        let told = warnings.clone();
-        let options = harness.options().on_warning(move |warning| told.add(warning.code()));
+        let codes = warnings.clone();
+        let options = harness.options().on_warning(move |warning| codes.add(warning.code()));
         let options = options.can_use_tool(move |_, _| {
             notes.add(());
             async { Permission::deny("not here") }
@@ -140,12 +140,12 @@ fn a_permission_callback_is_called_or_a_warning_says_why_not() {
         one_turn(options).await;
         let warned = warnings.all().contains(&WarningCode::PermissionCallbackShadowed);
         assert_eq!(asked.len() == 0, warned);
-        assert_eq!(is_made(&harness, "made"), warned);
+        assert_eq!(has_file(&harness, "made"), warned);
     });
 }
 
 #[test]
-fn an_interrupt_ends_the_turn_and_not_the_session() {
+fn interrupt_ends_the_turn_and_not_the_session() {
     let script = || {
         Script::new()
             .when("run it", [calls(&["touch begun; sleep 60; touch ended"])])
@@ -154,21 +154,21 @@ fn an_interrupt_ends_the_turn_and_not_the_session() {
     on_each(script, async |harness| {
         let session = start(harness.options().allowed_tools(["Bash"])).await;
         let running = session.send("run it").await.unwrap();
-        until("the tool runs", || is_made(&harness, "begun")).await;
+        until("the tool runs", || has_file(&harness, "begun")).await;
         session.interrupt().await.unwrap();
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
-        assert!(!is_made(&harness, "ended"));
+        assert!(!has_file(&harness, "ended"));
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn a_turn_can_be_interrupted_right_after_its_message_was_sent() {
-    on_each(endless, async |harness| {
+fn turn_can_be_interrupted_right_after_its_message_was_sent() {
+    on_each(endless_script, async |harness| {
         let session = start(harness.options()).await;
-        end_each_turn_at_once(&session, ENDLESS_ROUNDS).await;
-        interrupt_each_turn_at_once(&session, ENDLESS_ROUNDS).await;
+        interrupt_each_turn(&session, ENDLESS_ROUNDS).await;
+        interrupt_session_after_each_send(&session, ENDLESS_ROUNDS).await;
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
@@ -188,22 +188,22 @@ fn model_and_permission_mode_can_be_changed() {
         assert_eq!(harness.api().requests().last().unwrap().model(), "claude-haiku-4-5");
         session.set_permission_mode(PermissionMode::AcceptEdits).await.unwrap();
         turn(&session, "run it").await;
-        assert!(is_made(&harness, "made"));
+        assert!(has_file(&harness, "made"));
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn a_tool_of_this_process_is_called() {
-    let script = || calling(&[("mcp__calc__add", json!({"a": 2, "b": 3}))]);
+fn in_process_tool_is_called() {
+    let script = || call_script(&[("mcp__calc__add", json!({"a": 2, "b": 3}))]);
     on_each(script, async |harness| {
-        one_turn(with(&harness, calc())).await;
+        one_turn(with_server(&harness, calc())).await;
         assert_eq!(texts(&harness), ["5"]);
     });
 }
 
 #[test]
-fn a_conversation_is_resumed() {
+fn conversation_is_resumed() {
     on_each(hello, async |harness| {
         let mut first = query("The number is 7.", harness.options()).await.unwrap();
         while let Some(item) = first.next().await {
@@ -223,7 +223,7 @@ fn a_conversation_is_resumed() {
 }
 
 #[test]
-fn the_id_of_a_new_conversation_and_of_a_fork_is_known_at_once() {
+fn session_id_of_new_and_forked_conversations_is_known_immediately() {
     on_each(hello, async |harness| {
         let new = "11111111-2222-4333-8444-555555555555";
         let conversation = Conversation::resume_or_start(new);

@@ -1,4 +1,4 @@
-//! Everything that is traced in this process, at every level.
+//! Records everything that is traced in this process, at every level.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{LazyLock, Mutex};
@@ -7,21 +7,21 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-static HEARD: Mutex<String> = Mutex::new(String::new());
+static TRACES: Mutex<String> = Mutex::new(String::new());
 
-/// Listens from now on.
-pub(crate) fn listen() {
-    static LISTENS: LazyLock<()> =
-        LazyLock::new(|| tracing::subscriber::set_global_default(Listener).unwrap());
-    LazyLock::force(&LISTENS);
+/// Starts recording.
+pub(crate) fn record_traces() {
+    static INSTALLED: LazyLock<()> =
+        LazyLock::new(|| tracing::subscriber::set_global_default(TraceRecorder).unwrap());
+    LazyLock::force(&INSTALLED);
 }
 
-/// All that was heard.
-pub(crate) fn heard() -> String {
-    HEARD.lock().unwrap().clone()
+/// Returns everything that was recorded so far.
+pub(crate) fn traces() -> String {
+    TRACES.lock().unwrap().clone()
 }
 
-struct Listener;
+struct TraceRecorder;
 
 struct Text(String);
 
@@ -34,12 +34,12 @@ impl Visit for Text {
 fn note(metadata: &Metadata<'_>, record: impl FnOnce(&mut Text)) {
     let mut text = Text(format!("\n{} {}", metadata.target(), metadata.name()));
     record(&mut text);
-    HEARD.lock().unwrap().push_str(&text.0);
+    TRACES.lock().unwrap().push_str(&text.0);
 }
 
-impl Subscriber for Listener {
+impl Subscriber for TraceRecorder {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // What the libraries below tell is theirs.
+        // Spans and events of dependencies are not ours.
         metadata.target().starts_with("claude")
     }
 
@@ -51,7 +51,7 @@ impl Subscriber for Listener {
     fn record(&self, _: &Id, values: &Record<'_>) {
         let mut text = Text(String::new());
         values.record(&mut text);
-        HEARD.lock().unwrap().push_str(&text.0);
+        TRACES.lock().unwrap().push_str(&text.0);
     }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}

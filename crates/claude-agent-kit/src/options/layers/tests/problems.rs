@@ -1,9 +1,9 @@
-//! What is wrong with sources, and how it is told.
+//! Problems in configuration sources, and how they are reported.
 
 use super::*;
 
 #[test]
-fn mistakes_are_told_together_each_with_its_place_and_the_nearest_key() {
+fn all_problems_are_reported_with_position_and_nearest_key() {
     let text = "modle = \"m\"\nmax_turns = \"s3cr3t\"\n\n[agents.a]\ndescription = \"d\"\n\
                 prompt = \"p\"\nmaxturns = 1\n\n[sandbox.network]\nallowedDomain = []\n\n\
                 [[sandbox.credentials.files]]\npaht = \"p\"\n\n\
@@ -13,7 +13,7 @@ fn mistakes_are_told_together_each_with_its_place_and_the_nearest_key() {
                 [sandbox.ripgrep]\ncomand = \"rg\"\n\n\
                 [nonsense]\nx = 1\n";
     assert_eq!(
-        mistakes("dir/a.toml", text),
+        problems_of("dir/a.toml", text),
         [
             "max_turns: dir/a.toml:2:13: it takes a whole number, and this is a text",
             "agents: dir/a.toml:7:1: unknown key \"maxturns\"; did you mean \"maxTurns\"?",
@@ -35,8 +35,8 @@ fn mistakes_are_told_together_each_with_its_place_and_the_nearest_key() {
         .optional_file("/missing/f.json")
         .variables([("CLAUDE_MAX_TURNS", "many"), ("CLAUDE_SETTINGS", "{")]);
     let error = layers.load().unwrap_err();
-    let told: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 7, "{told:#?}");
+    let problems: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
+    assert_eq!(problems.len(), 7, "{problems:#?}");
     for (index, part) in [
         (0, "model: a.toml:1:9: it takes a text, and this is a number"),
         (1, "b.json:1:1: it is a list, no table"),
@@ -46,19 +46,22 @@ fn mistakes_are_told_together_each_with_its_place_and_the_nearest_key() {
         (5, "variable CLAUDE_MAX_TURNS: it takes a whole number, and this is a text"),
         (6, "variable CLAUDE_SETTINGS: "),
     ] {
-        assert!(told[index].contains(part), "{part}: {}", told[index]);
-        assert!(error.to_string().contains(&told[index]));
+        assert!(problems[index].contains(part), "{part}: {}", problems[index]);
+        assert!(error.to_string().contains(&problems[index]));
     }
 }
 
 #[test]
-fn contradictions_name_the_places_of_both_sides() {
+fn contradictions_name_both_positions() {
     let text = "model = \"m\"\nfallback_model = \"m\"\nmax_turns = 0\n";
-    let told = mistakes("a.toml", text);
-    assert_eq!(told.len(), 2, "{told:?}");
-    let both = told.iter().find(|told| told.starts_with("model and fallback_model: ")).unwrap();
+    let problems = problems_of("a.toml", text);
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    let both = problems
+        .iter()
+        .find(|problems| problems.starts_with("model and fallback_model: "))
+        .unwrap();
     assert!(both.contains("a.toml:1:1") && both.contains("a.toml:2:1"), "{both}");
-    // What the builder alone says is looked at when it is used.
+    // Problems of the builder alone are reported when the options are used.
     let wrong = Options::new().max_turns(0);
     assert!(Options::layered().file_text("a.json", "{}").under(wrong.clone()).is_ok());
     let mixed = Options::layered().file_text("a.json", r#"{"model": "m"}"#);
@@ -67,7 +70,7 @@ fn contradictions_name_the_places_of_both_sides() {
 }
 
 #[test]
-fn a_conversation_in_a_file_is_one_and_its_parts_fit() {
+fn conversation_in_a_file_must_be_consistent() {
     for (text, part) in [
         ("[conversation]\nresume = \"r\"\nlatest = true\n", "a.toml:1:1: it takes a table with"),
         ("[conversation]\nat = \"m\"\n", "it takes a table with one of `with_id`"),
@@ -76,8 +79,8 @@ fn a_conversation_in_a_file_is_one_and_its_parts_fit() {
         ("conversation = \"latest\"\n", "it takes a table with one of `with_id`"),
         ("[conversation]\ntitle = 1\n", "a.toml:2:9: it takes a text"),
     ] {
-        let told = mistakes("a.toml", text);
-        assert!(told.len() == 1 && told[0].contains(part), "{text}: {told:?}");
+        let problems = problems_of("a.toml", text);
+        assert!(problems.len() == 1 && problems[0].contains(part), "{text}: {problems:?}");
     }
     let dotted =
         layer("a.toml", "conversation.resume_or_start = \"r\"\nconversation.title = \"t\"\n");
@@ -85,8 +88,8 @@ fn a_conversation_in_a_file_is_one_and_its_parts_fit() {
 }
 
 #[test]
-fn what_is_wrong_only_together_with_a_layer_is_told_whatever_it_names() {
-    // The problem names options that only the builder gives.
+fn contradictions_between_builder_and_layer_are_reported() {
+    // The problem names options that only the builder sets.
     let builder = Options::new().model("a").fallback_model("b");
     assert!(Options::layered().under(builder.clone()).is_ok());
     let mut merged = builder.clone();
@@ -97,7 +100,7 @@ fn what_is_wrong_only_together_with_a_layer_is_told_whatever_it_names() {
 }
 
 #[test]
-fn every_wrong_type_is_told_and_shows_no_value() {
+fn wrong_types_are_reported_without_the_value() {
     const WRONG: [&str; 6] =
         ["null", "true", "-1", "\"s3cr3t\"", "[[\"s3cr3t\"]]", "{\"s3cr3t\": 1}"];
     for row in TABLE {
@@ -116,7 +119,7 @@ fn every_wrong_type_is_told_and_shows_no_value() {
 }
 
 #[test]
-fn a_file_that_is_none_or_too_large_or_no_text_is_refused() {
+fn missing_oversized_or_non_utf8_file_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("large.json"), " ".repeat(2 * 1024 * 1024)).unwrap();
@@ -132,18 +135,18 @@ fn a_file_that_is_none_or_too_large_or_no_text_is_refused() {
         let error = Options::layered().file(path(name)).load().unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     }
-    // One that may be missing must still be good where it is there.
+    // An optional file must be valid if it exists.
     assert!(Options::layered().optional_file(path("folder.json")).load().is_err());
     let options = Options::layered().optional_file(path("good.json")).load().unwrap();
     assert_eq!(options.settings.model.as_deref(), Some("m"));
 }
 
 #[test]
-fn no_more_mistakes_are_told_than_anybody_reads() {
+fn number_of_reported_problems_is_bounded() {
     let text: String = (0..1000).fold(String::new(), |mut text, number| {
         writeln!(text, "nonsense{number} = 1").unwrap();
         text
     });
-    let told = mistakes("a.toml", &text);
-    assert_eq!(told.len(), MOST_TOLD);
+    let problems = problems_of("a.toml", &text);
+    assert_eq!(problems.len(), MOST_TOLD);
 }

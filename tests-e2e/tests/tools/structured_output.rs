@@ -1,4 +1,4 @@
-//! Answers as Rust types.
+//! Structured output as Rust types.
 
 use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::{ErrorKind, query_as};
@@ -6,7 +6,7 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::play::start;
+use crate::helpers::start;
 use crate::support::{hello, in_time, on_all};
 
 #[derive(Debug, Deserialize, JsonSchema, PartialEq)]
@@ -14,7 +14,7 @@ struct Place {
     city: String,
 }
 
-/// What the schema of [`Place`] allows and its reader does not.
+/// A type with the schema of [`Place`] that does not deserialize every place.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Picky {
     #[serde(deserialize_with = "never")]
@@ -33,7 +33,7 @@ enum Size {
     Large,
 }
 
-fn answering(value: Value) -> impl Fn() -> Script {
+fn answer_script(value: Value) -> impl Fn() -> Script {
     move || {
         Script::new()
             .otherwise([Reply::tool("StructuredOutput", value.clone()), Reply::text("Done.")])
@@ -41,8 +41,8 @@ fn answering(value: Value) -> impl Fn() -> Script {
 }
 
 #[test]
-fn an_answer_comes_as_its_type_from_a_query_and_from_a_turn() {
-    on_all(answering(json!({"city": "Paris"})), async |harness| {
+fn structured_output_is_typed_in_queries_and_turns() {
+    on_all(answer_script(json!({"city": "Paris"})), async |harness| {
         let place = in_time(query_as::<Place>("where?", harness.options())).await.unwrap();
         assert_eq!(place.value, Place { city: "Paris".to_owned() });
         assert!(place.cost.usd > 0.0 && place.cost.is_complete, "{:?}", place.cost);
@@ -57,8 +57,8 @@ fn an_answer_comes_as_its_type_from_a_query_and_from_a_turn() {
 }
 
 #[test]
-fn an_answer_comes_as_its_type_whatever_tools_are_listed() {
-    on_all(answering(json!({"city": "Paris"})), async |harness| {
+fn structured_output_works_with_any_tool_list() {
+    on_all(answer_script(json!({"city": "Paris"})), async |harness| {
         let paris = Place { city: "Paris".to_owned() };
         for tools in [&["Read", "Grep"][..], &[]] {
             let options = harness.options().tools(tools.to_vec());
@@ -69,28 +69,28 @@ fn an_answer_comes_as_its_type_whatever_tools_are_listed() {
 }
 
 #[test]
-fn an_answer_that_may_be_nothing_may_be_left_out() {
-    on_all(answering(json!({})), async |harness| {
+fn optional_structured_output_may_be_missing() {
+    on_all(answer_script(json!({})), async |harness| {
         let place = in_time(query_as::<Option<Place>>("where?", harness.options())).await.unwrap();
         assert_eq!(place.value, None);
     });
-    on_all(answering(json!({"value": {"city": "Paris"}})), async |harness| {
+    on_all(answer_script(json!({"value": {"city": "Paris"}})), async |harness| {
         let place = in_time(query_as::<Option<Place>>("where?", harness.options())).await.unwrap();
         assert_eq!(place.value, Some(Place { city: "Paris".to_owned() }));
     });
 }
 
 #[test]
-fn an_answer_that_is_no_object_comes_as_its_type() {
-    on_all(answering(json!({"value": "Large"})), async |harness| {
+fn structured_output_need_not_be_an_object() {
+    on_all(answer_script(json!({"value": "Large"})), async |harness| {
         let size = in_time(query_as::<Size>("how large?", harness.options())).await.unwrap();
         assert_eq!(size.value, Size::Large);
     });
 }
 
 #[test]
-fn an_answer_that_does_not_fit_is_an_error_that_has_it() {
-    on_all(answering(json!({"city": "Paris"})), async |harness| {
+fn mismatched_structured_output_is_an_error_with_the_value() {
+    on_all(answer_script(json!({"city": "Paris"})), async |harness| {
         let error = in_time(query_as::<Picky>("where?", harness.options())).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StructuredOutputMismatch);
         let value: Value = error.value().unwrap().deserialize().unwrap();
@@ -102,7 +102,7 @@ fn an_answer_that_does_not_fit_is_an_error_that_has_it() {
 }
 
 #[test]
-fn a_run_that_failed_fails_with_its_reason() {
+fn failed_run_with_structured_output_returns_its_error() {
     let refused = || {
         Script::new().otherwise([Reply::error(401, "authentication_error", "invalid x-api-key")])
     };
@@ -119,7 +119,7 @@ fn a_run_that_failed_fails_with_its_reason() {
 }
 
 #[test]
-fn success_without_an_answer_is_an_error_that_says_so() {
+fn missing_structured_output_is_a_specific_error() {
     on_all(hello, async |harness| {
         let error = in_time(query_as::<Place>("where?", harness.options())).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoStructuredOutput, "{error}");

@@ -1,4 +1,4 @@
-//! Options about settings, logs and the process.
+//! Options for settings, permissions, logs and the process.
 
 use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::settings::{
@@ -11,26 +11,26 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Row, lists, play, write};
-use crate::support::{Fake, HANDSHAKE, RESULT, ask, run};
+use super::{Row, contains_name, run_rows, write};
+use crate::support::{FakeProgram, HANDSHAKE, RESULT, ask, run};
 
 fn bash() -> Script {
     let input = json!({"command": "touch made", "description": "Makes it"});
     Script::new().otherwise([Reply::tool("Bash", input), Reply::text("Done.")])
 }
 
-/// What the result says.
+/// Returns the text of the result.
 fn answer(collected: &Collected) -> Option<&str> {
     collected.result().and_then(|result| result.result.as_deref())
 }
 
-fn ran(seen: &super::Seen) -> bool {
+fn ran(seen: &super::RunOutput) -> bool {
     seen.harness.project().join("made").exists()
 }
 
 #[test]
-fn settings_of_the_clis_own_kind_are_obeyed() {
-    play([
+fn cli_settings_take_effect() {
+    run_rows([
         Row::new(
             "settings: output style",
             |_, options| {
@@ -42,9 +42,12 @@ fn settings_of_the_clis_own_kind_are_obeyed() {
                 options.settings(settings)
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert_eq!(seen.init()["output_style"], "Explanatory");
-                assert!(seen.body().contains("# Output Style: Explanatory"), "the model is told");
+                assert!(
+                    seen.body().contains("# Output Style: Explanatory"),
+                    "the system prompt contains the style"
+                );
             },
         ),
         Row::new(
@@ -56,7 +59,7 @@ fn settings_of_the_clis_own_kind_are_obeyed() {
                     .setting_sources(SettingSources::none())
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert_eq!(seen.init()["output_style"], "Explanatory");
             },
         ),
@@ -67,7 +70,7 @@ fn settings_of_the_clis_own_kind_are_obeyed() {
                 options.settings(CliSettings::default().permissions(permissions))
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert!(ran(seen));
             },
         )
@@ -75,32 +78,32 @@ fn settings_of_the_clis_own_kind_are_obeyed() {
     ]);
 }
 
-/// What the CLI asks a tool that decides about others.
+/// The input of a permission prompt tool.
 #[derive(Deserialize, JsonSchema)]
-struct Asked {}
+struct PromptInput {}
 
 #[test]
-fn who_decides_about_tools_can_be_chosen() {
-    play([
+fn permission_mode_and_prompt_tool_take_effect() {
+    run_rows([
         Row::new(
             "permission_mode, allow_dangerously_skip_permissions",
             |_, options| {
                 options
                     .allow_dangerously_skip_permissions(true)
                     .permission_mode(PermissionMode::BypassPermissions)
-                    // Without it the CLI refuses this mode to the user root.
+                    // Without this variable the CLI rejects the mode for root.
                     .env("IS_SANDBOX", "1")
             },
             |seen| {
-                seen.went_well();
-                assert!(ran(seen), "nobody is asked: {}", seen.messages());
+                seen.assert_success();
+                assert!(ran(seen), "no permission is requested: {}", seen.messages());
             },
         )
         .script(bash),
         Row::new(
             "permission_prompt_tool",
             |_, options| {
-                let decide = |_: Asked| async {
+                let decide = |_: PromptInput| async {
                     let input = json!({"command": "touch made", "description": "Makes it"});
                     Ok(json!({"behavior": "allow", "updatedInput": input}).to_string())
                 };
@@ -109,7 +112,7 @@ fn who_decides_about_tools_can_be_chosen() {
                     .permission_prompt_tool("mcp__guard__decide")
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert!(ran(seen), "the tool decides: {}", seen.messages());
             },
         )
@@ -122,16 +125,16 @@ fn who_decides_about_tools_can_be_chosen() {
                 options.mcp_config_files([harness.root().join("servers.json")])
             },
             |seen| {
-                seen.went_well();
-                assert!(lists(&seen.init()["mcp_servers"], "filed"), "{}", seen.init());
+                seen.assert_success();
+                assert!(contains_name(&seen.init()["mcp_servers"], "filed"), "{}", seen.init());
             },
         ),
     ]);
 }
 
 #[test]
-fn managed_settings_and_another_root_are_obeyed() {
-    play([
+fn managed_settings_and_config_root_take_effect() {
+    run_rows([
         Row::new(
             "managed_settings",
             |_, options| {
@@ -140,8 +143,8 @@ fn managed_settings_and_another_root_are_obeyed() {
                 options.managed_settings(managed).allowed_tools(["Bash"])
             },
             |seen| {
-                seen.went_well();
-                assert_eq!(answer(&seen.collected), Some("Done."), "the run itself goes on");
+                seen.assert_success();
+                assert_eq!(answer(&seen.collected), Some("Done."), "the run itself continues");
                 assert!(!ran(seen), "{:?}", seen.messages());
             },
         )
@@ -154,22 +157,22 @@ fn managed_settings_and_another_root_are_obeyed() {
                 options.project_config_root(harness.root().join("trusted"))
             },
             |seen| {
-                seen.went_well();
-                assert!(lists(&seen.init()["agents"], "rooted"), "{}", seen.init());
+                seen.assert_success();
+                assert!(contains_name(&seen.init()["agents"], "rooted"), "{}", seen.init());
             },
         ),
     ]);
 }
 
 #[test]
-fn a_sandbox_that_is_not_to_be_had_keeps_the_cli_from_starting() {
-    play([
+fn unavailable_sandbox_prevents_startup() {
+    run_rows([
         Row::new(
             "sandbox",
             |_, options| options.sandbox(Sandbox::default().enabled(true).bwrap_path("/missing")),
             |seen| {
-                let told = format!("{:?} {:?}", seen.collected.error, seen.collected.result());
-                assert!(told.to_lowercase().contains("sandbox"), "{told}");
+                let output = format!("{:?} {:?}", seen.collected.error, seen.collected.result());
+                assert!(output.to_lowercase().contains("sandbox"), "{output}");
                 assert!(seen.harness.api().requests().is_empty(), "no prompt was sent");
             },
         ),
@@ -181,7 +184,7 @@ fn a_sandbox_that_is_not_to_be_had_keeps_the_cli_from_starting() {
                 options.settings(harness.root().join("s.json")).sandbox(sandbox)
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert_eq!(seen.init()["output_style"], "Explanatory");
             },
         ),
@@ -189,15 +192,15 @@ fn a_sandbox_that_is_not_to_be_had_keeps_the_cli_from_starting() {
 }
 
 #[test]
-fn logs_names_and_hooks_show_where_they_should() {
-    play([
+fn log_client_app_and_hook_event_options_take_effect() {
+    run_rows([
         Row::new(
             "debug: a file, client_app",
             |harness, options| {
                 options.debug(DebugLog::file(harness.root().join("log"))).client_app("marked/1.0")
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert!(seen.harness.root().join("log").metadata().unwrap().len() > 0);
                 let request = seen.request();
                 let agent = request.headers.get("user-agent").unwrap();
@@ -213,7 +216,7 @@ fn logs_names_and_hooks_show_where_they_should() {
                     .add_arg("disable-slash-commands")
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 let logs = seen.harness.root().join("home/.claude/debug");
                 assert!(logs.read_dir().unwrap().next().is_some());
             },
@@ -227,7 +230,7 @@ fn logs_names_and_hooks_show_where_they_should() {
                 options.settings(CliSettings::default().hooks(hook)).include(Include::HOOK_EVENTS)
             },
             |seen| {
-                seen.went_well();
+                seen.assert_success();
                 assert!(seen.messages().contains("\"hook_response\""), "{}", seen.messages());
             },
         ),
@@ -239,7 +242,7 @@ fn logs_names_and_hooks_show_where_they_should() {
                     .can_use_tool(|_, _| async { Permission::allow() })
             },
             |seen| {
-                assert!(!ran(seen), "nobody may be asked");
+                assert!(!ran(seen), "no permission may be requested");
                 assert_eq!(seen.collected.text(), "Done.");
             },
         )
@@ -248,50 +251,51 @@ fn logs_names_and_hooks_show_where_they_should() {
 }
 
 #[test]
-fn a_script_is_run_by_the_program_that_was_named() {
+fn script_is_run_by_the_named_executable() {
     run(async {
-        let fake = Fake::new(&format!("{HANDSHAKE}{RESULT}"));
-        let script = fake.beside("cli.js");
-        // Not executable, and with arguments of its own for the program that runs it.
+        let fake = FakeProgram::new(&format!("{HANDSHAKE}{RESULT}"));
+        let script = fake.sibling("cli.js");
+        // Not executable, and run with arguments for its interpreter.
         let text = std::fs::read_to_string(fake.path()).unwrap();
-        std::fs::write(&script, format!("echo \"$0\" > {}\n{text}", fake.beside("ran").display()))
+        std::fs::write(&script, format!("echo \"$0\" > {}\n{text}", fake.sibling("ran").display()))
             .unwrap();
         let options = fake.options().cli_path(&script).executable(["sh", "-e"]);
         let collected = ask("hello", options.clone()).await;
         assert_eq!(answer(&collected), Some("Done."), "{:?}", collected.error);
-        let ran = std::fs::read_to_string(fake.beside("ran")).unwrap();
+        let ran = std::fs::read_to_string(fake.sibling("ran")).unwrap();
         assert_eq!(ran.trim(), script.to_string_lossy());
         let missing = options.executable(["no-such-program"]);
-        let error = crate::support::refused("hello", missing).await;
+        let error = crate::support::start_error("hello", missing).await;
         assert_eq!(error.kind(), ErrorKind::CliNotFound, "{error}");
     });
 }
 
 #[test]
-fn the_cli_runs_as_the_user_that_was_named() {
+fn cli_runs_as_the_named_user() {
     run(async {
-        let fake = Fake::new(&format!("{HANDSHAKE}echo \"$(id -u) $(id -g)\" >&2\n{RESULT}"));
+        let fake =
+            FakeProgram::new(&format!("{HANDSHAKE}echo \"$(id -u) $(id -g)\" >&2\n{RESULT}"));
         let own = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-        // Only root can become somebody else.
+        // Only root can change its user.
         let (user, group) = if own.0 == 0 { (65_534, 65_533) } else { own };
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(fake.path().parent().unwrap(), open).unwrap();
         let lines = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-        let told = lines.clone();
+        let sink = lines.clone();
         let options = fake
             .options()
             .user(OsUser::Ids { user, group })
-            .on_stderr(move |line| told.lock().unwrap().push(line.to_owned()));
+            .on_stderr(move |line| sink.lock().unwrap().push(line.to_owned()));
         let collected = ask("hello", options).await;
         assert_eq!(answer(&collected), Some("Done."), "{:?}", collected.error);
         assert_eq!(*lines.lock().unwrap(), [format!("{user} {group}")]);
 
-        let nobody = fake.options().user("no-such-user-here");
-        let error = crate::support::refused("hello", nobody).await;
+        let unknown_user = fake.options().user("no-such-user-here");
+        let error = crate::support::start_error("hello", unknown_user).await;
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
         if own.0 != 0 {
             let root = fake.options().user(OsUser::Ids { user: 0, group: 0 });
-            let error = crate::support::refused("hello", root).await;
+            let error = crate::support::start_error("hello", root).await;
             assert_eq!(error.kind(), ErrorKind::SpawnFailed, "{error}");
         }
     });

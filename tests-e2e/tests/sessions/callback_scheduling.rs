@@ -1,4 +1,4 @@
-//! Callbacks where all tasks share one thread, and where they do not.
+//! Scheduling of callbacks on a current-thread and on a multi-thread runtime.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,42 +13,42 @@ use claude_agent_kit::{Limits, Options, Session, Timeouts, query};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::play::command_of;
-use crate::puppet::{self, Puppet};
-use crate::support::{Fake, HANDSHAKE, LIMIT, RESULT, in_time, run};
+use crate::fake_cli::{self, FakeCli};
+use crate::helpers::command_of;
+use crate::support::{FakeProgram, HANDSHAKE, LIMIT, RESULT, in_time, run};
 
 fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(in_time(future))
 }
 
-/// A request to the hook that was registered first, as it stands on the wire.
-fn question(id: &str) -> String {
+/// Returns a request to the hook that was registered first, as one line.
+fn hook_request(id: &str) -> String {
     let input = json!({"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash",
                        "tool_input": {"command": id}});
     let request = json!({"subtype": "hook_callback", "callback_id": "hook_0", "input": input});
     format!("{}\n", json!({"type": "control_request", "request_id": id, "request": request}))
 }
 
-/// The id and the answer of the next response.
-async fn answered(puppet: &mut Puppet) -> (String, Value) {
-    let line = puppet.hear().await;
+/// Returns the ID and the content of the next response.
+async fn read_response(cli: &mut FakeCli) -> (String, Value) {
+    let line = cli.read_line().await;
     let response = &line["response"];
     (response["request_id"].as_str().unwrap().to_owned(), response["response"].clone())
 }
 
-/// The CLI asks something, and is answered although a callback has not ended.
-async fn goes_on(session: &Session, puppet: &mut Puppet) {
+/// Asserts that an operation completes although a callback is still running.
+async fn assert_not_blocked(session: &Session, cli: &mut FakeCli) {
     let answer = async {
-        let asked = puppet.asked("mcp_status").await;
-        puppet.answer(&asked, json!({"mcpServers": []})).await;
+        let asked = cli.expect_request("mcp_status").await;
+        cli.respond(&asked, json!({"mcpServers": []})).await;
     };
     let (status, ()) = in_time(async { tokio::join!(session.mcp().status(), answer) }).await;
     status.unwrap();
 }
 
 #[test]
-fn several_at_once_begin_in_their_order() {
+fn callbacks_start_in_the_order_of_their_requests() {
     on_one_thread(async {
         let begun = Arc::new(Mutex::new(Vec::new()));
         let notes = begun.clone();
@@ -56,13 +56,13 @@ fn several_at_once_begin_in_their_order() {
             let notes = notes.clone();
             async move { notes.lock().unwrap().push(command_of(call.input.as_ref())) }
         });
-        let (_session, mut puppet) = puppet::running(options).await;
+        let (_session, mut cli) = fake_cli::connect(options).await;
         for batch in [&["a", "b", "c"][..], &["d"], &["e", "f"]] {
             begun.lock().unwrap().clear();
-            let lines: String = batch.iter().map(|id| question(id)).collect();
-            puppet.write(lines.as_bytes()).await;
+            let lines: String = batch.iter().map(|id| hook_request(id)).collect();
+            cli.write(lines.as_bytes()).await;
             for id in batch {
-                assert_eq!(answered(&mut puppet).await, ((*id).to_owned(), json!({})));
+                assert_eq!(read_response(&mut cli).await, ((*id).to_owned(), json!({})));
             }
             assert_eq!(*begun.lock().unwrap(), batch);
         }
@@ -70,7 +70,7 @@ fn several_at_once_begin_in_their_order() {
 }
 
 #[test]
-fn one_that_waits_holds_up_nothing_and_is_answered_in_the_end() {
+fn waiting_callback_delays_nothing_and_completes_later() {
     on_one_thread(async {
         let go = Arc::new(Notify::new());
         let gate = go.clone();
@@ -83,34 +83,34 @@ fn one_that_waits_holds_up_nothing_and_is_answered_in_the_end() {
                 HookResponse::deny("no")
             }
         });
-        let (session, mut puppet) = puppet::running(options).await;
-        puppet.write(question("slow").as_bytes()).await;
-        goes_on(&session, &mut puppet).await;
-        puppet.write(question("quick").as_bytes()).await;
-        assert_eq!(answered(&mut puppet).await.0, "quick");
+        let (session, mut cli) = fake_cli::connect(options).await;
+        cli.write(hook_request("slow").as_bytes()).await;
+        assert_not_blocked(&session, &mut cli).await;
+        cli.write(hook_request("quick").as_bytes()).await;
+        assert_eq!(read_response(&mut cli).await.0, "quick");
         go.notify_one();
-        assert_eq!(answered(&mut puppet).await.0, "slow");
+        assert_eq!(read_response(&mut cli).await.0, "slow");
     });
 }
 
 #[test]
-fn one_that_panics_before_it_waits_ends_only_itself() {
+fn callback_that_panics_before_its_first_await_fails_only_itself() {
     on_one_thread(async {
         let options = Options::new().on(PreToolUse.fail_closed(), |call, _| async move {
-            assert_ne!(command_of(call.input.as_ref()), "panic", "as the test wants it");
+            assert_ne!(command_of(call.input.as_ref()), "panic", "deliberate failure");
         });
-        let (_session, mut puppet) = puppet::running(options).await;
-        puppet.write(question("panic").as_bytes()).await;
-        let (id, answer) = answered(&mut puppet).await;
+        let (_session, mut cli) = fake_cli::connect(options).await;
+        cli.write(hook_request("panic").as_bytes()).await;
+        let (id, answer) = read_response(&mut cli).await;
         assert_eq!(id, "panic");
         assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
-        puppet.write(question("fine").as_bytes()).await;
-        assert_eq!(answered(&mut puppet).await, ("fine".to_owned(), json!({})));
+        cli.write(hook_request("fine").as_bytes()).await;
+        assert_eq!(read_response(&mut cli).await, ("fine".to_owned(), json!({})));
     });
 }
 
 #[test]
-fn one_that_is_withdrawn_with_its_question_is_told_so_or_never_begins() {
+fn cancelled_callback_sees_its_token_or_never_starts() {
     on_one_thread(async {
         for (grace, begins) in [(Duration::from_secs(9), true), (Duration::ZERO, false)] {
             let seen = Arc::new(Mutex::new(Vec::new()));
@@ -122,60 +122,61 @@ fn one_that_is_withdrawn_with_its_question_is_told_so_or_never_begins() {
                     async {}
                 },
             );
-            let (_session, mut puppet) = puppet::running(options).await;
+            let (_session, mut cli) = fake_cli::connect(options).await;
             let withdrawn = json!({"type": "control_cancel_request", "request_id": "x"});
-            puppet.write(format!("{}{withdrawn}\n", question("x")).as_bytes()).await;
-            puppet.write(question("y").as_bytes()).await;
-            assert_eq!(answered(&mut puppet).await.0, "y");
+            cli.write(format!("{}{withdrawn}\n", hook_request("x")).as_bytes()).await;
+            cli.write(hook_request("y").as_bytes()).await;
+            assert_eq!(read_response(&mut cli).await.0, "y");
             let expected: &[bool] = if begins { &[true, false] } else { &[false] };
             assert_eq!(*seen.lock().unwrap(), expected);
         }
     });
 }
 
-/// A CLI that says all this at once, notes that it was answered, hears so many more answers, and is
-/// done.
-fn asking(lines: &str, more: usize) -> Fake {
+/// Returns a CLI that writes all `lines` at once, creates a file at the first response, reads
+/// `more` further responses and then sends its result.
+fn cli_writing(lines: &str, more: usize) -> FakeProgram {
     let more = "read -r answer\n".repeat(more);
-    Fake::new(&format!(
-        "{HANDSHAKE}printf '%s' '{lines}'\nread -r answer\n: > told\n{more}{RESULT}"
+    FakeProgram::new(&format!(
+        "{HANDSHAKE}printf '%s' '{lines}'\nread -r answer\n: > answered\n{more}{RESULT}"
     ))
 }
 
-/// Waits, without leaving its thread, until the CLI was answered; whether that came.
-fn blocks_until_told(fake: &Fake) -> impl Fn() -> bool + Send + Sync + 'static {
-    let told = fake.beside("told");
+/// Returns a function that blocks its thread until the CLI has received a response, and returns
+/// whether it has.
+fn block_until_answered(fake: &FakeProgram) -> impl Fn() -> bool + Send + Sync + 'static {
+    let answered = fake.sibling("answered");
     move || {
         let began = std::time::Instant::now();
-        while !told.exists() && began.elapsed() < LIMIT {
+        while !answered.exists() && began.elapsed() < LIMIT {
             std::thread::sleep(Duration::from_millis(5));
         }
-        told.exists()
+        answered.exists()
     }
 }
 
 #[test]
-fn time_that_a_callback_takes_is_no_silence_of_the_cli() {
-    puppet::on_paused_clock(async {
+fn callback_time_does_not_count_for_the_idle_timeout() {
+    fake_cli::on_paused_clock(async {
         let options = Options::new().timeouts(Timeouts::new().idle(Duration::from_secs(10))).on(
             PreToolUse,
-            // The clock goes on in the middle of a poll, as it does for one that blocks its thread.
+            // The clock advances during a poll, as with a callback that blocks its thread.
             |_, _| async {
                 let mut passes = std::pin::pin!(tokio::time::advance(Duration::from_secs(15)));
                 poll_fn(|context| Poll::Ready(passes.as_mut().poll(context).is_ready())).await;
             },
         );
-        let (options, mut puppets) = puppet::with_puppets(options);
+        let (options, mut clis) = fake_cli::with_fake_clis(options);
         let asks = async {
-            let mut puppet = puppets.recv().await.unwrap();
-            puppet.handshake().await;
-            let user = puppet.hear().await;
-            puppet.ask_hook("x").await;
-            assert_eq!(answered(&mut puppet).await.0, "x");
-            // It takes its time too.
+            let mut cli = clis.recv().await.unwrap();
+            cli.handshake().await;
+            let user = cli.read_line().await;
+            cli.call_hook("x").await;
+            assert_eq!(read_response(&mut cli).await.0, "x");
+            // The CLI itself is silent for less than the timeout.
             tokio::time::sleep(Duration::from_secs(9)).await;
-            puppet.result(&user).await;
-            puppet.exit(Exit::Code(0));
+            cli.send_result(&user).await;
+            cli.exit(Exit::Code(0));
         };
         let asked = async { query("go", options).await.unwrap().collect().await };
         let (result, ()) = tokio::join!(asked, asks);
@@ -184,18 +185,19 @@ fn time_that_a_callback_takes_is_no_silence_of_the_cli() {
 }
 
 #[test]
-fn an_answer_is_written_before_the_next_callback_begins() {
+fn response_is_written_before_the_next_callback_starts() {
     on_one_thread(async {
-        let lines: String = ["a", "b", "c"].map(question).concat();
-        let fake = asking(&lines, 2);
-        let (is_told, seen) = (blocks_until_told(&fake), Arc::new(Mutex::new(Vec::new())));
+        let lines: String = ["a", "b", "c"].map(hook_request).concat();
+        let fake = cli_writing(&lines, 2);
+        let (wait_for_answer, seen) =
+            (block_until_answered(&fake), Arc::new(Mutex::new(Vec::new())));
         let notes = seen.clone();
         let options = fake
             .options()
             .limits(Limits::new().running_callbacks(1).waiting_callbacks(9))
             .on(PreToolUse, move |call, _| {
                 let first = command_of(call.input.as_ref()) == "a";
-                notes.lock().unwrap().push(first || is_told());
+                notes.lock().unwrap().push(first || wait_for_answer());
                 async {}
             });
         query("go", options).await.unwrap().collect().await.into_result().unwrap();
@@ -204,7 +206,7 @@ fn an_answer_is_written_before_the_next_callback_begins() {
 }
 
 #[test]
-fn others_have_their_turns_between_callbacks_that_wait_for_each_other() {
+fn other_tasks_run_between_queued_callbacks() {
     on_one_thread(async {
         let turns = Arc::new(AtomicUsize::new(0));
         let counted = turns.clone();
@@ -213,8 +215,8 @@ fn others_have_their_turns_between_callbacks_that_wait_for_each_other() {
             context.waker().wake_by_ref();
             Poll::<()>::Pending
         }));
-        let lines: String = ["a", "b", "c"].map(question).concat();
-        let fake = asking(&lines, 2);
+        let lines: String = ["a", "b", "c"].map(hook_request).concat();
+        let fake = cli_writing(&lines, 2);
         let seen = Arc::new(Mutex::new(Vec::new()));
         let notes = seen.clone();
         let options = fake
@@ -232,14 +234,15 @@ fn others_have_their_turns_between_callbacks_that_wait_for_each_other() {
 }
 
 #[test]
-fn what_needs_no_callback_is_answered_before_one_begins() {
+fn requests_without_a_callback_are_answered_first() {
     on_one_thread(async {
         let unknown = r#"{"type":"control_request","request_id":"u","request":{"subtype":"new"}}"#;
-        let fake = asking(&format!("{unknown}\n{}", question("x")), 1);
-        let (is_told, seen) = (blocks_until_told(&fake), Arc::new(Mutex::new(Vec::new())));
+        let fake = cli_writing(&format!("{unknown}\n{}", hook_request("x")), 1);
+        let (wait_for_answer, seen) =
+            (block_until_answered(&fake), Arc::new(Mutex::new(Vec::new())));
         let notes = seen.clone();
         let options = fake.options().on(PreToolUse, move |_, _| {
-            notes.lock().unwrap().push(is_told());
+            notes.lock().unwrap().push(wait_for_answer());
             async {}
         });
         query("go", options).await.unwrap().collect().await.into_result().unwrap();
@@ -248,7 +251,7 @@ fn what_needs_no_callback_is_answered_before_one_begins() {
 }
 
 #[test]
-fn with_more_threads_one_that_blocks_its_own_holds_up_nothing() {
+fn callback_that_blocks_its_thread_delays_nothing_on_a_multi_thread_runtime() {
     run(async {
         let (release, gate) = mpsc::channel::<()>();
         let gate = Mutex::new(gate);
@@ -257,10 +260,10 @@ fn with_more_threads_one_that_blocks_its_own_holds_up_nothing() {
             assert_ne!(ended, Err(RecvTimeoutError::Timeout));
             async {}
         });
-        let (session, mut puppet) = puppet::running(options).await;
-        puppet.write(question("blocks").as_bytes()).await;
-        goes_on(&session, &mut puppet).await;
+        let (session, mut cli) = fake_cli::connect(options).await;
+        cli.write(hook_request("blocks").as_bytes()).await;
+        assert_not_blocked(&session, &mut cli).await;
         drop(release);
-        assert_eq!(answered(&mut puppet).await, ("blocks".to_owned(), json!({})));
+        assert_eq!(read_response(&mut cli).await, ("blocks".to_owned(), json!({})));
     });
 }

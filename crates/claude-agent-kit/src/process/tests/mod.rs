@@ -1,6 +1,6 @@
 #![cfg(target_os = "linux")]
 
-/// Hosts and systems that are unlike the others.
+/// Unusual hosts and systems.
 mod hosts;
 
 use std::collections::BTreeMap;
@@ -15,24 +15,24 @@ use claude_wire::session::{GracePeriods, ShutdownStep};
 
 use super::{Alarm, Ended, Process, Spec, Started};
 
-/// Far more than anything here takes.
+/// Far longer than anything here takes.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Little time for everything.
+/// Short grace periods for every step.
 const SOON: GracePeriods = GracePeriods {
     interrupt: Duration::ZERO,
     exit: Duration::ZERO,
     terminate: Duration::from_millis(200),
 };
 
-/// More than any test takes.
+/// Longer than any test takes.
 const AN_HOUR: GracePeriods = GracePeriods {
     interrupt: Duration::from_secs(3600),
     exit: Duration::from_secs(3600),
     terminate: Duration::from_secs(3600),
 };
 
-/// A shell that runs this.
+/// Returns a shell that runs this script.
 pub(crate) fn shell(script: &str) -> Spec {
     Spec {
         program: "/bin/sh".into(),
@@ -68,7 +68,7 @@ fn in_time<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(async { tokio::time::timeout(LIMIT, future).await.unwrap() })
 }
 
-/// Waits until it is true; a process in `/proc` tells nobody that it is gone.
+/// Polls until a condition holds, because `/proc` sends no notification when a process ends.
 pub(crate) fn eventually(what: &str, is_true: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_true() {
@@ -81,7 +81,7 @@ fn is_gone(pid: u32) -> bool {
     !Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// Children of this process that have ended and were not reaped.
+/// Returns the number of child processes of this process that have exited and were not reaped.
 fn own_zombies() -> usize {
     let me = std::process::id().to_string();
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -101,27 +101,27 @@ fn first_line(started: &mut Started) -> String {
 }
 
 #[test]
-fn pipes_and_exit_status_are_passed_on() {
-    let mut started = start("cat; echo complaint >&2; exit 7");
+fn pipes_and_exit_status_are_forwarded() {
+    let mut started = start("cat; echo warning >&2; exit 7");
     started.stdin.write_all(b"hello").unwrap();
     drop(started.stdin);
     let (mut out, mut err) = (String::new(), String::new());
     started.stdout.read_to_string(&mut out).unwrap();
     started.stderr.read_to_string(&mut err).unwrap();
-    assert_eq!((out.as_str(), err.as_str()), ("hello", "complaint\n"));
+    assert_eq!((out.as_str(), err.as_str()), ("hello", "warning\n"));
     assert_eq!(wait(&started.process).code(), Some(7));
     assert_eq!(started.process.exit_status().unwrap().code(), Some(7));
 }
 
 #[test]
-fn only_the_given_environment_reaches_the_child() {
+fn child_receives_only_the_given_environment() {
     let mut spec = shell("env | sort");
     spec.environment.insert("MARK".into(), "yes".into());
     let mut started = try_start(spec).unwrap();
     let mut out = String::new();
     started.stdout.read_to_string(&mut out).unwrap();
     let names: Vec<&str> = out.lines().filter_map(|line| line.split('=').next()).collect();
-    // The shell adds two of its own.
+    // The shell adds two variables of its own.
     assert!(
         names.iter().all(|name| ["MARK", "PATH", "PWD", "SHLVL", "_", "OLDPWD"].contains(name)),
         "{out}"
@@ -130,7 +130,7 @@ fn only_the_given_environment_reaches_the_child() {
 }
 
 #[test]
-fn what_cannot_be_started_is_an_error_of_the_system() {
+fn start_failure_is_an_os_error() {
     let mut missing = shell("");
     missing.program = "/nowhere/claude".into();
     let error = try_start(missing).err().unwrap();
@@ -145,13 +145,13 @@ fn what_cannot_be_started_is_an_error_of_the_system() {
     let mut cut = shell("");
     cut.arguments.push("a\0b".into());
     assert_eq!(try_start(cut).err().unwrap().kind(), std::io::ErrorKind::InvalidInput);
-    eventually("a child that became nothing is left", || own_zombies() == 0);
+    eventually("the failed child is reaped", || own_zombies() == 0);
 }
 
-/// What a process finds: signals, group, descriptors, directory and arguments.
-fn surroundings(by_std: bool) -> String {
+/// Returns what a process starts with: signals, group, descriptors, directory and arguments.
+fn process_state(by_std: bool) -> String {
     let mut spec = shell(
-        // Above 31 are signals of the C library itself.
+        // Signals above 31 belong to the C library.
         "grep -E '^Sig(Blk|Ign)' /proc/self/status | sed -E 's/[0-9a-f]{9}([0-9a-f]{7})$/\\1/'
          [ \"$(cut -d' ' -f5 /proc/$$/stat)\" = $$ ] && echo a group of its own
          ls /proc/$$/fd; pwd; env | sort; printf '<%s>' \"$@\"",
@@ -159,7 +159,7 @@ fn surroundings(by_std: bool) -> String {
     spec.arguments.extend(["zero", "", "two words", "--three", "\u{1f600}\n'\""].map(Into::into));
     spec.directory = Some("/usr".into());
     if by_std {
-        // Looking a program up on PATH is left to `std`.
+        // The lookup of a program on `PATH` is left to `std`.
         spec.program = "sh".into();
     }
     let mut started = try_start(spec).unwrap();
@@ -170,23 +170,23 @@ fn surroundings(by_std: bool) -> String {
 }
 
 #[test]
-fn a_process_finds_the_same_in_whichever_way_it_was_started() {
-    let (light, standard) = (surroundings(false), surroundings(true));
+fn both_spawn_paths_give_the_same_process_state() {
+    let (light, standard) = (process_state(false), process_state(true));
     assert_eq!(light, standard);
     for fact in ["SigBlk:\t0000000\n", "a group of its own", "\n/usr\n", "<two words>"] {
         assert!(light.contains(fact), "{fact:?} is missing in {light}");
     }
-    // Other signals may be ignored already where the tests were started, as `nohup` does.
+    // Other signals may already be ignored in the parent, as with `nohup`.
     let ignored = light.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).unwrap();
     let pipe_signal = 1 << (libc::SIGPIPE - 1);
     assert_eq!(u32::from_str_radix(ignored, 16).unwrap() & pipe_signal, 0, "{light}");
 }
 
 #[test]
-fn a_script_that_names_no_interpreter_and_a_program_without_a_path_are_started() {
+fn script_without_shebang_and_program_on_path_can_be_started() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script");
-    // By another process: a child that is just being started must not inherit the file.
+    // Written by another process, because a child that is being started must not inherit the file.
     let write = "echo 'echo it runs' > \"$0\" && chmod 755 \"$0\"";
     let mut writer = shell(write);
     writer.arguments.push(script.clone().into());
@@ -198,7 +198,7 @@ fn a_script_that_names_no_interpreter_and_a_program_without_a_path_are_started()
 }
 
 #[test]
-fn a_dropped_process_is_terminated_and_reaped() {
+fn dropped_process_is_terminated_and_reaped() {
     let mut started = start("trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done");
     assert_eq!(first_line(&mut started), "ready");
     let pid = started.process.pid();
@@ -207,7 +207,7 @@ fn a_dropped_process_is_terminated_and_reaped() {
 }
 
 #[test]
-fn a_clone_keeps_the_process_alive() {
+fn clone_keeps_the_process_alive() {
     let mut started = start("echo ready; cat");
     assert_eq!(first_line(&mut started), "ready");
     let clone = started.process.clone();
@@ -218,7 +218,7 @@ fn a_clone_keeps_the_process_alive() {
 }
 
 #[test]
-fn one_that_ignores_sigterm_is_killed() {
+fn process_that_ignores_sigterm_is_killed() {
     let mut started = start("trap '' TERM; echo ready; while :; do sleep 0.05; done");
     assert_eq!(first_line(&mut started), "ready");
     started.process.shut_down(ShutdownStep::Terminate);
@@ -226,7 +226,7 @@ fn one_that_ignores_sigterm_is_killed() {
 }
 
 #[test]
-fn a_later_order_can_only_hasten_the_end() {
+fn later_stop_can_only_shorten_the_shutdown() {
     let mut started = start_with(
         "trap 'echo terminated' TERM; echo ready; while :; do sleep 0.05; done",
         AN_HOUR,
@@ -241,16 +241,16 @@ fn a_later_order_can_only_hasten_the_end() {
     started.process.arm_watchdog();
     started.process.shut_down(ShutdownStep::Kill);
     assert_eq!(wait(&started.process).signal(), Some(9));
-    assert!(lines.next().is_none(), "it is terminated once");
+    assert!(lines.next().is_none(), "SIGTERM is sent once");
 }
 
 #[test]
-fn signals_of_a_driver_begin_no_sequence() {
+fn driver_signals_start_no_shutdown_sequence() {
     let mut started =
         start("trap 'echo terminated' TERM; echo ready; while :; do sleep 0.05; done");
     let mut lines = BufReader::new(&mut started.stdout).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
-    // Far longer than the grace period after which a sequence would kill it.
+    // Much longer than the grace period after which a shutdown sequence would kill the process.
     for _ in 0..2 {
         started.process.terminate();
         assert_eq!(lines.next().unwrap().unwrap(), "terminated");
@@ -262,7 +262,7 @@ fn signals_of_a_driver_begin_no_sequence() {
 }
 
 #[test]
-fn a_watchdog_ends_what_its_driver_did_not_and_nothing_earlier() {
+fn watchdog_ends_a_process_only_if_its_driver_did_not() {
     let grace = GracePeriods { interrupt: Duration::from_millis(500), ..SOON };
     let mut started =
         start_with("trap 'exit 4' TERM; echo ready; while :; do sleep 0.05; done", grace);
@@ -271,7 +271,7 @@ fn a_watchdog_ends_what_its_driver_did_not_and_nothing_earlier() {
     started.process.arm_watchdog();
     assert_eq!(wait(&started.process).code(), Some(4));
     assert!(began.elapsed() >= grace.total());
-    // One whose driver ends it has nothing to fear from it.
+    // The watchdog does not affect a process that its driver ends.
     let mut started = start_with("echo ready; read line; exit 5", grace);
     assert_eq!(first_line(&mut started), "ready");
     started.process.arm_watchdog();
@@ -280,7 +280,7 @@ fn a_watchdog_ends_what_its_driver_did_not_and_nothing_earlier() {
 }
 
 #[test]
-fn one_that_ends_in_time_is_not_signalled() {
+fn process_that_exits_in_time_receives_no_signal() {
     let mut started = start_with("echo ready; read line; exit 5", AN_HOUR);
     assert_eq!(first_line(&mut started), "ready");
     started.process.shut_down(ShutdownStep::CloseStdin);
@@ -289,8 +289,8 @@ fn one_that_ends_in_time_is_not_signalled() {
 }
 
 #[test]
-fn a_tool_in_a_session_of_its_own_is_hunted_down_after_a_kill() {
-    // The child cannot be terminated, and its tool would survive a signal to the group.
+fn tool_in_its_own_process_session_is_killed_with_the_cli() {
+    // The child ignores SIGTERM, and its tool would survive a signal to the group.
     let mut started = start(
         "trap '' TERM; setsid sh -c 'echo $$; exec sleep 300' & wait; while :; do sleep 0.05; done",
     );
@@ -301,16 +301,16 @@ fn a_tool_in_a_session_of_its_own_is_hunted_down_after_a_kill() {
     eventually("the tool is gone", || is_gone(tool) || is_zombie(tool));
 }
 
-/// Reaping an orphan is the business of whoever inherited it.
+/// An orphan process is reaped by the process that inherited it.
 fn is_zombie(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim().starts_with('Z')))
 }
 
 #[test]
-fn many_at_once_leave_no_descriptor_behind() {
+fn concurrent_processes_leak_no_descriptors() {
     let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
-    // The kept threads and their own descriptors are there for good.
+    // The background threads and their descriptors stay open.
     wait(&start("exit 0").process);
     let before = descriptors();
     let all: Vec<Started> = (0..100).map(|_| start("cat")).collect();
@@ -319,32 +319,32 @@ fn many_at_once_leave_no_descriptor_behind() {
     for pid in pids {
         eventually("the child is gone", || is_gone(pid));
     }
-    // Other tests run beside this one, each with a few descriptors of its own.
+    // Other tests run at the same time, each with a few descriptors.
     eventually("the descriptors are closed", || descriptors() < before + 60);
 }
 
-struct Bell(AtomicUsize);
+struct CountingWaker(AtomicUsize);
 
-impl std::task::Wake for Bell {
+impl std::task::Wake for CountingWaker {
     fn wake(self: std::sync::Arc<Self>) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-/// Waits until the reaper thread has done what is due within this time.
+/// Waits until the reaper thread has handled everything that is due within this time.
 fn wait_for_reaper(time: Duration) {
     for time in [time, Duration::ZERO] {
-        let bell = std::sync::Arc::new(Bell(AtomicUsize::new(0)));
+        let bell = std::sync::Arc::new(CountingWaker(AtomicUsize::new(0)));
         let _alarm = Alarm::set(Instant::now() + time, &bell.clone().into()).unwrap();
-        eventually("the alarm rings", || bell.0.load(Ordering::SeqCst) == 1);
+        eventually("the alarm fires", || bell.0.load(Ordering::SeqCst) == 1);
     }
 }
 
 #[test]
-fn an_alarm_wakes_its_task_and_one_that_was_dropped_does_not() {
-    let bell = || std::sync::Arc::new(Bell(AtomicUsize::new(0)));
+fn alarm_wakes_its_task_unless_it_was_dropped() {
+    let bell = || std::sync::Arc::new(CountingWaker(AtomicUsize::new(0)));
     let (rung, late) = (bell(), bell());
-    // One that is dropped before its time; a thread that is held up may be too late for that.
+    // A timer that is dropped before it fires; a delayed thread may be too late for that.
     let dropped = loop {
         let (soon, dropped) = (Instant::now() + Duration::from_millis(50), bell());
         drop(Alarm::set(soon, &dropped.clone().into()).unwrap());
@@ -355,7 +355,7 @@ fn an_alarm_wakes_its_task_and_one_that_was_dropped_does_not() {
     let after = Instant::now() + Duration::from_millis(100);
     let _alarm = Alarm::set(after, &rung.clone().into()).unwrap();
     let far = Alarm::set(Instant::now() + Duration::from_secs(3600), &late.clone().into()).unwrap();
-    eventually("it rings", || rung.0.load(Ordering::SeqCst) == 1);
+    eventually("the alarm fires", || rung.0.load(Ordering::SeqCst) == 1);
     assert!(Instant::now() >= after);
     assert_eq!((dropped.0.load(Ordering::SeqCst), late.0.load(Ordering::SeqCst)), (0, 0));
     drop(far);
