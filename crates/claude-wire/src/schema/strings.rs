@@ -147,6 +147,20 @@ macro_rules! string_traits {
             }
         }
 
+        impl $crate::schema::Decode for $name {
+            fn decode(
+                reader: &mut $crate::schema::Reader<'_>,
+            ) -> Result<Self, $crate::schema::Error> {
+                reader.string().map(|text| Self::from(&*text))
+            }
+        }
+
+        impl $crate::schema::Encode for $name {
+            fn view(&self) -> $crate::schema::View<'_> {
+                $crate::schema::View::Text(self.as_str())
+            }
+        }
+
         $crate::schema::required_field!($name);
     };
 }
