@@ -2,7 +2,7 @@
 
 use crate::id::ToolUseId;
 use crate::json::{Extra, Json};
-use crate::schema::{Decode, Encode, Error, Reader, View};
+use crate::schema::{Decode, Encode, Error, Placeholder, Reader, View};
 use crate::tool_input::ToolInput;
 
 open_union! {
@@ -316,6 +316,12 @@ impl Decode for Content {
             Some(b'[') => reader.nested_content(Vec::decode).map(Self::Blocks),
             _ => Err(reader.mismatch("a string or a list of content blocks")),
         }
+    }
+}
+
+impl Placeholder for Content {
+    fn placeholder() -> Self {
+        Self::Text(String::new())
     }
 }
 

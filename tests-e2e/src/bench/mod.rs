@@ -5,8 +5,10 @@
 //! - [`measure`]: rounds in which everybody takes a turn.
 //! - [`spread`]: medians and quartiles.
 //! - [`linear`]: whether a hundred times as much costs a hundred times as much.
+//! - [`compile`]: how long programs take to build.
 //! - [`table`]: what came of it, as Markdown.
 
+pub mod compile;
 pub mod contestant;
 pub mod linear;
 pub mod measure;

@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::de::Error as _;
-
 use super::{Encode, Error, Reader, View};
 use crate::json::{Extra, Json, List, Nullable, Number};
 
@@ -135,44 +133,48 @@ impl<T: Encode> Encode for Vec<T> {
     }
 }
 
+/// A value that a field has until its own was read: no `Option` around every field that must come,
+/// and one way to drop a struct that was read in part.
+pub(crate) trait Placeholder {
+    fn placeholder() -> Self;
+}
+
+/// Placeholders of types that have a default.
+macro_rules! default_placeholder {
+    ($($({$($generics:tt)+})? $type:ty),+ $(,)?) => {$(
+        impl $(<$($generics)+>)? Placeholder for $type {
+            #[inline]
+            fn placeholder() -> Self {
+                Self::default()
+            }
+        }
+    )+};
+}
+
+default_placeholder!(
+    String, bool, Json, Extra, {T} Vec<T>, {T} Option<T>, {T} List<T>, {T} Nullable<T>,
+);
+
+impl Placeholder for Number {
+    fn placeholder() -> Self {
+        Self::from(0_u64)
+    }
+}
+
 /// A type that can be a field of a wire struct.
-pub(crate) trait Field: Sized {
-    /// Where the value is kept until the whole object was read. Types that may be absent are
-    /// their own slot: one `Option` less to fill, move and drop for each field of each message.
-    type Slot;
+pub(crate) trait Field: Placeholder {
+    /// Whether the absence of the field is an error.
+    const IS_REQUIRED: bool = false;
 
-    fn empty() -> Self::Slot;
-
-    fn read(reader: &mut Reader<'_>) -> Result<Self::Slot, Error>;
-
-    /// The value; an error naming the field if it must come and did not.
-    fn finish(slot: Self::Slot, name: &'static str) -> Result<Self, Error>;
+    fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Error>;
 
     fn show(&self) -> View<'_>;
 }
 
-/// The reading half for a type that may be absent.
-macro_rules! optional_slot {
-    ($empty:expr) => {
-        type Slot = Self;
-
-        #[inline]
-        fn empty() -> Self {
-            $empty
-        }
-
-        #[inline]
-        fn finish(slot: Self, _: &'static str) -> Result<Self, Error> {
-            Ok(slot)
-        }
-    };
-}
-
 impl<T: Decode + Encode> Field for Option<T> {
-    optional_slot!(None);
-
-    fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        Self::decode(reader)
+    fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        *self = Self::decode(reader)?;
+        Ok(())
     }
 
     fn show(&self) -> View<'_> {
@@ -181,10 +183,9 @@ impl<T: Decode + Encode> Field for Option<T> {
 }
 
 impl<T: Decode + Encode> Field for List<T> {
-    optional_slot!(List::absent());
-
-    fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        Option::decode(reader).map(Self::from)
+    fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        *self = Option::decode(reader)?.into();
+        Ok(())
     }
 
     fn show(&self) -> View<'_> {
@@ -193,10 +194,9 @@ impl<T: Decode + Encode> Field for List<T> {
 }
 
 impl<T: Decode + Encode> Field for Nullable<T> {
-    optional_slot!(Nullable::default());
-
-    fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        Option::decode(reader).map(Self::from)
+    fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        *self = Option::decode(reader)?.into();
+        Ok(())
     }
 
     fn show(&self) -> View<'_> {
@@ -204,36 +204,18 @@ impl<T: Decode + Encode> Field for Nullable<T> {
     }
 }
 
-/// The error of a field that must come and did not.
-#[cold]
-pub(crate) fn missing(name: &'static str) -> Error {
-    Error::missing_field(name)
-}
-
 /// Types whose absence is an error.
 macro_rules! required_field {
     ($($({$($generics:tt)+})? $type:ty),+ $(,)?) => {$(
         impl $(<$($generics)+>)? $crate::schema::Field for $type {
-            type Slot = Option<Self>;
+            const IS_REQUIRED: bool = true;
 
-            #[inline]
-            fn empty() -> Option<Self> {
-                None
-            }
-
-            #[inline]
-            fn read(
+            fn fill(
+                &mut self,
                 reader: &mut $crate::schema::Reader<'_>,
-            ) -> Result<Option<Self>, $crate::schema::Error> {
-                <Self as $crate::schema::Decode>::decode(reader).map(Some)
-            }
-
-            #[inline]
-            fn finish(
-                slot: Option<Self>,
-                name: &'static str,
-            ) -> Result<Self, $crate::schema::Error> {
-                slot.ok_or_else(|| $crate::schema::missing(name))
+            ) -> Result<(), $crate::schema::Error> {
+                *self = <Self as $crate::schema::Decode>::decode(reader)?;
+                Ok(())
             }
 
             fn show(&self) -> $crate::schema::View<'_> {

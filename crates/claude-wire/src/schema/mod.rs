@@ -26,8 +26,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 use serde_json::value::RawValue;
 
-pub(crate) use field::{Decode, Field, missing, required_field};
-pub(crate) use reader::{Entries, Error, Reader};
+pub(crate) use field::{Decode, Field, Placeholder, required_field};
+pub(crate) use reader::{Entries, Error, Fill, Reader};
 pub(crate) use strings::TextVisitor;
 pub use union::{Undecodable, Unknown};
 pub(crate) use union::{decode_union, read_tag, unknown};

@@ -9,6 +9,8 @@ use std::borrow::Cow;
 use serde::de::{Deserialize, Error as _, IgnoredAny};
 use serde_json::value::RawValue;
 
+use crate::json::Extra;
+
 /// Decoding keeps the error type of `serde_json`, which says where the error is.
 pub(crate) type Error = serde_json::Error;
 
@@ -292,6 +294,13 @@ impl<'de> Reader<'de> {
     }
 }
 
+/// A struct whose fields are filled one after the other.
+pub(crate) trait Fill {
+    fn fill(&mut self, index: usize, reader: &mut Reader<'_>) -> Result<(), Error>;
+
+    fn extra(&mut self) -> &mut Extra;
+}
+
 /// The entries of an object, of which a union may already have taken its tag.
 #[derive(Debug)]
 pub(crate) struct Entries<'r, 'de> {
@@ -332,12 +341,30 @@ impl<'de> Entries<'_, 'de> {
         }
     }
 
+    /// Fills the fields of `target`; an error naming the first that is required and did not come.
+    pub(crate) fn fill(
+        &mut self,
+        target: &mut dyn Fill,
+        names: &'static [&'static str],
+        tags: &[(&str, &str)],
+        required: &[bool],
+    ) -> Result<(), Error> {
+        let mut came = 0_u128;
+        while let Some(index) = self.next_field(names, tags, target.extra())? {
+            target.fill(index, self.reader)?;
+            came |= bit(index);
+        }
+        let mut missing =
+            (0..names.len()).filter(|index| required[*index] && came & bit(*index) == 0);
+        missing.next().map_or(Ok(()), |index| Err(Error::missing_field(names[index])))
+    }
+
     /// The index of the next field that is in `names`. Skips `tags`; all others go to `extra`.
     pub(crate) fn next_field(
         &mut self,
         names: &[&str],
         tags: &[(&str, &str)],
-        extra: &mut crate::Extra,
+        extra: &mut Extra,
     ) -> Result<Option<usize>, Error> {
         while let Some(key) = self.next_key()? {
             let found = names[self.last..].iter().position(|name| *name == key);
@@ -383,6 +410,11 @@ impl<'de> Entries<'_, 'de> {
         (self.reader.at, self.is_first, self.reader.nesting) = (at, is_first, nesting);
         Ok(None)
     }
+}
+
+/// The mark of a field that came. No struct has more fields than there are bits.
+fn bit(index: usize) -> u128 {
+    1 << index
 }
 
 /// How many bytes at the start of `bytes` are neither a quote, a backslash nor a control character.

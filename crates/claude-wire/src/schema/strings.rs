@@ -41,6 +41,12 @@ macro_rules! string_id {
             }
         }
 
+        impl $crate::schema::Placeholder for $name {
+            fn placeholder() -> Self {
+                Self(::std::sync::Arc::default())
+            }
+        }
+
         impl From<&str> for $name {
             fn from(id: &str) -> Self {
                 Self(id.into())
@@ -78,6 +84,12 @@ macro_rules! open_enum {
                     $( Self::$variant => $value, )+
                     Self::Other(value) => value,
                 }
+            }
+        }
+
+        impl $crate::schema::Placeholder for $name {
+            fn placeholder() -> Self {
+                Self::Other(Box::default())
             }
         }
 

@@ -42,6 +42,7 @@ macro_rules! silent_wire_struct {
             enum Index { $($field),* }
 
             const INDEX: &[Index] = &[$(Index::$field),*];
+            const REQUIRED: &[bool] = &[$( <$type as $crate::schema::Field>::IS_REQUIRED ),*];
             const TAGS: &[(&str, &str)] = &[$($( ($tag, $tag_value) ),+)?];
 
             impl $crate::schema::FromEntries for $name {
@@ -50,22 +51,38 @@ macro_rules! silent_wire_struct {
                 fn from_entries(
                     entries: &mut $crate::schema::Entries<'_, '_>,
                 ) -> Result<Self, $crate::schema::Error> {
-                    $( let mut $field = <$type as $crate::schema::Field>::empty(); )*
-                    let mut extra = $crate::Extra::default();
-                    while let Some(index) = entries.next_field(Self::FIELDS, TAGS, &mut extra)? {
-                        match INDEX[index] {
-                            $( Index::$field => {
-                                $field = <$type as $crate::schema::Field>::read(entries.reader)?;
-                            } )*
-                        }
+                    let mut this = <Self as $crate::schema::Placeholder>::placeholder();
+                    entries.fill(&mut this, Self::FIELDS, TAGS, REQUIRED)?;
+                    Ok(this)
+                }
+            }
+
+            impl $crate::schema::Placeholder for $name {
+                fn placeholder() -> Self {
+                    Self {
+                        $( $field: <$type as $crate::schema::Placeholder>::placeholder(), )*
+                        extra: $crate::Extra::default(),
                     }
-                    Ok(Self {
-                        $( $field: <$type as $crate::schema::Field>::finish(
-                            $field,
-                            wire_name!($field $($wire)?),
-                        )?, )*
-                        extra,
-                    })
+                }
+            }
+
+            // One bit for each field that came.
+            const { assert!(REQUIRED.len() <= u128::BITS as usize) };
+
+            #[allow(unused_variables, reason = "a struct without fields reads nothing")]
+            impl $crate::schema::Fill for $name {
+                fn fill(
+                    &mut self,
+                    index: usize,
+                    reader: &mut $crate::schema::Reader<'_>,
+                ) -> Result<(), $crate::schema::Error> {
+                    match INDEX[index] {
+                        $( Index::$field => $crate::schema::Field::fill(&mut self.$field, reader), )*
+                    }
+                }
+
+                fn extra(&mut self) -> &mut $crate::Extra {
+                    &mut self.extra
                 }
             }
 

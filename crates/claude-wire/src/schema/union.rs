@@ -19,6 +19,12 @@ pub struct Unknown {
     tag: &'static str,
 }
 
+impl Unknown {
+    pub(crate) fn new(tag: &'static str) -> Self {
+        Self { kind: String::new(), fields: Extra::default(), tag }
+    }
+}
+
 impl Object for Unknown {
     fn members(&self) -> Members<'_> {
         let members = Members::unnamed(&self.fields);
@@ -176,6 +182,12 @@ macro_rules! open_union {
                     } )+
                     _ => $crate::schema::unknown($tag, kind, entries).map(Self::Unknown),
                 }
+            }
+        }
+
+        impl $crate::schema::Placeholder for $name {
+            fn placeholder() -> Self {
+                Self::Unknown(Box::new($crate::Unknown::new($tag)))
             }
         }
 

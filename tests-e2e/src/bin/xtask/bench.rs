@@ -3,6 +3,7 @@
 use std::{env, process::ExitCode};
 
 use tests_e2e::bench::{
+    compile::{self, PROGRAMS},
     contestant::{self, Answer, Arena, Contestant, NAMES},
     linear::{self, GROWTHS, Growth},
     measure,
@@ -27,6 +28,9 @@ struct Wanted {
 
 /// Measures, prints and judges.
 pub(crate) fn run(words: &[String]) -> Outcome {
+    if words == ["compile"] {
+        return compile_times();
+    }
     let wanted = Wanted::read(words)?;
     raise_descriptor_limit()?;
     let (cli, contestants) = contestant::build(&wanted.only)?;
@@ -41,6 +45,15 @@ pub(crate) fn run(words: &[String]) -> Outcome {
         good &= grow(&wanted, &arena, &contestants);
     }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints the table of compile times. There is no target: the figures depend on the machine.
+fn compile_times() -> Outcome {
+    print!("{}", compile::HEAD);
+    for program in &PROGRAMS {
+        print!("{}", program.measure()?);
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 impl Wanted {

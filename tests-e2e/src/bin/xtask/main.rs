@@ -45,6 +45,7 @@ cargo xtask simulate SECONDS [FIRST]
                               play whole runs that follow from seeds, for so long
 cargo xtask simulate --seed N play one of them and print all that happens
 cargo xtask bench [works…]    how fast it is, beside others (--quick: whether that works; --only NAME…; --rounds N)
+cargo xtask bench compile     how long programs that use it take to build, beside other crates
 cargo xtask prove [areas…]    repeat what docs/proofs.md claims on the real CLI, and count
 cargo xtask cli-versions VERSIONS…
                               try released CLIs, and print the table of docs/cli-versions.md
