@@ -1,13 +1,8 @@
 //! Content blocks: what prompts, answers and tool results are made of.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor, value::SeqAccessDeserializer};
-use serde::ser::{Serialize, Serializer};
-
 use crate::id::ToolUseId;
 use crate::json::{Extra, Json};
-use crate::schema::Level;
+use crate::schema::{Decode, Encode, Error, Placeholder, Reader, View};
 use crate::tool_input::ToolInput;
 
 open_union! {
@@ -314,45 +309,32 @@ impl From<Vec<ContentBlock>> for Content {
     }
 }
 
-impl<'de> Deserialize<'de> for Content {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ContentVisitor;
-
-        impl<'de> Visitor<'de> for ContentVisitor {
-            type Value = Content;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string or a list of content blocks")
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Content, E> {
-                Ok(Content::Text(text.to_owned()))
-            }
-
-            fn visit_string<E>(self, text: String) -> Result<Content, E> {
-                Ok(Content::Text(text))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, blocks: A) -> Result<Content, A::Error> {
-                let _level = Level::enter()?;
-                Vec::deserialize(SeqAccessDeserializer::new(blocks)).map(Content::Blocks)
-            }
+impl Decode for Content {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        match reader.peek() {
+            Some(b'"') => String::decode(reader).map(Self::Text),
+            Some(b'[') => reader.nested_content(Vec::decode).map(Self::Blocks),
+            _ => Err(reader.mismatch("a string or a list of content blocks")),
         }
-
-        deserializer.deserialize_any(ContentVisitor)
     }
 }
 
-impl Serialize for Content {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+impl Placeholder for Content {
+    fn placeholder() -> Self {
+        Self::Text(String::new())
+    }
+}
+
+impl Encode for Content {
+    fn view(&self) -> View<'_> {
         match self {
-            Self::Text(text) => serializer.serialize_str(text),
-            Self::Blocks(blocks) => blocks.serialize(serializer),
+            Self::Text(text) => View::Text(text),
+            Self::Blocks(blocks) => View::List(blocks),
         }
     }
 }
 
-crate::schema::required_field!(Content);
+crate::schema::wire_traits!(Content);
 
 /// Returns the texts of blocks, joined.
 pub(crate) fn text_of(blocks: &[ContentBlock]) -> String {

@@ -1,7 +1,6 @@
 //! What the CLI writes: messages and control frames.
 
 use bytes::Bytes;
-use serde::de::DeserializeOwned;
 
 use crate::control::{
     CliControlRequest, ControlCancel, ControlResponse, KeepAlive, TranscriptMirror,
@@ -10,7 +9,7 @@ use crate::envelope::Envelope;
 use crate::error::without_values;
 use crate::message::{Malformed, Message};
 use crate::repair;
-use crate::schema::Mode;
+use crate::schema::{self, Decode};
 
 /// One line of the CLI.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,15 +59,15 @@ impl FromCli {
 
 /// Decodes a control frame; on a second try with broken characters mended and a body that does not
 /// fit isolated.
-pub(crate) fn control<T: DeserializeOwned>(line: &Bytes) -> Result<T, Malformed> {
+pub(crate) fn control<T: Decode>(line: &Bytes) -> Result<T, Malformed> {
     // UTF-8 is checked once for the whole line: given bytes, serde_json checks each string.
     if let Ok(text) = std::str::from_utf8(line)
-        && let Ok(frame) = Mode::Text.run(|| serde_json::from_str(text))
+        && let Ok(frame) = schema::from_text(text)
     {
         return Ok(frame);
     }
     let mended = repair::repaired(line);
-    Mode::Isolating
-        .run(|| serde_json::from_slice(mended.as_deref().unwrap_or(line)))
+    let text = String::from_utf8_lossy(mended.as_deref().unwrap_or(line));
+    schema::from_text_isolating(&text)
         .map_err(|error| Malformed::new(line.clone(), without_values(&error)))
 }

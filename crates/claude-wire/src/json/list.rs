@@ -26,6 +26,10 @@ impl<T> List<T> {
         self.0.as_deref().unwrap_or_default()
     }
 
+    pub(crate) fn as_vec(&self) -> Option<&Vec<T>> {
+        self.0.as_ref()
+    }
+
     /// The entries as a vector.
     pub fn into_vec(self) -> Vec<T> {
         self.0.unwrap_or_default()

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use super::Json;
-use crate::schema::Mode;
+use crate::schema::{Decode, Error, Reader};
 
 /// A count, a time or a cost. Takes whatever number the wire holds: `5`, `5.0`, `-1`, `1e3`, and
 /// numbers that no machine type holds, which are kept as text.
@@ -120,32 +119,26 @@ impl fmt::Debug for Number {
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // serde_json refuses what an f64 cannot hold (1e400). Such a line fails on the first,
-        // fast try; on the second the number is read from its text.
-        if Mode::current() != Mode::Isolating {
-            return deserializer.deserialize_any(NumberVisitor);
-        }
-        let raw = <&'de RawValue>::deserialize(deserializer)?;
-        let text = raw.get();
-        if text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
-            return Ok(serde_json::from_str::<MachineNumber>(text).map_or_else(
-                |_| Self(Repr::Text(Box::new(Json::from(raw.to_owned())))),
-                |number| number.0,
-            ));
-        }
-        Err(serde::de::Error::invalid_type(
-            serde::de::Unexpected::Other("another kind of value"),
-            &NumberVisitor,
-        ))
+        deserializer.deserialize_any(NumberVisitor)
     }
 }
 
-/// A number that one of the machine types holds.
-struct MachineNumber(Number);
-
-impl<'de> Deserialize<'de> for MachineNumber {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NumberVisitor).map(Self)
+impl Decode for Number {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        if !matches!(reader.peek(), Some(b'-' | b'0'..=b'9')) {
+            return Err(reader.mismatch("a number"));
+        }
+        if let Some(count) = reader.count() {
+            return Ok(Self::from(count));
+        }
+        // serde_json refuses what an f64 cannot hold (1e400). Such a line fails on the first,
+        // fast try; on the second the number is read from its text.
+        if !reader.is_isolating() {
+            return reader.stream();
+        }
+        let raw = reader.raw()?;
+        Ok(serde_json::from_str(raw.get())
+            .unwrap_or_else(|_| Self(Repr::Text(Box::new(Json::from(raw.to_owned()))))))
     }
 }
 

@@ -25,7 +25,7 @@ use crate::content::{
 use crate::error::without_values;
 use crate::id::SessionId;
 use crate::repair;
-use crate::schema::{Mode, Undecodable};
+use crate::schema::{self, Undecodable};
 
 pub use assistant::*;
 pub use notice::*;
@@ -98,7 +98,7 @@ impl Message {
     pub fn decode(line: impl Into<Bytes>) -> Result<Self, Malformed> {
         let raw = line.into();
         // UTF-8 is checked once for the whole line: given bytes, serde_json checks each string.
-        match std::str::from_utf8(&raw).map(|text| Mode::Text.run(|| serde_json::from_str(text))) {
+        match std::str::from_utf8(&raw).map(schema::from_text) {
             Ok(Ok(body)) => Ok(Self { body, raw, repaired: false }),
             _ => Self::decode_troubled(raw),
         }
@@ -107,8 +107,8 @@ impl Message {
     /// The second try: with broken characters mended and parts that do not fit isolated.
     fn decode_troubled(raw: Bytes) -> Result<Self, Malformed> {
         let mended = repair::repaired(&raw);
-        let text = mended.as_deref().unwrap_or(&raw);
-        match Mode::Isolating.run(|| serde_json::from_slice::<Body>(text)) {
+        let text = String::from_utf8_lossy(mended.as_deref().unwrap_or(&raw));
+        match schema::from_text_isolating::<Body>(&text) {
             Ok(Body::Undecodable(undecodable)) if undecodable.kind.is_none() => {
                 Err(Malformed { line: raw, reason: undecodable.reason })
             }
