@@ -1,12 +1,11 @@
 //! The server: its handle, what is shared, the connections.
 
 use std::convert::Infallible;
-use std::fmt;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
+use std::{fmt, io};
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;

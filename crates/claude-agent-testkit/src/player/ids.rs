@@ -1,10 +1,8 @@
 //! Which id of the client stands for which recorded one.
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-    ops::Range,
-};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use bytes::Bytes;
 use serde::Deserialize;

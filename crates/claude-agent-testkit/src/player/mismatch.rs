@@ -1,6 +1,7 @@
 //! What the client should have said, and what it said.
 
-use std::{error::Error, fmt};
+use std::error::Error;
+use std::fmt;
 
 /// How much of a line is repeated.
 const SHOWN: usize = 400;

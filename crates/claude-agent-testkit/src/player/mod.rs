@@ -78,10 +78,13 @@ mod program;
 use claude_wire::frame::DEFAULT_MAX_LINE_BYTES;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use self::client::Client;
+use self::ids::Ids;
+pub use self::mismatch::Mismatch;
+use self::play::Play;
+pub use self::process::PlayerProcess;
 #[doc(hidden)]
 pub use self::program::run_as_program;
-use self::{client::Client, ids::Ids, play::Play};
-pub use self::{mismatch::Mismatch, process::PlayerProcess};
 use crate::recording::{Exit, Recording};
 
 /// Plays a recording back as a CLI.

@@ -1,17 +1,15 @@
 //! The recording, entry by entry.
 
-use std::{collections::HashSet, time::Duration};
+use std::collections::HashSet;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufWriter};
 
-use super::{
-    Mismatch, Player,
-    client::{Client, Heard},
-    compare,
-    expected::{Expected, Place},
-    ids::Ids,
-};
+use super::client::{Client, Heard};
+use super::expected::{Expected, Place};
+use super::ids::Ids;
+use super::{Mismatch, Player, compare};
 use crate::recording::{Channel, Entry, Exit, What};
 
 /// One run of a player.

@@ -1,9 +1,7 @@
 //! A player in memory, shaped like a child process.
 
-use tokio::{
-    io::{DuplexStream, duplex},
-    task::JoinHandle,
-};
+use tokio::io::{DuplexStream, duplex};
+use tokio::task::JoinHandle;
 
 use super::{Mismatch, Player};
 use crate::recording::Exit;

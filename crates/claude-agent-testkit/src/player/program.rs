@@ -1,10 +1,8 @@
 //! The program `claude-player`.
 
-use std::{
-    env, fs,
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::{env, fs};
 
 use super::Player;
 use crate::recording::{Exit, Recording};
@@ -68,10 +66,8 @@ fn leave(exit: Exit) -> ExitCode {
 /// Does not return for the signals that end a process.
 #[cfg(unix)]
 fn end_by_signal(number: i32) {
-    use rustix::{
-        io::Errno,
-        process::{Signal, getpid, kill_process},
-    };
+    use rustix::io::Errno;
+    use rustix::process::{Signal, getpid, kill_process};
     if let Some(signal) = Signal::from_named_raw(number) {
         let _: Result<(), Errno> = kill_process(getpid(), signal);
     }

@@ -12,7 +12,5 @@ mod tape;
 #[cfg(unix)]
 #[doc(hidden)]
 pub use self::program::run_as_program;
-pub use self::{
-    relay::{CliStreams, ClientStreams, relay},
-    tape::Tape,
-};
+pub use self::relay::{CliStreams, ClientStreams, relay};
+pub use self::tape::Tape;

@@ -6,22 +6,17 @@
 //! the back learns of it from a pipe whose other end only the front holds, tells the CLI with
 //! SIGTERM, and writes down how it ends.
 
-use std::{
-    collections::BTreeMap,
-    env,
-    ffi::{OsStr, OsString},
-    fs, io,
-    os::{fd::AsRawFd as _, unix::process::CommandExt as _},
-    path::{Path, PathBuf},
-    process::{Command, ExitCode, ExitStatus, Stdio},
-    thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{env, fs, io, thread};
 
-use rustix::{
-    io::{Errno, FdFlags},
-    process::{Pid, Signal, getpid, kill_process},
-};
+use rustix::io::{Errno, FdFlags};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use super::{CliStreams, ClientStreams, Tape, relay};
 use crate::recording::{Exit, Header, today};

@@ -1,12 +1,9 @@
 //! What collects the entries of a recording.
 
-use std::{
-    fmt,
-    io::{self, Write},
-    mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{fmt, mem};
 
 use bytes::Bytes;
 

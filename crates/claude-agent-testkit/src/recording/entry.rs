@@ -1,6 +1,9 @@
 //! One line of a recording.
 
-use std::{fmt, io::Write as _, str::FromStr, time::Duration};
+use std::fmt;
+use std::io::Write as _;
+use std::str::FromStr;
+use std::time::Duration;
 
 use bytes::Bytes;
 

@@ -1,6 +1,8 @@
 //! From the bytes of a `.wire` file to a recording.
 
-use std::{error::Error, fmt, time::Duration};
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
 
 use bytes::Bytes;
 

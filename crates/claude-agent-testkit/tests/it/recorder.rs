@@ -2,19 +2,16 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what goes wrong here fails the test")]
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    os::unix::{fs::PermissionsExt as _, process::ExitStatusExt as _},
-    path::PathBuf,
-    process::{Child, ChildStdout, Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use claude_agent_testkit::{
-    recorder::{CliStreams, ClientStreams, Tape, relay},
-    recording::{Channel, Exit, Header, Recording, What},
-};
+use claude_agent_testkit::recorder::{CliStreams, ClientStreams, Tape, relay};
+use claude_agent_testkit::recording::{Channel, Exit, Header, Recording, What};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

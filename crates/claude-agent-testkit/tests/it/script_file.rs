@@ -4,13 +4,9 @@
 
 use std::time::Duration;
 
-use claude_agent_testkit::{
-    mock_api::{Reply, Script},
-    sim::{
-        fault::{Fault, Faults, Point},
-        script_file::{self, ScriptError},
-    },
-};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_testkit::sim::fault::{Fault, Faults, Point};
+use claude_agent_testkit::sim::script_file::{self, ScriptError};
 use proptest::prelude::*;
 use serde_json::json;
 

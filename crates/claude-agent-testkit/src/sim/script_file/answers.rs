@@ -2,11 +2,9 @@
 
 use serde_json::json;
 
-use super::{
-    SECTIONS, ScriptError,
-    cursor::{Cursor, Table},
-    text::Text as _,
-};
+use super::cursor::{Cursor, Table};
+use super::text::Text as _;
+use super::{SECTIONS, ScriptError};
 use crate::mock_api::Reply;
 
 const ONE_OF_THE_STEPS: &str = "a step of an answer such as `say`, or `then`, or a section";

@@ -1,6 +1,7 @@
 //! A place in a script, and the words from there on.
 
-use super::{ScriptError, words::nearest};
+use super::ScriptError;
+use super::words::nearest;
 
 /// Words and what they mean.
 pub(super) type Table<T> = &'static [(&'static str, T)];

@@ -1,6 +1,7 @@
 //! What is wrong with a script, and where.
 
-use std::{error::Error, fmt};
+use std::error::Error;
+use std::fmt;
 
 /// How much of a line is shown around a mistake.
 const SHOWN: usize = 60;

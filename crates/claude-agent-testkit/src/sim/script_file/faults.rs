@@ -1,14 +1,10 @@
 //! What goes wrong, and when.
 
-use super::{
-    SECTIONS, ScriptError,
-    cursor::{Cursor, Table},
-    text::Text as _,
-};
-use crate::{
-    recording::Exit,
-    sim::fault::{Fault, Faults, Point},
-};
+use super::cursor::{Cursor, Table};
+use super::text::Text as _;
+use super::{SECTIONS, ScriptError};
+use crate::recording::Exit;
+use crate::sim::fault::{Fault, Faults, Point};
 
 const ONE_OF_THE_POINTS: &str = "`at`, `before`, `after`, `on` or a section";
 const ONE_OF_THE_FAULTS: &str = "a fault such as `exit` or `pause`";

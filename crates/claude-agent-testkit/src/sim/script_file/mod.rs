@@ -99,11 +99,9 @@ mod faults;
 mod text;
 mod words;
 
+use self::cursor::{Cursor, Table};
 pub use self::error::ScriptError;
-use self::{
-    cursor::{Cursor, Table},
-    text::Text as _,
-};
+use self::text::Text as _;
 use crate::mock_api::{Reply, Script};
 
 use super::fault::Faults;

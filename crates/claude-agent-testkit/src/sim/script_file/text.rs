@@ -1,10 +1,12 @@
 //! Texts in quotes, numbers, durations, sizes and JSON.
 
-use std::{str::FromStr, time::Duration};
+use std::str::FromStr;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{ScriptError, cursor::Cursor};
+use super::ScriptError;
+use super::cursor::Cursor;
 
 /// Reads values from the line on which the cursor stands.
 pub(super) trait Text {

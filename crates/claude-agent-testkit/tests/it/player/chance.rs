@@ -1,11 +1,10 @@
 //! What depends on chance in a client is no mismatch, and everything else still is.
 
-use std::{collections::HashMap, time::Duration};
+use std::collections::HashMap;
+use std::time::Duration;
 
-use claude_agent_testkit::{
-    player::{Mismatch, Player},
-    recording::{Entry, Exit, What},
-};
+use claude_agent_testkit::player::{Mismatch, Player};
+use claude_agent_testkit::recording::{Entry, Exit, What};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 

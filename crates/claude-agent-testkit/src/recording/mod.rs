@@ -26,11 +26,9 @@ mod parse;
 
 use bytes::Bytes;
 
-pub use self::{
-    entry::{Channel, Entry, Exit, What},
-    header::{Header, today},
-    parse::ParseError,
-};
+pub use self::entry::{Channel, Entry, Exit, What};
+pub use self::header::{Header, today};
+pub use self::parse::ParseError;
 
 /// The version of the file format that this crate writes. Older versions are still read.
 pub const FORMAT: u32 = 2;

@@ -5,27 +5,21 @@
 mod chance;
 mod program;
 
-use std::{
-    collections::HashMap,
-    fs,
-    os::unix::process::ExitStatusExt as _,
-    path::{Path, PathBuf},
-    process::{Output, Stdio},
-    time::Duration,
-};
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
 
-use claude_agent_testkit::{
-    player::{Mismatch, Player, PlayerProcess},
-    recording::{Entry, Exit, Recording, What},
-};
+use claude_agent_testkit::player::{Mismatch, Player, PlayerProcess};
+use claude_agent_testkit::recording::{Entry, Exit, Recording, What};
 use serde_json::Value;
-use tokio::{
-    io::{
-        AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines,
-    },
-    process::Command,
-    time::timeout,
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines,
 };
+use tokio::process::Command;
+use tokio::time::timeout;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
