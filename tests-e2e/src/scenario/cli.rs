@@ -4,7 +4,7 @@ use std::{fmt, future::Future, time::Duration};
 
 use claude_agent_testkit::{
     mock_api::ApiRequest,
-    recorder::Tape,
+    recorder::RecordingWriter,
     recording::{Channel, Exit, Recording},
 };
 use serde_json::{Value, json};
@@ -39,14 +39,14 @@ pub struct Cli {
     readers: Vec<JoinHandle<()>>,
     process: Box<dyn Process>,
     api: Option<Api>,
-    tape: Tape,
+    tape: RecordingWriter,
     ids: Ids,
     handler: Handler,
     history: Vec<Value>,
 }
 
 impl Cli {
-    pub(super) fn new(running: Running, tape: Tape, ids: Ids) -> Self {
+    pub(super) fn new(running: Running, tape: RecordingWriter, ids: Ids) -> Self {
         let (lines_in, lines) = mpsc::channel(1024);
         let readers = vec![
             tokio::spawn(read_stdout(running.stdout, tape.clone(), lines_in)),
@@ -114,7 +114,7 @@ impl Cli {
             return Err(self.fail("stdin is still open"));
         };
         // Noted before it is written: no answer may stand before its question.
-        self.tape.bytes(Channel::Sent, bytes.as_bytes());
+        self.tape.record_bytes(Channel::Sent, bytes.as_bytes());
         stdin.write_all(bytes.as_bytes()).await?;
         Ok(stdin.flush().await?)
     }
@@ -145,7 +145,7 @@ impl Cli {
     /// Closes stdin.
     pub(super) async fn close_input(&mut self) {
         if let Some(mut stdin) = self.stdin.take() {
-            self.tape.input_closed();
+            self.tape.record_stdin_closed();
             // Dropping closes it whatever the answer.
             drop(stdin.shutdown().await);
         }
@@ -306,7 +306,7 @@ impl Cli {
             // The streams end with the process unless something it left behind holds them.
             drop(timeout(LIMIT, reader).await);
         }
-        self.tape.exited(exit);
+        self.tape.record_exit(exit);
         exit
     }
 }
@@ -357,13 +357,13 @@ fn request_frame(id: &str, subtype: &str, fields: &Value) -> String {
 /// Notes and cuts what the CLI writes; goes on until the end, whether or not anybody listens.
 async fn read_stdout(
     mut stdout: Box<dyn AsyncRead + Send + Unpin>,
-    tape: Tape,
+    tape: RecordingWriter,
     lines: mpsc::Sender<Vec<u8>>,
 ) {
     let mut chunk = vec![0; 64 * 1024];
     let mut unfinished = Vec::new();
     while let Ok(count @ 1..) = stdout.read(&mut chunk).await {
-        tape.bytes(Channel::Received, &chunk[..count]);
+        tape.record_bytes(Channel::Received, &chunk[..count]);
         unfinished.extend_from_slice(&chunk[..count]);
         while let Some(end) = unfinished.iter().position(|byte| *byte == b'\n') {
             let rest = unfinished.split_off(end + 1);
@@ -372,15 +372,15 @@ async fn read_stdout(
             drop(lines.send(std::mem::replace(&mut unfinished, rest)).await);
         }
     }
-    tape.output_closed();
+    tape.record_stdout_closed();
 }
 
-async fn read_stderr(mut stderr: Box<dyn AsyncRead + Send + Unpin>, tape: Tape) {
+async fn read_stderr(mut stderr: Box<dyn AsyncRead + Send + Unpin>, tape: RecordingWriter) {
     let mut chunk = vec![0; 16 * 1024];
     let mut kept = 0;
     while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
         if kept < STDERR_KEPT {
-            tape.bytes(Channel::Stderr, &chunk[..count]);
+            tape.record_bytes(Channel::Stderr, &chunk[..count]);
             kept += count;
         }
     }

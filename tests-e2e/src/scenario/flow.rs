@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use claude_agent_testkit::{
     mock_api::{Reply, Script},
-    recording::{Recording, What},
+    recording::{EntryKind, Recording},
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -97,12 +97,12 @@ pub fn reduced(recording: &Recording) -> String {
     let mut sent: Vec<String> = Vec::new();
     let mut tokens: Vec<String> = Vec::new();
     for entry in &recording.entries {
-        match &entry.what {
-            What::Sent(bytes) => {
+        match &entry.kind {
+            EntryKind::Sent(bytes) => {
                 let uuid = line::read(bytes)["uuid"].as_str().map(str::to_owned);
                 sent.extend(uuid.filter(|uuid| !sent.contains(uuid)));
             }
-            What::Received(bytes) => tokens.extend(token(&line::read(bytes), &sent)),
+            EntryKind::Received(bytes) => tokens.extend(token(&line::read(bytes), &sent)),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, fs, sync::Arc};
 
 use claude_agent_testkit::{
     mock_api::{Reply, Script},
-    recorder::Tape,
+    recorder::RecordingWriter,
     recording::Header,
 };
 
@@ -97,7 +97,7 @@ impl Stage {
             script: plan.script,
         };
         let running = self.backend.launch(launch).await?;
-        Ok(Cli::new(running, Tape::new(header), self.ids.clone()))
+        Ok(Cli::new(running, RecordingWriter::new(header), self.ids.clone()))
     }
 }
 

@@ -6,7 +6,7 @@ mod places;
 mod prose;
 
 use bytes::Bytes;
-use claude_agent_testkit::recording::{Entry, Recording, What};
+use claude_agent_testkit::recording::{Entry, Recording, EntryKind};
 
 use self::places::Places;
 use crate::real_cli::World;
@@ -19,16 +19,16 @@ pub fn recording(recording: &Recording, world: &World) -> Recording {
         *value = places.scrub(value);
     }
     let entries = recording.entries.iter().map(|entry| {
-        let what = match &entry.what {
-            What::Sent(line) => What::Sent(text(line, |line| places.scrub(line))),
-            What::Received(line) => {
-                What::Received(text(line, |line| prose::shorten(&places.scrub(line))))
+        let what = match &entry.kind {
+            EntryKind::Sent(line) => EntryKind::Sent(text(line, |line| places.scrub(line))),
+            EntryKind::Received(line) => {
+                EntryKind::Received(text(line, |line| prose::shorten(&places.scrub(line))))
             }
-            What::Stderr(line) => {
-                What::Stderr(text(line, |line| prose::without_code(&places.scrub(line))))
+            EntryKind::Stderr(line) => {
+                EntryKind::Stderr(text(line, |line| prose::without_code(&places.scrub(line))))
             }
-            What::Unfinished(channel, rest) => {
-                What::Unfinished(*channel, text(rest, |rest| places.scrub(rest)))
+            EntryKind::Unfinished(channel, rest) => {
+                EntryKind::Unfinished(*channel, text(rest, |rest| places.scrub(rest)))
             }
             other => other.clone(),
         };

@@ -9,7 +9,7 @@ use claude_agent_kit::testing::{Mismatch, Recorder, Recording, Reply, Script};
 use claude_agent_kit::transport::{ChildFuture, Connection, Exit, InMemory, Launch};
 use claude_agent_kit::{Options, Permission, Session, Tool, ToolServer};
 use claude_agent_testkit::player::Player;
-use claude_agent_testkit::recording::What;
+use claude_agent_testkit::recording::EntryKind;
 use serde::Deserialize;
 use serde_json::json;
 use tests_e2e::stage::Stage;
@@ -194,10 +194,10 @@ fn a_session_of_the_real_cli_is_replayed_strictly_whatever_the_timing() {
         let stage = Stage::real(model(), real()).await.unwrap();
         let recording = recorded(stage.options()).await;
         assert_eq!(interrupts(&recording), 0, "nothing runs any more when the host stops");
-        let ends = recording.entries.iter().rev().map(|entry| &entry.what);
-        let ends: Vec<_> = ends.take_while(|what| !matches!(what, What::Received(_))).collect();
+        let ends = recording.entries.iter().rev().map(|entry| &entry.kind);
+        let ends: Vec<_> = ends.take_while(|what| !matches!(what, EntryKind::Received(_))).collect();
         assert!(
-            matches!(ends[..], [What::Exited(_), What::OutputClosed, What::InputClosed]),
+            matches!(ends[..], [EntryKind::Exited(_), EntryKind::StdoutClosed, EntryKind::StdinClosed]),
             "{ends:?}"
         );
         replay_often(&recording, 50).await;
