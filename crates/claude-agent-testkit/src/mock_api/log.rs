@@ -13,14 +13,14 @@ const KEPT: usize = 10_000;
 
 #[derive(Default)]
 pub(crate) struct RequestLog {
-    entries: Mutex<Entries>,
+    entries: Mutex<LogEntries>,
     arrived: Notify,
 }
 
 impl RequestLog {
     /// A log that keeps no more than this.
     pub(crate) fn keeping(limit: usize) -> Self {
-        let entries = Entries { limit, ..Entries::default() };
+        let entries = LogEntries { limit, ..LogEntries::default() };
         Self { entries: Mutex::new(entries), arrived: Notify::new() }
     }
 
@@ -56,25 +56,25 @@ impl RequestLog {
         }
     }
 
-    fn entries(&self) -> MutexGuard<'_, Entries> {
+    fn entries(&self) -> MutexGuard<'_, LogEntries> {
         // No foreign code runs under the lock, so a poisoned log is still a whole one.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Entries {
+struct LogEntries {
     limit: usize,
     kept: VecDeque<Arc<ApiRequest>>,
     dropped: u64,
 }
 
-impl Default for Entries {
+impl Default for LogEntries {
     fn default() -> Self {
         Self { limit: KEPT, kept: VecDeque::new(), dropped: 0 }
     }
 }
 
-impl Entries {
+impl LogEntries {
     fn push(&mut self, request: Arc<ApiRequest>) {
         if self.kept.len() == self.limit {
             self.kept.pop_front();
@@ -112,7 +112,7 @@ mod tests {
                 body: Value::Null,
             })
         };
-        let mut entries = Entries::default();
+        let mut entries = LogEntries::default();
         for _ in 0..KEPT + 3 {
             entries.push(request());
         }

@@ -28,14 +28,14 @@ pub fn run_as_program() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
-            complain(&reason);
+            report_error(&reason);
             ExitCode::FAILURE
         }
     }
 }
 
 #[expect(clippy::print_stderr, reason = "a program reports errors on stderr")]
-fn complain(reason: &str) {
+fn report_error(reason: &str) {
     eprintln!("claude-mock-api: {}", reason.trim_end());
 }
 

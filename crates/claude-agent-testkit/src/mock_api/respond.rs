@@ -14,14 +14,14 @@ use tokio::sync::futures::OwnedNotified;
 use super::body::{Step, StepBody, stream_steps, whole_steps};
 use super::message::{Message, error_json};
 use super::reply::ApiError;
-use super::server::Shared;
+use super::server::ServerState;
 use super::{ApiRequest, Reply};
 
 const MAX_BODY: usize = 64 * 1024 * 1024;
 
 /// Answers the requests of one connection.
 pub(super) struct Responder {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ServerState>,
     /// Signalled whenever the connection has been flushed.
     pub(super) flushed: Arc<Notify>,
 }

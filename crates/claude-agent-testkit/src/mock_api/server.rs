@@ -27,7 +27,7 @@ const MAX_CONNECTIONS: usize = 1024;
 /// to them.
 pub struct MockApi {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     serving: JoinHandle<()>,
 }
 
@@ -53,7 +53,7 @@ impl MockApi {
     pub async fn start_on(port: u16, script: Script) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared::new(script));
+        let shared = Arc::new(ServerState::new(script));
         let serving = tokio::spawn(serve(listener, Arc::clone(&shared)));
         Ok(Self { address, shared, serving })
     }
@@ -118,7 +118,7 @@ impl fmt::Debug for MockApi {
 }
 
 /// What all connections of a server share.
-pub(super) struct Shared {
+pub(super) struct ServerState {
     pub(super) log: RequestLog,
     /// Wakes the answers that are held.
     pub(super) release: Arc<Notify>,
@@ -127,7 +127,7 @@ pub(super) struct Shared {
     tools: AtomicU64,
 }
 
-impl Shared {
+impl ServerState {
     fn new(script: Script) -> Self {
         Self {
             log: RequestLog::default(),
@@ -160,7 +160,7 @@ fn numbered(prefix: &str, counter: &AtomicU64) -> String {
     format!("{prefix}_{}", counter.fetch_add(1, Ordering::Relaxed) + 1)
 }
 
-async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+async fn serve(listener: TcpListener, shared: Arc<ServerState>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -178,7 +178,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn serve_connection(stream: TcpStream, shared: Arc<Shared>) {
+async fn serve_connection(stream: TcpStream, shared: Arc<ServerState>) {
     // Only a matter of speed; a socket that is already dead shows when it is read.
     stream.set_nodelay(true).ok();
     let flushed = Arc::new(Notify::new());

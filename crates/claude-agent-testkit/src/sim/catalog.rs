@@ -107,7 +107,7 @@ pub(super) fn resolve_model(name: Option<&str>) -> String {
 }
 
 /// A command or skill of the project.
-pub(super) struct Custom {
+pub(super) struct CustomCommand {
     pub(super) name: String,
     description: String,
     pub(super) body: String,
@@ -116,12 +116,12 @@ pub(super) struct Custom {
 impl Engine {
     /// Its process, or the number that it is told to be.
     fn pid(&self) -> u32 {
-        let told = self.launch.var("CLAUDE_SIM_PID").and_then(|pid| pid.parse().ok());
-        told.unwrap_or_else(std::process::id)
+        let configured = self.launch.var("CLAUDE_SIM_PID").and_then(|pid| pid.parse().ok());
+        configured.unwrap_or_else(std::process::id)
     }
 
     /// Commands and skills that lie in the project.
-    pub(super) fn custom_commands(&self) -> Vec<Custom> {
+    pub(super) fn custom_commands(&self) -> Vec<CustomCommand> {
         let own = self.launch.cwd.join(".claude");
         let mut found = Vec::new();
         for entry in entries(&own.join("commands")) {
@@ -202,7 +202,7 @@ impl Engine {
             .plain("ide_rc_auto_enable_gate", false)
             .str("fast_mode_state", "off")
             .str("fast_mode_disabled_reason", "sdk_opt_in_required")
-            .str("session_state", state.told.name())
+            .str("session_state", state.status.name())
             .strings("capabilities", &CAPABILITIES[CAPABILITIES.len() - HANDSHAKE_CAPABILITIES..])
     }
 
@@ -226,7 +226,7 @@ impl Engine {
     }
 
     /// `system/init`, with which every turn begins.
-    pub(super) async fn init(&self, scope: &Scope) {
+    pub(super) async fn emit_init(&self, scope: &Scope) {
         if !self.streams() {
             return;
         }
@@ -272,16 +272,16 @@ impl Engine {
         };
         let uuids = lock(&scope.uuids).clone();
         let line = if uuids.is_empty() { line } else { line.strings("user_message_uuids", &uuids) };
-        self.say("system/init", line).await;
+        self.emit("system/init", line).await;
     }
 
     /// Marks of the start, for a client that reads them.
-    pub(super) async fn tell_startup_marks(&self) {
+    pub(super) async fn emit_startup_marks(&self) {
         if !self.launch.flag("CLAUDE_CODE_SDK_READS_STARTUP_MARKS") {
             return;
         }
         for mark in STARTUP_MARKS {
-            self.say("keep_alive", Object::typed("keep_alive").str("startup_mark", mark)).await;
+            self.emit("keep_alive", Object::typed("keep_alive").str("startup_mark", mark)).await;
         }
     }
 }
@@ -319,7 +319,7 @@ fn entries(directory: &Path) -> Vec<String> {
 }
 
 /// A file with an optional head between two lines of `---`.
-fn custom(path: &Path, name: &str) -> Option<Custom> {
+fn custom(path: &Path, name: &str) -> Option<CustomCommand> {
     let file = fs::read_to_string(path).ok()?;
     let (head, body) = match file.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"))
     {
@@ -328,7 +328,7 @@ fn custom(path: &Path, name: &str) -> Option<Custom> {
     };
     let described = head.lines().find_map(|line| line.strip_prefix("description:"));
     let first = body.lines().next().unwrap_or_default();
-    Some(Custom {
+    Some(CustomCommand {
         name: name.to_owned(),
         description: described.unwrap_or(first).trim().to_owned(),
         body: body.to_owned(),

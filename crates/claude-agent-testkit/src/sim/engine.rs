@@ -20,44 +20,44 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::argv::{Launch, OutputFormat};
-use super::ids::Ids;
+use super::arguments::{Launch, OutputFormat};
+use super::ids::IdGenerator;
 use super::json::text;
 use super::model::Model;
 use super::output::Output;
 use super::settings::Settings;
-use super::state::{State, lock};
+use super::state::{SessionState, lock};
 use super::transcript;
 use crate::recording::Exit;
 
 /// How long the real CLI takes to start, at least.
-const START: Duration = Duration::from_millis(300);
+const STARTUP_TIME: Duration = Duration::from_millis(300);
 
 /// How many lines of the host wait while the dispatcher is busy.
-const INBOX: usize = 1024;
+const INBOX_CAPACITY: usize = 1024;
 
 pub(super) struct Engine {
     pub(super) launch: Launch,
     pub(super) settings: Settings,
     pub(super) out: Output,
     pub(super) model: Model,
-    pub(super) ids: Ids,
+    pub(super) ids: IdGenerator,
     pub(super) started: Instant,
     /// The worker has something to look at.
     pub(super) changed: Notify,
     /// A message left the queue.
-    pub(super) room: Notify,
+    pub(super) queue_space: Notify,
     /// Held while a turn tells its end: nothing of the background comes in between.
-    pub(super) floor: Arc<tokio::sync::Mutex<()>>,
+    pub(super) result_lock: Arc<tokio::sync::Mutex<()>>,
     /// Lines that are being written.
-    pub(super) writing: Busy,
+    pub(super) writing: ActivityCounter,
     /// Lines of the host that were read and not dealt with.
-    pub(super) unread: Busy,
+    pub(super) undispatched: ActivityCounter,
     /// Whether stdin may be read.
     pub(super) reading: watch::Sender<bool>,
     /// The directory for temporary files, once there is one.
-    pub(super) temporary: OnceLock<PathBuf>,
-    state: Mutex<State>,
+    pub(super) temp_dir: OnceLock<PathBuf>,
+    state: Mutex<SessionState>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -67,18 +67,18 @@ pub(super) enum Inbound {
     User(Value),
     Request(Value),
     /// Not JSON; its length.
-    Garbage(usize),
+    Malformed(usize),
     /// The end of stdin.
     End,
 }
 
 /// Ends what runs in the background when the engine is let go, however that comes about.
-struct Reaper<'a>(&'a Engine);
+struct Cleanup<'a>(&'a Engine);
 
-impl Drop for Reaper<'_> {
+impl Drop for Cleanup<'_> {
     fn drop(&mut self) {
         self.0.tasks().abort_all();
-        if let Some(directory) = self.0.temporary.get() {
+        if let Some(directory) = self.0.temp_dir.get() {
             // What cannot be removed is left to the system's housekeeping.
             fs::remove_dir_all(directory).ok();
         }
@@ -87,22 +87,22 @@ impl Drop for Reaper<'_> {
 
 impl Engine {
     pub(super) fn new(launch: Launch, out: Output, model: Model) -> Arc<Self> {
-        let ids = Ids::new();
+        let ids = IdGenerator::new();
         let settings = Settings::load(&launch);
-        let state = State {
+        let state = SessionState {
             session_id: launch.session_id.clone().unwrap_or_else(|| ids.uuid()),
             model: super::catalog::resolve_model(launch.model.as_deref()),
             mode: launch
                 .mode
                 .clone()
                 .or(settings.default_mode.clone())
-                .unwrap_or_else(|| launch.dialect.default_mode().to_owned()),
+                .unwrap_or_else(|| launch.cli_version.default_mode().to_owned()),
             allow: [launch.allowed.clone(), settings.allow.clone()].concat(),
             deny: [launch.disallowed.clone(), settings.deny.clone()].concat(),
             directories: launch.add_dirs.clone(),
             hooks: super::hooks::Hooks::new(settings.hooks.clone()),
             prompt_id: ids.uuid(),
-            ..State::default()
+            ..SessionState::default()
         };
         Arc::new(Self {
             launch,
@@ -112,18 +112,18 @@ impl Engine {
             ids,
             started: Instant::now(),
             changed: Notify::new(),
-            room: Notify::new(),
-            floor: Arc::default(),
-            writing: Busy::default(),
-            unread: Busy::default(),
+            queue_space: Notify::new(),
+            result_lock: Arc::default(),
+            writing: ActivityCounter::default(),
+            undispatched: ActivityCounter::default(),
             reading: watch::Sender::new(true),
-            temporary: OnceLock::new(),
+            temp_dir: OnceLock::new(),
             state: Mutex::new(state),
             tasks: Mutex::default(),
         })
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, SessionState> {
         lock(&self.state)
     }
 
@@ -145,18 +145,18 @@ impl Engine {
         stdin: impl AsyncRead + Send + Unpin,
         terminate: watch::Receiver<bool>,
     ) -> Exit {
-        let reaper = Reaper(self);
+        let cleanup = Cleanup(self);
         let exit = tokio::select! {
             biased;
             exit = self.out.ended() => exit,
             exit = self.terminated(terminate) => exit,
             () = self.out.at_signal() => Exit::Code(1),
-            exit = Box::pin(self.live(stdin)) => {
+            exit = Box::pin(self.run_session(stdin)) => {
                 self.out.close().await;
                 exit
             }
         };
-        drop(reaper);
+        drop(cleanup);
         // Shells die with their tasks; the process is not gone before they are.
         let mut tasks = std::mem::take(&mut *self.tasks());
         tasks.shutdown().await;
@@ -177,20 +177,20 @@ impl Engine {
         }
     }
 
-    async fn live(self: &Arc<Self>, mut stdin: impl AsyncRead + Send + Unpin) -> Exit {
+    async fn run_session(self: &Arc<Self>, mut stdin: impl AsyncRead + Send + Unpin) -> Exit {
         self.out.start().await;
         if let Err(reason) = transcript::open(self) {
             // The real CLI takes this long to find out; a host writes meanwhile.
-            drop(timeout(START, stdin.read_u8()).await);
-            return self.refuse_resume(&reason).await;
+            drop(timeout(STARTUP_TIME, stdin.read_u8()).await);
+            return self.fail_resume(&reason).await;
         }
-        self.tell_startup_marks().await;
-        if let Err(reason) = self.declare_servers() {
+        self.emit_startup_marks().await;
+        if let Err(reason) = self.load_servers() {
             self.out.stderr(&reason).await;
             return Exit::Code(1);
         }
         if !self.launch.session {
-            return self.live_once(stdin).await;
+            return self.run_once(stdin).await;
         }
         if !self.launch.await_initialize {
             // The call is decided before anything is read: no hook of the host is registered yet.
@@ -199,17 +199,17 @@ impl Engine {
             self.announce_replay().await;
             self.begin_replay();
         }
-        let (inbox_in, inbox) = mpsc::channel(INBOX);
+        let (inbox_in, inbox) = mpsc::channel(INBOX_CAPACITY);
         tokio::select! {
             biased;
             exit = self.dispatch(inbox) => exit,
             () = self.read(stdin, inbox_in) => Exit::Code(1),
-            exit = self.work() => exit,
+            exit = self.run_turns() => exit,
         }
     }
 
     /// The one-way form: one prompt, from the command line or stdin.
-    async fn live_once(self: &Arc<Self>, mut stdin: impl AsyncRead + Send + Unpin) -> Exit {
+    async fn run_once(self: &Arc<Self>, mut stdin: impl AsyncRead + Send + Unpin) -> Exit {
         let mut prompt = self.launch.prompt.clone().unwrap_or_default();
         if prompt.is_empty() {
             // What cannot be read counts as nothing.
@@ -222,7 +222,7 @@ impl Engine {
         self.state().stdin_closed = true;
         self.accept_prompt(prompt.into()).await;
         self.state().input_ended = true;
-        self.work().await
+        self.run_turns().await
     }
 
     /// Reads stdin to its end, and then waits: the process ends when its work is done.
@@ -248,9 +248,9 @@ impl Engine {
             }
             while let Some(next) = frame {
                 match next {
-                    Frame::Line(line) => self.take_line(&line, &inbox).await,
+                    Frame::Line(line) => self.handle_line(&line, &inbox).await,
                     // Nothing that a host has to say is that long.
-                    Frame::Oversized(_) => drop(inbox.send(Inbound::Garbage(usize::MAX)).await),
+                    Frame::Oversized(_) => drop(inbox.send(Inbound::Malformed(usize::MAX)).await),
                 }
                 frame = framer.next_frame();
             }
@@ -266,10 +266,10 @@ impl Engine {
         std::future::pending::<()>().await;
     }
 
-    async fn take_line(&self, line: &[u8], inbox: &mpsc::Sender<Inbound>) {
+    async fn handle_line(&self, line: &[u8], inbox: &mpsc::Sender<Inbound>) {
         let Ok(frame) = serde_json::from_slice::<Value>(line) else {
             let length = String::from_utf8_lossy(line).chars().count();
-            drop(inbox.send(Inbound::Garbage(length)).await);
+            drop(inbox.send(Inbound::Malformed(length)).await);
             return;
         };
         let kind = text(&frame["type"]).to_owned();
@@ -278,13 +278,13 @@ impl Engine {
         self.out.read(&full).await;
         self.out.may_read().await;
         let inbound = match kind.as_str() {
-            "control_response" => return self.take_answer(&frame["response"]),
+            "control_response" => return self.handle_response(&frame["response"]),
             "user" => Inbound::User(frame),
             "control_request" => Inbound::Request(frame),
             // Other frames are for other versions; the real CLI passes them over too.
             _ => return,
         };
-        self.unread.count.fetch_add(1, Relaxed);
+        self.undispatched.count.fetch_add(1, Relaxed);
         drop(inbox.send(inbound).await);
     }
 
@@ -293,15 +293,15 @@ impl Engine {
         while let Some(inbound) = inbox.recv().await {
             let refusal = match inbound {
                 Inbound::User(frame) => {
-                    let _dealt = self.unread.when_done();
+                    let _dealt = self.undispatched.guard();
                     self.accept(&frame).await.err()
                 }
                 Inbound::Request(frame) => {
-                    let _dealt = self.unread.when_done();
-                    Box::pin(self.control(&frame)).await;
+                    let _dealt = self.undispatched.guard();
+                    Box::pin(self.handle_request(&frame)).await;
                     None
                 }
-                Inbound::Garbage(length) => Some(format!(
+                Inbound::Malformed(length) => Some(format!(
                     "Error parsing streaming input line (type=unknown, {length} chars): SyntaxError"
                 )),
                 Inbound::End => {
@@ -320,18 +320,18 @@ impl Engine {
 
     /// Writes a line.
     pub(super) async fn write(&self, kind: &str, json: &str) {
-        let _writing = self.writing.one_more();
-        let dialect = self.launch.dialect;
-        if dialect.is_newest() {
+        let _writing = self.writing.start();
+        let cli_version = self.launch.cli_version;
+        if cli_version.is_newest() {
             self.out.line(kind, json).await;
-        } else if let Some(json) = dialect.line(kind, json) {
+        } else if let Some(json) = cli_version.line(kind, json) {
             self.out.line(kind, &json).await;
         }
     }
 
     /// Writes to stderr.
-    pub(super) async fn complain(&self, text: &str) {
-        let _writing = self.writing.one_more();
+    pub(super) async fn write_stderr(&self, text: &str) {
+        let _writing = self.writing.start();
         self.out.stderr(text).await;
     }
 
@@ -343,48 +343,48 @@ impl Engine {
 
 /// Counts things that are going on.
 #[derive(Debug, Default)]
-pub(super) struct Busy {
+pub(super) struct ActivityCounter {
     count: AtomicUsize,
-    fewer: Notify,
+    decreased: Notify,
 }
 
 /// One of them; it is over when this is dropped.
-pub(super) struct Going<'a>(&'a Busy);
+pub(super) struct ActivityGuard<'a>(&'a ActivityCounter);
 
-impl Busy {
-    fn one_more(&self) -> Going<'_> {
+impl ActivityCounter {
+    fn start(&self) -> ActivityGuard<'_> {
         self.count.fetch_add(1, Relaxed);
-        self.when_done()
+        self.guard()
     }
 
     /// For one that was counted before.
-    fn when_done(&self) -> Going<'_> {
-        Going(self)
+    fn guard(&self) -> ActivityGuard<'_> {
+        ActivityGuard(self)
     }
 
-    pub(super) fn is_any(&self) -> bool {
+    pub(super) fn is_active(&self) -> bool {
         self.count.load(Relaxed) > 0
     }
 
     /// Completes when there is one less. To be made before looking at the count.
-    pub(super) fn fewer(&self) -> tokio::sync::futures::Notified<'_> {
-        self.fewer.notified()
+    pub(super) fn decreased(&self) -> tokio::sync::futures::Notified<'_> {
+        self.decreased.notified()
     }
 
-    pub(super) async fn none(&self) {
+    pub(super) async fn wait_idle(&self) {
         loop {
-            let fewer = self.fewer();
-            if !self.is_any() {
+            let decreased = self.decreased();
+            if !self.is_active() {
                 return;
             }
-            fewer.await;
+            decreased.await;
         }
     }
 }
 
-impl Drop for Going<'_> {
+impl Drop for ActivityGuard<'_> {
     fn drop(&mut self) {
         self.0.count.fetch_sub(1, Relaxed);
-        self.0.fewer.notify_waiters();
+        self.0.decreased.notify_waiters();
     }
 }

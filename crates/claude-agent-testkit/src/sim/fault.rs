@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Troubles and when they strike.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
-    rules: Vec<Rule>,
+    rules: Vec<FaultRule>,
 }
 
 /// When a fault strikes.
@@ -74,7 +74,7 @@ pub enum Fault {
 }
 
 #[derive(Debug, Clone)]
-struct Rule {
+struct FaultRule {
     point: Point,
     fault: Fault,
 }
@@ -88,7 +88,7 @@ impl Faults {
     /// Adds a fault.
     #[must_use]
     pub fn at(mut self, point: Point, fault: Fault) -> Self {
-        self.rules.push(Rule { point, fault });
+        self.rules.push(FaultRule { point, fault });
         self
     }
 

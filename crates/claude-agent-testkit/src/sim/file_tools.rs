@@ -9,14 +9,16 @@ use super::engine::Engine;
 use super::hooks::HookCall;
 use super::json::{Object, array, text};
 use super::scope::Scope;
-use super::tools::Done;
+use super::tools::ToolOutput;
 
 impl Engine {
-    pub(super) fn read_file(&self, scope: &Scope, input: &Value) -> Done {
+    pub(super) fn read_file(&self, scope: &Scope, input: &Value) -> ToolOutput {
         let path = self.file(input);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
-            Err(error) => return Done::error(&format!("{} cannot be read: {error}", shown(&path))),
+            Err(error) => {
+                return ToolOutput::error(&format!("{} cannot be read: {error}", shown(&path)));
+            }
         };
         self.instructions_hook(scope, &path);
         if let Some(kind) = image_type(&path) {
@@ -33,10 +35,10 @@ impl Engine {
             .plain("startLine", 1)
             .plain("totalLines", lines.len());
         let result = Object::typed("text").raw("file", &file.done());
-        Done::text(&numbered.join("\n"), result.done())
+        ToolOutput::text(&numbered.join("\n"), result.done())
     }
 
-    pub(super) fn write_file(&self, input: &Value) -> Done {
+    pub(super) fn write_file(&self, input: &Value) -> ToolOutput {
         let path = self.file(input);
         let content = text(&input["content"]);
         let before = fs::read_to_string(&path).ok();
@@ -46,9 +48,9 @@ impl Engine {
             .map_or(Ok(()), fs::create_dir_all)
             .and_then(|()| fs::write(&path, content));
         if let Err(error) = written {
-            return Done::error(&format!("{} cannot be written: {error}", shown(&path)));
+            return ToolOutput::error(&format!("{} cannot be written: {error}", shown(&path)));
         }
-        let (kind, said) = match before {
+        let (kind, message) = match before {
             None => ("create", format!("Created {}", shown(&path))),
             Some(_) => ("update", format!("Updated {}", shown(&path))),
         };
@@ -59,24 +61,26 @@ impl Engine {
             .raw("structuredPatch", &changes)
             .str_or_null("originalFile", before.as_deref())
             .plain("userModified", false);
-        Done::text(&said, result.done())
+        ToolOutput::text(&message, result.done())
     }
 
-    pub(super) fn edit_file(&self, input: &Value) -> Done {
+    pub(super) fn edit_file(&self, input: &Value) -> ToolOutput {
         let path = self.file(input);
         let (old, new) = (text(&input["old_string"]), text(&input["new_string"]));
         let all = input["replace_all"] == true;
         let before = match fs::read_to_string(&path) {
             Ok(before) => before,
-            Err(error) => return Done::error(&format!("{} cannot be read: {error}", shown(&path))),
+            Err(error) => {
+                return ToolOutput::error(&format!("{} cannot be read: {error}", shown(&path)));
+            }
         };
         if old.is_empty() || !before.contains(old) {
-            return Done::error("The text to replace does not stand in the file.");
+            return ToolOutput::error("The text to replace does not stand in the file.");
         }
         let after = if all { before.replace(old, new) } else { before.replacen(old, new, 1) };
         self.checkpoint(&path);
         if let Err(error) = fs::write(&path, &after) {
-            return Done::error(&format!("{} cannot be written: {error}", shown(&path)));
+            return ToolOutput::error(&format!("{} cannot be written: {error}", shown(&path)));
         }
         let result = Object::new()
             .str("filePath", &shown(&path))
@@ -86,7 +90,7 @@ impl Engine {
             .raw("structuredPatch", &patch(&before, &after))
             .plain("userModified", false)
             .plain("replaceAll", all);
-        Done::text(&format!("Updated {}", shown(&path)), result.done())
+        ToolOutput::text(&format!("Updated {}", shown(&path)), result.done())
     }
 
     fn file(&self, input: &Value) -> PathBuf {
@@ -162,7 +166,7 @@ fn image_type(path: &Path) -> Option<&'static str> {
     }
 }
 
-fn image(bytes: &[u8], kind: &str) -> Done {
+fn image(bytes: &[u8], kind: &str) -> ToolOutput {
     let data = base64(bytes);
     let source = Object::typed("base64").str("data", &data).str("media_type", kind).done();
     let block = Object::typed("image").raw("source", &source).done();
@@ -178,7 +182,7 @@ fn image(bytes: &[u8], kind: &str) -> Done {
         .plain("originalSize", bytes.len())
         .raw("dimensions", &dimensions.done());
     let result = Object::typed("image").raw("file", &file.done());
-    Done::content(array([block]), result.done())
+    ToolOutput::content(array([block]), result.done())
 }
 
 /// The size that stands in the head of a PNG; nothing for other formats.

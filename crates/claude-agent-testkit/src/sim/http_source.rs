@@ -13,29 +13,29 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 
 use super::json::text;
-use super::source::{ApiFailure, Next, Said, Source, StreamEvent, seconds};
+use super::source::{ApiFailure, ModelResponse, Source, SourceEvent, StreamEvent, seconds};
 
-pub(super) struct FromHttp {
+pub(super) struct HttpSource {
     body: Incoming,
     connection: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     unread: Vec<u8>,
     complete: bool,
 }
 
-impl FromHttp {
-    pub(super) async fn next(&mut self) -> Next {
+impl HttpSource {
+    pub(super) async fn next(&mut self) -> SourceEvent {
         loop {
             if let Some(event) = self.take_event() {
                 self.complete |= event.name == "message_stop";
-                return Next::Event(event);
+                return SourceEvent::Event(event);
             }
             if self.complete {
-                return Next::End;
+                return SourceEvent::End;
             }
             let frame = drive(&mut self.connection, self.body.frame()).await;
             match frame {
                 Some(Ok(frame)) => self.unread.extend(frame.into_data().unwrap_or_default()),
-                Some(Err(_)) | None => return Next::Cut,
+                Some(Err(_)) | None => return SourceEvent::Cut,
             }
         }
     }
@@ -55,10 +55,10 @@ impl FromHttp {
 }
 
 /// Asks a Messages API.
-pub(super) async fn ask(address: &str, body: &Value) -> Said {
+pub(super) async fn ask(address: &str, body: &Value) -> ModelResponse {
     match try_ask(address, body).await {
-        Ok(said) => said,
-        Err(error) => Said::Error(ApiFailure {
+        Ok(response) => response,
+        Err(error) => ModelResponse::Error(ApiFailure {
             status: None,
             kind: "connection_error".to_owned(),
             message: error.to_string(),
@@ -71,7 +71,7 @@ pub(super) async fn ask(address: &str, body: &Value) -> Said {
 async fn try_ask(
     address: &str,
     body: &Value,
-) -> Result<Said, Box<dyn std::error::Error + Send + Sync>> {
+) -> Result<ModelResponse, Box<dyn std::error::Error + Send + Sync>> {
     let host = address.trim_start_matches("http://").trim_end_matches('/');
     let stream = TcpStream::connect(host).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
@@ -86,8 +86,8 @@ async fn try_ask(
     let response = drive(&mut connection, sender.send_request(request)).await?;
     let (parts, mut body) = response.into_parts();
     if parts.status.is_success() {
-        let source = FromHttp { body, connection, unread: Vec::new(), complete: false };
-        return Ok(Said::Stream(Source::Http(Box::new(source))));
+        let source = HttpSource { body, connection, unread: Vec::new(), complete: false };
+        return Ok(ModelResponse::Stream(Source::Http(Box::new(source))));
     }
     let mut bytes = Vec::new();
     while let Some(frame) = drive(&mut connection, body.frame()).await {
@@ -95,7 +95,7 @@ async fn try_ask(
     }
     let error: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
-    Ok(Said::Error(ApiFailure {
+    Ok(ModelResponse::Error(ApiFailure {
         status: Some(parts.status.as_u16()),
         kind: text(&error["error"]["type"]).to_owned(),
         message: text(&error["error"]["message"]).to_owned(),

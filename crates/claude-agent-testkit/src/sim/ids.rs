@@ -5,14 +5,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Mints ids that no other simulated CLI mints.
 #[derive(Debug)]
-pub(super) struct Ids {
+pub(super) struct IdGenerator {
     seed: u64,
     uuids: AtomicU64,
     messages: AtomicU64,
     tools: AtomicU64,
 }
 
-impl Ids {
+impl IdGenerator {
     pub(super) fn new() -> Self {
         /// Tells the simulated CLIs of one process apart.
         static INSTANCES: AtomicU64 = AtomicU64::new(0);
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn no_id_comes_twice() {
-        let ids: Vec<Ids> = (0..10).map(|_| Ids::new()).collect();
+        let ids: Vec<IdGenerator> = (0..10).map(|_| IdGenerator::new()).collect();
         let all: Vec<String> = ids.iter().flat_map(|ids| (0..100).map(|_| ids.uuid())).collect();
         assert_eq!(all.iter().collect::<HashSet<_>>().len(), 1000);
         assert!(all.iter().all(|id| id.len() == 36 && id.as_bytes()[14] == b'4'));

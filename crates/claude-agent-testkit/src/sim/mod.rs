@@ -42,53 +42,53 @@
 //! - Its process is `CLAUDE_SIM_PID` where that is set, for runs that are to be the same each time.
 //! - Its shells end with it, also when it is killed.
 
-mod accounts;
 mod agent;
-mod argv;
+mod arguments;
 mod catalog;
 mod checkpoint;
+mod cli_version;
 mod commands;
-mod context;
-mod control;
-mod dialect;
+mod context_usage;
+mod deferred;
 mod engine;
 pub mod fault;
+mod fault_output;
 mod file_tools;
-mod flood;
+mod future_set;
 mod hooks;
-mod host;
+mod host_requests;
 #[cfg(feature = "mock-api")]
 mod http_source;
 mod ids;
 mod json;
-mod lines;
 mod matcher;
 mod mcp;
 mod mcp_server;
 mod mcp_stdio;
+mod messages;
 mod model;
+mod operations;
 mod output;
 mod permission;
+mod permission_rule;
 mod process;
 pub mod program;
-mod queue;
-mod replay;
 mod result;
-mod round;
-mod rules;
 mod scope;
 pub mod script_file;
-mod set;
 mod settings;
 mod shell;
 mod source;
 mod state;
 mod stream;
 mod tasks;
+mod tool_batch;
 mod tool_list;
 mod tools;
 mod transcript;
 mod turn;
+mod turn_queue;
+mod usage;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -103,8 +103,8 @@ use tokio::sync::watch as signal;
 use crate::mock_api::Script;
 use crate::recording::Exit;
 
-use self::argv::{Launch, Start};
-use self::dialect::Dialect;
+use self::arguments::{Launch, LaunchAction};
+use self::cli_version::CliVersion;
 use self::engine::Engine;
 use self::output::Output;
 
@@ -273,19 +273,19 @@ impl Sim {
         let out = Output::new(faults, stdout, stderr);
         // Where there is no directory to be had, paths stay relative.
         let cwd = self.cwd.or_else(|| std::env::current_dir().ok()).unwrap_or_default();
-        let dialect = Dialect::of(&self.version);
+        let cli_version = CliVersion::of(&self.version);
         let (version, env) = (self.version, self.env);
-        let launch = Launch { version, dialect, env, cwd, ..Launch::default() };
+        let launch = Launch { version, cli_version, env, cwd, ..Launch::default() };
         match launch.read(&self.arguments) {
-            Start::Run(launch) => {
+            LaunchAction::Run(launch) => {
                 let engine = Engine::new(*launch, out, self.model);
                 Box::pin(engine.run(stdin, terminate)).await
             }
-            Start::Print(text) => {
+            LaunchAction::Print(text) => {
                 out.line("version", &text).await;
                 Exit::Code(0)
             }
-            Start::Refuse(reason) => {
+            LaunchAction::Fail(reason) => {
                 out.stderr(&reason).await;
                 Exit::Code(1)
             }

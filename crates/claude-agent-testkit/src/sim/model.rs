@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::engine::Engine;
-use super::ids::Ids;
+use super::ids::IdGenerator;
 use super::scope::Scope;
-use super::source::{self, FromScript, Said, Source};
-use super::state::{State, lock};
+use super::source::{self, ModelResponse, ScriptSource, Source};
+use super::state::{SessionState, lock};
 use super::tool_list::name_for_model;
 use crate::mock_api::log::RequestLog;
 use crate::mock_api::reply::Block;
@@ -26,18 +26,18 @@ const KEPT: usize = 100;
 /// test can be written for both.
 #[derive(Clone)]
 pub struct Model {
-    shared: Arc<Shared>,
+    shared: Arc<ModelState>,
 }
 
-struct Shared {
-    behind: RwLock<Behind>,
+struct ModelState {
+    backend: RwLock<Backend>,
     log: RequestLog,
     release: Arc<Notify>,
 }
 
 /// Who answers.
 #[derive(Clone)]
-enum Behind {
+enum Backend {
     Script(Script),
     /// A Messages API at this address.
     #[cfg(feature = "mock-api")]
@@ -46,17 +46,17 @@ enum Behind {
 
 impl Model {
     pub(super) fn new(script: Script) -> Self {
-        Self::of(Behind::Script(script))
+        Self::of(Backend::Script(script))
     }
 
     #[cfg(feature = "mock-api")]
     pub(super) fn of_api(address: String) -> Self {
-        Self::of(Behind::Api(address))
+        Self::of(Backend::Api(address))
     }
 
-    fn of(behind: Behind) -> Self {
-        let (behind, log) = (RwLock::new(behind), RequestLog::keeping(KEPT));
-        Self { shared: Arc::new(Shared { behind, log, release: Arc::default() }) }
+    fn of(backend: Backend) -> Self {
+        let (backend, log) = (RwLock::new(backend), RequestLog::keeping(KEPT));
+        Self { shared: Arc::new(ModelState { backend, log, release: Arc::default() }) }
     }
 
     /// What the model was asked so far, oldest first. The newest 100 requests are kept.
@@ -77,8 +77,8 @@ impl Model {
 
     /// Replaces the script for the requests to come.
     pub fn set_script(&self, script: Script) {
-        *self.shared.behind.write().unwrap_or_else(PoisonError::into_inner) =
-            Behind::Script(script);
+        *self.shared.backend.write().unwrap_or_else(PoisonError::into_inner) =
+            Backend::Script(script);
     }
 
     /// Releases every reply that is on [`hold`](crate::mock_api::Reply::hold).
@@ -90,30 +90,30 @@ impl Model {
     }
 
     /// Asks. Ids are minted only for the answers of a script: an API brings its own.
-    async fn ask(&self, body: Value, ids: &Ids) -> Said {
+    async fn ask(&self, body: Value, ids: &IdGenerator) -> ModelResponse {
         let request = Arc::new(ApiRequest::simulated(body));
         // Before anybody can see the request: who has seen it can release its answer.
         let released = Arc::clone(&self.shared.release).notified_owned();
         self.shared.log.record(Arc::clone(&request));
-        let behind = self.shared.behind.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut reply = match behind {
-            Behind::Script(script) => script.answer(&request),
+        let backend = self.shared.backend.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut reply = match backend {
+            Backend::Script(script) => script.answer(&request),
             #[cfg(feature = "mock-api")]
-            Behind::Api(address) => return super::http_source::ask(&address, &request.body).await,
+            Backend::Api(address) => return super::http_source::ask(&address, &request.body).await,
         };
         if let Some(pause) = reply.pause_before {
             tokio::time::sleep(pause).await;
         }
         if let Some(failure) = source::failure_of(&reply) {
-            return Said::Error(failure);
+            return ModelResponse::Error(failure);
         }
         for block in &mut reply.blocks {
             if let Block::Tool { id, .. } = block {
                 *id = ids.tool();
             }
         }
-        let stream = FromScript::new(reply, ids.message(), request.model(), released);
-        Said::Stream(Source::Script(Box::new(stream)))
+        let stream = ScriptSource::new(reply, ids.message(), request.model(), released);
+        ModelResponse::Stream(Source::Script(Box::new(stream)))
     }
 }
 
@@ -136,7 +136,7 @@ pub(super) fn default_script() -> Script {
 
 impl Engine {
     /// Asks the model to go on with a conversation.
-    pub(super) async fn ask_model(&self, scope: &Scope) -> Said {
+    pub(super) async fn ask_model(&self, scope: &Scope) -> ModelResponse {
         self.model.ask(self.request_body(scope), &self.ids).await
     }
 
@@ -160,7 +160,7 @@ impl Engine {
         })
     }
 
-    fn system_prompt(&self, state: &State) -> Value {
+    fn system_prompt(&self, state: &SessionState) -> Value {
         let given = self.launch.system_prompt.as_deref().unwrap_or("You are a simulated agent.");
         let own = match &state.own_prompt {
             Some(parts) => parts.iter().map(String::as_str).collect(),

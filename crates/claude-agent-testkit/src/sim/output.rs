@@ -12,20 +12,20 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Mutex, watch};
 
 use super::fault::{Fault, Faults, Point};
-use super::flood;
+use super::fault_output;
 use crate::recording::Exit;
 
 /// The output of a simulated CLI. Clones write to the same streams.
 #[derive(Clone)]
 pub(crate) struct Output {
-    shared: Arc<Shared>,
+    shared: Arc<OutputState>,
 }
 
-struct Shared {
+struct OutputState {
     streams: Mutex<Streams>,
     end: watch::Sender<Option<Exit>>,
     /// Whether stdin is no longer read.
-    deaf: watch::Sender<bool>,
+    reading_stopped: watch::Sender<bool>,
     /// Whether stdin is to be closed.
     input_closed: watch::Sender<bool>,
     /// Whether a signal says when some of the faults strike.
@@ -37,13 +37,13 @@ struct Streams {
     /// `None` once stdout was closed.
     stdout: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     stderr: Box<dyn AsyncWrite + Send + Unpin>,
-    armed: Vec<Armed>,
+    armed: Vec<ArmedFault>,
     /// A line that is written only behind the next one.
     held_back: Option<Vec<u8>>,
 }
 
 /// A fault that waits for its moment.
-struct Armed {
+struct ArmedFault {
     point: Point,
     fault: Fault,
     /// How many lines of its kind have come.
@@ -51,15 +51,15 @@ struct Armed {
 }
 
 /// What is to be written in the end.
-struct Pending {
+struct PendingLine {
     line: Option<Vec<u8>>,
     twice: bool,
     behind: bool,
 }
 
 /// What becomes of the process after a fault.
-enum Fate {
-    GoesOn,
+enum AfterFault {
+    Continue,
     /// Nothing more is done; whether it still lives stands in `Shared`.
     Final,
 }
@@ -72,7 +72,11 @@ impl Output {
     ) -> Self {
         let armed = faults
             .rules()
-            .map(|(point, fault)| Armed { point: point.clone(), fault: fault.clone(), seen: 0 })
+            .map(|(point, fault)| ArmedFault {
+                point: point.clone(),
+                fault: fault.clone(),
+                seen: 0,
+            })
             .collect();
         let streams = Streams {
             stdout: Some(Box::new(stdout)),
@@ -81,10 +85,10 @@ impl Output {
             held_back: None,
         };
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(OutputState {
                 streams: Mutex::new(streams),
                 end: watch::Sender::new(None),
-                deaf: watch::Sender::new(false),
+                reading_stopped: watch::Sender::new(false),
                 input_closed: watch::Sender::new(false),
                 awaits_signal: faults.await_signal(),
                 ignores_terminate: AtomicBool::new(false),
@@ -94,14 +98,14 @@ impl Output {
 
     /// Lets the faults of the start strike.
     pub(crate) async fn start(&self) {
-        self.strike(|armed| armed.point == Point::Start).await;
+        self.trigger(|armed| armed.point == Point::Start).await;
     }
 
     /// Lets the faults strike that wait for a signal, when it comes. Never returns.
     pub(crate) async fn at_signal(&self) {
         if self.shared.awaits_signal {
             signalled().await;
-            self.strike(|armed| armed.point == Point::Signal).await;
+            self.trigger(|armed| armed.point == Point::Signal).await;
         }
         pending::<()>().await;
     }
@@ -115,7 +119,7 @@ impl Output {
 
     /// Lets the faults strike that wait for a line of the host.
     pub(crate) async fn read(&self, kind: &str) {
-        self.strike(|armed| match &armed.point {
+        self.trigger(|armed| match &armed.point {
             Point::Read(pattern, number) => due(&mut armed.seen, pattern, *number, kind),
             _ => false,
         })
@@ -139,26 +143,26 @@ impl Output {
             _ => false,
         });
         let line = [json.as_bytes(), b"\n"].concat();
-        let mut pending = Pending { line: Some(line), twice: false, behind: false };
-        if let Fate::Final = self.apply_all(&mut streams, &before, &mut pending).await {
-            return final_state(streams).await;
+        let mut pending = PendingLine { line: Some(line), twice: false, behind: false };
+        if let AfterFault::Final = self.apply_all(&mut streams, &before, &mut pending).await {
+            return hang(streams).await;
         }
         streams.write_pending(pending).await;
-        let mut nothing = Pending { line: None, twice: false, behind: false };
-        if let Fate::Final = self.apply_all(&mut streams, &after, &mut nothing).await {
-            final_state(streams).await;
+        let mut nothing = PendingLine { line: None, twice: false, behind: false };
+        if let AfterFault::Final = self.apply_all(&mut streams, &after, &mut nothing).await {
+            hang(streams).await;
         }
     }
 
     /// Writes text to stderr, with a line break.
     pub(crate) async fn stderr(&self, text: &str) {
         let mut streams = self.shared.streams.lock().await;
-        streams.complain(format!("{text}\n").as_bytes()).await;
+        streams.write_stderr(format!("{text}\n").as_bytes()).await;
     }
 
     /// Returns when stdin may be read; after a fault that stops it, never.
     pub(crate) async fn may_read(&self) {
-        if *self.shared.deaf.borrow() {
+        if *self.shared.reading_stopped.borrow() {
             pending::<()>().await;
         }
     }
@@ -189,12 +193,12 @@ impl Output {
         }
     }
 
-    async fn strike(&self, mut is_due: impl FnMut(&mut Armed) -> bool) {
+    async fn trigger(&self, mut is_due: impl FnMut(&mut ArmedFault) -> bool) {
         let mut streams = self.shared.streams.lock().await;
         let due = streams.due(&mut is_due);
-        let mut nothing = Pending { line: None, twice: false, behind: false };
-        if let Fate::Final = self.apply_all(&mut streams, &due, &mut nothing).await {
-            final_state(streams).await;
+        let mut nothing = PendingLine { line: None, twice: false, behind: false };
+        if let AfterFault::Final = self.apply_all(&mut streams, &due, &mut nothing).await {
+            hang(streams).await;
         }
     }
 
@@ -202,39 +206,44 @@ impl Output {
         &self,
         streams: &mut Streams,
         faults: &[Fault],
-        pending: &mut Pending,
-    ) -> Fate {
+        pending: &mut PendingLine,
+    ) -> AfterFault {
         for fault in faults {
-            if let Fate::Final = self.apply(streams, fault, pending).await {
-                return Fate::Final;
+            if let AfterFault::Final = self.apply(streams, fault, pending).await {
+                return AfterFault::Final;
             }
         }
-        Fate::GoesOn
+        AfterFault::Continue
     }
 
-    async fn apply(&self, streams: &mut Streams, fault: &Fault, pending: &mut Pending) -> Fate {
+    async fn apply(
+        &self,
+        streams: &mut Streams,
+        fault: &Fault,
+        pending: &mut PendingLine,
+    ) -> AfterFault {
         match fault {
             Fault::Exit(code) => return self.end(Exit::Code(*code)),
             Fault::Signal(signal) => return self.end(Exit::Signal(*signal)),
             Fault::LeaveGrandchild(time) => {
-                flood::leave_grandchild(*time);
+                fault_output::leave_grandchild(*time);
                 return self.end(Exit::Code(0));
             }
             Fault::Hang => {
-                self.shared.deaf.send_replace(true);
-                return Fate::Final;
+                self.shared.reading_stopped.send_replace(true);
+                return AfterFault::Final;
             }
-            Fault::StopReading => drop(self.shared.deaf.send_replace(true)),
+            Fault::StopReading => drop(self.shared.reading_stopped.send_replace(true)),
             Fault::IgnoreTerminate => {
                 self.shared.ignores_terminate.store(true, Ordering::Relaxed);
             }
             Fault::Bytes(bytes) => streams.write(bytes).await,
-            Fault::LongLine(size) => streams.write_all(flood::long_line(*size)).await,
-            Fault::Messages(count) => streams.write_all(flood::messages(*count)).await,
-            Fault::Deltas(count) => streams.write_all(flood::deltas(*count)).await,
+            Fault::LongLine(size) => streams.write_all(fault_output::long_line(*size)).await,
+            Fault::Messages(count) => streams.write_all(fault_output::messages(*count)).await,
+            Fault::Deltas(count) => streams.write_all(fault_output::deltas(*count)).await,
             Fault::Stderr(size) => {
-                for piece in flood::stderr(*size) {
-                    streams.complain(&piece).await;
+                for piece in fault_output::stderr(*size) {
+                    streams.write_stderr(&piece).await;
                 }
             }
             Fault::Pause(time) => tokio::time::sleep(*time).await,
@@ -243,16 +252,16 @@ impl Output {
             Fault::Swallow => pending.line = None,
             Fault::Twice => pending.twice = true,
             Fault::Behind => pending.behind = true,
-            Fault::WrongId => pending.change(flood::with_wrong_id),
-            Fault::WrongShape => pending.change(flood::with_wrong_shape),
+            Fault::WrongId => pending.change(fault_output::with_wrong_id),
+            Fault::WrongShape => pending.change(fault_output::with_wrong_shape),
         }
-        Fate::GoesOn
+        AfterFault::Continue
     }
 
-    fn end(&self, exit: Exit) -> Fate {
-        self.shared.deaf.send_replace(true);
+    fn end(&self, exit: Exit) -> AfterFault {
+        self.shared.reading_stopped.send_replace(true);
         self.shared.end.send_replace(Some(exit));
-        Fate::Final
+        AfterFault::Final
     }
 }
 
@@ -273,7 +282,7 @@ async fn signalled() {
 }
 
 /// Keeps the streams locked for ever: nothing is written any more, and nothing closed.
-async fn final_state(streams: tokio::sync::MutexGuard<'_, Streams>) {
+async fn hang(streams: tokio::sync::MutexGuard<'_, Streams>) {
     pending::<()>().await;
     drop(streams);
 }
@@ -288,7 +297,7 @@ fn due(seen: &mut usize, pattern: &str, number: usize, kind: &str) -> bool {
     fits && *seen == number
 }
 
-impl Pending {
+impl PendingLine {
     fn change(&mut self, how: fn(&[u8]) -> Vec<u8>) {
         self.line = self.line.take().map(|line| how(&line));
     }
@@ -296,11 +305,11 @@ impl Pending {
 
 impl Streams {
     /// Takes the faults out whose moment has come.
-    fn due(&mut self, mut is_due: impl FnMut(&mut Armed) -> bool) -> Vec<Fault> {
+    fn due(&mut self, mut is_due: impl FnMut(&mut ArmedFault) -> bool) -> Vec<Fault> {
         self.armed.extract_if(.., |armed| is_due(armed)).map(|armed| armed.fault).collect()
     }
 
-    async fn write_pending(&mut self, pending: Pending) {
+    async fn write_pending(&mut self, pending: PendingLine) {
         let Some(line) = pending.line else { return };
         if pending.behind {
             self.held_back = Some(line);
@@ -329,7 +338,7 @@ impl Streams {
         }
     }
 
-    async fn complain(&mut self, bytes: &[u8]) {
+    async fn write_stderr(&mut self, bytes: &[u8]) {
         // As for stdout: nobody has to listen.
         if self.stderr.write_all(bytes).await.is_ok() {
             drop(self.stderr.flush().await);

@@ -24,22 +24,22 @@ pub const LOG: &str = "CLAUDE_SIM_LOG";
 
 /// The whole program.
 pub fn run_as_program() -> ExitCode {
-    match configured() {
-        Ok(sim) => live(sim),
+    match from_environment() {
+        Ok(sim) => run(sim),
         Err(reason) => {
-            complain(&reason);
+            report_error(&reason);
             ExitCode::FAILURE
         }
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a program complains on stderr")]
-fn complain(reason: &str) {
+#[expect(clippy::print_stderr, reason = "a program reports errors on stderr")]
+fn report_error(reason: &str) {
     eprintln!("claude-sim: {reason}");
 }
 
 /// What the command line and the environment say.
-fn configured() -> Result<Sim, String> {
+fn from_environment() -> Result<Sim, String> {
     let text = |what: std::ffi::OsString| {
         what.into_string().map_err(|what| format!("not Unicode: {}", what.to_string_lossy()))
     };
@@ -50,10 +50,10 @@ fn configured() -> Result<Sim, String> {
     for (name, value) in std::env::vars_os() {
         sim = sim.env(name.to_string_lossy(), value.to_string_lossy());
     }
-    scripted(sim)
+    with_script(sim)
 }
 
-fn scripted(sim: Sim) -> Result<Sim, String> {
+fn with_script(sim: Sim) -> Result<Sim, String> {
     let sim = match std::env::var(API) {
         Ok(address) => with_api(sim, address)?,
         Err(_) => sim,
@@ -82,28 +82,28 @@ fn with_api(_: Sim, _: String) -> Result<Sim, String> {
     Err(format!("{API} is set; help: install claude-agent-testkit with the feature `mock-api`"))
 }
 
-fn live(sim: Sim) -> ExitCode {
+fn run(sim: Sim) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            complain(&error.to_string());
+            report_error(&error.to_string());
             return ExitCode::FAILURE;
         }
     };
     let log = match log(&sim) {
         Ok(log) => log,
         Err(error) => {
-            complain(&format!("{LOG}: {error}"));
+            report_error(&format!("{LOG}: {error}"));
             return ExitCode::FAILURE;
         }
     };
     let exit = runtime.block_on(async {
-        let stdin = Logged { stdin: pipes::stdin(), log };
-        sim.run_until(stdin, pipes::stdout(), tokio::io::stderr(), terminations()).await
+        let stdin = LoggedStdin { stdin: pipes::stdin(), log };
+        sim.run_until(stdin, pipes::stdout(), tokio::io::stderr(), sigterm_receiver()).await
     });
     // A read of stdin may still be under way in a thread of the runtime.
     runtime.shutdown_background();
-    leave(exit)
+    exit_like(exit)
 }
 
 /// Opens the log, if one is wanted, and writes the arguments to it.
@@ -117,12 +117,12 @@ fn log(sim: &Sim) -> io::Result<Option<File>> {
 }
 
 /// A stdin whose bytes are written to a log.
-struct Logged<R> {
+struct LoggedStdin<R> {
     stdin: R,
     log: Option<File>,
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Logged<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for LoggedStdin<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -167,12 +167,12 @@ mod pipes {
 
     /// Closed when it is shut down.
     pub(super) fn stdout() -> impl AsyncWrite + Send + Unpin {
-        Closing(tokio::io::stdout())
+        ClosableStdout(tokio::io::stdout())
     }
 
-    struct Closing(Stdout);
+    struct ClosableStdout(Stdout);
 
-    impl AsyncWrite for Closing {
+    impl AsyncWrite for ClosableStdout {
         fn poll_write(
             mut self: Pin<&mut Self>,
             context: &mut Context<'_>,
@@ -203,7 +203,7 @@ mod pipes {
 
 /// Becomes true with every SIGTERM.
 #[cfg(unix)]
-fn terminations() -> watch::Receiver<bool> {
+fn sigterm_receiver() -> watch::Receiver<bool> {
     use tokio::signal::unix::{SignalKind, signal};
     let (sender, receiver) = watch::channel(false);
     if let Ok(mut terminate) = signal(SignalKind::terminate()) {
@@ -217,12 +217,12 @@ fn terminations() -> watch::Receiver<bool> {
 }
 
 #[cfg(not(unix))]
-fn terminations() -> watch::Receiver<bool> {
+fn sigterm_receiver() -> watch::Receiver<bool> {
     watch::channel(false).1
 }
 
 #[cfg(unix)]
-fn leave(exit: Exit) -> ExitCode {
+fn exit_like(exit: Exit) -> ExitCode {
     use rustix::process::{Signal, getpid, kill_process};
     match exit {
         Exit::Code(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
@@ -237,7 +237,7 @@ fn leave(exit: Exit) -> ExitCode {
 }
 
 #[cfg(not(unix))]
-fn leave(exit: Exit) -> ExitCode {
+fn exit_like(exit: Exit) -> ExitCode {
     match exit {
         Exit::Code(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
         Exit::Signal(_) => ExitCode::FAILURE,

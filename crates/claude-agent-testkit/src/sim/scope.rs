@@ -10,8 +10,8 @@ use tokio::time::{Instant, timeout};
 
 use super::hooks::HookCall;
 use super::json::Object;
-use super::round::reminder;
-use super::state::{Cancel, Conversation, State, lock};
+use super::state::{CancelToken, Conversation, SessionState, lock};
+use super::tool_batch::reminder;
 
 /// How long the rest of an answer is waited for that is on its way already.
 const REST_OF_ANSWER: Duration = Duration::from_millis(250);
@@ -20,7 +20,7 @@ const REST_OF_ANSWER: Duration = Duration::from_millis(250);
 pub(super) struct Scope {
     pub(super) agent: Option<Agent>,
     pub(super) conversation: Arc<Mutex<Conversation>>,
-    pub(super) cancel: Cancel,
+    pub(super) cancel: CancelToken,
     /// The messages of the host that this turn answers.
     pub(super) uuids: Mutex<Vec<String>>,
     /// Those that joined while it ran.
@@ -31,10 +31,10 @@ pub(super) struct Scope {
     named_at_start: AtomicBool,
     pub(super) turn_id: String,
     pub(super) began: Instant,
-    pub(super) counts: Counts,
+    pub(super) counts: TurnCounts,
     /// Why the turn ends after the tools that run, if a hook wants it.
     pub(super) stopped: Mutex<Option<String>>,
-    pub(super) deferred: Mutex<Option<Call>>,
+    pub(super) deferred: Mutex<Option<ToolCall>>,
     /// Whether a deferred call is being replayed, which belongs to no prompt.
     pub(super) replaying: AtomicBool,
     pub(super) structured: Mutex<Option<Value>>,
@@ -49,7 +49,7 @@ pub(super) struct Scope {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct TurnCounts {
     /// User messages that were written, which is what the CLI counts turns by.
     pub(super) user_messages: AtomicU64,
     pub(super) requests: AtomicU64,
@@ -61,7 +61,7 @@ pub(super) struct Counts {
     last_output: AtomicU64,
 }
 
-impl Counts {
+impl TurnCounts {
     /// Counts a response.
     pub(super) fn add(&self, input: u64, output: u64) {
         if self.requests.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -75,7 +75,7 @@ impl Counts {
 
     /// Takes the last response out again: the usage of a result lacks the one that used up the
     /// budget.
-    pub(super) fn leave_last_out(&self) {
+    pub(super) fn exclude_last(&self) {
         self.input.fetch_sub(self.last_input.load(Ordering::Relaxed), Ordering::Relaxed);
         self.output.fetch_sub(self.last_output.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -96,7 +96,7 @@ pub(super) struct Agent {
 
 /// A tool call of the model.
 #[derive(Debug, Clone)]
-pub(super) struct Call {
+pub(super) struct ToolCall {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) input: Value,
@@ -105,7 +105,7 @@ pub(super) struct Call {
 impl Scope {
     pub(super) fn new(
         conversation: Arc<Mutex<Conversation>>,
-        cancel: Cancel,
+        cancel: CancelToken,
         uuids: Vec<String>,
         turn_id: String,
     ) -> Self {
@@ -119,7 +119,7 @@ impl Scope {
             named_at_start: AtomicBool::new(false),
             turn_id,
             began: Instant::now(),
-            counts: Counts::default(),
+            counts: TurnCounts::default(),
             stopped: Mutex::default(),
             deferred: Mutex::default(),
             replaying: AtomicBool::new(false),
@@ -132,7 +132,7 @@ impl Scope {
         }
     }
 
-    pub(super) fn model(&self, state: &State) -> String {
+    pub(super) fn model(&self, state: &SessionState) -> String {
         let own = self.agent.as_ref().and_then(|agent| agent.model.clone());
         own.unwrap_or_else(|| state.model.clone())
     }
@@ -203,7 +203,7 @@ impl Scope {
     }
 
     /// Notes for the result that a call was denied.
-    pub(super) fn note_denial(&self, call: &Call) {
+    pub(super) fn record_denial(&self, call: &ToolCall) {
         let denial = Object::new()
             .str("tool_name", &call.name)
             .str("tool_use_id", &call.id)

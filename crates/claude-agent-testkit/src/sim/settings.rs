@@ -6,16 +6,16 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::argv::{Launch, MODES};
+use super::arguments::{Launch, MODES};
 use super::hooks::CommandHook;
 use super::json::text;
-use super::rules::Rule;
+use super::permission_rule::PermissionRule;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Settings {
     pub(super) default_mode: Option<String>,
-    pub(super) allow: Vec<Rule>,
-    pub(super) deny: Vec<Rule>,
+    pub(super) allow: Vec<PermissionRule>,
+    pub(super) deny: Vec<PermissionRule>,
     pub(super) hooks: Vec<CommandHook>,
     /// The files that exist or might: where they come from, and what they were.
     pub(super) files: Vec<SettingsFile>,
@@ -69,8 +69,12 @@ impl Settings {
         let permissions = &file["permissions"];
         let mode = permissions["defaultMode"].as_str().filter(|mode| MODES.contains(mode));
         self.default_mode = mode.map(str::to_owned).or(self.default_mode.take());
-        let rules = |list: &Value| -> Vec<Rule> {
-            list.as_array().into_iter().flatten().map(|rule| Rule::parse(text(rule))).collect()
+        let rules = |list: &Value| -> Vec<PermissionRule> {
+            list.as_array()
+                .into_iter()
+                .flatten()
+                .map(|rule| PermissionRule::parse(text(rule)))
+                .collect()
         };
         self.allow.extend(rules(&permissions["allow"]));
         self.deny.extend(rules(&permissions["deny"]));

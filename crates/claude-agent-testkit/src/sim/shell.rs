@@ -12,16 +12,16 @@ use tokio::time::timeout;
 
 use super::engine::Engine;
 use super::json::{Object, text};
-use super::scope::{Call, Scope};
-use super::state::Cancel;
-use super::tools::Done;
+use super::scope::{Scope, ToolCall};
+use super::state::CancelToken;
+use super::tools::ToolOutput;
 
 /// How much of an output is kept.
-const KEPT: u64 = 1024 * 1024;
+const MAX_OUTPUT: u64 = 1024 * 1024;
 /// How long the rest of an output is waited for when the shell is gone: something that it left
 /// behind may hold the pipe for ever.
-const LEFT_OPEN: Duration = Duration::from_millis(100);
-const LIMIT: Duration = Duration::from_secs(120);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A shell and everything that it started; they end with the value.
 pub(super) struct Shell {
@@ -29,7 +29,7 @@ pub(super) struct Shell {
 }
 
 impl Shell {
-    pub(super) fn start(engine: &Engine, command: &str, output: &Output) -> io::Result<Self> {
+    pub(super) fn start(engine: &Engine, command: &str, output: &ShellOutput) -> io::Result<Self> {
         let mut with_session = Command::new("setsid");
         with_session.args(["sh", "-c", command]);
         let started = Self::spawn(engine, with_session, output);
@@ -44,20 +44,20 @@ impl Shell {
         Self::spawn(engine, shell, output)
     }
 
-    fn spawn(engine: &Engine, mut command: Command, output: &Output) -> io::Result<Self> {
+    fn spawn(engine: &Engine, mut command: Command, output: &ShellOutput) -> io::Result<Self> {
         let directory = engine.working_directory(&engine.state());
         command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").envs(&engine.launch.env);
         command.current_dir(directory).stdin(Stdio::null()).kill_on_drop(true);
         let (stdout, stderr) = match output {
-            Output::Captured => (Stdio::piped(), Stdio::piped()),
-            Output::File(file) => (file.try_clone()?.into(), file.try_clone()?.into()),
-            Output::None => (Stdio::null(), Stdio::null()),
+            ShellOutput::Captured => (Stdio::piped(), Stdio::piped()),
+            ShellOutput::File(file) => (file.try_clone()?.into(), file.try_clone()?.into()),
+            ShellOutput::None => (Stdio::null(), Stdio::null()),
         };
         Ok(Self { child: command.stdout(stdout).stderr(stderr).spawn()? })
     }
 
     /// Waits for the end; nothing if the turn was interrupted first.
-    pub(super) async fn wait(&mut self, cancel: &Cancel) -> Option<i32> {
+    pub(super) async fn wait(&mut self, cancel: &CancelToken) -> Option<i32> {
         tokio::select! {
             biased;
             () = cancel.cancelled() => None,
@@ -66,7 +66,7 @@ impl Shell {
     }
 
     /// Waits for the end while the output is read.
-    async fn output(&mut self, cancel: &Cancel) -> Option<(i32, String, String)> {
+    async fn output(&mut self, cancel: &CancelToken) -> Option<(i32, String, String)> {
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let code = {
@@ -77,7 +77,7 @@ impl Shell {
                 code = self.wait(cancel) => {
                     let code = code?;
                     // The pipes may still hold what was written just before the end.
-                    drop(timeout(LEFT_OPEN, reading).await);
+                    drop(timeout(DRAIN_TIMEOUT, reading).await);
                     code
                 }
                 () = &mut reading => self.wait(cancel).await?,
@@ -109,7 +109,7 @@ impl Drop for Shell {
 }
 
 /// Where the output of a shell goes.
-pub(super) enum Output {
+pub(super) enum ShellOutput {
     Captured,
     File(File),
     None,
@@ -118,24 +118,30 @@ pub(super) enum Output {
 async fn read(pipe: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     let Some(mut pipe) = pipe else { return };
     // What cannot be read is missing from the output, which is all that can be done.
-    if (&mut pipe).take(KEPT).read_to_end(kept).await.is_ok() {
+    if (&mut pipe).take(MAX_OUTPUT).read_to_end(kept).await.is_ok() {
         drop(tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await);
     }
 }
 
 impl Engine {
-    pub(super) async fn bash(self: &Arc<Self>, scope: &Scope, call: &Call) -> Option<Done> {
+    pub(super) async fn bash(
+        self: &Arc<Self>,
+        scope: &Scope,
+        call: &ToolCall,
+    ) -> Option<ToolOutput> {
         let command = text(&call.input["command"]);
         if call.input["run_in_background"] == true {
             return Some(self.start_background_shell(call, command).await);
         }
-        let mut shell = match Shell::start(self, command, &Output::Captured) {
+        let mut shell = match Shell::start(self, command, &ShellOutput::Captured) {
             Ok(shell) => shell,
-            Err(error) => return Some(Done::error(&format!("The shell cannot start: {error}"))),
+            Err(error) => {
+                return Some(ToolOutput::error(&format!("The shell cannot start: {error}")));
+            }
         };
-        let limit = call.input["timeout"].as_u64().map_or(LIMIT, Duration::from_millis);
+        let limit = call.input["timeout"].as_u64().map_or(DEFAULT_TIMEOUT, Duration::from_millis);
         let Ok(ended) = timeout(limit, shell.output(&scope.cancel)).await else {
-            return Some(Done::error(&format!("The command took longer than {limit:?}.")));
+            return Some(ToolOutput::error(&format!("The command took longer than {limit:?}.")));
         };
         let (code, stdout, stderr) = ended?;
         let both = [stdout.as_str(), stderr.as_str()];
@@ -143,7 +149,7 @@ impl Engine {
         let both = both.join("\n");
         if code != 0 {
             let text = if both.is_empty() { String::new() } else { format!("\n{both}") };
-            return Some(Done::error(&format!("Exit code {code}{text}")));
+            return Some(ToolOutput::error(&format!("Exit code {code}{text}")));
         }
         let result = Object::new()
             .str("stdout", &stdout)
@@ -151,8 +157,8 @@ impl Engine {
             .plain("interrupted", false)
             .plain("isImage", false)
             .plain("noOutputExpected", is_silent(command));
-        let said = if both.is_empty() { "(no output)" } else { &both };
-        Some(Done { says_success: true, ..Done::text(said, result.done()) })
+        let text = if both.is_empty() { "(no output)" } else { &both };
+        Some(ToolOutput { reports_success: true, ..ToolOutput::text(text, result.done()) })
     }
 }
 

@@ -7,14 +7,14 @@ use serde_json::Value;
 use tokio::sync::futures::OwnedNotified;
 
 #[cfg(feature = "mock-api")]
-use super::http_source::FromHttp;
+use super::http_source::HttpSource;
 use super::json::text;
 use crate::mock_api::Reply;
 use crate::mock_api::message::{Event, Message};
 use crate::mock_api::reply::Block;
 
 /// What the model said to a request.
-pub(super) enum Said {
+pub(super) enum ModelResponse {
     Error(ApiFailure),
     Stream(Source),
 }
@@ -33,13 +33,13 @@ pub(super) struct ApiFailure {
 
 /// The events of an answer.
 pub(super) enum Source {
-    Script(Box<FromScript>),
+    Script(Box<ScriptSource>),
     #[cfg(feature = "mock-api")]
-    Http(Box<FromHttp>),
+    Http(Box<HttpSource>),
 }
 
 /// One thing that comes from a source.
-pub(super) enum Next {
+pub(super) enum SourceEvent {
     Event(StreamEvent),
     /// All is said.
     End,
@@ -55,7 +55,7 @@ pub(super) struct StreamEvent {
 }
 
 impl Source {
-    pub(super) async fn next(&mut self) -> Next {
+    pub(super) async fn next(&mut self) -> SourceEvent {
         match self {
             Self::Script(script) => script.next().await,
             #[cfg(feature = "mock-api")]
@@ -64,7 +64,7 @@ impl Source {
     }
 }
 
-pub(super) struct FromScript {
+pub(super) struct ScriptSource {
     events: std::vec::IntoIter<Event>,
     blocks: std::vec::IntoIter<Block>,
     at: usize,
@@ -77,7 +77,7 @@ pub(super) struct FromScript {
     paused: bool,
 }
 
-impl FromScript {
+impl ScriptSource {
     pub(super) fn new(reply: Reply, id: String, model: &str, released: OwnedNotified) -> Self {
         let events = Message { id, model, reply: &reply }.events();
         let first_delta = || events.iter().position(|event| event.name == Event::DELTA);
@@ -96,7 +96,7 @@ impl FromScript {
     }
 
     /// Can be dropped while it waits: it goes on waiting the next time.
-    async fn next(&mut self) -> Next {
+    async fn next(&mut self) -> SourceEvent {
         if self.holding {
             if let Some(released) = &mut self.released {
                 released.as_mut().await;
@@ -105,20 +105,20 @@ impl FromScript {
             self.holding = false;
         }
         if self.cut_after.is_some_and(|events| self.at >= events) {
-            return Next::Cut;
+            return SourceEvent::Cut;
         }
         if let Some(pause) = self.pause.filter(|_| self.at > 0 && !self.paused) {
             tokio::time::sleep(pause).await;
             self.paused = true;
         }
         let Some(event) = self.events.next() else {
-            return if self.cut_after.is_some() { Next::Cut } else { Next::End };
+            return if self.cut_after.is_some() { SourceEvent::Cut } else { SourceEvent::End };
         };
         self.holding = self.held_after == Some(self.at);
         self.at += 1;
         self.paused = false;
         let whole = if event.name == "content_block_stop" { self.blocks.next() } else { None };
-        Next::Event(StreamEvent { name: event.name.to_owned(), json: event.json, whole })
+        SourceEvent::Event(StreamEvent { name: event.name.to_owned(), json: event.json, whole })
     }
 }
 

@@ -6,24 +6,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
-use super::accounts::Accounts;
 use super::checkpoint::Checkpoints;
+use super::deferred::DeferredReplay;
 use super::hooks::Hooks;
-use super::mcp_server::Server;
-use super::replay::Replay;
-use super::rules::Rule;
+use super::mcp_server::McpServer;
+use super::permission_rule::PermissionRule;
 use super::tasks::Task;
+use super::usage::UsageTotals;
 
 /// Everything that changes while the CLI runs.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct SessionState {
     pub(super) session_id: String,
     pub(super) model: String,
     pub(super) mode: String,
     /// The mode to go back to when a plan was agreed to.
     pub(super) mode_before_plan: Option<String>,
-    pub(super) allow: Vec<Rule>,
-    pub(super) deny: Vec<Rule>,
+    pub(super) allow: Vec<PermissionRule>,
+    pub(super) deny: Vec<PermissionRule>,
     pub(super) directories: Vec<String>,
     pub(super) hooks: Hooks,
     /// Agents that the host brought along: name and definition.
@@ -35,33 +35,33 @@ pub(super) struct State {
     /// Whether the handshake asked for an answer of some shape.
     pub(super) wants_schema: bool,
     pub(super) conversation: Arc<Mutex<Conversation>>,
-    pub(super) queue: VecDeque<Queued>,
+    pub(super) queue: VecDeque<QueuedMessage>,
     /// The messages that this process has accepted; a second one of the same id is ignored.
     pub(super) accepted: BTreeSet<String>,
     /// The messages of the conversation that was resumed.
     pub(super) known: BTreeSet<String>,
-    pub(super) turn: Option<Arc<TurnInfo>>,
+    pub(super) turn: Option<Arc<ActiveTurn>>,
     /// The deferred call of the resumed session, until its replay begins.
-    pub(super) replay: Option<Replay>,
-    pub(super) told: Told,
+    pub(super) replay: Option<DeferredReplay>,
+    pub(super) status: SessionStatus,
     /// Stdin has ended: nobody answers any more.
     pub(super) stdin_closed: bool,
     /// Everything that stood on stdin has been dealt with.
     pub(super) input_ended: bool,
-    pub(super) pending: Vec<Pending>,
-    pub(super) accounts: Accounts,
+    pub(super) pending: Vec<PendingRequest>,
+    pub(super) usage: UsageTotals,
     pub(super) results: u64,
     pub(super) last_was_error: bool,
-    pub(super) servers: Vec<Arc<Server>>,
+    pub(super) servers: Vec<Arc<McpServer>>,
     pub(super) tasks: Vec<Arc<Task>>,
-    pub(super) todo: Vec<Todo>,
+    pub(super) todo: Vec<TodoItem>,
     pub(super) checkpoints: Checkpoints,
     pub(super) worktree: Option<String>,
     pub(super) prompt_id: String,
     pub(super) title: Option<String>,
 }
 
-impl State {
+impl SessionState {
     /// Whether an agent works in the background. Shells do not count.
     pub(super) fn has_running_agents(&self) -> bool {
         self.tasks.iter().any(|task| task.is_agent() && task.is_background() && task.is_open())
@@ -70,14 +70,14 @@ impl State {
 
 /// What the host was last told about the session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum SessionStatus {
     #[default]
     Idle,
     Running,
     RequiresAction,
 }
 
-impl Told {
+impl SessionStatus {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -89,7 +89,7 @@ impl Told {
 
 /// A message that waits for its turn.
 #[derive(Debug, Clone)]
-pub(super) struct Queued {
+pub(super) struct QueuedMessage {
     pub(super) uuid: Option<String>,
     pub(super) content: Value,
     pub(super) priority: Priority,
@@ -112,20 +112,20 @@ pub(super) struct Origin {
 
 /// The turn that runs.
 #[derive(Debug)]
-pub(super) struct TurnInfo {
+pub(super) struct ActiveTurn {
     pub(super) cancel: watch::Sender<bool>,
-    pub(super) batch: Vec<Queued>,
+    pub(super) batch: Vec<QueuedMessage>,
     /// Whether the host knows that it has started.
     pub(super) started: bool,
     /// The deferred call that is replayed in place of prompts.
-    pub(super) replay: Option<Replay>,
+    pub(super) replay: Option<DeferredReplay>,
 }
 
 /// Tells a turn or task that it is to end.
 #[derive(Debug, Clone)]
-pub(super) struct Cancel(watch::Receiver<bool>);
+pub(super) struct CancelToken(watch::Receiver<bool>);
 
-impl Cancel {
+impl CancelToken {
     pub(super) fn of(sender: &watch::Sender<bool>) -> Self {
         Self(sender.subscribe())
     }
@@ -144,10 +144,10 @@ impl Cancel {
 }
 
 /// A request of the CLI that the host has not answered.
-pub(super) struct Pending {
+pub(super) struct PendingRequest {
     pub(super) id: String,
     pub(super) kind: PendingKind,
-    pub(super) answer: oneshot::Sender<Answer>,
+    pub(super) response: oneshot::Sender<HostResponse>,
 }
 
 /// What a pending request is about; decides how it is withdrawn.
@@ -163,7 +163,7 @@ pub(super) enum PendingKind {
 
 /// What the host said to a request.
 #[derive(Debug, Clone)]
-pub(super) enum Answer {
+pub(super) enum HostResponse {
     Success(Value),
     Error(String),
     /// Stdin closed first.
@@ -172,7 +172,7 @@ pub(super) enum Answer {
 
 /// An entry of the task list that the model keeps.
 #[derive(Debug, Clone)]
-pub(super) struct Todo {
+pub(super) struct TodoItem {
     pub(super) subject: String,
     pub(super) description: String,
     pub(super) status: String,
@@ -181,13 +181,13 @@ pub(super) struct Todo {
 /// What the model has seen: the messages of an API request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Conversation {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<ConversationEntry>,
     /// What is written down is not added to any more.
     pub(super) sealed: usize,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct ConversationEntry {
     pub(super) role: &'static str,
     /// Tells the messages of the model apart; empty for the user's.
     pub(super) id: String,
@@ -203,7 +203,7 @@ impl Conversation {
         let open = self.entries.len() > self.sealed;
         match self.entries.last_mut().filter(|_| open) {
             Some(entry) if entry.role == "user" => entry.blocks.extend(blocks),
-            _ => self.entries.push(Entry { role: "user", id: String::new(), blocks }),
+            _ => self.entries.push(ConversationEntry { role: "user", id: String::new(), blocks }),
         }
     }
 
@@ -215,7 +215,7 @@ impl Conversation {
     pub(super) fn assistant(&mut self, id: &str, block: Value) {
         match self.entries.last_mut() {
             Some(entry) if entry.role == "assistant" && entry.id == id => entry.blocks.push(block),
-            _ => self.entries.push(Entry {
+            _ => self.entries.push(ConversationEntry {
                 role: "assistant",
                 id: id.to_owned(),
                 blocks: vec![block],

@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use super::engine::Engine;
 use super::json::{Object, text};
-use super::lines::MessageHead;
-use super::round::Round;
-use super::scope::{Call, Scope};
-use super::source::{Next, Source, StreamEvent, assemble, thinking_in};
+use super::messages::MessageHead;
+use super::scope::{Scope, ToolCall};
+use super::source::{Source, SourceEvent, StreamEvent, assemble, thinking_in};
 use super::state::lock;
+use super::tool_batch::ToolBatch;
 use crate::mock_api::message::{Event, whole_block};
 use crate::mock_api::reply::Block;
 
 /// How an answer came to its end.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Streamed {
+pub(super) enum StreamEnd {
     Whole {
         stop_reason: String,
     },
@@ -58,49 +58,49 @@ impl<'a> Stream<'a> {
     }
 
     /// Writes the answer; tools begin as soon as their calls are complete.
-    pub(super) async fn run(&mut self, mut source: Source, round: &mut Round<'_>) -> Streamed {
+    pub(super) async fn run(&mut self, mut source: Source, batch: &mut ToolBatch<'_>) -> StreamEnd {
         loop {
             let next = tokio::select! {
                 biased;
                 () = self.scope.cancel.cancelled() => None,
                 next = source.next() => Some(next),
-                () = round.drive() => None,
+                () = batch.drive() => None,
             };
-            round.settle().await;
+            batch.finish_writes().await;
             match next {
-                Some(Next::Event(event)) => self.event(event, round).await,
-                Some(Next::Cut) => {
+                Some(SourceEvent::Event(event)) => self.event(event, batch).await,
+                Some(SourceEvent::Cut) => {
                     self.account_cut();
                     self.abandon("0").await;
-                    return Streamed::Cut;
+                    return StreamEnd::Cut;
                 }
-                Some(Next::End) => {
+                Some(SourceEvent::End) => {
                     let stop_reason = std::mem::take(&mut self.stop_reason);
-                    return Streamed::Whole { stop_reason };
+                    return StreamEnd::Whole { stop_reason };
                 }
-                None => return self.interrupted(round.is_empty()).await,
+                None => return self.interrupted(batch.is_empty()).await,
             }
         }
     }
 
     fn account(&self, output: u64) {
         self.scope.counts.add(self.input_tokens, output);
-        self.engine.state().accounts.add(&self.model, self.input_tokens, output);
+        self.engine.state().usage.add(&self.model, self.input_tokens, output);
     }
 
     /// Counts what was known of a response when the connection broke.
     fn account_cut(&self) {
         if !self.model.is_empty() {
             self.scope.counts.input.fetch_add(self.input_tokens, Ordering::Relaxed);
-            self.engine.state().accounts.add(&self.model, self.input_tokens, 0);
+            self.engine.state().usage.add(&self.model, self.input_tokens, 0);
         }
     }
 
-    async fn event(&mut self, event: StreamEvent, round: &mut Round<'_>) {
+    async fn event(&mut self, event: StreamEvent, batch: &mut ToolBatch<'_>) {
         match event.name.as_str() {
             "message_start" => self.started(&event.json).await,
             Event::DELTA => self.delta(event.json).await,
-            "content_block_stop" => self.block_ended(event, round).await,
+            "content_block_stop" => self.block_ended(event, batch).await,
             "content_block_start" => {
                 self.deltas.clear();
                 self.start = event.json;
@@ -134,7 +134,7 @@ impl<'a> Stream<'a> {
             .str("thinking_display", "updates")
             .str("api_message_id", &self.id)
             .fields(&prompts);
-        self.engine.say("stream_event", line).await;
+        self.engine.emit("stream_event", line).await;
     }
 
     async fn delta(&mut self, json: String) {
@@ -169,18 +169,18 @@ impl<'a> Stream<'a> {
             .plain("estimated_tokens_delta", tokens);
         let prompt = self.scope.first_prompt();
         let then = Object::new().some_str("user_message_uuid", prompt.as_deref());
-        self.engine.system_then("thinking_tokens", fields, then).await;
+        self.engine.emit_system_with("thinking_tokens", fields, then).await;
     }
 
-    async fn block_ended(&mut self, event: StreamEvent, round: &mut Round<'_>) {
+    async fn block_ended(&mut self, event: StreamEvent, batch: &mut ToolBatch<'_>) {
         let block = event.whole.or_else(|| assemble(&self.start, &self.deltas));
         if let Some(block) = &block {
             self.show(block, &whole_block(block)).await;
         }
         self.partial(&event.json, Object::new()).await;
         if let Some(Block::Tool { id, name, input }) = block {
-            round.add(Call { id, name, input }).await;
-            round.settle().await;
+            batch.add(ToolCall { id, name, input }).await;
+            batch.finish_writes().await;
         }
         self.deltas.clear();
         self.block += 1;
@@ -212,7 +212,7 @@ impl<'a> Stream<'a> {
             Block::Tool { id, name, .. } => self.engine.tool_use_meta(id, name),
             Block::Text(_) | Block::RawText(_) => Object::new(),
         };
-        self.engine.tell_progress(self.scope, block).await;
+        self.engine.emit_task_progress(self.scope, block).await;
         self.engine.assistant(self.scope, &self.head(&uuid), &json, fields).await;
     }
 
@@ -222,7 +222,7 @@ impl<'a> Stream<'a> {
     }
 
     /// The host has interrupted: what came until then is kept.
-    async fn interrupted(&mut self, no_tools: bool) -> Streamed {
+    async fn interrupted(&mut self, no_tools: bool) -> StreamEnd {
         let from = match self.part() {
             Some(json) => {
                 let uuid = self.engine.ids.uuid();
@@ -234,10 +234,10 @@ impl<'a> Stream<'a> {
         };
         if no_tools {
             let text = "[Request interrupted by user]";
-            self.engine.user_text(self.scope, text, Object::new()).await;
+            self.engine.emit_user_text(self.scope, text, Object::new()).await;
         }
         self.partial_end(from).await;
-        Streamed::Interrupted
+        StreamEnd::Interrupted
     }
 
     /// The part of a text or thought that has come.
@@ -278,7 +278,7 @@ impl<'a> Stream<'a> {
                 .stream_event(r#"{"type":"message_stop"}"#)
                 .str("api_message_id", &self.id)
                 .fields(&extra);
-            self.engine.say("stream_event", line).await;
+            self.engine.emit("stream_event", line).await;
         }
     }
 
@@ -287,7 +287,7 @@ impl<'a> Stream<'a> {
             return;
         }
         let line = self.stream_event(event).fields(&extra).str("api_message_id", &self.id);
-        self.engine.say("stream_event", line).await;
+        self.engine.emit("stream_event", line).await;
     }
 
     fn stream_event(&self, event: &str) -> Object {

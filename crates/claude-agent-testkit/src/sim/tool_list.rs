@@ -1,8 +1,8 @@
 //! Which tools the model has: the default ones, `--tools`, rules, schemas and servers.
 
 use super::engine::Engine;
-use super::rules::Rule;
-use super::state::State;
+use super::permission_rule::PermissionRule;
+use super::state::SessionState;
 
 /// The tools that are there unless something says otherwise.
 const DEFAULT: [&str; 22] = [
@@ -56,7 +56,7 @@ pub(super) fn name_for_model(listed: &str) -> &str {
     if listed == "Task" { "Agent" } else { listed }
 }
 
-fn denies(rules: &[Rule], name: &str) -> bool {
+fn denies(rules: &[PermissionRule], name: &str) -> bool {
     rules.iter().any(|rule| {
         rule.is_whole(name) || rule.content.is_none() && current_name(&rule.tool) == name
     })
@@ -70,7 +70,7 @@ impl Engine {
     }
 
     /// The names of the tools, in order.
-    pub(super) fn tool_names(&self, state: &State) -> Vec<String> {
+    pub(super) fn tool_names(&self, state: &SessionState) -> Vec<String> {
         let mut names: Vec<String> = self.own_tools(state).into_iter().map(str::to_owned).collect();
         if state.servers.iter().any(|server| server.is_sdk() && server.has_resources()) {
             names.extend(["ListMcpResourcesTool", "ReadMcpResourceTool"].map(str::to_owned));
@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// The tools of the CLI itself, before rules take any away.
-    fn own_tools(&self, state: &State) -> Vec<&'static str> {
+    fn own_tools(&self, state: &SessionState) -> Vec<&'static str> {
         let asking: &[&str] = if self.launch.ask_host { &ASKING } else { &[] };
         let listed = self.launch.tools.as_deref().filter(|tools| *tools != [DEFAULT_LIST]);
         let mut names: Vec<&str> = match listed {
@@ -105,7 +105,7 @@ impl Engine {
         names
     }
 
-    fn default_tools(&self, state: &State, asking: &[&'static str]) -> Vec<&'static str> {
+    fn default_tools(&self, state: &SessionState, asking: &[&'static str]) -> Vec<&'static str> {
         let mut names = [&DEFAULT, asking].concat();
         let has_no_shell = denies(&state.deny, "Bash");
         if has_no_shell {

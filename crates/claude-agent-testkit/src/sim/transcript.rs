@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::deferred;
 use super::engine::Engine;
 use super::ids::timestamp;
 use super::json::{Object, array, text};
-use super::replay;
 use super::scope::Scope;
-use super::state::{Conversation, Entry, lock};
+use super::state::{Conversation, ConversationEntry, lock};
 
 /// Takes up the session that the command line names. An error says that there is none.
 pub(super) fn open(engine: &Engine) -> Result<(), String> {
@@ -31,14 +31,14 @@ pub(super) fn open(engine: &Engine) -> Result<(), String> {
     let file = file.map_err(|_| format!("No conversation found with session ID: {id}"))?;
     let lines = file.lines().filter_map(|line| serde_json::from_str(line).ok());
     let entries: Vec<Value> = lines.collect();
-    let deferred = replay::pending_call(&entries).filter(|_| engine.launch.session);
+    let deferred = deferred::pending_call(&entries).filter(|_| engine.launch.session);
     let mut conversation = read(&entries);
-    replay::remove_dangling(&mut conversation, deferred.as_ref());
+    deferred::remove_dangling(&mut conversation, deferred.as_ref());
     let mut state = engine.state();
     let uuids = entries.iter().filter(|entry| entry["type"] == "user");
     state.known = uuids.map(|entry| text(&entry["uuid"]).to_owned()).collect();
-    if engine.launch.dialect.restores_totals() {
-        state.accounts.restore(&entries);
+    if engine.launch.cli_version.restores_totals() {
+        state.usage.restore(&entries);
     }
     *lock(&state.conversation) = conversation;
     state.replay = deferred.map(|call| engine.plan_replay(call));
@@ -153,7 +153,7 @@ impl Engine {
             let line = Object::typed("transcript_mirror")
                 .str("filePath", &self.transcript_path(session))
                 .raw("entries", entries);
-            self.say("transcript_mirror", line).await;
+            self.emit("transcript_mirror", line).await;
         }
     }
 
@@ -162,7 +162,7 @@ impl Engine {
     pub(super) async fn save_cost(&self) {
         let session = self.session_id();
         let duration = self.started.elapsed().as_millis();
-        let entry = self.state().accounts.cost_state(&session, duration);
+        let entry = self.state().usage.cost_state(&session, duration);
         let path = self.transcript_path(&session);
         // Without a conversation there is nothing to resume.
         if self.launch.var("CLAUDE_CONFIG_DIR").is_some() && Path::new(&path).exists() {
@@ -183,7 +183,7 @@ fn append(path: &Path, lines: &[String]) -> std::io::Result<()> {
 }
 
 /// A message as it stands in a transcript: a prompt of one text is just that text.
-fn message_of(entry: &Entry) -> Value {
+fn message_of(entry: &ConversationEntry) -> Value {
     if entry.role == "assistant" {
         return json!({"role": entry.role, "id": entry.id, "content": entry.blocks});
     }

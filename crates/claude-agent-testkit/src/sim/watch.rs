@@ -16,7 +16,7 @@ use super::settings::stamp;
 
 /// How often watched files are looked at. Only while a hook wants to hear of them.
 const INTERVAL: Duration = Duration::from_millis(50);
-const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 type Stamp = Option<(SystemTime, u64)>;
 
@@ -84,11 +84,11 @@ impl Engine {
     }
 
     /// Tells that hook commands begin, if the host wants to know; returns their ids.
-    pub(super) async fn tell_commands_started(&self, call: &HookCall, count: usize) -> Vec<String> {
+    pub(super) async fn emit_hooks_started(&self, call: &HookCall, count: usize) -> Vec<String> {
         let ids: Vec<String> = (0..count).map(|_| self.ids.uuid()).collect();
         if self.launch.hook_events {
             for id in &ids {
-                self.system("hook_started", hook_head(call, id)).await;
+                self.emit_system("hook_started", hook_head(call, id)).await;
             }
         }
         ids
@@ -110,7 +110,7 @@ impl Engine {
                 .str("stderr", &stderr)
                 .plain("exit_code", code)
                 .str("outcome", if code == 0 { "success" } else { "error" });
-            self.system("hook_response", fields).await;
+            self.emit_system("hook_response", fields).await;
         }
         match code {
             // Code 2 is the way of commands to say no.
@@ -141,7 +141,7 @@ impl Engine {
             // A command that does not read its input is no mistake.
             drop(stdin.write_all(input.as_bytes()).await);
         }
-        match tokio::time::timeout(COMMAND_LIMIT, child.wait_with_output()).await {
+        match tokio::time::timeout(COMMAND_TIMEOUT, child.wait_with_output()).await {
             Ok(Ok(output)) => {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))

@@ -1,7 +1,7 @@
 //! A place in a script, and the words from there on.
 
 use super::ScriptError;
-use super::words::nearest;
+use super::spelling::nearest;
 
 /// Words and what they mean.
 pub(super) type Table<T> = &'static [(&'static str, T)];
@@ -33,15 +33,15 @@ impl<'a> Cursor<'a> {
     }
 
     /// Goes to the next word, on whatever line; says whether there is one.
-    pub(super) fn more(&mut self) -> bool {
-        while !self.more_on_line() && !self.rest().is_empty() {
+    pub(super) fn has_more(&mut self) -> bool {
+        while !self.has_more_on_line() && !self.rest().is_empty() {
             self.at += 1;
         }
         !self.rest().is_empty()
     }
 
     /// Goes to the next word of the line; says whether there is one.
-    pub(super) fn more_on_line(&mut self) -> bool {
+    pub(super) fn has_more_on_line(&mut self) -> bool {
         self.at = self.next_at();
         !self.rest().is_empty() && !self.rest().starts_with('\n')
     }
@@ -87,7 +87,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes the next word if the table has it.
-    pub(super) fn take_of<T: Copy>(&mut self, table: Table<T>) -> Option<T> {
+    pub(super) fn take_from<T: Copy>(&mut self, table: Table<T>) -> Option<T> {
         let (word, meaning) = table.iter().find(|(word, _)| *word == self.peek())?;
         self.take_word(word);
         Some(*meaning)
@@ -101,7 +101,7 @@ impl<'a> Cursor<'a> {
         others: &[&'static str],
         expected: &'static str,
     ) -> Result<T, ScriptError> {
-        self.take_of(table).ok_or_else(|| {
+        self.take_from(table).ok_or_else(|| {
             let known = table.iter().map(|(word, _)| *word).chain(others.iter().copied());
             let nearest = nearest(self.peek(), known);
             self.missing(expected).with_nearest(nearest)
@@ -115,14 +115,14 @@ impl<'a> Cursor<'a> {
             return Err(self.missing("a text in quotes"));
         }
         let end = quote_at(&self.text[start..]).map_err(|at| {
-            self.mistake(start + at, "a quote that ends the text before the line ends")
+            self.error_at(start + at, "a quote that ends the text before the line ends")
         })?;
         self.at = start + end + 1;
         Ok((start, &self.text[start..start + end]))
     }
 
     /// A mistake at this place.
-    pub(super) fn mistake(&self, at: usize, expected: impl Into<String>) -> ScriptError {
+    pub(super) fn error_at(&self, at: usize, expected: impl Into<String>) -> ScriptError {
         ScriptError::new(self.text, at, expected, found(&self.text[at..]))
     }
 

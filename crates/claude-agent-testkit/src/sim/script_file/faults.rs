@@ -1,7 +1,7 @@
 //! What goes wrong, and when.
 
 use super::cursor::{Cursor, Table};
-use super::text::Text as _;
+use super::values::ReadValue as _;
 use super::{SECTIONS, ScriptError};
 use crate::recording::Exit;
 use crate::sim::fault::{Fault, Faults, Point};
@@ -49,16 +49,16 @@ const FAULTS: Table<FaultOf> = &[
 /// Reads faults up to the next section.
 pub(super) fn parse(mut faults: Faults, cursor: &mut Cursor<'_>) -> Result<Faults, ScriptError> {
     let sections: Vec<_> = SECTIONS.iter().map(|(word, _)| *word).collect();
-    while cursor.more() && !sections.contains(&cursor.peek()) {
+    while cursor.has_more() && !sections.contains(&cursor.peek()) {
         let point = cursor.choose(POINTS, &sections, ONE_OF_THE_POINTS)?(cursor)?;
         loop {
             let start = cursor.next_at();
             let fault = cursor.choose(FAULTS, &[], ONE_OF_THE_FAULTS)?(cursor)?;
             if changes_a_line(&fault) && !matches!(point, Point::Before(..)) {
-                return Err(cursor.mistake(start, NEEDS_NO_LINE));
+                return Err(cursor.error_at(start, NEEDS_NO_LINE));
             }
             faults = faults.at(point.clone(), fault);
-            if !cursor.more_on_line() {
+            if !cursor.has_more_on_line() {
                 break;
             }
         }
@@ -85,7 +85,7 @@ fn line(cursor: &mut Cursor<'_>) -> Result<(String, usize), ScriptError> {
     // `before exit 3` lacks the kind; taken as one, `exit` would never come.
     let is_fault = FAULTS.iter().any(|(word, _)| *word == kind);
     if is_fault || !kind.chars().all(is_kind) {
-        return Err(cursor.mistake(start, expected));
+        return Err(cursor.error_at(start, expected));
     }
     let counted = cursor.peek().starts_with(|c: char| c.is_ascii_digit());
     let nth = if counted { cursor.number(1.., "a number from 1")? } else { 1 };
@@ -98,6 +98,6 @@ fn signal(cursor: &mut Cursor<'_>) -> Result<Fault, ScriptError> {
     let name = word.strip_prefix("SIG").unwrap_or(word);
     match format!("SIG{name}").parse() {
         Ok(Exit::Signal(number)) if number > 0 => Ok(Fault::Signal(number)),
-        _ => Err(cursor.mistake(start, expected)),
+        _ => Err(cursor.error_at(start, expected)),
     }
 }

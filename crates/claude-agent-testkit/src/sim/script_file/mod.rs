@@ -96,12 +96,12 @@ mod answers;
 mod cursor;
 mod error;
 mod faults;
-mod text;
-mod words;
+mod spelling;
+mod values;
 
 use self::cursor::{Cursor, Table};
 pub use self::error::ScriptError;
-use self::text::Text as _;
+use self::values::ReadValue as _;
 use crate::mock_api::{Reply, Script};
 
 use super::fault::Faults;
@@ -144,9 +144,9 @@ pub struct SimScript {
 ///
 /// Names the first mistake: where it is, what was expected and what stands there.
 pub fn parse(text: &str) -> Result<SimScript, ScriptError> {
-    let mut script = Draft::default();
+    let mut script = ScriptBuilder::default();
     let mut cursor = Cursor::new(text);
-    while cursor.more() {
+    while cursor.has_more() {
         let start = cursor.here();
         let section = cursor.choose(SECTIONS, &[], ONE_OF_THE_SECTIONS)?;
         section(&mut script, &mut cursor, start)?;
@@ -156,27 +156,27 @@ pub fn parse(text: &str) -> Result<SimScript, ScriptError> {
 
 const ONE_OF_THE_SECTIONS: &str = "`version`, `when`, `since`, `otherwise` or `faults`";
 
-type Section = fn(&mut Draft, &mut Cursor<'_>, usize) -> Result<(), ScriptError>;
+type Section = fn(&mut ScriptBuilder, &mut Cursor<'_>, usize) -> Result<(), ScriptError>;
 
 /// Words that open a section; they end the section before.
 const SECTIONS: Table<Section> = &[
-    ("version", Draft::version),
-    ("when", Draft::when),
-    ("since", Draft::since),
-    ("otherwise", Draft::otherwise),
-    ("faults", Draft::faults),
+    ("version", ScriptBuilder::version),
+    ("when", ScriptBuilder::when),
+    ("since", ScriptBuilder::since),
+    ("otherwise", ScriptBuilder::otherwise),
+    ("faults", ScriptBuilder::faults),
 ];
 
 #[derive(Default)]
-struct Draft {
+struct ScriptBuilder {
     script: SimScript,
     has_otherwise: bool,
 }
 
-impl Draft {
+impl ScriptBuilder {
     fn version(&mut self, cursor: &mut Cursor<'_>, start: usize) -> Result<(), ScriptError> {
         if self.script.version.is_some() {
-            return Err(cursor.mistake(start, "one `version` at most"));
+            return Err(cursor.error_at(start, "one `version` at most"));
         }
         self.script.version = Some(cursor.version()?);
         Ok(())
@@ -199,7 +199,7 @@ impl Draft {
         let start = cursor.next_at();
         let needle = cursor.text()?;
         if needle.is_empty() {
-            return Err(cursor.mistake(start, "a text that is not empty"));
+            return Err(cursor.error_at(start, "a text that is not empty"));
         }
         let replies = answers::parse(cursor)?;
         self.script.model = add(std::mem::take(&mut self.script.model), needle, replies);
@@ -208,7 +208,7 @@ impl Draft {
 
     fn otherwise(&mut self, cursor: &mut Cursor<'_>, start: usize) -> Result<(), ScriptError> {
         if self.has_otherwise {
-            return Err(cursor.mistake(start, "one `otherwise` at most"));
+            return Err(cursor.error_at(start, "one `otherwise` at most"));
         }
         self.has_otherwise = true;
         let replies = answers::parse(cursor)?;

@@ -9,7 +9,7 @@ use super::ScriptError;
 use super::cursor::Cursor;
 
 /// Reads values from the line on which the cursor stands.
-pub(super) trait Text {
+pub(super) trait ReadValue {
     /// A text in quotes.
     fn text(&mut self) -> Result<String, ScriptError>;
     /// A text in quotes that may hold any byte.
@@ -34,15 +34,15 @@ pub(super) trait Text {
     fn object(&mut self) -> Result<Option<Value>, ScriptError>;
 }
 
-impl Text for Cursor<'_> {
+impl ReadValue for Cursor<'_> {
     fn text(&mut self) -> Result<String, ScriptError> {
-        let bytes = decoded(self, Bytes::Refused)?;
+        let bytes = decoded(self, ByteEscapes::Refused)?;
         // Without escapes for bytes nothing but characters comes out.
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     fn bytes(&mut self) -> Result<Vec<u8>, ScriptError> {
-        decoded(self, Bytes::Allowed)
+        decoded(self, ByteEscapes::Allowed)
     }
 
     fn literal(&mut self) -> Result<String, ScriptError> {
@@ -64,7 +64,7 @@ impl Text for Cursor<'_> {
     ) -> Result<T, ScriptError> {
         let (start, word) = self.word(expected)?;
         let number = word.parse().ok().filter(|number| range.contains(number));
-        number.ok_or_else(|| self.mistake(start, expected))
+        number.ok_or_else(|| self.error_at(start, expected))
     }
 
     fn duration(&mut self) -> Result<Duration, ScriptError> {
@@ -76,7 +76,7 @@ impl Text for Cursor<'_> {
             (Some(count), "s") => Some(Duration::from_secs(count)),
             _ => None,
         };
-        duration.ok_or_else(|| self.mistake(start, expected))
+        duration.ok_or_else(|| self.error_at(start, expected))
     }
 
     fn size(&mut self) -> Result<usize, ScriptError> {
@@ -91,7 +91,7 @@ impl Text for Cursor<'_> {
         };
         let size = count.zip(factor).and_then(|(count, factor)| count.checked_mul(factor));
         let size = size.and_then(|size| usize::try_from(size).ok());
-        size.ok_or_else(|| self.mistake(start, expected))
+        size.ok_or_else(|| self.error_at(start, expected))
     }
 
     fn version(&mut self) -> Result<String, ScriptError> {
@@ -99,14 +99,14 @@ impl Text for Cursor<'_> {
         let (start, word) = self.word(expected)?;
         let numbers: Vec<&str> = word.split('.').collect();
         let whole = numbers.len() == 3 && numbers.iter().all(|part| part.parse::<u32>().is_ok());
-        if whole { Ok(word.to_owned()) } else { Err(self.mistake(start, expected)) }
+        if whole { Ok(word.to_owned()) } else { Err(self.error_at(start, expected)) }
     }
 
     fn object(&mut self) -> Result<Option<Value>, ScriptError> {
         if self.next() != Some('{') {
             return Ok(None);
         }
-        self.more_on_line();
+        self.has_more_on_line();
         let (start, rest) = (self.here(), self.rest());
         let mut values = serde_json::Deserializer::from_str(rest).into_iter();
         match values.next() {
@@ -118,16 +118,16 @@ impl Text for Cursor<'_> {
                 let at = start + offset_of(rest, error.line(), error.column());
                 let reason = error.to_string();
                 let reason = reason.split(" at line ").next().unwrap_or_default();
-                Err(self.mistake(at, format!("valid JSON ({reason})")))
+                Err(self.error_at(at, format!("valid JSON ({reason})")))
             }
             // The end of the file says little; the beginning is what was not closed.
-            _ => Err(self.mistake(start, "a JSON object that is closed")),
+            _ => Err(self.error_at(start, "a JSON object that is closed")),
         }
     }
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Bytes {
+enum ByteEscapes {
     Allowed,
     Refused,
 }
@@ -150,7 +150,7 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
     at
 }
 
-fn decoded(cursor: &mut Cursor<'_>, bytes: Bytes) -> Result<Vec<u8>, ScriptError> {
+fn decoded(cursor: &mut Cursor<'_>, bytes: ByteEscapes) -> Result<Vec<u8>, ScriptError> {
     let (start, inner) = cursor.quoted()?;
     let mut plain = Vec::with_capacity(inner.len());
     let mut rest = inner;
@@ -159,7 +159,7 @@ fn decoded(cursor: &mut Cursor<'_>, bytes: Bytes) -> Result<Vec<u8>, ScriptError
         rest = &rest[escape..];
         let at = start + inner.len() - rest.len();
         let length =
-            unescape(rest, bytes, &mut plain).map_err(|expected| cursor.mistake(at, expected))?;
+            unescape(rest, bytes, &mut plain).map_err(|expected| cursor.error_at(at, expected))?;
         rest = &rest[length..];
     }
     plain.extend_from_slice(rest.as_bytes());
@@ -167,7 +167,7 @@ fn decoded(cursor: &mut Cursor<'_>, bytes: Bytes) -> Result<Vec<u8>, ScriptError
 }
 
 /// Adds what the escape at the beginning of `text` stands for; says how long it is.
-fn unescape(text: &str, bytes: Bytes, plain: &mut Vec<u8>) -> Result<usize, &'static str> {
+fn unescape(text: &str, bytes: ByteEscapes, plain: &mut Vec<u8>) -> Result<usize, &'static str> {
     let simple = match text.as_bytes().get(1) {
         Some(b'n') => b'\n',
         Some(b'r') => b'\r',
@@ -176,7 +176,7 @@ fn unescape(text: &str, bytes: Bytes, plain: &mut Vec<u8>) -> Result<usize, &'st
         Some(b'f') => 12,
         Some(same @ (b'"' | b'\\' | b'/')) => *same,
         Some(b'u') => return unescape_unicode(text, plain),
-        Some(b'x') if bytes == Bytes::Allowed => {
+        Some(b'x') if bytes == ByteEscapes::Allowed => {
             let byte = hex(text, 2, 2).and_then(|byte| u8::try_from(byte).ok());
             plain.push(byte.ok_or("`\\x` and two hexadecimal digits")?);
             return Ok(4);

@@ -7,11 +7,11 @@ use std::task::{Context, Poll};
 type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Futures with a number each. Few at a time: all are polled on every wake.
-pub(super) struct Set<'a, T> {
+pub(super) struct FutureSet<'a, T> {
     running: Vec<(usize, Work<'a, T>)>,
 }
 
-impl<'a, T> Set<'a, T> {
+impl<'a, T> FutureSet<'a, T> {
     pub(super) fn new() -> Self {
         Self { running: Vec::new() }
     }
@@ -29,7 +29,7 @@ impl<'a, T> Set<'a, T> {
     }
 
     /// Lets the newest go as far as it can without waiting.
-    pub(super) async fn nudge(&mut self) -> Option<(usize, T)> {
+    pub(super) async fn poll_last(&mut self) -> Option<(usize, T)> {
         poll_fn(|context| Poll::Ready(self.poll_newest(context))).await
     }
 

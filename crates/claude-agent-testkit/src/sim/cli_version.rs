@@ -7,39 +7,39 @@ use serde_json::{Map, Value};
 
 /// What a version has and older ones do not: the part of the protocol, the name, and the number after
 /// `2.1.` of the first version with it.
-const ADDED: &[(Part, &str, u32)] = &[
-    (Part::Handshake, "capabilities", 286),
-    (Part::Handshake, "claude_code_version", 301),
-    (Part::Handshake, "feedback_mode", 284),
-    (Part::Handshake, "hook_on_failure_supported", 317),
-    (Part::Handshake, "other_hook_ask_outranks_host", 321),
-    (Part::Handshake, "remote_control_auto_connect_default", 269),
-    (Part::Handshake, "user_output_styles_dir", 268),
-    (Part::Init, "additional_directories", 301),
-    (Part::Init, "original_cwd", 301),
-    (Part::Init, "per_turn_effort_active", 281),
-    (Part::Init, "ultrathink_available", 316),
-    (Part::Init, "ultrathink_typed_raises", 317),
-    (Part::Init, "user_message_uuids", 301),
-    (Part::Init, "view_mode", 281),
-    (Part::Message, "system/session_state_changed", 284),
-    (Part::Operation, "get_hooks_listing", 269),
-    (Part::Operation, "get_task_output", 287),
-    (Part::Operation, "list_permission_rules", 269),
-    (Part::Operation, "mcp_read_resource", 280),
-    (Part::Operation, "set_has_subscribers", 319),
-    (Part::Result, "api_error_type", 325),
-    (Part::Result, "first_request_cache_read_input_tokens", 321),
-    (Part::Result, "first_request_input_tokens", 286),
-    (Part::Result, "local_command", 268),
-    (Part::Result, "model_usage_since_last_result", 309),
-    (Part::Result, "result_index", 268),
-    (Part::Result, "safety_stops", 292),
+const ADDED: &[(ProtocolPart, &str, u32)] = &[
+    (ProtocolPart::Handshake, "capabilities", 286),
+    (ProtocolPart::Handshake, "claude_code_version", 301),
+    (ProtocolPart::Handshake, "feedback_mode", 284),
+    (ProtocolPart::Handshake, "hook_on_failure_supported", 317),
+    (ProtocolPart::Handshake, "other_hook_ask_outranks_host", 321),
+    (ProtocolPart::Handshake, "remote_control_auto_connect_default", 269),
+    (ProtocolPart::Handshake, "user_output_styles_dir", 268),
+    (ProtocolPart::Init, "additional_directories", 301),
+    (ProtocolPart::Init, "original_cwd", 301),
+    (ProtocolPart::Init, "per_turn_effort_active", 281),
+    (ProtocolPart::Init, "ultrathink_available", 316),
+    (ProtocolPart::Init, "ultrathink_typed_raises", 317),
+    (ProtocolPart::Init, "user_message_uuids", 301),
+    (ProtocolPart::Init, "view_mode", 281),
+    (ProtocolPart::Message, "system/session_state_changed", 284),
+    (ProtocolPart::Operation, "get_hooks_listing", 269),
+    (ProtocolPart::Operation, "get_task_output", 287),
+    (ProtocolPart::Operation, "list_permission_rules", 269),
+    (ProtocolPart::Operation, "mcp_read_resource", 280),
+    (ProtocolPart::Operation, "set_has_subscribers", 319),
+    (ProtocolPart::Result, "api_error_type", 325),
+    (ProtocolPart::Result, "first_request_cache_read_input_tokens", 321),
+    (ProtocolPart::Result, "first_request_input_tokens", 286),
+    (ProtocolPart::Result, "local_command", 268),
+    (ProtocolPart::Result, "model_usage_since_last_result", 309),
+    (ProtocolPart::Result, "result_index", 268),
+    (ProtocolPart::Result, "safety_stops", 292),
 ];
 
 /// A part of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ProtocolPart {
     Handshake,
     Init,
     Message,
@@ -49,26 +49,26 @@ pub(super) enum Part {
 
 /// The way in which a version speaks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Dialect {
+pub(super) struct CliVersion {
     /// The number after `2.1.`.
     patch: u32,
 }
 
-impl Default for Dialect {
+impl Default for CliVersion {
     /// That of the newest version.
     fn default() -> Self {
         Self { patch: u32::MAX }
     }
 }
 
-impl Dialect {
+impl CliVersion {
     /// That of a version. What is not a version 2.1 speaks like the newest.
     pub(super) fn of(version: &str) -> Self {
         let patch = version.strip_prefix("2.1.").and_then(|patch| patch.parse().ok());
         patch.map_or_else(Self::default, |patch| Self { patch })
     }
 
-    pub(super) fn has(self, part: Part, name: &str) -> bool {
+    pub(super) fn has(self, part: ProtocolPart, name: &str) -> bool {
         let added = ADDED.iter().find(|added| (added.0, added.1) == (part, name));
         added.is_none_or(|(_, _, since)| self.patch >= *since)
     }
@@ -106,20 +106,22 @@ impl Dialect {
 
     /// A line as this version writes it; nothing if it does not.
     pub(super) fn line(self, kind: &str, json: &str) -> Option<String> {
-        if !self.has(Part::Message, kind) {
+        if !self.has(ProtocolPart::Message, kind) {
             return None;
         }
         let part = match kind {
-            "result" => Part::Result,
-            "system/init" => Part::Init,
-            "control_response/initialize" => Part::Handshake,
+            "result" => ProtocolPart::Result,
+            "system/init" => ProtocolPart::Init,
+            "control_response/initialize" => ProtocolPart::Handshake,
             _ => return Some(json.to_owned()),
         };
         let Ok(Value::Object(mut line)) = serde_json::from_str::<Value>(json) else {
             return Some(json.to_owned());
         };
         let fields = match part {
-            Part::Handshake => line.get_mut("response").and_then(|it| it.get_mut("response")),
+            ProtocolPart::Handshake => {
+                line.get_mut("response").and_then(|it| it.get_mut("response"))
+            }
             _ => None,
         };
         match fields.and_then(Value::as_object_mut) {
@@ -129,7 +131,7 @@ impl Dialect {
         Some(Value::Object(line).to_string())
     }
 
-    fn strip(self, part: Part, fields: &mut Map<String, Value>) {
+    fn strip(self, part: ProtocolPart, fields: &mut Map<String, Value>) {
         fields.retain(|name, _| self.has(part, name));
     }
 

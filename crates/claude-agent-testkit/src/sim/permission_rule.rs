@@ -4,12 +4,12 @@ use serde_json::Value;
 
 /// A tool, or some calls of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rule {
+pub(super) struct PermissionRule {
     pub(super) tool: String,
     pub(super) content: Option<String>,
 }
 
-impl Rule {
+impl PermissionRule {
     pub(super) fn parse(text: &str) -> Self {
         match text.split_once('(') {
             Some((tool, content)) => {
@@ -88,7 +88,7 @@ fn fits(pattern: &str, subject: &str) -> bool {
 }
 
 /// The rules of a list, which are divided by commas or spaces outside parentheses.
-pub(super) fn parse_rules(list: &str) -> Vec<Rule> {
+pub(super) fn parse_rules(list: &str) -> Vec<PermissionRule> {
     let mut depth = 0_usize;
     let divided = list.split(|character: char| {
         match character {
@@ -98,7 +98,7 @@ pub(super) fn parse_rules(list: &str) -> Vec<Rule> {
         }
         depth == 0 && (character == ',' || character == ' ')
     });
-    divided.filter(|rule| !rule.is_empty()).map(Rule::parse).collect()
+    divided.filter(|rule| !rule.is_empty()).map(PermissionRule::parse).collect()
 }
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_rule_covers_what_it_says() {
         let covers = |rule: &str, tool: &str, command: &str| {
-            Rule::parse(rule).covers(tool, &json!({"command": command}))
+            PermissionRule::parse(rule).covers(tool, &json!({"command": command}))
         };
         assert!(covers("Bash", "Bash", "anything"));
         assert!(covers("Bash(touch:*)", "Bash", "touch made"));

@@ -8,36 +8,41 @@ use tokio::time::timeout;
 
 use super::engine::Engine;
 use super::json::{Object, text};
-use super::state::{Answer, Cancel, Pending, PendingKind};
+use super::state::{CancelToken, HostResponse, PendingKind, PendingRequest};
 
 /// A request that was sent.
-pub(super) struct Asked {
+pub(super) struct HostRequest {
     pub(super) id: String,
-    answer: oneshot::Receiver<Answer>,
+    response: oneshot::Receiver<HostResponse>,
 }
 
 /// How the wait for an answer ended.
 #[derive(Debug)]
-pub(super) enum Heard {
-    Answer(Answer),
+pub(super) enum HostReply {
+    Response(HostResponse),
     TimedOut,
     Cancelled,
 }
 
 impl Engine {
     /// Sends a request; `request` holds its fields, `subtype` first.
-    pub(super) async fn ask(&self, subtype: &str, request: Object, kind: PendingKind) -> Asked {
+    pub(super) async fn send_request(
+        &self,
+        subtype: &str,
+        request: Object,
+        kind: PendingKind,
+    ) -> HostRequest {
         let id = self.ids.uuid();
-        let (sender, answer) = oneshot::channel();
+        let (sender, response) = oneshot::channel();
         let request = request.done();
         let line =
             Object::typed("control_request").str("request_id", &id).raw("request", &request).done();
-        let pending = Pending { id: id.clone(), kind, answer: sender };
+        let pending = PendingRequest { id: id.clone(), kind, response: sender };
         let asks = {
             let mut state = self.state();
             // Nobody is left to answer what is asked after the end of stdin, so it is not.
             if state.stdin_closed {
-                drop(pending.answer.send(Answer::Gone));
+                drop(pending.response.send(HostResponse::Gone));
                 false
             } else {
                 state.pending.push(pending);
@@ -47,60 +52,62 @@ impl Engine {
         if asks {
             self.write(&format!("control_request/{subtype}"), &line).await;
         }
-        Asked { id, answer }
+        HostRequest { id, response }
     }
 
     /// Waits for the answer to a request. After the limit it is still open.
-    pub(super) async fn hear(
+    pub(super) async fn wait_for_response(
         &self,
-        asked: &mut Asked,
-        cancel: Option<&Cancel>,
+        request: &mut HostRequest,
+        cancel: Option<&CancelToken>,
         limit: Option<Duration>,
-    ) -> Heard {
-        let answer = async { (&mut asked.answer).await.unwrap_or(Answer::Gone) };
+    ) -> HostReply {
+        let answer = async { (&mut request.response).await.unwrap_or(HostResponse::Gone) };
         let answer = async {
             match limit {
-                Some(limit) => timeout(limit, answer).await.map_or(Heard::TimedOut, Heard::Answer),
-                None => Heard::Answer(answer.await),
+                Some(limit) => {
+                    timeout(limit, answer).await.map_or(HostReply::TimedOut, HostReply::Response)
+                }
+                None => HostReply::Response(answer.await),
             }
         };
-        let heard = tokio::select! {
+        let reply = tokio::select! {
             biased;
-            () = cancelled(cancel) => Heard::Cancelled,
-            heard = answer => heard,
+            () = cancelled(cancel) => HostReply::Cancelled,
+            reply = answer => reply,
         };
-        if matches!(heard, Heard::Cancelled) {
-            self.forget(&asked.id);
+        if matches!(reply, HostReply::Cancelled) {
+            self.remove_pending(&request.id);
         }
-        heard
+        reply
     }
 
     /// Tells the host that a request is withdrawn.
-    pub(super) async fn withdraw(&self, id: &str) {
-        self.forget(id);
+    pub(super) async fn cancel_request(&self, id: &str) {
+        self.remove_pending(id);
         let line = Object::typed("control_cancel_request").str("request_id", id).done();
         self.write("control_cancel_request", &line).await;
     }
 
-    fn forget(&self, id: &str) {
+    fn remove_pending(&self, id: &str) {
         self.state().pending.retain(|pending| pending.id != id);
     }
 
-    fn answered(&self, id: &str, answer: Answer) {
+    fn resolve_request(&self, id: &str, response: HostResponse) {
         let mut state = self.state();
         let Some(at) = state.pending.iter().position(|pending| pending.id == id) else { return };
         let pending = state.pending.remove(at);
         // Whoever asked may have gone on without it.
-        drop(pending.answer.send(answer));
+        drop(pending.response.send(response));
     }
 
     /// Hands an answer of the host to whoever waits for it; one that nobody waits for is dropped.
-    pub(super) fn take_answer(&self, response: &Value) {
+    pub(super) fn handle_response(&self, response: &Value) {
         let answer = match text(&response["subtype"]) {
-            "success" => Answer::Success(response["response"].clone()),
-            _ => Answer::Error(text(&response["error"]).to_owned()),
+            "success" => HostResponse::Success(response["response"].clone()),
+            _ => HostResponse::Error(text(&response["error"]).to_owned()),
         };
-        self.answered(text(&response["request_id"]), answer);
+        self.resolve_request(text(&response["request_id"]), answer);
     }
 
     /// After the end of stdin no answer comes any more.
@@ -111,12 +118,12 @@ impl Engine {
             std::mem::take(&mut state.pending)
         };
         for pending in pending {
-            drop(pending.answer.send(Answer::Gone));
+            drop(pending.response.send(HostResponse::Gone));
         }
     }
 
     /// Withdraws everything that the running turn has asked.
-    pub(super) async fn withdraw_turn(&self) {
+    pub(super) async fn cancel_turn_requests(&self) {
         let open: Vec<(String, PendingKind)> = {
             let state = self.state();
             let open = state.pending.iter().filter(|pending| pending.kind != PendingKind::Session);
@@ -125,22 +132,22 @@ impl Engine {
         for (id, kind) in open {
             match kind {
                 PendingKind::McpCall { server, rpc_id } => {
-                    self.forget_quietly(&id);
+                    self.detach_from_turn(&id);
                     self.cancel_mcp_call(&server, rpc_id).await;
                 }
                 // The waiter ends with the turn; its place is kept so that it notices.
-                _ => self.tell_withdrawn(&id).await,
+                _ => self.send_cancel(&id).await,
             }
         }
     }
 
-    async fn tell_withdrawn(&self, id: &str) {
+    async fn send_cancel(&self, id: &str) {
         let line = Object::typed("control_cancel_request").str("request_id", id).done();
         self.write("control_cancel_request", &line).await;
     }
 
     /// An answer that still comes is not waited for; the waiter itself ends with the turn.
-    fn forget_quietly(&self, id: &str) {
+    fn detach_from_turn(&self, id: &str) {
         let mut state = self.state();
         if let Some(pending) = state.pending.iter_mut().find(|pending| pending.id == id) {
             pending.kind = PendingKind::Session;
@@ -148,7 +155,7 @@ impl Engine {
     }
 }
 
-async fn cancelled(cancel: Option<&Cancel>) {
+async fn cancelled(cancel: Option<&CancelToken>) {
     match cancel {
         Some(cancel) => cancel.cancelled().await,
         None => std::future::pending().await,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::dialect::Dialect;
-use super::rules::{Rule, parse_rules};
+use super::cli_version::CliVersion;
+use super::permission_rule::{PermissionRule, parse_rules};
 
 /// The permission modes that exist.
 pub(super) const MODES: [&str; 6] =
@@ -17,7 +17,7 @@ pub(super) const MODES: [&str; 6] =
 pub(super) struct Launch {
     pub(super) version: String,
     /// How that version speaks.
-    pub(super) dialect: Dialect,
+    pub(super) cli_version: CliVersion,
     pub(super) env: BTreeMap<String, String>,
     pub(super) cwd: PathBuf,
     /// The one-way form.
@@ -35,8 +35,8 @@ pub(super) struct Launch {
     pub(super) ask_host: bool,
     pub(super) model: Option<String>,
     pub(super) mode: Option<String>,
-    pub(super) allowed: Vec<Rule>,
-    pub(super) disallowed: Vec<Rule>,
+    pub(super) allowed: Vec<PermissionRule>,
+    pub(super) disallowed: Vec<PermissionRule>,
     pub(super) tools: Option<Vec<String>>,
     pub(super) mcp_config: Vec<String>,
     pub(super) max_turns: Option<u64>,
@@ -64,17 +64,17 @@ pub(super) enum OutputFormat {
 
 /// What a command line comes to.
 #[derive(Debug)]
-pub(super) enum Start {
+pub(super) enum LaunchAction {
     Run(Box<Launch>),
     /// Prints this and ends.
     Print(String),
     /// Complains about this and ends with 1.
-    Refuse(String),
+    Fail(String),
 }
 
 /// How many values an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Takes {
+enum OptionArity {
     Nothing,
     One,
     /// One, unless an option follows.
@@ -84,9 +84,9 @@ enum Takes {
 }
 
 /// Every option that the real CLI was seen to take, whether or not it means anything here.
-const OPTIONS: &[(Takes, &[&str])] = &[
+const OPTIONS: &[(OptionArity, &[&str])] = &[
     (
-        Takes::Nothing,
+        OptionArity::Nothing,
         &[
             "--print",
             "-p",
@@ -117,7 +117,7 @@ const OPTIONS: &[(Takes, &[&str])] = &[
         ],
     ),
     (
-        Takes::One,
+        OptionArity::One,
         &[
             "--output-format",
             "--input-format",
@@ -154,7 +154,7 @@ const OPTIONS: &[(Takes, &[&str])] = &[
         ],
     ),
     (
-        Takes::Maybe,
+        OptionArity::Maybe,
         &[
             "--resume",
             "-r",
@@ -167,7 +167,7 @@ const OPTIONS: &[(Takes, &[&str])] = &[
         ],
     ),
     (
-        Takes::Many,
+        OptionArity::Many,
         &[
             "--allowedTools",
             "--allowed-tools",
@@ -184,13 +184,13 @@ const OPTIONS: &[(Takes, &[&str])] = &[
     ),
 ];
 
-fn takes(option: &str) -> Option<Takes> {
+fn takes(option: &str) -> Option<OptionArity> {
     OPTIONS.iter().find(|(_, names)| names.contains(&option)).map(|(takes, _)| *takes)
 }
 
 impl Launch {
     /// Reads a command line, without the name of the program.
-    pub(super) fn read(mut self, arguments: &[String]) -> Start {
+    pub(super) fn read(mut self, arguments: &[String]) -> LaunchAction {
         let mut rest = arguments.iter().map(String::as_str).peekable();
         while let Some(argument) = rest.next() {
             if argument == "--" {
@@ -206,42 +206,44 @@ impl Launch {
                 _ => (argument, None),
             };
             let Some(takes) = takes(name) else {
-                return Start::Refuse(format!("error: unknown option '{name}'"));
+                return LaunchAction::Fail(format!("error: unknown option '{name}'"));
             };
             let mut values: Vec<&str> = bound.into_iter().collect();
             let is_value = |value: &&str| !value.starts_with('-');
             match takes {
-                Takes::One if bound.is_none() => values.extend(rest.next()),
-                Takes::Maybe if bound.is_none() => values.extend(rest.next_if(is_value)),
-                Takes::Many => {
+                OptionArity::One if bound.is_none() => values.extend(rest.next()),
+                OptionArity::Maybe if bound.is_none() => values.extend(rest.next_if(is_value)),
+                OptionArity::Many => {
                     while let Some(value) = rest.next_if(is_value) {
                         values.push(value);
                     }
                 }
                 _ => {}
             }
-            if values.is_empty() && matches!(takes, Takes::One | Takes::Many) {
-                return Start::Refuse(format!("error: option '{name}' argument missing"));
+            if values.is_empty() && matches!(takes, OptionArity::One | OptionArity::Many) {
+                return LaunchAction::Fail(format!("error: option '{name}' argument missing"));
             }
             match self.set(name, &values) {
                 Ok(None) => {}
                 Ok(Some(start)) => return start,
-                Err(reason) => return Start::Refuse(format!("error: {reason}")),
+                Err(reason) => return LaunchAction::Fail(format!("error: {reason}")),
             }
         }
         self.check()
     }
 
     /// Takes an option over; some end the program at once.
-    fn set(&mut self, name: &str, values: &[&str]) -> Result<Option<Start>, String> {
+    fn set(&mut self, name: &str, values: &[&str]) -> Result<Option<LaunchAction>, String> {
         let value = values.first().copied().unwrap_or_default();
         let owned = || Some(value.to_owned());
         match name {
             "--version" | "-v" => {
-                return Ok(Some(Start::Print(format!("{} (Claude Code)", self.version))));
+                return Ok(Some(LaunchAction::Print(format!("{} (Claude Code)", self.version))));
             }
             "--help" | "-h" => {
-                return Ok(Some(Start::Print("Usage: claude [options] [prompt]".to_owned())));
+                return Ok(Some(LaunchAction::Print(
+                    "Usage: claude [options] [prompt]".to_owned(),
+                )));
             }
             "--print" | "-p" => self.print = true,
             "--output-format" => self.output = output_format(value)?,
@@ -279,13 +281,13 @@ impl Launch {
         Ok(None)
     }
 
-    fn check(self) -> Start {
+    fn check(self) -> LaunchAction {
         if self.session && self.output != OutputFormat::StreamJson {
-            return Start::Refuse(
+            return LaunchAction::Fail(
                 "Error: --input-format=stream-json requires output-format=stream-json.".to_owned(),
             );
         }
-        Start::Run(Box::new(self))
+        LaunchAction::Run(Box::new(self))
     }
 
     pub(super) fn var(&self, name: &str) -> Option<&str> {
@@ -322,7 +324,7 @@ fn json(name: &str, value: &str) -> Result<Value, String> {
     serde_json::from_str(value).map_err(|error| format!("option '{name}' is not JSON: {error}"))
 }
 
-fn rules(values: &[&str]) -> Vec<Rule> {
+fn rules(values: &[&str]) -> Vec<PermissionRule> {
     values.iter().flat_map(|value| parse_rules(value)).collect()
 }
 
@@ -335,14 +337,14 @@ fn names(values: &[&str]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn read(arguments: &[&str]) -> Start {
+    fn read(arguments: &[&str]) -> LaunchAction {
         let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
         Launch { version: "2.1.325".to_owned(), ..Launch::default() }.read(&arguments)
     }
 
     fn launch(arguments: &[&str]) -> Launch {
         match read(arguments) {
-            Start::Run(launch) => *launch,
+            LaunchAction::Run(launch) => *launch,
             other => panic!("{other:?}"),
         }
     }
@@ -381,11 +383,11 @@ mod tests {
             (&["--max-turns", "many"], "not a number"),
             (&["--model"], "argument missing"),
         ] {
-            let Start::Refuse(reason) = read(arguments) else { panic!("{arguments:?}") };
+            let LaunchAction::Fail(reason) = read(arguments) else { panic!("{arguments:?}") };
             assert!(reason.contains(text), "{reason}");
         }
         assert!(
-            matches!(read(&["--version"]), Start::Print(text) if text == "2.1.325 (Claude Code)")
+            matches!(read(&["--version"]), LaunchAction::Print(text) if text == "2.1.325 (Claude Code)")
         );
     }
 }

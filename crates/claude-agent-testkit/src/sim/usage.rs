@@ -8,16 +8,16 @@ use super::json::Object;
 
 /// Tokens and money, by model.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Accounts {
-    pub(super) total: BTreeMap<String, Spent>,
-    pub(super) since_last_result: BTreeMap<String, Spent>,
+pub(super) struct UsageTotals {
+    pub(super) total: BTreeMap<String, TokenUsage>,
+    pub(super) since_last_result: BTreeMap<String, TokenUsage>,
     /// The dollars of the total that an earlier process spent. Budgets leave them out.
     restored: f64,
     pub(super) agents: AgentStats,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Spent {
+pub(super) struct TokenUsage {
     pub(super) input: u64,
     pub(super) output: u64,
 }
@@ -35,7 +35,7 @@ pub(super) struct AgentStats {
     pub(super) by_type: BTreeMap<String, u64>,
 }
 
-impl Accounts {
+impl UsageTotals {
     pub(super) fn add(&mut self, model: &str, input: u64, output: u64) {
         for account in [&mut self.total, &mut self.since_last_result] {
             let spent = account.entry(model.to_owned()).or_default();
@@ -61,7 +61,7 @@ impl Accounts {
         let models = last.and_then(|state| state["modelUsage"].as_object());
         for (model, usage) in models.into_iter().flatten() {
             let tokens = |field: &str| usage[field].as_u64().unwrap_or_default();
-            let spent = Spent { input: tokens("inputTokens"), output: tokens("outputTokens") };
+            let spent = TokenUsage { input: tokens("inputTokens"), output: tokens("outputTokens") };
             self.total.insert(model.clone(), spent);
         }
         self.restored = self.cost();
@@ -85,7 +85,7 @@ impl Accounts {
 
 const COST_STATE: &str = "cost-state";
 
-impl Spent {
+impl TokenUsage {
     /// The price by the list: dollars for a million tokens, in and out.
     #[expect(clippy::cast_precision_loss, reason = "nobody counts that many tokens")]
     fn cost(self, model: &str) -> f64 {
@@ -132,7 +132,7 @@ impl Spent {
 }
 
 /// What was spent, by model.
-pub(super) fn model_usage(models: &BTreeMap<String, Spent>) -> String {
+pub(super) fn model_usage(models: &BTreeMap<String, TokenUsage>) -> String {
     let mut usage = Object::new();
     for (model, spent) in models {
         usage = usage.raw(model, &spent.reported(model).done());
@@ -146,16 +146,16 @@ mod tests {
 
     #[test]
     fn nothing_costs_zero_and_not_minus_zero() {
-        assert!(Accounts::default().cost().is_sign_positive());
-        assert!(Accounts::default().cost_of_process().is_sign_positive());
+        assert!(UsageTotals::default().cost().is_sign_positive());
+        assert!(UsageTotals::default().cost_of_process().is_sign_positive());
     }
 
     #[test]
     fn totals_are_restored_and_do_not_count_towards_the_budget() {
-        let mut accounts = Accounts::default();
-        accounts.add("claude-opus-5-5", 1_000, 10);
-        let entry: Value = serde_json::from_str(&accounts.cost_state("s", 1)).unwrap();
-        let mut later = Accounts::default();
+        let mut usage = UsageTotals::default();
+        usage.add("claude-opus-5-5", 1_000, 10);
+        let entry: Value = serde_json::from_str(&usage.cost_state("s", 1)).unwrap();
+        let mut later = UsageTotals::default();
         later.restore(&[entry]);
         assert!((later.cost() - 0.0042).abs() < 1e-12 && later.since_last_result.is_empty());
         later.add("claude-opus-5-5", 1_000, 0);

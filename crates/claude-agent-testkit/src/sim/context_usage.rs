@@ -1,9 +1,9 @@
 //! What fills the context.
 
-use super::accounts::Spent;
 use super::engine::Engine;
 use super::json::{Object, array};
 use super::state::lock;
+use super::usage::TokenUsage;
 
 /// What the prompt and the tools of the CLI itself are taken to be.
 const PROMPT: usize = 1000;
@@ -16,7 +16,7 @@ impl Engine {
         let state = self.state();
         let messages = lock(&state.conversation).to_json().to_string().len() / 4;
         let total = PROMPT + TOOLS + messages;
-        let spent = state.accounts.total.values().fold(Spent::default(), |all, one| Spent {
+        let spent = state.usage.total.values().fold(TokenUsage::default(), |all, one| TokenUsage {
             input: all.input + one.input,
             output: all.output + one.output,
         });
