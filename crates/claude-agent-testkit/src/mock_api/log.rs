@@ -1,4 +1,4 @@
-//! The requests that arrived, and waiting for one.
+//! The log of received requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,8 +7,7 @@ use tokio::sync::Notify;
 
 use super::ApiRequest;
 
-/// How many requests are kept. A test looks at a handful; the limit only keeps a client that
-/// retries for hours from eating the memory.
+/// The default capacity. It bounds the memory when a client retries for hours.
 const KEPT: usize = 10_000;
 
 #[derive(Default)]
@@ -18,8 +17,8 @@ pub(crate) struct RequestLog {
 }
 
 impl RequestLog {
-    /// A log that keeps no more than this.
-    pub(crate) fn keeping(limit: usize) -> Self {
+    /// Creates a log with this capacity.
+    pub(crate) fn with_capacity(limit: usize) -> Self {
         let entries = LogEntries { limit, ..LogEntries::default() };
         Self { entries: Mutex::new(entries), arrived: Notify::new() }
     }
@@ -41,9 +40,9 @@ impl RequestLog {
     pub(crate) async fn wait_for(&self, matches: impl Fn(&ApiRequest) -> bool) -> ApiRequest {
         let mut next = 0;
         loop {
-            // Made before the look at the log: a request that arrives in between wakes it.
+            // Created before the log is checked, so that a request in between is not missed.
             let arrived = self.arrived.notified();
-            // The predicate runs on copies, outside the lock, so it may itself ask the log.
+            // The predicate runs outside the lock, so it may access the log itself.
             let (unseen, end) = {
                 let entries = self.entries();
                 (entries.since(next), entries.end())
@@ -57,7 +56,7 @@ impl RequestLog {
     }
 
     fn entries(&self) -> MutexGuard<'_, LogEntries> {
-        // No foreign code runs under the lock, so a poisoned log is still a whole one.
+        // No user code runs under the lock, so a poisoned log is still consistent.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -83,7 +82,7 @@ impl LogEntries {
         self.kept.push_back(request);
     }
 
-    /// The kept requests from the one with the running number `first` on.
+    /// Returns the kept requests, starting with number `first`.
     fn since(&self, first: u64) -> Vec<Arc<ApiRequest>> {
         let skipped = usize::try_from(first.saturating_sub(self.dropped)).unwrap_or(usize::MAX);
         self.kept.iter().skip(skipped).cloned().collect()
@@ -102,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_requests_are_kept_and_the_others_counted() {
+    fn the_newest_requests_are_kept_and_the_rest_is_counted() {
         let request = || {
             Arc::new(ApiRequest {
                 method: "POST".to_owned(),

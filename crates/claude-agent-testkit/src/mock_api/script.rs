@@ -1,4 +1,4 @@
-//! Which reply a request gets.
+//! Selects the reply to a request.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -237,7 +237,7 @@ fn reply_at(replies: &[Reply], step: usize) -> Reply {
     }
 }
 
-/// Returns the answer where the script has none: a status that the CLI does not retry.
+/// Returns the reply for a gap in the script: an error that the CLI does not retry.
 fn gap(reason: &str) -> Reply {
     Reply::error(400, "invalid_request_error", &format!("mock: {reason}"))
 }

@@ -1,4 +1,4 @@
-//! Commands: prompts that begin with a slash.
+//! Slash commands.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use super::usage::UsageTotals;
 use crate::mock_api::message::Event;
 use crate::mock_api::reply::Block;
 
-/// What the model is told when the conversation is compacted.
+/// The prompt that asks the model for a summary of the conversation.
 const SUMMARY_PROMPT: &str = "Write a summary of the conversation, inside <summary> tags.";
 
-/// What a command comes to.
+/// The outcome of a slash command.
 pub(super) enum CommandOutcome {
-    /// Dealt with, its result is written.
+    /// The command has been executed and its result written.
     Done,
-    /// The model gets this in its place.
+    /// The model receives this prompt instead.
     Prompt(String),
-    /// The model gets it as it is.
+    /// The model receives the prompt unchanged.
     Unknown,
 }
 
@@ -93,7 +93,7 @@ impl Engine {
         let old = self.session_id();
         self.save_cost().await;
         self.forget_conversation();
-        // The CLI counts a conversation that was cleared from zero.
+        // The real CLI resets the totals when the conversation is cleared.
         self.state().usage = UsageTotals::default();
         let new = self.session_id();
         let line = Object::typed("conversation_reset")
@@ -175,7 +175,7 @@ impl Engine {
         self.emit_local_result(scope, "", Some("compact")).await;
     }
 
-    /// The conversation stays as it is.
+    /// Reports that compaction failed; the conversation is unchanged.
     async fn emit_compaction_failed(
         &self,
         scope: &Scope,
@@ -212,7 +212,8 @@ impl Engine {
         self.emit("user", line).await;
     }
 
-    /// The real CLI lets an agent without a name make the summary; hooks hear of its end.
+    /// Runs the `SubagentStop` hooks for the unnamed agent with which the real CLI generates the
+    /// summary.
     async fn summary_hook(&self, scope: &Scope) {
         if !self.state().hooks.listens("SubagentStop") {
             return;
@@ -228,8 +229,8 @@ impl Engine {
         self.hook(scope, call).await;
     }
 
-    /// Lets the model say what the conversation was about, out of the host's sight. A response
-    /// without the tag that is asked for is not taken, the second one is as it comes.
+    /// Asks the model for a summary, without writing the answer to stdout. An answer without the
+    /// `<summary>` tag is requested once more.
     async fn summary(self: &Arc<Self>, scope: &Scope) -> Option<String> {
         let before = lock(&scope.conversation).clone();
         lock(&scope.conversation).user_text(SUMMARY_PROMPT);

@@ -1,9 +1,9 @@
-//! The parts of a running CLI and how they work together.
+//! Runs a simulated CLI.
 //!
-//! Three things go on at once, in one task: the *reader* takes lines from stdin and hands answers
-//! to whoever waits for them, the *dispatcher* deals with messages and requests in their order, the
-//! *worker* runs one turn after the other. What goes on in the background has tasks of its own,
-//! which end with the engine.
+//! Three futures run concurrently in one task: the *reader* reads lines from stdin and delivers
+//! responses to the requests that wait for them, the *dispatcher* handles messages and requests in
+//! order, and the *worker* runs one turn after another. Background work has its own tasks, which
+//! end with the engine.
 
 use std::fs;
 use std::future::Future;
@@ -30,10 +30,10 @@ use super::state::{SessionState, lock};
 use super::transcript;
 use crate::recording::Exit;
 
-/// How long the real CLI takes to start, at least.
+/// The minimum startup time of the real CLI.
 const STARTUP_TIME: Duration = Duration::from_millis(300);
 
-/// How many lines of the host wait while the dispatcher is busy.
+/// The number of lines of the host that are buffered while the dispatcher is busy.
 const INBOX_CAPACITY: usize = 1024;
 
 pub(super) struct Engine {
@@ -43,43 +43,43 @@ pub(super) struct Engine {
     pub(super) model: Model,
     pub(super) ids: IdGenerator,
     pub(super) started: Instant,
-    /// The worker has something to look at.
+    /// Notified when the worker has to check the state again.
     pub(super) changed: Notify,
-    /// A message left the queue.
+    /// Notified when a message leaves the queue.
     pub(super) queue_space: Notify,
-    /// Held while a turn tells its end: nothing of the background comes in between.
+    /// Held while a turn reports its end, so that no background output comes in between.
     pub(super) result_lock: Arc<tokio::sync::Mutex<()>>,
-    /// Lines that are being written.
+    /// The lines that are being written.
     pub(super) writing: ActivityCounter,
-    /// Lines of the host that were read and not dealt with.
+    /// The lines of the host that were read but not yet handled.
     pub(super) undispatched: ActivityCounter,
     /// Whether stdin may be read.
     pub(super) reading: watch::Sender<bool>,
-    /// The directory for temporary files, once there is one.
+    /// The directory for temporary files, once it has been created.
     pub(super) temp_dir: OnceLock<PathBuf>,
     state: Mutex<SessionState>,
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// A line of the host that has to be dealt with in its order.
+/// A line of the host that must be handled in order.
 #[derive(Debug)]
 pub(super) enum Inbound {
     User(Value),
     Request(Value),
-    /// Not JSON; its length.
+    /// A line that is not JSON, with its length in characters.
     Malformed(usize),
-    /// The end of stdin.
+    /// EOF on stdin.
     End,
 }
 
-/// Ends what runs in the background when the engine is let go, however that comes about.
+/// Ends the background tasks and removes temporary files when the engine stops or is dropped.
 struct Cleanup<'a>(&'a Engine);
 
 impl Drop for Cleanup<'_> {
     fn drop(&mut self) {
         self.0.tasks().abort_all();
         if let Some(directory) = self.0.temp_dir.get() {
-            // What cannot be removed is left to the system's housekeeping.
+            // A directory that cannot be removed is left to the system.
             fs::remove_dir_all(directory).ok();
         }
     }
@@ -131,15 +131,15 @@ impl Engine {
         lock(&self.tasks)
     }
 
-    /// Runs something in the background until it is done or the CLI ends.
+    /// Runs a future in the background until it completes or the CLI ends.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks();
-        // Reaps what has ended.
+        // Removes finished tasks.
         while tasks.try_join_next().is_some() {}
         tasks.spawn(work);
     }
 
-    /// Lives the whole life of the CLI.
+    /// Runs the CLI until it exits.
     pub(super) async fn run(
         self: &Arc<Self>,
         stdin: impl AsyncRead + Send + Unpin,
@@ -157,7 +157,7 @@ impl Engine {
             }
         };
         drop(cleanup);
-        // Shells die with their tasks; the process is not gone before they are.
+        // Shells are killed with their tasks; the CLI must not exit before that.
         let mut tasks = std::mem::take(&mut *self.tasks());
         tasks.shutdown().await;
         exit
@@ -180,7 +180,7 @@ impl Engine {
     async fn run_session(self: &Arc<Self>, mut stdin: impl AsyncRead + Send + Unpin) -> Exit {
         self.out.start().await;
         if let Err(reason) = transcript::open(self) {
-            // The real CLI takes this long to find out; a host writes meanwhile.
+            // The real CLI takes this long to detect it, and the host may write meanwhile.
             drop(timeout(STARTUP_TIME, stdin.read_u8()).await);
             return self.fail_resume(&reason).await;
         }
@@ -193,7 +193,7 @@ impl Engine {
             return self.run_once(stdin).await;
         }
         if !self.launch.await_initialize {
-            // The call is decided before anything is read: no hook of the host is registered yet.
+            // The call is decided before stdin is read, so no hook of the host is registered yet.
             let decides = self.state().replay.is_some() && !self.has_tools_to_list();
             self.reading.send_replace(!decides);
             self.announce_replay().await;
@@ -208,11 +208,11 @@ impl Engine {
         }
     }
 
-    /// The one-way form: one prompt, from the command line or stdin.
+    /// Runs a single prompt, from the command line or stdin.
     async fn run_once(self: &Arc<Self>, mut stdin: impl AsyncRead + Send + Unpin) -> Exit {
         let mut prompt = self.launch.prompt.clone().unwrap_or_default();
         if prompt.is_empty() {
-            // What cannot be read counts as nothing.
+            // A read error counts as an empty prompt.
             drop(stdin.read_to_string(&mut prompt).await);
         }
         if prompt.trim().is_empty() {
@@ -225,21 +225,21 @@ impl Engine {
         self.run_turns().await
     }
 
-    /// Reads stdin to its end, and then waits: the process ends when its work is done.
+    /// Reads stdin until EOF, then waits forever: the process ends when the worker is done.
     async fn read(&self, mut stdin: impl AsyncRead + Send + Unpin, inbox: mpsc::Sender<Inbound>) {
-        // The sender lives as long as the engine.
+        // The sender lives as long as the engine, so this does not fail.
         drop(self.reading.subscribe().wait_for(|reading| *reading).await);
         let mut framer = Framer::default();
         let mut open = true;
         while open {
             self.out.may_read().await;
-            // A broken pipe ends the input like a closed one.
+            // A read error is treated as EOF.
             let read = tokio::select! {
                 biased;
                 () = self.out.input_closed() => break,
                 read = stdin.read_buf(framer.space()) => read,
             };
-            // A read may have been under way when the fault struck.
+            // The read may have started before the fault occurred.
             self.out.may_read().await;
             open = matches!(read, Ok(1..));
             let mut frame = framer.next_frame();
@@ -249,19 +249,19 @@ impl Engine {
             while let Some(next) = frame {
                 match next {
                     Frame::Line(line) => self.handle_line(&line, &inbox).await,
-                    // Nothing that a host has to say is that long.
+                    // No valid line of a host is this long.
                     Frame::Oversized(_) => drop(inbox.send(Inbound::Malformed(usize::MAX)).await),
                 }
                 frame = framer.next_frame();
             }
         }
         if open {
-            // Nothing more is heard, not even the end.
+            // After this fault, not even EOF is reported.
             drop(stdin);
             return std::future::pending().await;
         }
         self.close_stdin();
-        // The dispatcher lives as long as the engine.
+        // The receiver lives as long as the engine, so this does not fail.
         drop(inbox.send(Inbound::End).await);
         std::future::pending::<()>().await;
     }
@@ -281,14 +281,14 @@ impl Engine {
             "control_response" => return self.handle_response(&frame["response"]),
             "user" => Inbound::User(frame),
             "control_request" => Inbound::Request(frame),
-            // Other frames are for other versions; the real CLI passes them over too.
+            // The real CLI ignores unknown types too.
             _ => return,
         };
         self.undispatched.count.fetch_add(1, Relaxed);
         drop(inbox.send(inbound).await);
     }
 
-    /// Deals with what the host sends, in order; returns if it breaks the protocol.
+    /// Handles the lines of the host in order; returns if the host violates the protocol.
     async fn dispatch(self: &Arc<Self>, mut inbox: mpsc::Receiver<Inbound>) -> Exit {
         while let Some(inbound) = inbox.recv().await {
             let refusal = match inbound {
@@ -318,7 +318,7 @@ impl Engine {
         std::future::pending().await
     }
 
-    /// Writes a line.
+    /// Writes a line to stdout.
     pub(super) async fn write(&self, kind: &str, json: &str) {
         let _writing = self.writing.start();
         let cli_version = self.launch.cli_version;
@@ -329,26 +329,26 @@ impl Engine {
         }
     }
 
-    /// Writes to stderr.
+    /// Writes a line to stderr.
     pub(super) async fn write_stderr(&self, text: &str) {
         let _writing = self.writing.start();
         self.out.stderr(text).await;
     }
 
-    /// Whether lines of JSON are written, and not just the answer.
+    /// Returns whether the output format is `stream-json`.
     pub(super) fn streams(&self) -> bool {
         self.launch.output == OutputFormat::StreamJson
     }
 }
 
-/// Counts things that are going on.
+/// Counts running activities.
 #[derive(Debug, Default)]
 pub(super) struct ActivityCounter {
     count: AtomicUsize,
     decreased: Notify,
 }
 
-/// One of them; it is over when this is dropped.
+/// A running activity, which ends when this guard is dropped.
 pub(super) struct ActivityGuard<'a>(&'a ActivityCounter);
 
 impl ActivityCounter {
@@ -357,7 +357,7 @@ impl ActivityCounter {
         self.guard()
     }
 
-    /// For one that was counted before.
+    /// Returns a guard for an activity that has already been counted.
     fn guard(&self) -> ActivityGuard<'_> {
         ActivityGuard(self)
     }
@@ -366,7 +366,7 @@ impl ActivityCounter {
         self.count.load(Relaxed) > 0
     }
 
-    /// Completes when there is one less. To be made before looking at the count.
+    /// Completes when an activity ends. Must be created before the count is checked.
     pub(super) fn decreased(&self) -> tokio::sync::futures::Notified<'_> {
         self.decreased.notified()
     }

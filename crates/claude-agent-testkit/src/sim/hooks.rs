@@ -1,4 +1,4 @@
-//! Hooks: callbacks of the host, and commands from settings files.
+//! Hooks: callbacks of the host and commands from settings files.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -15,28 +15,28 @@ use super::state::{HostResponse, PendingKind, lock};
 use super::stream::unquoted;
 use super::tool_batch::ToolOutcome;
 
-/// The limit of a callback whose matcher names none.
+/// The timeout of a callback whose registration has none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Everything that is registered.
+/// All hook registrations.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Hooks {
     pub(super) matchers: Vec<HookMatcher>,
     pub(super) commands: Vec<CommandHook>,
 }
 
-/// Callbacks of the host for one event.
+/// A hook registration of the host.
 #[derive(Debug, Clone)]
 pub(super) struct HookMatcher {
     pub(super) event: String,
     pattern: Option<String>,
     ids: Vec<String>,
     timeout: Duration,
-    /// No answer blocks instead of letting pass.
+    /// Whether a failure or timeout blocks instead of being ignored.
     blocks_on_failure: bool,
 }
 
-/// A command of a settings file.
+/// A hook command of a settings file.
 #[derive(Debug, Clone)]
 pub(super) struct CommandHook {
     pub(super) event: String,
@@ -49,7 +49,7 @@ impl Hooks {
         Self { matchers: Vec::new(), commands }
     }
 
-    /// Takes the `hooks` of an `initialize` over.
+    /// Replaces the registrations of the host with the `hooks` of an `initialize` request.
     pub(super) fn register(&mut self, hooks: &Value) {
         self.matchers.clear();
         for (event, matchers) in hooks.as_object().into_iter().flatten() {
@@ -73,15 +73,15 @@ impl Hooks {
     }
 }
 
-/// Something that hooks are asked about.
+/// An event to run hooks for.
 pub(super) struct HookCall {
     pub(super) event: &'static str,
-    /// The fields of the event.
+    /// The event-specific fields of the input.
     input: Object,
-    /// What matchers are held against.
+    /// The string that matchers are applied to.
     subject: Option<String>,
     tool_use_id: Option<String>,
-    /// An agent without a name, by its id.
+    /// The id of an unnamed agent.
     agent: Option<String>,
     kind: PendingKind,
 }
@@ -103,7 +103,7 @@ impl HookCall {
         Self { subject, tool_use_id: id, ..Self::new(event, input) }
     }
 
-    /// Beside any turn: an interrupt does not withdraw it.
+    /// Creates a call outside any turn, which an interrupt does not cancel.
     pub(super) fn of_session(event: &'static str, input: Object) -> Self {
         Self { kind: PendingKind::Session, ..Self::new(event, input) }
     }
@@ -118,7 +118,7 @@ impl HookCall {
         self
     }
 
-    /// Its name for people: the event and what it is about.
+    /// Returns the display name: the event and its subject.
     pub(super) fn name(&self) -> String {
         match &self.subject {
             Some(subject) => format!("{}:{subject}", self.event),
@@ -132,7 +132,7 @@ impl HookCall {
     }
 }
 
-/// What all hooks together say.
+/// The combined outcome of all hooks of an event.
 #[derive(Debug, Default)]
 pub(super) struct HookOutcome {
     pub(super) block: Option<String>,
@@ -141,13 +141,13 @@ pub(super) struct HookOutcome {
     pub(super) messages: Vec<String>,
     pub(super) decision: Option<HookDecision>,
     pub(super) updated_input: Option<Value>,
-    /// `hookSpecificOutput`, where there was one.
+    /// The `hookSpecificOutput` of each hook that has one.
     pub(super) outputs: Vec<Value>,
     timed_out: bool,
     cancelled: bool,
 }
 
-/// What `PreToolUse` says about a call; a later one of two wins.
+/// The decision of `PreToolUse` hooks; of two decisions, the greater one wins.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum HookDecision {
     Allow,
@@ -156,7 +156,7 @@ pub(super) enum HookDecision {
     Deny(String),
 }
 
-/// What stands before a tool call.
+/// The outcome of the `PreToolUse` hooks of a tool call.
 pub(super) enum PreToolUseOutcome {
     Passed(HookOutcome),
     TimedOut,
@@ -164,7 +164,7 @@ pub(super) enum PreToolUseOutcome {
 }
 
 impl Engine {
-    /// Asks all hooks of an event at once and waits for them.
+    /// Runs all hooks of an event concurrently and waits for them.
     pub(super) async fn hook(&self, scope: &Scope, call: HookCall) -> HookOutcome {
         self.hook_for(Some(scope), call).await
     }
@@ -263,7 +263,7 @@ impl Engine {
         (callbacks, commands)
     }
 
-    /// The input of a hook: what all have in common, and the fields of the event.
+    /// Returns the input of a hook: the common fields and those of the event.
     fn hook_input(&self, scope: Option<&Scope>, call: &HookCall) -> String {
         let (mode, effort) = common_fields(call.event);
         let state = self.state();
@@ -290,7 +290,7 @@ impl Engine {
         input.str("hook_event_name", call.event).fields(&call.input).done()
     }
 
-    /// The hooks before a tool.
+    /// Runs the `PreToolUse` hooks.
     pub(super) async fn pre_tool_use(&self, scope: &Scope, call: &ToolCall) -> PreToolUseOutcome {
         let input = Object::new()
             .str("tool_name", &call.name)
@@ -314,7 +314,7 @@ impl Engine {
         PreToolUseOutcome::Passed(outcome)
     }
 
-    /// The hooks behind all tools of an answer.
+    /// Runs the `PostToolBatch` hooks.
     pub(super) async fn batch_hook(&self, scope: &Scope, outcomes: &[(&ToolCall, &ToolOutcome)]) {
         if !self.state().hooks.listens("PostToolBatch") {
             return;
@@ -337,8 +337,8 @@ impl Engine {
         }
     }
 
-    /// Asks the hooks about a text of the model that is about to be shown, and returns what is shown
-    /// in its place, if they say so. Both are JSON strings.
+    /// Runs the `MessageDisplay` hooks for a text of the model, and returns the replacement text,
+    /// if any. Both are JSON strings.
     pub(super) async fn display_hook(&self, scope: &Scope, literal: &str) -> Option<String> {
         if scope.is_agent() || !self.state().hooks.listens("MessageDisplay") {
             return None;
@@ -357,7 +357,7 @@ impl Engine {
     }
 }
 
-/// Which events carry `permission_mode`, and which `effort`.
+/// Returns whether the input of an event has `permission_mode`, and whether it has `effort`.
 fn common_fields(event: &str) -> (bool, bool) {
     match event {
         "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "PostToolBatch" | "Stop"
@@ -369,9 +369,9 @@ fn common_fields(event: &str) -> (bool, bool) {
 }
 
 impl HookOutcome {
-    /// Adds the output of one hook.
+    /// Merges the output of one hook.
     fn merge(&mut self, output: &Value) {
-        // An asynchronous one has nothing to say yet.
+        // The output of an asynchronous hook is not available yet.
         if output["async"] == true {
             return;
         }
@@ -416,7 +416,7 @@ impl HookOutcome {
         }
     }
 
-    /// No answer: nothing was said, unless that means no.
+    /// Handles a failed hook: it is ignored, unless its registration blocks on failure.
     fn fail(&mut self, matcher: &HookMatcher, reason: &str) {
         if matcher.blocks_on_failure {
             self.block.get_or_insert_with(|| reason.to_owned());

@@ -1,4 +1,4 @@
-//! Requests to the host, and its answers.
+//! Control requests to the host, and its responses.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use super::engine::Engine;
 use super::json::{Object, text};
 use super::state::{CancelToken, HostResponse, PendingKind, PendingRequest};
 
-/// A request that was sent.
+/// A control request that was sent.
 pub(super) struct HostRequest {
     pub(super) id: String,
     response: oneshot::Receiver<HostResponse>,
 }
 
-/// How the wait for an answer ended.
+/// How the wait for a response ended.
 #[derive(Debug)]
 pub(super) enum HostReply {
     Response(HostResponse),
@@ -25,7 +25,7 @@ pub(super) enum HostReply {
 }
 
 impl Engine {
-    /// Sends a request; `request` holds its fields, `subtype` first.
+    /// Sends a control request; `request` contains its fields, starting with `subtype`.
     pub(super) async fn send_request(
         &self,
         subtype: &str,
@@ -40,7 +40,7 @@ impl Engine {
         let pending = PendingRequest { id: id.clone(), kind, response: sender };
         let asks = {
             let mut state = self.state();
-            // Nobody is left to answer what is asked after the end of stdin, so it is not.
+            // After EOF on stdin no response can arrive, so no request is sent.
             if state.stdin_closed {
                 drop(pending.response.send(HostResponse::Gone));
                 false
@@ -55,7 +55,7 @@ impl Engine {
         HostRequest { id, response }
     }
 
-    /// Waits for the answer to a request. After the limit it is still open.
+    /// Waits for the response to a request. After a timeout the request is still pending.
     pub(super) async fn wait_for_response(
         &self,
         request: &mut HostRequest,
@@ -82,7 +82,7 @@ impl Engine {
         reply
     }
 
-    /// Tells the host that a request is withdrawn.
+    /// Sends `control_cancel_request` and discards the pending request.
     pub(super) async fn cancel_request(&self, id: &str) {
         self.remove_pending(id);
         let line = Object::typed("control_cancel_request").str("request_id", id).done();
@@ -97,11 +97,11 @@ impl Engine {
         let mut state = self.state();
         let Some(at) = state.pending.iter().position(|pending| pending.id == id) else { return };
         let pending = state.pending.remove(at);
-        // Whoever asked may have gone on without it.
+        // The receiver may no longer be waiting.
         drop(pending.response.send(response));
     }
 
-    /// Hands an answer of the host to whoever waits for it; one that nobody waits for is dropped.
+    /// Delivers a response of the host to the pending request; other responses are discarded.
     pub(super) fn handle_response(&self, response: &Value) {
         let answer = match text(&response["subtype"]) {
             "success" => HostResponse::Success(response["response"].clone()),
@@ -110,7 +110,7 @@ impl Engine {
         self.resolve_request(text(&response["request_id"]), answer);
     }
 
-    /// After the end of stdin no answer comes any more.
+    /// Resolves all pending requests: after EOF on stdin no response can arrive.
     pub(super) fn close_stdin(&self) {
         let pending = {
             let mut state = self.state();
@@ -122,7 +122,7 @@ impl Engine {
         }
     }
 
-    /// Withdraws everything that the running turn has asked.
+    /// Cancels all pending requests of the running turn.
     pub(super) async fn cancel_turn_requests(&self) {
         let open: Vec<(String, PendingKind)> = {
             let state = self.state();
@@ -135,7 +135,7 @@ impl Engine {
                     self.detach_from_turn(&id);
                     self.cancel_mcp_call(&server, rpc_id).await;
                 }
-                // The waiter ends with the turn; its place is kept so that it notices.
+                // The waiting future ends with the turn, so the request stays pending until then.
                 _ => self.send_cancel(&id).await,
             }
         }
@@ -146,7 +146,7 @@ impl Engine {
         self.write("control_cancel_request", &line).await;
     }
 
-    /// An answer that still comes is not waited for; the waiter itself ends with the turn.
+    /// Detaches a request from the turn, so that it is not cancelled again.
     fn detach_from_turn(&self, id: &str) {
         let mut state = self.state();
         if let Some(pending) = state.pending.iter_mut().find(|pending| pending.id == id) {

@@ -1,4 +1,4 @@
-//! Answers of a Messages API on loopback.
+//! Answers from a Messages API on loopback.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -40,7 +40,7 @@ impl HttpSource {
         }
     }
 
-    /// The first whole event of what was read: its lines end with a blank one.
+    /// Returns the first complete event in the buffer; an event ends with a blank line.
     fn take_event(&mut self) -> Option<StreamEvent> {
         let end = self.unread.windows(2).position(|two| two == b"\n\n")?;
         let rest = self.unread.split_off(end + 2);
@@ -54,9 +54,9 @@ impl HttpSource {
     }
 }
 
-/// Asks a Messages API.
-pub(super) async fn ask(address: &str, body: &Value) -> ModelResponse {
-    match try_ask(address, body).await {
+/// Sends a request to a Messages API.
+pub(super) async fn request(address: &str, body: &Value) -> ModelResponse {
+    match try_request(address, body).await {
         Ok(response) => response,
         Err(error) => ModelResponse::Error(ApiFailure {
             status: None,
@@ -68,14 +68,14 @@ pub(super) async fn ask(address: &str, body: &Value) -> ModelResponse {
     }
 }
 
-async fn try_ask(
+async fn try_request(
     address: &str,
     body: &Value,
 ) -> Result<ModelResponse, Box<dyn std::error::Error + Send + Sync>> {
     let host = address.trim_start_matches("http://").trim_end_matches('/');
     let stream = TcpStream::connect(host).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // A connection that breaks shows in the answer.
+    // Connection errors are reported by the response.
     let connection: Pin<Box<dyn Future<Output = ()> + Send>> =
         Box::pin(async move { drop(connection.await) });
     let mut connection = Some(connection);
@@ -104,7 +104,7 @@ async fn try_ask(
     }))
 }
 
-/// Lets a connection go on while something is waited for that it brings.
+/// Polls the connection while waiting for a future that depends on it.
 async fn drive<T>(
     connection: &mut Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     what: impl Future<Output = T>,
@@ -117,7 +117,7 @@ async fn drive<T>(
         if connection.as_mut().is_some_and(|open| open.as_mut().poll(context).is_ready()) {
             *connection = None;
         }
-        // What the connection has just brought is there now.
+        // Polling the connection may have made progress.
         what.as_mut().poll(context)
     })
     .await

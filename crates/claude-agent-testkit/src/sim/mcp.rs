@@ -1,4 +1,4 @@
-//! MCP servers: those in the process of the host, spoken to over the wire, and external ones.
+//! MCP servers: those in the host, which are called over the control protocol, and external ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,14 @@ use super::scope::{Scope, ToolCall};
 use super::state::{HostResponse, PendingKind};
 use super::tools::ToolOutput;
 
-/// How long the handshake with the host waits for its servers: about as long as the real CLI takes
-/// from the one to the other.
+/// How long the handshake with the host waits for its servers; about as long as in the real CLI.
 const BEFORE_HANDSHAKE: Duration = Duration::from_millis(50);
-/// How long a server has to answer, and how often it is tried.
+/// The timeout of a request to a server, and the number of attempts.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const ATTEMPTS: u32 = 2;
 
 impl Engine {
-    /// Notes the servers of the command line; an error is a configuration that is none.
+    /// Loads the servers of the command line. Returns an error for an invalid configuration.
     pub(super) fn load_servers(&self) -> Result<(), String> {
         for config in &self.launch.mcp_config {
             let json = if config.trim_start().starts_with('{') {
@@ -47,7 +46,7 @@ impl Engine {
         self.state().servers.iter().filter(|server| server.is_sdk()).cloned().collect()
     }
 
-    /// Greets the servers of the host; the handshake goes on when they have answered, or without.
+    /// Sends `initialize` to servers of the host, and waits a short time for their responses.
     pub(super) async fn initialize_servers(self: &Arc<Self>, servers: Vec<Arc<McpServer>>) {
         let mut handshakes = Vec::new();
         for server in servers {
@@ -94,7 +93,7 @@ impl Engine {
         }
     }
 
-    /// Tells the servers that the greeting is over.
+    /// Sends `notifications/initialized` to newly connected servers.
     pub(super) async fn send_initialized(&self) {
         for server in self.sdk_servers() {
             if server.take_initialized_due() {
@@ -104,12 +103,12 @@ impl Engine {
         }
     }
 
-    /// Whether the next turn has to ask servers for their tools first.
+    /// Returns whether the next turn has to list the tools of a server first.
     pub(super) fn has_tools_to_list(&self) -> bool {
         self.state().servers.iter().any(|server| server.needs_tool_list())
     }
 
-    /// Asks servers for their tools, once.
+    /// Lists the tools of servers whose tools are not known yet.
     pub(super) async fn list_tools(self: &Arc<Self>) {
         let servers = self.state().servers.clone();
         if !servers.iter().any(|server| server.needs_tool_list()) {
@@ -124,7 +123,7 @@ impl Engine {
         for server in servers.iter().filter(|server| !server.is_sdk() && server.needs_tool_list()) {
             self.connect_external(server).await;
         }
-        // A server that has not answered the greeting holds the turn up.
+        // A server that has not responded to `initialize` delays the turn.
         let deadline = tokio::time::Instant::now() + TIMEOUT * ATTEMPTS;
         for server in self.sdk_servers() {
             while server.status() == McpStatus::Pending {
@@ -176,7 +175,7 @@ impl Engine {
         self.send_request("mcp_message", request, kind).await
     }
 
-    /// Withdraws a call in the words of MCP.
+    /// Sends `notifications/cancelled` for a tool call.
     pub(super) async fn cancel_mcp_call(&self, server: &str, id: u64) {
         let params = Object::new().plain("requestId", id).str("reason", "interrupted").done();
         let message = Object::new()
@@ -200,7 +199,7 @@ impl Engine {
         self.server_of(tool).is_some_and(|(server, name)| server.is_read_only(&name))
     }
 
-    /// `tool_use_meta` of a call of a server's tool.
+    /// Returns the `tool_use_meta` of a call to an MCP tool.
     pub(super) fn tool_use_meta(&self, id: &str, tool: &str) -> Object {
         let Some((server, name)) = self.server_of(tool) else { return Object::new() };
         let mut display = name.clone();
@@ -236,7 +235,7 @@ impl Engine {
         Some(to_tool_output(rpc_result(reply)))
     }
 
-    /// Lists or reads resources of a server in the process of the host.
+    /// Lists or reads resources of a server in the host.
     pub(super) async fn mcp_resources(&self, call: &ToolCall) -> ToolOutput {
         let name = text(&call.input["server"]);
         let Some(server) = self.sdk_servers().into_iter().find(|server| server.name == name) else {
@@ -255,7 +254,7 @@ impl Engine {
         }
     }
 
-    /// A message of a server in the process of the host, which speaks first.
+    /// Handles a message that a server in the host sends on its own.
     pub(super) async fn handle_server_message(self: &Arc<Self>, name: &str, message: &Value) {
         let server = self.state().servers.iter().find(|server| server.name == name).cloned();
         let Some(server) = server else { return };
@@ -271,7 +270,7 @@ impl Engine {
                     Object::new().raw("result", "{}").str("jsonrpc", "2.0").value("id", id).done();
                 self.mcp_message(name, &answer, PendingKind::Session).await;
             }
-            // Nothing else is offered to such servers: no roots, no sampling, no elicitation.
+            // No other methods are supported: no roots, no sampling, no elicitation.
             (_, false) => {
                 let error =
                     Object::new().plain("code", -32601).str("message", "Method not found").done();
@@ -283,7 +282,7 @@ impl Engine {
     }
 }
 
-/// The `params` of `initialize`.
+/// Returns the `params` of `initialize`.
 pub(super) fn initialize_params(version: &str) -> Object {
     let client = Object::new()
         .str("name", "claude-code")
@@ -302,7 +301,7 @@ fn finish_initialize(server: &McpServer, response: HostResponse) {
     }
 }
 
-/// The result in an answer to an `mcp_message`, or why there is none.
+/// Returns the result in the response to an `mcp_message`, or the reason why there is none.
 fn rpc_result(reply: HostReply) -> Result<Value, String> {
     match reply {
         HostReply::Response(HostResponse::Success(answer)) => {
@@ -318,7 +317,7 @@ fn rpc_result(reply: HostReply) -> Result<Value, String> {
     }
 }
 
-/// What the model gets from the result of a server's tool.
+/// Converts the result of an MCP tool.
 pub(super) fn to_tool_output(result: Result<Value, String>) -> ToolOutput {
     let result = match result {
         Ok(result) => result,

@@ -1,4 +1,4 @@
-//! What is known of an MCP server.
+//! The state of an MCP server.
 
 use std::sync::Mutex;
 
@@ -8,14 +8,14 @@ use super::json::{Object, array, text};
 use super::mcp_stdio::StdioConnection;
 use super::state::lock;
 
-/// A server.
+/// A configured MCP server.
 pub(super) struct McpServer {
     pub(super) name: String,
-    /// As the host gave it.
+    /// The configuration from the host.
     config: Value,
-    /// Whether it was set while the session ran.
+    /// Whether it was added by `mcp_set_servers`.
     is_dynamic: bool,
-    /// Nothing for a server in the process of the host.
+    /// `None` for a server in the host.
     pub(super) command: Option<Value>,
     inner: Mutex<ConnectionState>,
     pub(super) connection: tokio::sync::Mutex<Option<StdioConnection>>,
@@ -65,13 +65,13 @@ impl McpServer {
         }
     }
 
-    /// A server that is set while the session runs.
+    /// Creates a server that was added by `mcp_set_servers`.
     pub(super) fn new_dynamic(name: &str, config: &Value) -> Self {
         Self { is_dynamic: true, ..Self::new(name, config) }
     }
 
-    /// Whether the next servers that are set take its place: not that of an external server of the
-    /// command line.
+    /// Returns whether `mcp_set_servers` may replace or remove it. External servers of the command
+    /// line stay.
     pub(super) fn is_replaceable(&self) -> bool {
         self.is_dynamic || self.is_sdk()
     }
@@ -98,7 +98,7 @@ impl McpServer {
         inner.next_id - 1
     }
 
-    /// The id that comes next.
+    /// Returns the next id without using it.
     pub(super) fn peek_id(&self) -> u64 {
         lock(&self.inner).next_id
     }
@@ -111,7 +111,7 @@ impl McpServer {
         lock(&self.inner).initializing
     }
 
-    /// Whether it is to be told that the greeting is over; true only once.
+    /// Returns whether `notifications/initialized` must be sent; `true` only once.
     pub(super) fn take_initialized_due(&self) -> bool {
         let mut inner = lock(&self.inner);
         let due = inner.status == McpStatus::Connected && !inner.initialized;
@@ -155,7 +155,7 @@ impl McpServer {
         found.is_some_and(|tool| tool["annotations"]["readOnlyHint"] == true)
     }
 
-    /// Its entry in `mcp_status`.
+    /// Returns its entry in `mcp_status`.
     pub(super) fn describe(&self) -> String {
         let inner = lock(&self.inner);
         let mut entry = Object::new().str("name", &self.name).str("status", inner.status.name());
@@ -186,7 +186,7 @@ impl McpServer {
         if self.is_sdk() { "sdk" } else { "dynamic" }
     }
 
-    /// Its entry in `system/init`.
+    /// Returns its entry in `system/init`.
     pub(super) fn brief(&self) -> String {
         Object::new()
             .str("name", &self.name)

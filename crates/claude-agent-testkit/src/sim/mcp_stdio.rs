@@ -1,4 +1,4 @@
-//! External MCP servers: processes that speak JSON-RPC over their pipes.
+//! External MCP servers: processes with JSON-RPC over stdio.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -18,7 +18,7 @@ use super::scope::{Scope, ToolCall};
 use super::state::{HostResponse, PendingKind, SessionStatus};
 use super::tools::ToolOutput;
 
-/// A running server. It ends with the value.
+/// A running server process. Dropping it ends the process.
 pub(super) struct StdioConnection {
     stdin: ChildStdin,
     stdout: Lines<BufReader<ChildStdout>>,
@@ -32,18 +32,18 @@ impl StdioConnection {
         self.stdin.flush().await.ok()
     }
 
-    /// The next message; nothing when the server is gone.
+    /// Returns the next message; `None` when the server has exited.
     async fn next(&mut self) -> Option<Value> {
         loop {
             let line = self.stdout.next_line().await.ok()??;
-            // What is not JSON is a server's chatter.
+            // Lines that are not JSON are ignored.
             if let Ok(message) = serde_json::from_str(&line) {
                 return Some(message);
             }
         }
     }
 
-    /// Asks something that the server answers without asking back.
+    /// Sends a request and waits for its result; requests of the server are ignored meanwhile.
     async fn request(&mut self, id: u64, method: &str, params: Value) -> Option<Value> {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.send(&message).await?;
@@ -57,8 +57,8 @@ impl StdioConnection {
 }
 
 impl Engine {
-    /// Connects external servers before a turn needs them, because the host looks at them. The real
-    /// CLI does so by itself, some time after its start.
+    /// Connects pending external servers when the host queries them. The real CLI connects them in
+    /// the background after startup.
     pub(super) fn connect_pending(self: &Arc<Self>) {
         let servers = self.state().servers.clone();
         for server in
@@ -69,10 +69,10 @@ impl Engine {
         }
     }
 
-    /// Starts an external server and asks for its tools.
+    /// Starts an external server and lists its tools.
     pub(super) async fn connect_external(&self, server: &McpServer) {
         let mut place = server.connection.lock().await;
-        // Somebody else may have connected it meanwhile.
+        // Another future may have connected it while this one waited for the lock.
         if place.is_none() || server.status() == McpStatus::Failed {
             *place = self.try_connect(server).await;
         }
@@ -158,7 +158,8 @@ impl Engine {
         }
     }
 
-    /// A server asks the user for a value: hooks first, then the host, then hooks again.
+    /// Handles an elicitation: `Elicitation` hooks first, then the host, then `ElicitationResult`
+    /// hooks.
     async fn elicit(&self, scope: &Scope, server: &str, params: &Value) -> Option<Value> {
         let schema = &params["requestedSchema"];
         let message = text(&params["message"]);
@@ -187,7 +188,7 @@ impl Engine {
             HostReply::Response(HostResponse::Success(answer)) if answer["action"].is_string() => {
                 answer
             }
-            // Who does not answer properly has declined.
+            // An error or an invalid response counts as declined.
             _ => json!({"action": "decline"}),
         };
         let mut input = Object::new()
@@ -203,7 +204,7 @@ impl Engine {
     }
 }
 
-/// Returns the answer that hooks give in place of the user's, if they give one.
+/// Returns the answer that a hook gives instead of the user, if any.
 fn hook_answer(outputs: &[Value]) -> Option<Value> {
     let output = outputs.iter().find(|output| output["action"].is_string())?;
     let mut answer = json!({"action": output["action"]});

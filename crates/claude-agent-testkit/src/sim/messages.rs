@@ -1,4 +1,4 @@
-//! The lines that a CLI writes, in the real order of their keys.
+//! The messages that the CLI writes, with the key order of the real CLI.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::scope::Scope;
 use super::state::SessionStatus;
 
 impl Engine {
-    /// Writes a line, if lines are what this CLI writes.
+    /// Writes a message, if the output format is `stream-json`.
     pub(super) async fn emit(&self, kind: &str, line: Object) {
         if self.streams() {
             self.write(kind, &line.done()).await;
@@ -20,19 +20,19 @@ impl Engine {
         self.state().session_id.clone()
     }
 
-    /// `uuid` and `session_id`, with which most lines end.
+    /// Returns `uuid` and `session_id`, with which most messages end.
     pub(super) fn mark(&self) -> Object {
         Object::new().str("uuid", &self.ids.uuid()).str("session_id", &self.session_id())
     }
 
-    /// A system message that ends with `uuid` and `session_id`.
+    /// Writes a system message that ends with `uuid` and `session_id`.
     pub(super) async fn emit_system(&self, subtype: &str, fields: Object) {
         let line = Object::typed("system").str("subtype", subtype).fields(&fields);
         let line = line.fields(&self.mark());
         self.emit(&format!("system/{subtype}"), line).await;
     }
 
-    /// A system message with `session_id` before `uuid`, and what follows them.
+    /// Writes a system message with `session_id` before `uuid`, followed by `then`.
     pub(super) async fn emit_system_with(&self, subtype: &str, fields: Object, then: Object) {
         let line = Object::typed("system")
             .str("subtype", subtype)
@@ -43,7 +43,7 @@ impl Engine {
         self.emit(&format!("system/{subtype}"), line).await;
     }
 
-    /// Tells the host what the session is doing, if it wants to know and does not know already.
+    /// Sets the status of the session, and reports it if it changed.
     pub(super) async fn set_status(&self, status: SessionStatus) {
         {
             let mut state = self.state();
@@ -55,7 +55,7 @@ impl Engine {
         self.emit_status().await;
     }
 
-    /// Tells it again.
+    /// Reports the status of the session, if the host has enabled that.
     pub(super) async fn emit_status(&self) {
         if !self.launch.flag("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
             return;
@@ -78,7 +78,7 @@ impl Engine {
         self.emit_system("informational", fields).await;
     }
 
-    /// A user message of the CLI's own: `content` is JSON, `fields` stand at its end.
+    /// Writes a user message of the CLI. `content` is JSON; `fields` are added at the end.
     pub(super) async fn emit_user_line(&self, scope: &Scope, content: &str, fields: Object) {
         let message = Object::new().str("role", "user").raw("content", content).done();
         let line = Object::typed("user")
@@ -92,7 +92,7 @@ impl Engine {
         self.emit("user", line).await;
     }
 
-    /// A user message of one text, which the model gets to see too.
+    /// Writes a user message with one text and adds it to the conversation.
     pub(super) async fn emit_user_text(&self, scope: &Scope, text: &str, fields: Object) {
         super::state::lock(&scope.conversation).user_text(text);
         scope.count_user_message();
@@ -100,7 +100,7 @@ impl Engine {
         self.emit_user_line(scope, &array([block]), fields).await;
     }
 
-    /// A message of the host, sent back to it.
+    /// Echoes a message of the host.
     pub(super) async fn replay(&self, content: &Value, uuid: &str) {
         let message = Object::new().str("role", "user").value("content", content).done();
         let line = Object::typed("user")
@@ -113,14 +113,14 @@ impl Engine {
         self.emit("user", line).await;
     }
 
-    /// What a command of the CLI itself prints.
+    /// Writes the output of a local command.
     pub(super) async fn emit_local_output(&self, text: &str) {
         let content = format!("<local-command-stdout>{text}</local-command-stdout>");
         let uuid = self.ids.uuid();
         self.replay(&content.into(), &uuid).await;
     }
 
-    /// A message of the model: one block of it.
+    /// Writes an assistant message with one block.
     pub(super) async fn assistant(
         &self,
         scope: &Scope,
@@ -142,7 +142,7 @@ impl Engine {
         self.emit_assistant_line(scope, &body, message.uuid, fields).await;
     }
 
-    /// A message that the CLI writes in the name of the model.
+    /// Writes an assistant message that does not come from the model.
     pub(super) async fn emit_synthetic(
         &self,
         scope: &Scope,
@@ -186,16 +186,16 @@ impl Engine {
     }
 }
 
-/// What the blocks of one message of the model have in common.
+/// The common fields of the blocks of one assistant message.
 pub(super) struct MessageHead<'a> {
     pub(super) id: &'a str,
     pub(super) model: &'a str,
     pub(super) input_tokens: u64,
-    /// Of the line.
+    /// The UUID of the line.
     pub(super) uuid: &'a str,
 }
 
-/// Why a message ended that the CLI wrote itself.
+/// The stop reason of a message that does not come from the model.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum StopReason {
     EndTurn,

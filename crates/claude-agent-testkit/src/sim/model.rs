@@ -1,4 +1,4 @@
-//! The model behind a simulated CLI: a script, and the requests that it was asked.
+//! The model of a simulated CLI.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,14 +16,14 @@ use crate::mock_api::log::RequestLog;
 use crate::mock_api::reply::Block;
 use crate::mock_api::{ApiRequest, Reply, Script};
 
-/// How many requests are kept. Each holds the whole conversation, so that a long one would fill the
-/// memory.
+/// The number of requests that are kept. Each contains the whole conversation, so an unbounded log would
+/// use too much memory.
 const KEPT: usize = 100;
 
-/// The model behind a simulated CLI, seen from outside. Clones are the same model.
+/// A handle to the model of a simulated CLI. Clones refer to the same model.
 ///
-/// It offers what [`MockApi`](crate::mock_api::MockApi) offers to tests of the real CLI, so that a
-/// test can be written for both.
+/// It has the same methods as [`MockApi`](crate::mock_api::MockApi), so that a test can be written for
+/// both.
 #[derive(Clone)]
 pub struct Model {
     shared: Arc<ModelState>,
@@ -35,7 +35,7 @@ struct ModelState {
     release: Arc<Notify>,
 }
 
-/// Who answers.
+/// The source of the answers.
 #[derive(Clone)]
 enum Backend {
     Script(Script),
@@ -55,27 +55,28 @@ impl Model {
     }
 
     fn of(backend: Backend) -> Self {
-        let (backend, log) = (RwLock::new(backend), RequestLog::keeping(KEPT));
+        let (backend, log) = (RwLock::new(backend), RequestLog::with_capacity(KEPT));
         Self { shared: Arc::new(ModelState { backend, log, release: Arc::default() }) }
     }
 
-    /// What the model was asked so far, oldest first. The newest 100 requests are kept.
+    /// Returns the requests that the model has received, oldest first. The newest 100 are kept.
     pub fn requests(&self) -> Vec<ApiRequest> {
         self.shared.log.all().iter().map(|request| ApiRequest::clone(request)).collect()
     }
 
-    /// Waits for a request that `matches`, or returns the first of those that are there already.
+    /// Waits for a request that satisfies `matches`. Returns immediately if such a request has already
+    /// been received.
     ///
-    /// It waits without limit; tests put a timeout around it.
+    /// This method has no timeout; tests should wrap it in one.
     ///
     /// # Cancel safety
     ///
-    /// Looks only; dropping the future changes nothing.
+    /// This method is cancel safe.
     pub async fn wait_for_request(&self, matches: impl Fn(&ApiRequest) -> bool) -> ApiRequest {
         self.shared.log.wait_for(matches).await
     }
 
-    /// Replaces the script for the requests to come.
+    /// Replaces the script for later requests.
     pub fn set_script(&self, script: Script) {
         *self.shared.backend.write().unwrap_or_else(PoisonError::into_inner) =
             Backend::Script(script);
@@ -83,23 +84,25 @@ impl Model {
 
     /// Releases every reply that is on [`hold`](crate::mock_api::Reply::hold).
     ///
-    /// That includes the replies to all requests that [`requests`](Self::requests) shows, even if
-    /// they have not reached the point of the hold; later ones are held again.
+    /// This includes the replies to all requests in [`requests`](Self::requests), even if they have not
+    /// reached the point of the hold; replies to later requests are held again.
     pub fn release_held(&self) {
         self.shared.release.notify_waiters();
     }
 
-    /// Asks. Ids are minted only for the answers of a script: an API brings its own.
-    async fn ask(&self, body: Value, ids: &IdGenerator) -> ModelResponse {
+    /// Sends a request. Ids are generated only for the replies of a script; an API has its own.
+    async fn request(&self, body: Value, ids: &IdGenerator) -> ModelResponse {
         let request = Arc::new(ApiRequest::simulated(body));
-        // Before anybody can see the request: who has seen it can release its answer.
+        // Created before the request is visible: a test that has seen the request can release its reply.
         let released = Arc::clone(&self.shared.release).notified_owned();
         self.shared.log.record(Arc::clone(&request));
         let backend = self.shared.backend.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut reply = match backend {
             Backend::Script(script) => script.answer(&request),
             #[cfg(feature = "mock-api")]
-            Backend::Api(address) => return super::http_source::ask(&address, &request.body).await,
+            Backend::Api(address) => {
+                return super::http_source::request(&address, &request.body).await;
+            }
         };
         if let Some(pause) = reply.pause_before {
             tokio::time::sleep(pause).await;
@@ -123,7 +126,7 @@ impl fmt::Debug for Model {
     }
 }
 
-/// What a model says to which nothing was said about what it should say.
+/// Returns the script of a simulated CLI without a script: it repeats the prompt or the tool result.
 pub(super) fn default_script() -> Script {
     Script::respond_with(|request| {
         let results = request.tool_results();
@@ -135,9 +138,9 @@ pub(super) fn default_script() -> Script {
 }
 
 impl Engine {
-    /// Asks the model to go on with a conversation.
+    /// Sends the conversation to the model.
     pub(super) async fn ask_model(&self, scope: &Scope) -> ModelResponse {
-        self.model.ask(self.request_body(scope), &self.ids).await
+        self.model.request(self.request_body(scope), &self.ids).await
     }
 
     fn request_body(&self, scope: &Scope) -> Value {

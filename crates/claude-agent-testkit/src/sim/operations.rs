@@ -1,4 +1,4 @@
-//! Requests of the host.
+//! Handles control requests of the host.
 
 use std::fs;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::json::{Object, array, text};
 use super::mcp_server::{McpServer, McpStatus};
 use super::usage::model_usage;
 
-/// Why a request is refused.
+/// The error response to a control request.
 struct OperationError {
     error: String,
     code: Option<&'static str>,
@@ -42,11 +42,11 @@ impl From<String> for OperationError {
     }
 }
 
-/// The payload of a success, if it has one.
+/// The payload of a success response, if it has one.
 type OperationResult = Result<Option<Object>, OperationError>;
 
 impl Engine {
-    /// Deals with a request: does it, answers it, and does what comes after the answer.
+    /// Executes a control request, sends the response and performs the follow-up actions.
     pub(super) async fn handle_request(self: &Arc<Self>, frame: &Value) {
         let request = &frame["request"];
         let subtype = text(&request["subtype"]);
@@ -72,7 +72,7 @@ impl Engine {
                     Some(payload) => response.raw("response", &payload.done()),
                     None => response,
                 };
-                // What a host that comes late would have to know.
+                // The state for a host that attaches later; always empty here.
                 if subtype == "initialize" {
                     response
                         .raw("pending_permission_requests", "[]")
@@ -121,7 +121,7 @@ impl Engine {
         }
     }
 
-    /// Operations that only look, or do nothing that shows.
+    /// Executes operations that only query state or have no visible effect.
     fn run_query(&self, subtype: &str, request: &Value) -> OperationResult {
         let answer = match subtype {
             "get_context_usage" => self.context_usage(),
@@ -219,8 +219,8 @@ impl Engine {
         self.handshake()
     }
 
-    /// Withdraws what the turn has asked and says what still waits; the turn itself ends after the
-    /// answer.
+    /// Cancels the pending requests of the turn and returns the messages that are still queued. The
+    /// turn itself ends after the response.
     async fn interrupt(&self, request: &Value) -> Object {
         let cancelled =
             if request["cancel_queued"] == true { self.drop_queue().await } else { None };
@@ -301,7 +301,7 @@ impl Engine {
         if now != before {
             let input = model_switch(&before, &now);
             let outcome = self.hook_for(None, HookCall::of_session("PreModelSwitch", input)).await;
-            // `continue: false` alone does not refuse the switch.
+            // `continue: false` alone does not prevent the switch.
             if let Some(HookDecision::Deny(reason)) = outcome.decision {
                 let error = format!("Model switch blocked by a PreModelSwitch hook: {reason}");
                 let extra = Object::new().str("model", &before);
@@ -353,8 +353,8 @@ impl Engine {
         }
     }
 
-    /// Replaces the servers of the host and those that were set before by these, which are asked for
-    /// their tools in the next turn.
+    /// Replaces the servers of the host and those that were set before. The next turn lists the
+    /// tools of the new ones.
     fn set_servers(&self, servers: &Value) -> Object {
         let wanted = servers.as_object().cloned().unwrap_or_default();
         let mut state = self.state();
@@ -458,7 +458,7 @@ fn describe_hooks() -> Object {
         .raw("policy", &policy.done())
 }
 
-/// The input of the hooks around a change of the model.
+/// Returns the input of the hooks around a model switch.
 fn model_switch(from: &str, to: &str) -> Object {
     Object::new()
         .str("from_model", from)

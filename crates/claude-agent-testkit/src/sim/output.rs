@@ -1,8 +1,8 @@
-//! Where the simulated CLI writes, and where its faults strike.
+//! Writes the output of the simulated CLI and injects faults.
 //!
-//! Every line goes through here, so a fault can stand before, after or in place of any of them. A
-//! fault that ends or stops the process is final: whoever writes then waits for ever, and the
-//! process is taken down from outside ([`Output::ended`]).
+//! Every line is written here, so a fault can occur before, after or instead of any line. A fault
+//! that ends or hangs the process is final: all later writes wait forever, and the process is ended
+//! through [`Output::ended`].
 
 use std::future::pending;
 use std::sync::Arc;
@@ -28,39 +28,39 @@ struct OutputState {
     reading_stopped: watch::Sender<bool>,
     /// Whether stdin is to be closed.
     input_closed: watch::Sender<bool>,
-    /// Whether a signal says when some of the faults strike.
+    /// Whether some faults are triggered by SIGUSR1.
     awaits_signal: bool,
     ignores_terminate: AtomicBool,
 }
 
 struct Streams {
-    /// `None` once stdout was closed.
+    /// `None` once stdout has been closed.
     stdout: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     stderr: Box<dyn AsyncWrite + Send + Unpin>,
     armed: Vec<ArmedFault>,
-    /// A line that is written only behind the next one.
+    /// A line that is written after the next one.
     held_back: Option<Vec<u8>>,
 }
 
-/// A fault that waits for its moment.
+/// A fault that has not occurred yet.
 struct ArmedFault {
     point: Point,
     fault: Fault,
-    /// How many lines of its kind have come.
+    /// The number of matching lines so far.
     seen: usize,
 }
 
-/// What is to be written in the end.
+/// A line with the effects of the faults at its point.
 struct PendingLine {
     line: Option<Vec<u8>>,
     twice: bool,
     behind: bool,
 }
 
-/// What becomes of the process after a fault.
+/// How the process continues after a fault.
 enum AfterFault {
     Continue,
-    /// Nothing more is done; whether it still lives stands in `Shared`.
+    /// The process has ended or hangs.
     Final,
 }
 
@@ -96,12 +96,12 @@ impl Output {
         }
     }
 
-    /// Lets the faults of the start strike.
+    /// Triggers the faults at startup.
     pub(crate) async fn start(&self) {
         self.trigger(|armed| armed.point == Point::Start).await;
     }
 
-    /// Lets the faults strike that wait for a signal, when it comes. Never returns.
+    /// Triggers the faults for SIGUSR1 when the signal arrives. Never returns.
     pub(crate) async fn at_signal(&self) {
         if self.shared.awaits_signal {
             signalled().await;
@@ -110,14 +110,14 @@ impl Output {
         pending::<()>().await;
     }
 
-    /// Returns when stdin is to be closed.
+    /// Completes when a fault closes stdin.
     pub(crate) async fn input_closed(&self) {
         let mut closed = self.shared.input_closed.subscribe();
-        // The sender lives in `self`, so that this does not fail.
+        // The sender lives in `self`, so this does not fail.
         drop(closed.wait_for(|closed| *closed).await);
     }
 
-    /// Lets the faults strike that wait for a line of the host.
+    /// Triggers the faults for a line of the host.
     pub(crate) async fn read(&self, kind: &str) {
         self.trigger(|armed| match &armed.point {
             Point::Read(pattern, number) => due(&mut armed.seen, pattern, *number, kind),
@@ -154,27 +154,27 @@ impl Output {
         }
     }
 
-    /// Writes text to stderr, with a line break.
+    /// Writes a line to stderr.
     pub(crate) async fn stderr(&self, text: &str) {
         let mut streams = self.shared.streams.lock().await;
         streams.write_stderr(format!("{text}\n").as_bytes()).await;
     }
 
-    /// Returns when stdin may be read; after a fault that stops it, never.
+    /// Completes when stdin may be read; never completes after a fault that stops reading.
     pub(crate) async fn may_read(&self) {
         if *self.shared.reading_stopped.borrow() {
             pending::<()>().await;
         }
     }
 
-    /// Returns when a fault has ended the process.
+    /// Completes when a fault has ended the process.
     pub(crate) async fn ended(&self) -> Exit {
         let mut end = self.shared.end.subscribe();
         loop {
             if let Some(exit) = *end.borrow_and_update() {
                 return exit;
             }
-            // The sender lives in `self`, so this only fails when nobody can ask any more.
+            // The sender lives in `self`, so this does not fail.
             if end.changed().await.is_err() {
                 pending::<()>().await;
             }
@@ -185,7 +185,7 @@ impl Output {
         self.shared.ignores_terminate.load(Ordering::Relaxed)
     }
 
-    /// Writes what is held back, at the end of the process.
+    /// Writes the held line at the end of the process.
     pub(crate) async fn close(&self) {
         let mut streams = self.shared.streams.lock().await;
         if let Some(line) = streams.held_back.take() {
@@ -265,13 +265,13 @@ impl Output {
     }
 }
 
-/// Returns when SIGUSR1 comes. Before it is first polled, that signal ends the process.
+/// Completes when SIGUSR1 arrives. Until this is first polled, the signal has its default action.
 #[cfg(unix)]
 async fn signalled() {
     use tokio::signal::unix::{SignalKind, signal};
     match signal(SignalKind::user_defined1()) {
         Ok(mut signal) => drop(signal.recv().await),
-        // Without it the fault does not strike, which whoever waits for it sees.
+        // Without a signal handler the fault does not occur, which the test detects.
         Err(_) => pending().await,
     }
 }
@@ -281,13 +281,13 @@ async fn signalled() {
     pending().await
 }
 
-/// Keeps the streams locked for ever: nothing is written any more, and nothing closed.
+/// Keeps the streams locked forever, so that nothing more is written or closed.
 async fn hang(streams: tokio::sync::MutexGuard<'_, Streams>) {
     pending::<()>().await;
     drop(streams);
 }
 
-/// Counts a line of this kind and says whether it is the one.
+/// Counts a line and returns whether it is the one at which the fault occurs.
 fn due(seen: &mut usize, pattern: &str, number: usize, kind: &str) -> bool {
     let first_word = kind.split('/').next();
     let fits = pattern == "*" || pattern == kind || first_word == Some(pattern);
@@ -304,7 +304,7 @@ impl PendingLine {
 }
 
 impl Streams {
-    /// Takes the faults out whose moment has come.
+    /// Removes and returns the faults that are due.
     fn due(&mut self, mut is_due: impl FnMut(&mut ArmedFault) -> bool) -> Vec<Fault> {
         self.armed.extract_if(.., |armed| is_due(armed)).map(|armed| armed.fault).collect()
     }
@@ -332,14 +332,14 @@ impl Streams {
 
     async fn write(&mut self, bytes: &[u8]) {
         let Some(stdout) = &mut self.stdout else { return };
-        // A reader that is gone is no concern of the CLI's: it writes on, as into a closed pipe.
+        // The real CLI continues too when its stdout is closed.
         if stdout.write_all(bytes).await.is_err() || stdout.flush().await.is_err() {
             self.stdout = None;
         }
     }
 
     async fn write_stderr(&mut self, bytes: &[u8]) {
-        // As for stdout: nobody has to listen.
+        // As for stdout, errors are ignored.
         if self.stderr.write_all(bytes).await.is_ok() {
             drop(self.stderr.flush().await);
         }
@@ -347,7 +347,7 @@ impl Streams {
 
     async fn close_stdout(&mut self) {
         if let Some(mut stdout) = self.stdout.take() {
-            // Dropping it closes it whatever the answer.
+            // Dropping the stream closes it even if this fails.
             drop(stdout.shutdown().await);
         }
     }

@@ -1,4 +1,4 @@
-//! Whether a tool may run: rules, modes, hooks, the host.
+//! Decides whether a tool call may run: by rules, permission mode, hooks and the host.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,33 +13,33 @@ use super::permission_rule::PermissionRule;
 use super::scope::{Scope, ToolCall};
 use super::state::{HostResponse, PendingKind, SessionState, SessionStatus};
 
-/// After this long the user is reminded that a question is open.
+/// The time after which a `Notification` hook reminds the user of a pending permission request.
 const REMINDER: Duration = Duration::from_secs(6);
 
-/// What becomes of a call. `meta` holds fields of `tool_result_meta`.
+/// The decision on a tool call. `meta` contains fields of `tool_result_meta`.
 pub(super) enum PermissionVerdict {
     Run(String),
     Deny {
         text: String,
         meta: String,
     },
-    /// The whole turn ends.
+    /// Ends the turn.
     Interrupt,
-    /// The host takes the call over.
+    /// Hands the call over to the host.
     Defer,
 }
 
-/// What the rules and the mode say.
+/// The decision of the rules and the permission mode.
 enum RuleDecision {
     Allow(Option<&'static str>),
     Deny(String),
     Ask,
-    /// The automatic mode, which has nobody to ask here.
+    /// The mode is `auto`, whose classifier is not available here.
     Unavailable,
 }
 
 impl Engine {
-    /// Decides about a call; an answer of the host may change its input.
+    /// Decides on a call. The response of the host may change its input.
     pub(super) async fn check_permission(
         self: &Arc<Self>,
         scope: &Scope,
@@ -119,7 +119,7 @@ impl Engine {
         RuleDecision::Ask
     }
 
-    /// Whether a file tool stays in the directories of the session.
+    /// Returns whether the path of a file tool is inside the directories of the session.
     fn is_inside(&self, state: &SessionState, call: &ToolCall) -> bool {
         let path = self.resolve(text(&call.input["file_path"]), state);
         let own = self.launch.cwd.clone();
@@ -127,7 +127,7 @@ impl Engine {
         std::iter::once(own).chain(others).any(|directory| path.starts_with(directory))
     }
 
-    /// Asks the host, or refuses where nobody can be asked.
+    /// Sends a permission request to the host, or denies the call if the host does not handle them.
     async fn ask_or_deny(
         self: &Arc<Self>,
         scope: &Scope,
@@ -235,7 +235,7 @@ impl Engine {
         }
     }
 
-    /// When to remind the user of an open question, if somebody wants to hear of it.
+    /// Returns the time until the reminder, if a hook is registered for it.
     fn reminder(&self) -> Option<Duration> {
         self.state().hooks.listens("Notification").then_some(REMINDER)
     }
@@ -248,7 +248,7 @@ impl Engine {
         self.hook(scope, hook).await;
     }
 
-    /// Does what the host, or a hook, has decided.
+    /// Applies the decision of the host or a hook.
     fn apply_decision(
         &self,
         scope: &Scope,
@@ -290,7 +290,7 @@ impl Engine {
         }
     }
 
-    /// Takes updates of rules, directories and the mode over.
+    /// Applies permission updates: rules, directories and the mode.
     pub(super) fn update_permissions(&self, updates: &Value) {
         let mut state = self.state();
         for update in updates.as_array().into_iter().flatten() {
@@ -344,7 +344,7 @@ impl Engine {
         request
     }
 
-    /// The path that the call is about, as far as one can see.
+    /// Returns the path that the call affects, if it can be determined.
     fn blocked_path(&self, call: &ToolCall) -> Option<String> {
         let state = self.state();
         let path = match call.name.as_str() {
@@ -410,12 +410,12 @@ fn rejected(kind: &str, source: &str, reason: Option<&str>) -> String {
     format!(r#""non_execution_kind":"{kind}","permission_decision":{}"#, decision.done())
 }
 
-/// Tools that are a question to the user.
+/// Returns whether the tool always asks the user.
 fn always_asks(tool: &str) -> bool {
     matches!(tool, "AskUserQuestion" | "ExitPlanMode")
 }
 
-/// Tools that touch nothing of the user's.
+/// Returns whether the tool has no effect on files or the system of the user.
 fn is_always_allowed(tool: &str) -> bool {
     matches!(
         tool,
@@ -434,7 +434,7 @@ fn is_always_allowed(tool: &str) -> bool {
     )
 }
 
-/// Commands that only look, without anything that could make more of them.
+/// Returns whether the command is known to be read-only and contains no shell operators.
 fn is_read_only_command(command: &str) -> bool {
     const READ_ONLY: [&str; 12] = [
         "echo", "ls", "cat", "pwd", "true", "head", "tail", "wc", "date", "whoami", "uname",

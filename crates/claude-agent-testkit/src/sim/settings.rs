@@ -1,4 +1,4 @@
-//! Settings files, as far as they matter to what is said on the wire.
+//! Settings files, as far as they affect the protocol.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub(super) struct Settings {
     pub(super) allow: Vec<PermissionRule>,
     pub(super) deny: Vec<PermissionRule>,
     pub(super) hooks: Vec<CommandHook>,
-    /// The files that exist or might: where they come from, and what they were.
+    /// The settings files, whether or not they exist.
     pub(super) files: Vec<SettingsFile>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct SettingsFile {
 }
 
 impl Settings {
-    /// Reads all settings; later files win. What is not JSON counts as empty.
+    /// Loads all settings; later files take precedence. A file that is not JSON counts as empty.
     pub(super) fn load(launch: &Launch) -> Self {
         let wanted = |source: &str| {
             launch
@@ -93,7 +93,7 @@ impl Settings {
     }
 }
 
-/// When a file was last changed, and how long it is.
+/// Returns the modification time and the size of a file.
 pub(super) fn stamp(path: &std::path::Path) -> Option<(SystemTime, u64)> {
     let data = fs::metadata(path).ok()?;
     Some((data.modified().ok()?, data.len()))

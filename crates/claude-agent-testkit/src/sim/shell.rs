@@ -1,4 +1,4 @@
-//! Shells: real processes, each in a session of its own as the real CLI runs them.
+//! Shells: real processes, each in its own session as in the real CLI.
 
 use std::fs::File;
 use std::io;
@@ -16,14 +16,14 @@ use super::scope::{Scope, ToolCall};
 use super::state::CancelToken;
 use super::tools::ToolOutput;
 
-/// How much of an output is kept.
+/// The maximum number of bytes that are kept of an output stream.
 const MAX_OUTPUT: u64 = 1024 * 1024;
-/// How long the rest of an output is waited for when the shell is gone: something that it left
-/// behind may hold the pipe for ever.
+/// The timeout for the rest of the output after the shell has exited: an orphan process may keep
+/// the pipe open.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A shell and everything that it started; they end with the value.
+/// A shell and all its descendants. Dropping it kills them.
 pub(super) struct Shell {
     child: Child,
 }
@@ -36,7 +36,7 @@ impl Shell {
         if !matches!(&started, Err(error) if error.kind() == io::ErrorKind::NotFound) {
             return started;
         }
-        // Without that program a group of its own has to do.
+        // Without `setsid`, the shell gets its own process group.
         let mut shell = Command::new("sh");
         shell.args(["-c", command]);
         #[cfg(unix)]
@@ -56,7 +56,7 @@ impl Shell {
         Ok(Self { child: command.stdout(stdout).stderr(stderr).spawn()? })
     }
 
-    /// Waits for the end; nothing if the turn was interrupted first.
+    /// Waits until the shell exits; returns `None` if the turn is interrupted first.
     pub(super) async fn wait(&mut self, cancel: &CancelToken) -> Option<i32> {
         tokio::select! {
             biased;
@@ -65,7 +65,7 @@ impl Shell {
         }
     }
 
-    /// Waits for the end while the output is read.
+    /// Reads the output until the shell exits.
     async fn output(&mut self, cancel: &CancelToken) -> Option<(i32, String, String)> {
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
         let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -76,7 +76,7 @@ impl Shell {
             tokio::select! {
                 code = self.wait(cancel) => {
                     let code = code?;
-                    // The pipes may still hold what was written just before the end.
+                    // The pipes may still contain the last output.
                     drop(timeout(DRAIN_TIMEOUT, reading).await);
                     code
                 }
@@ -92,8 +92,8 @@ impl Shell {
         use rustix::process::{Pid, Signal, kill_process_group};
         let pid = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            // It fails when the group is gone, or has not come to be: then the child alone is left,
-            // and that is killed when it is dropped.
+            // Fails if the group has ended or does not exist yet; then only the child is left,
+            // which is killed on drop.
             kill_process_group(pid, Signal::KILL).ok();
         }
     }
@@ -108,7 +108,7 @@ impl Drop for Shell {
     }
 }
 
-/// Where the output of a shell goes.
+/// The destination of the output of a shell.
 pub(super) enum ShellOutput {
     Captured,
     File(File),
@@ -117,7 +117,7 @@ pub(super) enum ShellOutput {
 
 async fn read(pipe: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     let Some(mut pipe) = pipe else { return };
-    // What cannot be read is missing from the output, which is all that can be done.
+    // After a read error, the rest of the output is missing.
     if (&mut pipe).take(MAX_OUTPUT).read_to_end(kept).await.is_ok() {
         drop(tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await);
     }
@@ -162,7 +162,7 @@ impl Engine {
     }
 }
 
-/// Commands that say nothing when all is well.
+/// Returns whether the command prints nothing on success.
 fn is_silent(command: &str) -> bool {
     let first = command.split_whitespace().next().unwrap_or_default();
     let silent = ["touch", "mkdir", "rm", "mv", "cp", "cd", "chmod", "ln", "true"];

@@ -1,4 +1,4 @@
-//! One answer of the model, as it comes in.
+//! Streams one answer of the model to the host.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -15,18 +15,18 @@ use super::tool_batch::ToolBatch;
 use crate::mock_api::message::{Event, whole_block};
 use crate::mock_api::reply::Block;
 
-/// How an answer came to its end.
+/// How an answer ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StreamEnd {
     Whole {
         stop_reason: String,
     },
-    /// The connection broke.
+    /// The connection was closed early.
     Cut,
     Interrupted,
 }
 
-/// An answer on its way to the host.
+/// An answer that is being streamed to the host.
 pub(super) struct Stream<'a> {
     engine: &'a Engine,
     scope: &'a Scope,
@@ -34,7 +34,7 @@ pub(super) struct Stream<'a> {
     model: String,
     input_tokens: u64,
     stop_reason: String,
-    /// The block that comes in: its number, its beginning, what has come of it.
+    /// The current block: its index, its first event and its deltas.
     block: usize,
     start: String,
     deltas: Vec<String>,
@@ -57,7 +57,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Writes the answer; tools begin as soon as their calls are complete.
+    /// Writes the answer; each tool starts as soon as its call is complete.
     pub(super) async fn run(&mut self, mut source: Source, batch: &mut ToolBatch<'_>) -> StreamEnd {
         loop {
             let next = tokio::select! {
@@ -88,7 +88,7 @@ impl<'a> Stream<'a> {
         self.engine.state().usage.add(&self.model, self.input_tokens, output);
     }
 
-    /// Counts what was known of a response when the connection broke.
+    /// Counts the input tokens of a response that was cut.
     fn account_cut(&self) {
         if !self.model.is_empty() {
             self.scope.counts.input.fetch_add(self.input_tokens, Ordering::Relaxed);
@@ -186,7 +186,7 @@ impl<'a> Stream<'a> {
         self.block += 1;
     }
 
-    /// Shows a whole block to the host and remembers it.
+    /// Writes a complete block and adds it to the conversation.
     async fn show(&self, block: &Block, json: &str) {
         let value = serde_json::from_str(json).unwrap_or_else(|_| lossy(block));
         lock(&self.scope.conversation).assistant(&self.id, value);
@@ -196,7 +196,7 @@ impl<'a> Stream<'a> {
             let displayed = self.engine.display_hook(self.scope, &literal).await;
             lock(&self.scope.last_text).clone_from(displayed.as_ref().unwrap_or(&literal));
             match displayed.as_deref() {
-                // A hidden text has no line at all.
+                // A text that a hook hides is not written at all.
                 Some("\"\"") => return,
                 Some(text) => json = Cow::Owned(Object::typed("text").raw("text", text).done()),
                 None => {}
@@ -221,7 +221,7 @@ impl<'a> Stream<'a> {
         MessageHead { id: &self.id, model: &self.model, input_tokens, uuid }
     }
 
-    /// The host has interrupted: what came until then is kept.
+    /// Handles an interrupt: the partial block is written.
     async fn interrupted(&mut self, no_tools: bool) -> StreamEnd {
         let from = match self.part() {
             Some(json) => {
@@ -240,13 +240,13 @@ impl<'a> Stream<'a> {
         StreamEnd::Interrupted
     }
 
-    /// The part of a text or thought that has come.
+    /// Returns the partial text or thinking block.
     fn part(&self) -> Option<String> {
         let block = assemble(&self.start, &self.deltas).filter(|_| !self.deltas.is_empty())?;
         (!matches!(block, Block::Tool { .. })).then(|| whole_block(&block))
     }
 
-    /// Closes what a client of partial messages has open.
+    /// Writes the events that close a partial message.
     async fn partial_end(&self, from: usize) {
         let stop = format!(r#"{{"type":"content_block_stop","index":{}}}"#, self.block);
         self.partial(&stop, Object::new()).await;
@@ -299,7 +299,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// A text as a JSON string, as it is to be passed on.
+/// Returns a text block as a JSON string.
 fn literal_of(block: &Block) -> Option<String> {
     match block {
         Block::Text(text) => Some(super::json::quoted(text)),
@@ -308,13 +308,13 @@ fn literal_of(block: &Block) -> Option<String> {
     }
 }
 
-/// What a tree of values can hold of a literal that is not quite JSON.
+/// Returns a valid JSON value for a literal that is not quite JSON.
 fn lossy(block: &Block) -> Value {
     let literal = literal_of(block).unwrap_or_default();
     serde_json::json!({"type": "text", "text": literal.trim_matches('"')})
 }
 
-/// The text of a JSON string, as far as it is one.
+/// Returns the text of a JSON string; an invalid literal is returned without its quotes.
 pub(super) fn unquoted(literal: &str) -> String {
     serde_json::from_str::<Value>(literal)
         .map_or_else(|_| literal.trim_matches('"').to_owned(), |value| text(&value).to_owned())

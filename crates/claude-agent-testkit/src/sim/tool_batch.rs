@@ -1,4 +1,4 @@
-//! The tool calls of one answer: which run together, and what becomes of each.
+//! Runs the tool calls of one assistant message, concurrently where possible.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::scope::{Scope, ToolCall};
 use super::state::lock;
 use super::tools::ToolOutput;
 
-/// The tool calls of one answer of the model.
+/// The tool calls of one assistant message.
 pub(super) struct ToolBatch<'a> {
     engine: &'a Arc<Engine>,
     scope: &'a Scope,
@@ -25,11 +25,11 @@ pub(super) struct ToolBatch<'a> {
     waiting: VecDeque<usize>,
 }
 
-/// What became of a call.
+/// The outcome of a tool call.
 pub(super) struct ToolOutcome {
-    /// What the model gets; nothing if the call was handed to the host.
+    /// The `tool_result` block; `None` if the call was handed over to the host.
     pub(super) block: Option<Value>,
-    /// What hooks add to it.
+    /// Context added by hooks.
     pub(super) context: Vec<String>,
     pub(super) response: Value,
     pub(super) input: Value,
@@ -51,24 +51,25 @@ impl<'a> ToolBatch<'a> {
         self.calls.is_empty()
     }
 
-    /// Forgets all calls; what runs of them is ended.
+    /// Discards all calls and ends those that are running.
     pub(super) fn clear(&mut self) {
         *self = Self::new(self.engine, self.scope);
     }
 
-    /// Takes a call up and lets it begin, if it may run beside those that run.
+    /// Adds a call and starts it, if it may run concurrently with the running ones.
     pub(super) async fn add(&mut self, call: ToolCall) {
         self.waiting.push_back(self.calls.len());
         self.calls.push(call);
         self.outcomes.push(None);
-        // What it asks goes out at once. What it gives comes when the answer is complete, or pauses.
+        // Requests to the host are sent immediately. The outcome is collected when the answer is
+        // complete or pauses.
         if self.begin() {
             let done = self.running.poll_last().await;
             self.record(done);
         }
     }
 
-    /// Lets calls go on that are in the middle of a line: nobody else can write until they are done.
+    /// Polls the calls until none is writing a line, because no one else can write meanwhile.
     pub(super) async fn finish_writes(&mut self) {
         loop {
             let written = self.engine.writing.decreased();
@@ -84,7 +85,7 @@ impl<'a> ToolBatch<'a> {
         }
     }
 
-    /// Lets calls go on for ever; meant to be dropped.
+    /// Polls the calls forever; the future is meant to be dropped.
     pub(super) async fn drive(&mut self) {
         self.complete().await;
         std::future::pending::<()>().await;
@@ -97,7 +98,7 @@ impl<'a> ToolBatch<'a> {
         }
     }
 
-    /// Starts what may run now; whether there was something.
+    /// Starts the calls that may run now; returns whether there were any.
     fn begin(&mut self) -> bool {
         let mut begun = false;
         while let Some(next) = self.waiting.front().copied() {
@@ -126,7 +127,7 @@ impl<'a> ToolBatch<'a> {
         self.begin();
     }
 
-    /// Waits for all calls; then the model gets what they gave.
+    /// Waits for all calls and adds their results to the conversation.
     pub(super) async fn finish(mut self) {
         self.scope.answering.send_replace(false);
         self.complete().await;
@@ -151,13 +152,13 @@ impl<'a> ToolBatch<'a> {
     }
 }
 
-/// A text that the model sees and that is no prompt.
+/// Returns a text block for the model that is not a prompt.
 pub(super) fn reminder(text: &str) -> Value {
     json!({"type": "text", "text": format!("<system-reminder>\n{text}\n</system-reminder>")})
 }
 
 impl Engine {
-    /// A call from the hooks before it to those after it.
+    /// Executes a call, including its hooks and the permission check.
     pub(super) async fn execute(
         self: &Arc<Self>,
         scope: &Scope,
@@ -197,7 +198,8 @@ impl Engine {
             }
         };
         if !call.name.starts_with("mcp__") {
-            // Even the quickest tool is slower than the rest of an answer that is on its way.
+            // In the real CLI, the rest of the answer arrives before even the fastest tool
+            // completes.
             scope.rest_of_answer().await;
         }
         self.run_tool(scope, &call, &meta, hook_outcome.context).await
@@ -212,7 +214,7 @@ impl Engine {
     ) -> ToolOutcome {
         let began = Instant::now();
         lock(&scope.tools_used).push(call.name.clone());
-        // A tool notices by itself that its turn is over: it may be in the middle of a line.
+        // The tool handles cancellation itself, because it may be writing a line.
         let done = Box::pin(self.use_tool(scope, call)).await;
         let Some(done) = done else { return self.reject(scope, call).await };
         let took = began.elapsed().as_millis();
@@ -243,7 +245,7 @@ impl Engine {
         ToolOutcome { block: Some(block), context, response, input: call.input.clone() }
     }
 
-    /// Writes the result of a tool; returns what the model gets.
+    /// Writes the result of a tool; returns the block for the model.
     async fn show_result(
         &self,
         scope: &Scope,
@@ -261,7 +263,7 @@ impl Engine {
         serde_json::from_str(&block).unwrap_or_default()
     }
 
-    /// A call that comes to nothing, with a reason of our own.
+    /// Fails a call with a message of the simulated CLI.
     async fn fail_with(
         &self,
         scope: &Scope,
@@ -291,7 +293,7 @@ impl Engine {
         ToolOutcome { block: Some(block), context: Vec::new(), response, input }
     }
 
-    /// A call that the user has put an end to.
+    /// Fails a call that the user rejected or interrupted.
     async fn reject(&self, scope: &Scope, call: &ToolCall) -> ToolOutcome {
         let text = "The user rejected this tool use. Stop and wait for the user.";
         let done =
@@ -305,7 +307,7 @@ impl Engine {
     }
 }
 
-/// `tool_result_meta` of one call; `meta` holds the fields beside its id.
+/// Returns the `tool_result_meta` of a call; `meta` contains the fields after its id.
 fn meta_field(id: &str, meta: &str) -> Object {
     if meta.is_empty() {
         return Object::new();

@@ -1,4 +1,4 @@
-//! From messages to turns: which message gets which turn, and what is told of its life.
+//! Queues messages, assigns them to turns and reports their lifecycle.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +19,15 @@ use super::state::{
 use super::turn::TurnEnd;
 use crate::recording::Exit;
 
-/// How long a turn lets the lines be dealt with that came with its message. A request that waits for
-/// the host must not hold it up.
+/// How long a turn waits for the dispatcher to handle the lines that arrived together with its
+/// message. Bounded, because such a line may be a request that waits for the host.
 const REST_OF_INPUT: Duration = Duration::from_millis(250);
 
-/// How many messages may wait; beyond it stdin is read no further.
+/// The maximum number of queued messages; stdin is not read while the queue is full.
 const MAX_QUEUED: usize = 4096;
 
 impl Engine {
-    /// Takes a message of the host; an error is a breach of the protocol.
+    /// Accepts a message of the host. Returns an error if it violates the protocol.
     pub(super) async fn accept(&self, frame: &Value) -> Result<(), String> {
         let message = &frame["message"];
         if message["role"] != "user" {
@@ -53,7 +53,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a message was not sent before, in this process or in the conversation that it resumed.
+    /// Returns whether a message is new in this process and in the resumed conversation.
     async fn is_new_message(&self, uuid: &str) -> bool {
         let (is_known, is_first) = {
             let mut state = self.state();
@@ -69,7 +69,7 @@ impl Engine {
         is_new
     }
 
-    /// Takes the prompt of the command line.
+    /// Accepts the prompt of the command line.
     pub(super) async fn accept_prompt(&self, content: Value) {
         self.enqueue(QueuedMessage { uuid: None, content, priority: Priority::Next, origin: None })
             .await;
@@ -86,7 +86,7 @@ impl Engine {
         if let Some(uuid) = &queued.uuid {
             self.emit_lifecycle(uuid, "queued").await;
         }
-        // The first one is told as started before the next one is told as queued.
+        // The first message must be reported as started before the next one is reported as queued.
         let at_once = idle && !self.has_tools_to_list();
         if let Some(uuid) = queued.uuid.as_ref().filter(|_| at_once) {
             self.emit_lifecycle(uuid, "started").await;
@@ -103,7 +103,7 @@ impl Engine {
         self.changed.notify_one();
     }
 
-    /// Runs one turn after the other until there can be no more.
+    /// Runs one turn after another until stdin is closed and nothing is left to do.
     pub(super) async fn run_turns(self: &Arc<Self>) -> Exit {
         loop {
             if let Some(turn) = self.next_turn() {
@@ -120,7 +120,7 @@ impl Engine {
         }
     }
 
-    /// The turn that was begun, or one of what waits.
+    /// Returns the active turn, or starts one with queued messages.
     fn next_turn(&self) -> Option<Arc<ActiveTurn>> {
         let mut state = self.state();
         if let Some(turn) = &state.turn {
@@ -143,7 +143,7 @@ impl Engine {
         Some(turn)
     }
 
-    /// Tells that nothing is going on, if so.
+    /// Reports the status `idle` if nothing is running or queued.
     pub(super) async fn report_idle(&self) {
         let idle = {
             let state = self.state();
@@ -161,7 +161,7 @@ impl Engine {
     }
 
     async fn process_turn(self: &Arc<Self>, turn: &ActiveTurn) {
-        // What the host sent together is taken in together.
+        // Waits for lines that the host sent together with the message.
         drop(timeout(REST_OF_INPUT, self.undispatched.wait_idle()).await);
         self.set_status(SessionStatus::Running).await;
         self.list_tools().await;
@@ -191,8 +191,8 @@ impl Engine {
         }
     }
 
-    /// Plays a turn; true if its messages count as cancelled. What is held until that was told comes
-    /// with it.
+    /// Runs a turn. Returns whether its messages count as cancelled, and the lock to hold until
+    /// that has been reported.
     async fn run_turn(
         self: &Arc<Self>,
         scope: &Scope,
@@ -272,7 +272,7 @@ impl Engine {
         }
     }
 
-    /// A hook does not want this prompt.
+    /// Reports that a hook blocked the prompt.
     async fn emit_prompt_blocked(&self, scope: &Scope, reason: &str, prompt: &str) {
         self.emit_init(scope).await;
         let text = format!("Prompt blocked by a hook: {reason}\n\nOriginal prompt: {prompt}");
@@ -298,7 +298,7 @@ impl Engine {
         }
     }
 
-    /// Begins anew, as after `/clear`.
+    /// Starts a new conversation, as after `/clear`.
     pub(super) fn forget_conversation(&self) {
         let mut state = self.state();
         *lock(&state.conversation) = Conversation::default();
@@ -316,7 +316,8 @@ impl ActiveTurn {
     }
 }
 
-/// Commands, and what tasks say, are not put together with prompts.
+/// Returns whether a message needs its own turn: commands and task notifications are not merged
+/// with prompts.
 fn is_exclusive(queued: &QueuedMessage) -> bool {
     queued.origin.is_some() || content_text(&queued.content).starts_with('/')
 }

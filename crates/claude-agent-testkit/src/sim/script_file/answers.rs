@@ -1,4 +1,4 @@
-//! What the model answers.
+//! Parses the answers of the model.
 
 use serde_json::json;
 
@@ -9,13 +9,13 @@ use crate::mock_api::Reply;
 
 const ONE_OF_THE_STEPS: &str = "a step of an answer such as `say`, or `then`, or a section";
 
-/// What a step adds to its answer.
+/// What a step contributes to its answer.
 #[derive(Clone, Copy, PartialEq)]
 enum StepKind {
     Content,
     /// How the answer is sent.
     Delivery,
-    /// In place of content.
+    /// An error instead of content.
     Error,
 }
 
@@ -45,7 +45,7 @@ const STEPS: Table<(StepKind, StepParser)> = &[
     ("drop-after", (StepKind::Delivery, drop_after)),
 ];
 
-/// Reads answers up to the next section.
+/// Parses answers up to the next section.
 pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Vec<Reply>, ScriptError> {
     let others: Vec<_> = SECTIONS.iter().map(|(word, _)| *word).chain(["then"]).collect();
     let mut answers = Vec::new();
@@ -67,23 +67,23 @@ pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Vec<Reply>, ScriptError> 
     }
 }
 
-/// One answer, while it is read.
+/// An answer that is being parsed.
 #[derive(Default)]
 struct AnswerBuilder {
     reply: Reply,
-    /// The most telling of its steps so far.
+    /// The kind of the steps so far; `Content` and `Error` take precedence over `Delivery`.
     content_kind: Option<StepKind>,
 }
 
 impl AnswerBuilder {
-    /// Whether such a step may follow; if not, what was expected instead.
+    /// Checks whether a step of this kind may follow; if not, returns what was expected instead.
     fn check(&self, kind: StepKind) -> Result<(), &'static str> {
         match (kind, self.content_kind) {
             (StepKind::Content, Some(StepKind::Error)) => {
                 Err("`then`, because an error has no content")
             }
-            // An error starts the reply anew, so what came before it would be lost.
-            (StepKind::Error, Some(_)) => Err("`error` as the first step of its answer"),
+            // An error replaces the reply, so earlier steps would be lost.
+            (StepKind::Error, Some(_)) => Err("`error` as the first step of the answer"),
             _ => Ok(()),
         }
     }
@@ -104,7 +104,7 @@ impl AnswerBuilder {
     fn finish(self, cursor: &Cursor<'_>) -> Result<Reply, ScriptError> {
         match self.content_kind {
             Some(StepKind::Content | StepKind::Error) => Ok(self.reply),
-            // A forgotten answer would otherwise be an empty message.
+            // Otherwise a forgotten answer would be an empty message.
             Some(StepKind::Delivery) | None => {
                 let expected = "content such as `say`, or `error`, or `nothing`";
                 Err(cursor.error_at(cursor.here(), expected))

@@ -18,7 +18,7 @@ fn program(script: &Path) -> Command {
 }
 
 #[tokio::test]
-async fn the_program_prints_its_variables_and_answers_as_the_script_says() {
+async fn the_program_prints_variables_and_follows_the_script() {
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("a.sim");
     std::fs::write(&script, "when \"hi\" say \"Hello.\"").unwrap();
@@ -36,13 +36,13 @@ async fn the_program_prints_its_variables_and_answers_as_the_script_says() {
 }
 
 #[tokio::test]
-async fn the_program_refuses_what_it_cannot_serve() {
+async fn the_program_rejects_faults_and_versions() {
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("a.sim");
     for (text, reason) in [
         (None, "a.sim: "),
         (Some("sya"), "a.sim: line 1, column 1: expected"),
-        (Some("faults at start hang"), "only a simulated CLI has faults"),
+        (Some("faults at start hang"), "the mock API does not support `faults`"),
     ] {
         if let Some(text) = text {
             std::fs::write(&script, text).unwrap();
