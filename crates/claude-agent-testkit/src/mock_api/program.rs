@@ -73,7 +73,7 @@ impl Arguments {
                     return Err(format!("unknown argument {flag:?}"));
                 }
                 _ if read.script.is_some() => {
-                    return Err(format!("unexpected argument {argument:?}"));
+                    return Err(format!("unexpected argument \"{}\"", argument.display()));
                 }
                 _ => read.script = Some(argument),
             }

@@ -1,4 +1,4 @@
-//! Agents that the model starts.
+//! Subagents.
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,7 +17,7 @@ use super::turn::TurnEnd;
 use crate::mock_api::reply::Block;
 
 impl Engine {
-    /// The `Agent` tool: waits for the agent, or lets it work in the background.
+    /// Runs the `Agent` tool, in the foreground or in the background.
     pub(super) async fn agent_tool(
         self: &Arc<Self>,
         scope: &Scope,
@@ -88,7 +88,7 @@ impl Engine {
         scope
     }
 
-    /// Lets an agent work to its end. Boxed: agents can start agents.
+    /// Runs an agent until its end. Boxed, because agents can start agents.
     fn run_agent<'a>(
         self: &'a Arc<Self>,
         scope: &'a Scope,
@@ -140,7 +140,7 @@ impl Engine {
         self.task_ended(task, ended, summary, Some(&usage)).await;
     }
 
-    /// What the model gets at once for an agent in the background.
+    /// Returns the tool output for an agent that was started in the background.
     fn launched(&self, task: &Task) -> ToolOutput {
         let text = format!("The agent {} works in the background.", task.id);
         let model = self.state().model.clone();
@@ -158,7 +158,7 @@ impl Engine {
         ToolOutput::content(array([block]), result.done())
     }
 
-    /// What the model gets when an agent is done.
+    /// Returns the tool output for a completed agent.
     fn handed_back(&self, task: &Task, scope: &Scope, end: &TurnEnd, text: &str) -> ToolOutput {
         if let TurnEnd::Failed(failure) = end {
             return ToolOutput::error(&failure.text);
@@ -190,7 +190,7 @@ impl Engine {
         ToolOutput::content(array([block]), result.done())
     }
 
-    /// Whether a block of the model is shown to the host.
+    /// Returns whether a block of the model is written to stdout.
     pub(super) fn shows_block(&self, scope: &Scope, block: &Block) -> bool {
         match (&scope.agent, block) {
             (None, _) | (Some(_), Block::Tool { .. }) => true,
@@ -198,7 +198,7 @@ impl Engine {
         }
     }
 
-    /// Tells what an agent is doing.
+    /// Reports the progress of an agent.
     pub(super) async fn emit_task_progress(&self, scope: &Scope, block: &Block) {
         let (Some(agent), Block::Tool { name, input, .. }) = (&scope.agent, block) else { return };
         let uses = lock(&scope.tools_used).len() + 1;
@@ -219,7 +219,7 @@ impl Engine {
         self.emit_system("task_progress", fields).await;
     }
 
-    /// The agents there are, in order.
+    /// Returns the names of the available agents, in order.
     pub(super) fn agent_names(&self) -> Vec<String> {
         let state = self.state();
         let mut names: Vec<String> =

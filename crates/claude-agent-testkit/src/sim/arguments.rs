@@ -1,4 +1,4 @@
-//! The command line.
+//! Parses the command line.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,24 +8,24 @@ use serde_json::Value;
 use super::cli_version::CliVersion;
 use super::permission_rule::{PermissionRule, parse_rules};
 
-/// The permission modes that exist.
+/// The valid permission modes.
 pub(super) const MODES: [&str; 6] =
     ["acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"];
 
-/// How a simulated CLI was started.
+/// The parsed command line and environment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Launch {
     pub(super) version: String,
-    /// How that version speaks.
+    /// The protocol differences of that version.
     pub(super) cli_version: CliVersion,
     pub(super) env: BTreeMap<String, String>,
     pub(super) cwd: PathBuf,
-    /// The one-way form.
+    /// Whether to run a single prompt and exit.
     pub(super) print: bool,
     pub(super) prompt: Option<String>,
-    /// Whether stdin carries frames and not a prompt.
+    /// Whether stdin contains messages rather than a prompt.
     pub(super) session: bool,
-    /// Whether nothing of a resumed session happens before `initialize`.
+    /// Whether a resumed session waits for `initialize`.
     pub(super) await_initialize: bool,
     pub(super) output: OutputFormat,
     pub(super) partial: bool,
@@ -62,28 +62,28 @@ pub(super) enum OutputFormat {
     StreamJson,
 }
 
-/// What a command line comes to.
+/// The result of parsing a command line.
 #[derive(Debug)]
 pub(super) enum LaunchAction {
     Run(Box<Launch>),
-    /// Prints this and ends.
+    /// Prints this text and exits.
     Print(String),
-    /// Complains about this and ends with 1.
+    /// Writes this error to stderr and exits with code 1.
     Fail(String),
 }
 
-/// How many values an option takes.
+/// The number of values of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OptionArity {
     Nothing,
     One,
-    /// One, unless an option follows.
+    /// One value, unless an option follows.
     Maybe,
-    /// All up to the next option.
+    /// All values up to the next option.
     Many,
 }
 
-/// Every option that the real CLI was seen to take, whether or not it means anything here.
+/// The options of the real CLI, including those that have no effect here.
 const OPTIONS: &[(OptionArity, &[&str])] = &[
     (
         OptionArity::Nothing,
@@ -189,7 +189,7 @@ fn takes(option: &str) -> Option<OptionArity> {
 }
 
 impl Launch {
-    /// Reads a command line, without the name of the program.
+    /// Parses a command line, without the program name.
     pub(super) fn read(mut self, arguments: &[String]) -> LaunchAction {
         let mut rest = arguments.iter().map(String::as_str).peekable();
         while let Some(argument) = rest.next() {
@@ -232,7 +232,7 @@ impl Launch {
         self.check()
     }
 
-    /// Takes an option over; some end the program at once.
+    /// Applies an option. Some options end the program.
     fn set(&mut self, name: &str, values: &[&str]) -> Result<Option<LaunchAction>, String> {
         let value = values.first().copied().unwrap_or_default();
         let owned = || Some(value.to_owned());
@@ -294,7 +294,7 @@ impl Launch {
         self.env.get(name).map(String::as_str)
     }
 
-    /// Whether a variable is set to something that means yes.
+    /// Returns whether a variable is set to a true value.
     pub(super) fn flag(&self, name: &str) -> bool {
         self.var(name).is_some_and(|value| !matches!(value, "" | "0" | "false"))
     }
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_bound_or_follow() {
+    fn option_values_follow_or_use_an_equals_sign() {
         let launch = launch(&[
             "--output-format",
             "stream-json",
@@ -369,13 +369,13 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_follows_two_dashes() {
+    fn the_prompt_follows_a_double_dash() {
         let launch = launch(&["--print", "--output-format", "stream-json", "--", "--not-a-flag"]);
         assert_eq!(launch.prompt.as_deref(), Some("--not-a-flag"));
     }
 
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn unknown_options_and_values_are_rejected() {
         for (arguments, text) in [
             (&["--no-such-flag"][..], "unknown option '--no-such-flag'"),
             (&["--no-such-flag=1"], "unknown option '--no-such-flag'"),

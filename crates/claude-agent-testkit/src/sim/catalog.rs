@@ -1,4 +1,4 @@
-//! What there is: models, commands, agents; and the lines that list it.
+//! The models, commands and agents, and the messages that list them.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::state::lock;
 
 const MODEL: &str = "claude-opus-5-5";
 
-/// Short name, full name, shown name.
+/// Alias, full name, display name.
 const MODELS: [(&str, &str, &str); 5] = [
     ("default", MODEL, "Default (recommended)"),
     ("opus", MODEL, "Opus"),
@@ -29,7 +29,7 @@ pub(super) const AGENTS: [(&str, &str, Option<&str>); 6] = [
     ("statusline-setup", "Sets the status line up", Some("sonnet")),
 ];
 
-/// Name, description, hint for arguments, other names; whether it is a skill.
+/// Name, description, argument hint, aliases, whether it is a skill.
 const COMMANDS: [(&str, &str, &str, &[&str], bool); 9] = [
     ("code-review", "Reviews a change", "[<target>]", &["review"], true),
     ("debug", "Looks for the cause of a problem", "[issue description]", &[], true),
@@ -66,7 +66,7 @@ const CAPABILITIES: [&str; 19] = [
     "reload_plugins_refuse_if_busy_v1",
 ];
 
-/// What of it the handshake lists.
+/// The number of capabilities in the handshake, from the end of the list.
 const HANDSHAKE_CAPABILITIES: usize = 6;
 
 const STARTUP_MARKS: [&str; 27] = [
@@ -99,14 +99,14 @@ const STARTUP_MARKS: [&str; 27] = [
     "stdin_listen_started",
 ];
 
-/// The full name of a model.
+/// Returns the full name of a model.
 pub(super) fn resolve_model(name: Option<&str>) -> String {
     let Some(name) = name else { return MODEL.to_owned() };
     let known = MODELS.iter().find(|(short, _, _)| *short == name);
     known.map_or_else(|| name.to_owned(), |(_, full, _)| (*full).to_owned())
 }
 
-/// A command or skill of the project.
+/// A custom command or skill of the project.
 pub(super) struct CustomCommand {
     pub(super) name: String,
     description: String,
@@ -114,13 +114,13 @@ pub(super) struct CustomCommand {
 }
 
 impl Engine {
-    /// Its process, or the number that it is told to be.
+    /// Returns the process ID, or the value of `CLAUDE_SIM_PID`.
     fn pid(&self) -> u32 {
         let configured = self.launch.var("CLAUDE_SIM_PID").and_then(|pid| pid.parse().ok());
         configured.unwrap_or_else(std::process::id)
     }
 
-    /// Commands and skills that lie in the project.
+    /// Returns the custom commands and skills of the project.
     pub(super) fn custom_commands(&self) -> Vec<CustomCommand> {
         let own = self.launch.cwd.join(".claude");
         let mut found = Vec::new();
@@ -172,7 +172,7 @@ impl Engine {
         }
     }
 
-    /// The answer to `initialize`.
+    /// Returns the response to `initialize`.
     pub(super) fn handshake(&self) -> Object {
         let agents = self.agents_json();
         let state = self.state();
@@ -225,7 +225,7 @@ impl Engine {
         array(own.chain(hosts).collect::<Vec<_>>())
     }
 
-    /// `system/init`, with which every turn begins.
+    /// Writes `system/init`, with which every turn starts.
     pub(super) async fn emit_init(&self, scope: &Scope) {
         if !self.streams() {
             return;
@@ -275,7 +275,7 @@ impl Engine {
         self.emit("system/init", line).await;
     }
 
-    /// Marks of the start, for a client that reads them.
+    /// Writes the startup marks, if the host has enabled that.
     pub(super) async fn emit_startup_marks(&self) {
         if !self.launch.flag("CLAUDE_CODE_SDK_READS_STARTUP_MARKS") {
             return;
@@ -318,7 +318,7 @@ fn entries(directory: &Path) -> Vec<String> {
     names
 }
 
-/// A file with an optional head between two lines of `---`.
+/// Parses a file with optional front matter between two lines of `---`.
 fn custom(path: &Path, name: &str) -> Option<CustomCommand> {
     let file = fs::read_to_string(path).ok()?;
     let (head, body) = match file.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"))

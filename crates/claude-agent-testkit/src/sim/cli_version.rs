@@ -1,12 +1,13 @@
-//! How older versions of the CLI speak.
+//! Protocol differences between versions of the CLI.
 //!
-//! The simulation is made after one version. What came later than another version is left out when
-//! that one is simulated; `docs/cli-versions.md` has the same facts, seen on the released CLIs.
+//! The simulated CLI implements the newest version. For an older version, everything that was added
+//! later is omitted. `docs/cli-versions.md` lists the same differences, as observed in released
+//! CLIs.
 
 use serde_json::{Map, Value};
 
-/// What a version has and older ones do not: the part of the protocol, the name, and the number after
-/// `2.1.` of the first version with it.
+/// Additions to the protocol: the part, the name, and the number after `2.1.` of the first version
+/// that has it.
 const ADDED: &[(ProtocolPart, &str, u32)] = &[
     (ProtocolPart::Handshake, "capabilities", 286),
     (ProtocolPart::Handshake, "claude_code_version", 301),
@@ -47,7 +48,7 @@ pub(super) enum ProtocolPart {
     Result,
 }
 
-/// The way in which a version speaks.
+/// The protocol of a version.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CliVersion {
     /// The number after `2.1.`.
@@ -55,14 +56,14 @@ pub(super) struct CliVersion {
 }
 
 impl Default for CliVersion {
-    /// That of the newest version.
+    /// Returns the newest version.
     fn default() -> Self {
         Self { patch: u32::MAX }
     }
 }
 
 impl CliVersion {
-    /// That of a version. What is not a version 2.1 speaks like the newest.
+    /// Parses a version. Anything other than 2.1.x counts as the newest version.
     pub(super) fn of(version: &str) -> Self {
         let patch = version.strip_prefix("2.1.").and_then(|patch| patch.parse().ok());
         patch.map_or_else(Self::default, |patch| Self { patch })
@@ -73,38 +74,39 @@ impl CliVersion {
         added.is_none_or(|(_, _, since)| self.patch >= *since)
     }
 
-    /// Whether the result of a turn names its messages also where the model had no part in it, where
-    /// a call was deferred, and where the CLI itself began the turn.
+    /// Returns whether every result names its messages, including local results, deferred calls and
+    /// turns that the CLI started.
     pub(super) fn names_messages_in_every_result(self) -> bool {
         self.patch >= 265
     }
 
-    /// Whether a command that does not exist is answered by the CLI. Later the model gets it.
+    /// Returns whether the CLI responds to unknown commands itself. Later versions pass them to the
+    /// model.
     pub(super) fn answers_unknown_commands(self) -> bool {
         self.patch < 265
     }
 
-    /// Whether the totals of a resumed conversation are restored.
+    /// Returns whether the totals of a resumed conversation are restored.
     pub(super) fn restores_totals(self) -> bool {
         self.patch >= 280
     }
 
-    /// Whether a conversation of one turn can be compacted.
+    /// Returns whether a conversation of one turn can be compacted.
     pub(super) fn compacts_one_turn(self) -> bool {
         self.patch >= 269
     }
 
-    /// The permission mode where nobody chooses one.
+    /// Returns the default permission mode.
     pub(super) fn default_mode(self) -> &'static str {
         if self.starts_in_auto_mode() { "auto" } else { "default" }
     }
 
-    /// Whether the default mode is `auto`, in which calls run without a question.
+    /// Returns whether the default mode is `auto`, in which calls run without a permission request.
     pub(super) fn starts_in_auto_mode(self) -> bool {
         (285..=301).contains(&self.patch)
     }
 
-    /// A line as this version writes it; nothing if it does not.
+    /// Returns a line as this version writes it; `None` if this version does not have the message.
     pub(super) fn line(self, kind: &str, json: &str) -> Option<String> {
         if !self.has(ProtocolPart::Message, kind) {
             return None;
@@ -135,7 +137,7 @@ impl CliVersion {
         fields.retain(|name, _| self.has(part, name));
     }
 
-    /// Whether nothing has to be left out.
+    /// Returns whether nothing has to be omitted.
     pub(super) fn is_newest(self) -> bool {
         ADDED.iter().all(|(_, _, since)| self.patch >= *since)
     }

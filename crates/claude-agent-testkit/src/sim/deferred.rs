@@ -1,4 +1,4 @@
-//! Deferred tool calls: replayed when their session is resumed.
+//! Deferred tool calls, which are replayed when their session is resumed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,12 +20,12 @@ const CONTINUE: &str = "Continue from where you left off.";
 #[derive(Debug, Clone)]
 pub(super) struct DeferredReplay {
     call: ToolCall,
-    /// Names the turn in `command_lifecycle`.
+    /// The id of the turn in `command_lifecycle`.
     pub(super) uuid: String,
 }
 
-/// Returns the deferred call of a transcript that has no result yet. A call that the conversation
-/// has left behind is not replayed.
+/// Returns the deferred call of a transcript that has no result yet. A call that is followed by an
+/// assistant message is not replayed.
 pub(super) fn pending_call(entries: &[Value]) -> Option<ToolCall> {
     let mut pending: Option<ToolCall> = None;
     for entry in entries {
@@ -64,7 +64,7 @@ pub(super) fn remove_dangling(conversation: &mut Conversation, pending: Option<&
 }
 
 impl Engine {
-    /// Remembers a deferred call for its replay.
+    /// Prepares the replay of a deferred call.
     pub(super) fn plan_replay(&self, call: ToolCall) -> DeferredReplay {
         DeferredReplay { call, uuid: self.ids.uuid() }
     }
@@ -78,7 +78,7 @@ impl Engine {
         }
     }
 
-    /// Makes the replay the turn that runs, if a call is pending.
+    /// Starts the replay as the active turn, if a call is pending.
     pub(super) fn begin_replay(&self) {
         let mut state = self.state();
         if let Some(replay) = state.replay.take() {
@@ -88,8 +88,8 @@ impl Engine {
         }
     }
 
-    /// Asks about the call again, tells the model what came of it and lets it continue. A call that
-    /// is deferred again ends the turn without asking the model.
+    /// Executes the call again, adds its result to the conversation and lets the model continue. If
+    /// the call is deferred again, the turn ends without a request to the model.
     pub(super) async fn run_replay(
         self: &Arc<Self>,
         scope: &Scope,
@@ -104,7 +104,7 @@ impl Engine {
             return self.finish_turn(scope, &end, None).await;
         }
         scope.replaying.store(false, Relaxed);
-        // The real CLI counts from the prompt that follows.
+        // The real CLI counts user messages from the prompt that follows.
         scope.counts.user_messages.store(0, Relaxed);
         self.emit_init(scope).await;
         lock(&scope.conversation).user_text(CONTINUE);
@@ -113,7 +113,7 @@ impl Engine {
         self.finish_turn(scope, &end, None).await
     }
 
-    /// Shows what the `PreToolUse` hooks said about a replayed call.
+    /// Reports the `PreToolUse` hooks of a replayed call.
     pub(super) async fn emit_replay_hooks(&self, call: &ToolCall, decision: Option<&HookDecision>) {
         if matches!(decision, Some(HookDecision::Deny(_))) {
             return;
@@ -142,7 +142,7 @@ impl Engine {
         self.emit("attachment", line).await;
     }
 
-    /// The attachment that marks a call as deferred, in the transcript and on stdout.
+    /// Returns the attachment that marks a call as deferred, in the transcript and on stdout.
     pub(super) fn deferred_marker(&self, call: &ToolCall) -> Object {
         Object::typed("hook_deferred_tool")
             .str("hookName", "settings")

@@ -1,4 +1,4 @@
-//! Read, Write and Edit, on real files.
+//! The tools `Read`, `Write` and `Edit`, on real files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -97,8 +97,8 @@ impl Engine {
         self.resolve(text(&input["file_path"]), &self.state())
     }
 
-    /// Instructions of a directory below the project are loaded with the first file read there;
-    /// the hook hears of it when all tools of the answer are done.
+    /// Queues the `InstructionsLoaded` hook if the directory of the file has instructions. The hook
+    /// runs after all tools of the answer.
     fn instructions_hook(&self, scope: &Scope, file: &Path) {
         let Some(directory) = file.parent().filter(|directory| *directory != self.launch.cwd)
         else {
@@ -121,7 +121,7 @@ fn shown(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// One hunk that replaces all lines between the common beginning and the common end.
+/// Returns one hunk that replaces all lines between the common prefix and the common suffix.
 fn patch(before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
@@ -147,7 +147,7 @@ fn patch(before: &str, after: &str) -> String {
     array([hunk.done()])
 }
 
-/// How many lines a change adds and takes away.
+/// Returns the number of added and removed lines.
 pub(super) fn changed_lines(before: &str, after: &str) -> (usize, usize) {
     let hunk: Value = serde_json::from_str(&patch(before, after)).unwrap_or_default();
     let count = |field: &str| {
@@ -185,7 +185,7 @@ fn image(bytes: &[u8], kind: &str) -> ToolOutput {
     ToolOutput::content(array([block]), result.done())
 }
 
-/// The size that stands in the head of a PNG; nothing for other formats.
+/// Returns the size in the header of a PNG; zero for other formats.
 fn png_size(bytes: &[u8]) -> (u32, u32) {
     let number = |at: usize| {
         let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_become_base64() {
+    fn base64_is_encoded() {
         for (bytes, text) in
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
         {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_holds_what_differs() {
+    fn a_patch_contains_the_changed_lines() {
         assert_eq!(changed_lines("a\nb\nc\n", "a\nx\ny\nc\n"), (2, 1));
         assert_eq!(patch("a\n", "a\n"), "[]");
         assert_eq!(

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_become_dates() {
+    fn timestamps_are_formatted_as_dates() {
         let at = |seconds| format_timestamp(Duration::from_secs(seconds));
         assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(at(951_782_399), "2000-02-28T23:59:59.000Z");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn no_id_comes_twice() {
+    fn ids_are_unique() {
         let ids: Vec<IdGenerator> = (0..10).map(|_| IdGenerator::new()).collect();
         let all: Vec<String> = ids.iter().flat_map(|ids| (0..100).map(|_| ids.uuid())).collect();
         assert_eq!(all.iter().collect::<HashSet<_>>().len(), 1000);

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_keep_their_order_and_texts_are_escaped() {
+    fn keys_keep_their_order_and_strings_are_escaped() {
         let object = Object::typed("b").str("a", "\"\\\n\u{1}é").plain("n", 1.5).null("z");
         let more = Object::new().strings("list", &["x", "y"]);
         let json = object.fields(&more).fields(&Object::new()).done();

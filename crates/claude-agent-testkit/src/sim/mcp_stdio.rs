@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hooks_answer_an_elicitation_in_place_of_the_user() {
+    fn a_hook_can_answer_an_elicitation() {
         let silent = json!({"hookEventName": "Elicitation"});
         let declining = json!({"hookEventName": "Elicitation", "action": "decline"});
         let accepting = json!({"action": "accept", "content": {"name": "Ada"}});

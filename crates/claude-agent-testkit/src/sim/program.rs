@@ -42,7 +42,9 @@ fn report_error(reason: &str) {
 /// Creates the simulated CLI from the command line and the environment.
 fn from_environment() -> Result<Sim, String> {
     let text = |argument: std::ffi::OsString| {
-        argument.into_string().map_err(|argument| format!("argument is not Unicode: {argument:?}"))
+        argument
+            .into_string()
+            .map_err(|argument| format!("argument is not Unicode: \"{}\"", argument.display()))
     };
     let mut sim = Sim::new();
     for argument in std::env::args_os().skip(1) {

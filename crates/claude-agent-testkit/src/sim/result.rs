@@ -12,20 +12,20 @@ use super::stream::unquoted;
 use super::turn::{TurnEnd, TurnFailure};
 use super::usage::{AgentStats, model_usage};
 
-/// How a turn ended, in the words of a result.
+/// The end of a turn, in the format of a result.
 struct ResultSummary {
     subtype: &'static str,
     is_error: bool,
     terminal: Option<&'static str>,
     stop_reason: Option<String>,
-    /// What the turn came to: `result` and its companions, or `errors`.
+    /// `result` and related fields, or `errors`.
     outcome: Object,
-    /// Whether the times of the first answer are told.
+    /// Whether the result contains the times to the first token.
     timed: bool,
 }
 
 impl Engine {
-    /// Writes the result of a turn in which the model was asked.
+    /// Writes the result of a turn with requests to the model.
     pub(super) async fn result(&self, scope: &Scope, end: &TurnEnd, origin: Option<&Origin>) {
         let summary = summarize(scope, end);
         let counts = &scope.counts;
@@ -87,7 +87,7 @@ impl Engine {
         self.write_result(line, &text).await;
     }
 
-    /// Writes the result of a turn in which the model was not asked.
+    /// Writes the result of a turn without a request to the model.
     pub(super) async fn emit_local_result(&self, scope: &Scope, text: &str, command: Option<&str>) {
         let prompts = self.prompts(scope, false);
         let index = self.next_result(false);
@@ -118,7 +118,7 @@ impl Engine {
         self.write_result(line, &quoted(text)).await;
     }
 
-    /// Says that there is no such session, and ends.
+    /// Reports that the session to resume does not exist, and returns the exit code.
     pub(super) async fn fail_resume(&self, reason: &str) -> crate::recording::Exit {
         self.out.stderr(reason).await;
         let line = Object::typed("result")
@@ -140,7 +140,7 @@ impl Engine {
         crate::recording::Exit::Code(1)
     }
 
-    /// The messages that a result names; old versions name some of them only.
+    /// Returns the prompts that a result names; old versions name only some of them.
     fn prompts(&self, scope: &Scope, always: bool) -> Object {
         let named = always || self.launch.cli_version.names_messages_in_every_result();
         if named { scope.prompts() } else { Object::new() }
@@ -286,7 +286,7 @@ fn first_prompt(scope: &Scope) -> Object {
     Object::new().some_str("user_message_uuid", scope.first_prompt().as_deref())
 }
 
-/// The prompts of an error result, whose first one stands further up.
+/// Returns the prompts of an error result, which names the first one earlier.
 fn all_prompts(scope: &Scope) -> Object {
     let all = [lock(&scope.uuids).clone(), lock(&scope.joined).clone()].concat();
     if all.is_empty() { Object::new() } else { Object::new().strings("user_message_uuids", &all) }
@@ -298,7 +298,7 @@ fn fast_mode() -> Object {
         .str("fast_mode_disabled_reason", "sdk_opt_in_required")
 }
 
-/// The usage of a result or an agent.
+/// Returns the usage of a result or an agent.
 pub(super) fn usage(input: u64, output: u64) -> String {
     format!(
         r#"{{"input_tokens":{input},"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":{output},"output_tokens_details":{{"thinking_tokens":0}},"server_tool_use":{{"web_search_requests":0,"web_fetch_requests":0}},"service_tier":"standard","cache_creation":{{"ephemeral_1h_input_tokens":0,"ephemeral_5m_input_tokens":0}},"inference_geo":"","iterations":[],"speed":"standard","fallback_credit":null}}"#

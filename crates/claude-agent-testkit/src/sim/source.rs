@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_is_put_together_from_its_pieces() {
+    fn a_block_is_assembled_from_its_deltas() {
         let start =
             r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
         let delta = |text: &str| {

@@ -1,4 +1,4 @@
-//! What goes on in the background: shells and agents, and what is told of them.
+//! Background tasks: shells and agents, and the messages about them.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -18,23 +18,23 @@ use super::shell::{Shell, ShellOutput};
 use super::state::{CancelToken, Origin, Priority, QueuedMessage};
 use super::tools::ToolOutput;
 
-/// A shell in the background, or an agent.
+/// A background shell or an agent.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) id: String,
     pub(super) run_id: String,
     pub(super) tool_use_id: String,
     pub(super) description: String,
-    /// The kind of agent; a shell has none.
+    /// The type of the agent; `None` for a shell.
     pub(super) agent: Option<String>,
     pub(super) background: bool,
     pub(super) prompt: Option<String>,
     pub(super) cancel: watch::Sender<bool>,
     pub(super) began: Instant,
     running: AtomicBool,
-    /// Whether nothing follows from it any more.
+    /// Whether the task no longer has any effect on the session.
     settled: AtomicBool,
-    /// Whether the host has been told of its end.
+    /// Becomes `true` once the end has been reported to the host.
     end_reported: watch::Sender<bool>,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum TaskEnd {
 }
 
 impl TaskEnd {
-    /// In `task_updated` and in `task_notification`.
+    /// Returns the names in `task_updated` and in `task_notification`.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Completed => ("completed", "completed"),
@@ -91,7 +91,7 @@ impl Task {
         self.background
     }
 
-    /// Whether the model may still hear of it.
+    /// Returns whether the model may still be notified about the task.
     pub(super) fn is_open(&self) -> bool {
         !self.settled.load(Relaxed)
     }
@@ -110,7 +110,7 @@ impl Task {
 }
 
 impl Engine {
-    /// Tells that a task has begun.
+    /// Reports that a task has started.
     pub(super) async fn task_started(&self, task: &Arc<Task>) {
         self.state().tasks.push(Arc::clone(task));
         if task.background {
@@ -130,7 +130,7 @@ impl Engine {
         self.emit_system("task_started", fields).await;
     }
 
-    /// Tells that a task has ended.
+    /// Reports that a task has ended.
     pub(super) async fn task_ended(
         &self,
         task: &Task,
@@ -183,9 +183,9 @@ impl Engine {
         }))
     }
 
-    /// The model hears of the end of a task in a turn of its own.
+    /// Notifies the model of the end of a task, in a separate turn.
     pub(super) async fn notify_model(&self, task: &Task, text: &str) {
-        // As a reminder: it is no prompt of the user's.
+        // A reminder, because it is not a prompt of the user.
         let content = format!("<system-reminder>\n{text}\n</system-reminder>");
         let origin = Some(Origin { run_id: task.run_id.clone() });
         let (content, priority) = (Value::from(content), Priority::Next);
@@ -201,7 +201,7 @@ impl Engine {
         let path = self.output_file(&task.id);
         let file =
             path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&path));
-        // A shell without a place for its output runs all the same.
+        // A shell whose output file cannot be created runs without one.
         let output = file.map_or(ShellOutput::None, ShellOutput::File);
         let shell = match Shell::start(self, command, &output) {
             Ok(shell) => shell,
@@ -235,7 +235,8 @@ impl Engine {
         self.notify_model(task, &summary).await;
     }
 
-    /// Stops a task and waits until its end was told; one that does not exist counts as stopped.
+    /// Stops a task and waits until its end has been reported. Returns `false` if it is not
+    /// running.
     pub(super) async fn stop_task(&self, id: &str) -> bool {
         let task = self.state().tasks.iter().find(|task| task.id == id).cloned();
         let Some(task) = task.filter(|task| task.background && task.is_running()) else {
@@ -243,7 +244,7 @@ impl Engine {
         };
         let mut end_reported = task.end_reported.subscribe();
         task.cancel.send_replace(true);
-        // The sender lives in the task, which is held here.
+        // The sender lives in the task, which is held here, so this does not fail.
         drop(end_reported.wait_for(|end_reported| *end_reported).await);
         true
     }
@@ -256,12 +257,12 @@ impl Engine {
         ToolOutput::error(&format!("There is no task {id}."))
     }
 
-    /// Where the output of a task goes.
+    /// Returns the path of the output file of a task.
     pub(super) fn output_file(&self, id: &str) -> PathBuf {
         self.temporary_directory().join("tasks").join(format!("{id}.output"))
     }
 
-    /// A directory of this session below that for temporary files. It goes when the CLI goes.
+    /// Returns the temporary directory of this session, which is removed when the CLI exits.
     fn temporary_directory(&self) -> PathBuf {
         let path = self.temp_dir.get_or_init(|| {
             let named = self.launch.var("CLAUDE_CODE_TMPDIR").or(self.launch.var("TMPDIR"));

@@ -1,4 +1,4 @@
-//! The tools: which there are, and what each gives.
+//! Executes tools.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use super::json::{Object, quoted, text};
 use super::scope::{Scope, ToolCall};
 use super::state::{SessionState, lock};
 
-/// What a tool gave.
+/// The output of a tool.
 #[derive(Debug, Clone)]
 pub(super) struct ToolOutput {
-    /// What the model gets, as JSON: a text or a list of blocks.
+    /// The content for the model, as JSON: a string or a list of blocks.
     pub(super) content: String,
     pub(super) error: bool,
-    /// Whether `is_error: false` is said of a success.
+    /// Whether a success has `is_error: false`.
     pub(super) reports_success: bool,
-    /// Whether the id stands behind the content.
+    /// Whether `tool_use_id` comes after the content.
     pub(super) id_last: bool,
     /// `tool_use_result`, as JSON.
     pub(super) result: String,
-    /// What hooks get to see.
+    /// The `tool_response` for hooks.
     pub(super) response: Value,
 }
 
 impl ToolOutput {
-    /// A success: a text for the model and a structure for the host.
+    /// Creates a success with a text for the model and a structured result for the host.
     pub(super) fn text(text: &str, result: String) -> Self {
         Self::content(quoted(text), result)
     }
@@ -53,7 +53,7 @@ impl ToolOutput {
         self
     }
 
-    /// The `tool_result` block.
+    /// Returns the `tool_result` block.
     pub(super) fn block(&self, id: &str) -> String {
         if self.id_last {
             let block = Object::typed("tool_result").raw("content", &self.content);
@@ -68,14 +68,14 @@ impl ToolOutput {
         block.done()
     }
 
-    /// What the hooks behind all tools get to see.
+    /// Returns the `tool_response` for `PostToolBatch` hooks.
     pub(super) fn for_batch(&self) -> Value {
         serde_json::from_str(&self.content).unwrap_or_default()
     }
 }
 
 impl Engine {
-    /// Runs a tool; nothing if the turn was interrupted meanwhile.
+    /// Runs a tool; returns `None` if the turn is interrupted.
     pub(super) async fn use_tool(
         self: &Arc<Self>,
         scope: &Scope,
@@ -110,7 +110,7 @@ impl Engine {
         }
     }
 
-    /// Whether a call may run while others do.
+    /// Returns whether a call may run concurrently with others.
     pub(super) fn is_concurrent(&self, call: &ToolCall) -> bool {
         match call.name.as_str() {
             "Read" | "Glob" | "Grep" | "WebFetch" | "WebSearch" | "Agent" | "Task"
@@ -120,10 +120,10 @@ impl Engine {
         }
     }
 
-    /// The path that a tool means.
+    /// Resolves a path against the working directory.
     pub(super) fn resolve(&self, path: &str, state: &SessionState) -> PathBuf {
         let joined = Path::new(&self.working_directory(state)).join(path);
-        // `..` is taken out by hand: the path need not exist.
+        // `..` is removed lexically, because the path need not exist.
         joined.components().fold(PathBuf::new(), |mut clean, part| {
             match part {
                 std::path::Component::ParentDir => drop(clean.pop()),
@@ -246,7 +246,7 @@ impl Engine {
     }
 }
 
-/// The answers stand in the input by now: the host has put them there.
+/// Returns the output of `AskUserQuestion`, whose input contains the answers that the host added.
 fn answered_questions(input: &Value) -> ToolOutput {
     let answers = input["answers"].as_object();
     let given: Vec<String> = answers

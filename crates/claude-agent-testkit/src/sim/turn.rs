@@ -1,4 +1,4 @@
-//! Turns: from a message of the host to its result.
+//! Runs a turn: requests to the model, tool calls and hooks until the result.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,10 +14,10 @@ use super::state::{Priority, lock};
 use super::stream::{Stream, StreamEnd, unquoted};
 use super::tool_batch::ToolBatch;
 
-/// How often an answer that was too long is asked to go on.
+/// How many times an answer that reached `max_tokens` is continued.
 const CONTINUATIONS: u32 = 3;
 
-/// How a conversation with the model ended.
+/// How a turn ended.
 #[derive(Debug)]
 pub(super) enum TurnEnd {
     Completed {
@@ -27,11 +27,11 @@ pub(super) enum TurnEnd {
     StopPrevented {
         stop_reason: String,
     },
-    /// By a hook.
+    /// A hook stopped it.
     Stopped,
-    /// A tool call was handed to the host.
+    /// A tool call was handed over to the host.
     Deferred,
-    /// The value that was asked for has been given.
+    /// The model returned the structured output.
     Structured,
     MaxTurns(u64),
     Budget(f64),
@@ -40,36 +40,36 @@ pub(super) enum TurnEnd {
     AbortedTools,
 }
 
-/// What `Stop` and `SubagentStop` hooks decide.
+/// The decision of `Stop` and `SubagentStop` hooks.
 enum StopHooks {
     /// The turn ends.
     End,
-    /// The model has to go on.
+    /// The model must continue.
     Continue,
-    /// The turn ends, and the result says that a hook wanted it.
+    /// The turn ends, and the result reports that a hook prevented continuation.
     Prevent,
 }
 
-/// Why the API gave no answer.
+/// The error that ended a turn.
 #[derive(Debug, Clone)]
 pub(super) struct TurnFailure {
     pub(super) status: Option<u16>,
     pub(super) kind: Option<String>,
-    /// The CLI's word for it.
+    /// The error code of the CLI.
     pub(super) error: &'static str,
     pub(super) text: String,
     pub(super) retry_after: Option<Duration>,
     pub(super) may_retry: bool,
-    /// Fields beside the usual ones.
+    /// Additional fields of the message.
     pub(super) extra: Object,
     pub(super) stop: StopReason,
 }
 
-/// What a model is told, once, that answers in words where a value is wanted.
+/// The reminder for a model that answers with text instead of structured output; sent once.
 const VALUE_REMINDER: &str = "[structured output] Give the result with the StructuredOutput tool.";
 
 impl Engine {
-    /// Lets the model answer, and call tools, until it has nothing more to do.
+    /// Sends requests to the model and runs its tool calls until the turn ends.
     pub(super) async fn converse(self: &Arc<Self>, scope: &Scope) -> TurnEnd {
         let mut stop_hook_active = false;
         let mut cut_short = 0;
@@ -129,12 +129,12 @@ impl Engine {
         }
     }
 
-    /// Whether the answer has to be a value that fits a schema.
+    /// Returns whether the turn must return structured output.
     fn wants_value(&self, scope: &Scope) -> bool {
         !scope.is_agent() && (self.launch.json_schema.is_some() || self.state().wants_schema)
     }
 
-    /// Whether the turn ends with the tools that ran.
+    /// Returns the end of the turn, if it ends after the tools that ran.
     pub(super) async fn after_tools(&self, scope: &Scope) -> Option<TurnEnd> {
         if lock(&scope.deferred).is_some() {
             return Some(TurnEnd::Deferred);
@@ -154,7 +154,7 @@ impl Engine {
         TurnEnd::AbortedTools
     }
 
-    /// The end of a turn for which there is no money left.
+    /// Returns the end of a turn that exceeded its budget.
     fn budget_end(&self) -> Option<TurnEnd> {
         let spent = self.state().usage.cost_of_process();
         self.launch.max_budget.filter(|limit| spent > *limit).map(TurnEnd::Budget)
@@ -173,7 +173,7 @@ impl Engine {
         self.emit_system_with("status", Object::new().str("status", "requesting"), then).await;
     }
 
-    /// Asks until there is an answer or no sense in asking again.
+    /// Sends a request to the model, with retries.
     async fn answer(
         &self,
         scope: &Scope,
@@ -215,7 +215,7 @@ impl Engine {
         }
     }
 
-    /// Waits as long as a script says; false if the turn was interrupted meanwhile.
+    /// Waits before a retry; returns `false` if the turn is interrupted.
     async fn wait_for_retry(&self, scope: &Scope, time: Option<Duration>) -> bool {
         let Some(time) = time else { return !scope.cancel.is_cancelled() };
         tokio::select! {
@@ -244,7 +244,7 @@ impl Engine {
         self.emit_system_with("api_retry", fields.str("error", error), Object::new()).await;
     }
 
-    /// Says in the name of the model that there is no answer.
+    /// Writes the error as an assistant message and runs the `StopFailure` hooks.
     async fn failed(&self, scope: &Scope, failure: TurnFailure) -> TurnEnd {
         self.display_hook(scope, &quoted(&failure.text)).await;
         let mut fields =
@@ -264,7 +264,7 @@ impl Engine {
         TurnEnd::Failed(failure)
     }
 
-    /// Deals with answers that are not complete: asks again, or gives up.
+    /// Handles an incomplete answer: continues it, or fails.
     async fn cut_short(
         &self,
         scope: &Scope,
@@ -328,7 +328,7 @@ impl Engine {
         }
     }
 
-    /// Asks the hooks whether the turn may end.
+    /// Runs the `Stop` or `SubagentStop` hooks.
     async fn stop_hooks(&self, scope: &Scope, active: bool) -> StopHooks {
         let last = unquoted(&lock(&scope.last_text));
         let event = if scope.is_agent() { "SubagentStop" } else { "Stop" };
@@ -356,14 +356,14 @@ impl Engine {
             .str("priority", "immediate");
         self.emit_system_with("notification", notice, Object::new()).await;
         if prevents {
-            // The feedback is the last message, so the turn ends without a text.
+            // The feedback is the last message, so the result has no text.
             lock(&scope.last_text).clear();
             return StopHooks::Prevent;
         }
         StopHooks::Continue
     }
 
-    /// Messages that came while tools ran become part of the turn.
+    /// Adds messages to the turn that arrived while tools were running.
     async fn join_queued(&self, scope: &Scope) {
         if scope.is_agent() {
             return;
@@ -428,7 +428,8 @@ impl TurnFailure {
     }
 }
 
-/// Commands and messages for later wait for a turn of their own.
+/// Returns whether a message may join a running turn. Commands and messages with the priority
+/// `later` wait for their own turn.
 fn may_join(queued: &super::state::QueuedMessage) -> bool {
     queued.origin.is_none()
         && queued.priority != Priority::Later

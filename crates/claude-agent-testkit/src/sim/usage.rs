@@ -1,4 +1,4 @@
-//! Tokens and money: what a simulated CLI counts, reports and restores.
+//! Token usage and cost: counted, reported and restored by a simulated CLI.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,13 @@ use serde_json::Value;
 
 use super::json::Object;
 
-/// Tokens and money, by model.
+/// Token usage by model.
 #[derive(Debug, Clone, Default)]
 pub(super) struct UsageTotals {
     pub(super) total: BTreeMap<String, TokenUsage>,
     pub(super) since_last_result: BTreeMap<String, TokenUsage>,
-    /// The dollars of the total that an earlier process spent. Budgets leave them out.
+    /// The part of the cost, in US dollars, that an earlier process incurred. Not counted towards
+    /// the budget.
     restored: f64,
     pub(super) agents: AgentStats,
 }
@@ -22,7 +23,7 @@ pub(super) struct TokenUsage {
     pub(super) output: u64,
 }
 
-/// How many agents were started, and what became of them.
+/// The number of agents that were started, and how they ended.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AgentStats {
     pub(super) spawned: u64,
@@ -44,18 +45,18 @@ impl UsageTotals {
         }
     }
 
-    /// The dollars of the whole conversation.
+    /// Returns the cost of the whole conversation in US dollars.
     pub(super) fn cost(&self) -> f64 {
-        // Not `sum`, which gives -0.0 for nothing.
+        // `sum` would return -0.0 for an empty map.
         self.total.iter().fold(0.0, |cost, (model, spent)| cost + spent.cost(model))
     }
 
-    /// The dollars that count towards the budget.
+    /// Returns the cost of this process in US dollars, which counts towards the budget.
     pub(super) fn cost_of_process(&self) -> f64 {
         self.cost() - self.restored
     }
 
-    /// Continues with the totals that stand last in a transcript, if any do.
+    /// Restores the totals from the last cost entry of a transcript, if any.
     pub(super) fn restore(&mut self, transcript: &[Value]) {
         let last = transcript.iter().rfind(|entry| entry["type"] == COST_STATE);
         let models = last.and_then(|state| state["modelUsage"].as_object());
@@ -67,7 +68,7 @@ impl UsageTotals {
         self.restored = self.cost();
     }
 
-    /// The entry of a transcript from which a later process restores the totals.
+    /// Returns the transcript entry from which a later process restores the totals.
     pub(super) fn cost_state(&self, session: &str, duration_ms: u128) -> String {
         let mut models = Object::new();
         for (model, spent) in &self.total {
@@ -86,8 +87,8 @@ impl UsageTotals {
 const COST_STATE: &str = "cost-state";
 
 impl TokenUsage {
-    /// The price by the list: dollars for a million tokens, in and out.
-    #[expect(clippy::cast_precision_loss, reason = "nobody counts that many tokens")]
+    /// Returns the list price in US dollars; the rates are per million input and output tokens.
+    #[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
     fn cost(self, model: &str) -> f64 {
         let (input, output) = match model {
             name if name.contains("haiku") => (0.1, 0.5),
@@ -97,7 +98,7 @@ impl TokenUsage {
         (self.input as f64 * input + self.output as f64 * output) / 1e6
     }
 
-    /// As it stands in a transcript.
+    /// Returns the usage in the format of a transcript.
     fn stored(self, model: &str) -> Object {
         Object::new()
             .plain("inputTokens", self.input)
@@ -111,7 +112,7 @@ impl TokenUsage {
             .plain("costUSD", self.cost(model))
     }
 
-    /// As a result reports it.
+    /// Returns the usage in the format of a result.
     fn reported(self, model: &str) -> Object {
         Object::new()
             .plain("inputTokens", self.input)
@@ -131,7 +132,7 @@ impl TokenUsage {
     }
 }
 
-/// What was spent, by model.
+/// Returns the `modelUsage` of a result.
 pub(super) fn model_usage(models: &BTreeMap<String, TokenUsage>) -> String {
     let mut usage = Object::new();
     for (model, spent) in models {
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_costs_zero_and_not_minus_zero() {
+    fn an_empty_total_costs_positive_zero() {
         assert!(UsageTotals::default().cost().is_sign_positive());
         assert!(UsageTotals::default().cost_of_process().is_sign_positive());
     }
