@@ -1,12 +1,12 @@
 //! Every line that a CLI writes must decode: a line that the types do not fit fails its scenario.
 
-use claude_agent_testkit::recording::{Recording, What};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use claude_wire::{Envelope, FromCli};
 
 /// What is wrong with the lines of the CLI, one sentence for each.
 pub fn problems(recording: &Recording) -> Vec<String> {
-    let lines = recording.entries.iter().filter_map(|entry| match &entry.what {
-        What::Received(line) => Some(line),
+    let lines = recording.entries.iter().filter_map(|entry| match &entry.kind {
+        EntryKind::Received(line) => Some(line),
         _ => None,
     });
     lines.filter_map(problem).collect()

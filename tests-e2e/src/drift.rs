@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
-use claude_agent_testkit::recording::{Recording, What};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use serde_json::Value;
 
 /// The shapes of everything that a CLI wrote, by kind of message.
@@ -56,9 +56,9 @@ pub(crate) fn lines_by_kind(recording: &Recording) -> Vec<(String, BTreeSet<Stri
     let mut asked = HashMap::new();
     let mut lines = Vec::new();
     for entry in &recording.entries {
-        match &entry.what {
-            What::Sent(line) => note_request(line, &mut asked),
-            What::Received(line) => {
+        match &entry.kind {
+            EntryKind::Sent(line) => note_request(line, &mut asked),
+            EntryKind::Received(line) => {
                 if let Ok(message) = serde_json::from_slice(line) {
                     let mut found = BTreeSet::new();
                     collect(&message, "", &mut found);

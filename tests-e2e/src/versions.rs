@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use claude_agent_testkit::recording::{Recording, What};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use serde_json::{Value, json};
 
 use crate::parity::flags;
@@ -86,8 +86,8 @@ fn totals_are_restored(recording: &Recording) -> bool {
 }
 
 fn received(recording: &Recording) -> impl Iterator<Item = Value> {
-    recording.entries.iter().filter_map(|entry| match &entry.what {
-        What::Received(line) => serde_json::from_slice(line).ok(),
+    recording.entries.iter().filter_map(|entry| match &entry.kind {
+        EntryKind::Received(line) => serde_json::from_slice(line).ok(),
         _ => None,
     })
 }

@@ -20,9 +20,12 @@ pub fn has_test(test: &str) -> bool {
     }
     let Some(folder) = test_dir(place) else { return false };
     let Some((file, name)) = rest.split_once("::") else { return false };
-    let file = root().join(folder).join(format!("{file}.rs"));
-    let source = fs::read_to_string(&file);
-    is_built(&file) && source.is_ok_and(|source| source.contains(&format!("fn {name}(")))
+    let folder = root().join(folder);
+    let candidates = [folder.join(format!("{file}.rs")), folder.join(file).join("mod.rs")];
+    candidates.iter().any(|file| {
+        let source = fs::read_to_string(file);
+        is_built(file) && source.is_ok_and(|source| source.contains(&format!("fn {name}(")))
+    })
 }
 
 /// The directory of the tests of one kind, below the workspace.

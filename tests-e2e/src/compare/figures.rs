@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use claude_agent_testkit::recording::{Recording, What};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use serde_json::Value;
 
 use super::Difference;
@@ -39,7 +39,7 @@ fn figures_of(recording: &Recording) -> BTreeMap<String, f64> {
     let mut figures = BTreeMap::new();
     let mut results = 0;
     for entry in &recording.entries {
-        let What::Received(line) = &entry.what else { continue };
+        let EntryKind::Received(line) = &entry.kind else { continue };
         let Ok(frame) = serde_json::from_slice::<Value>(line) else { continue };
         match frame["type"].as_str() {
             Some("result") => {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use claude_agent_testkit::recording::{Recording, What};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use serde_json::Value;
 
 /// One word for each line of the CLI, and for its exit.
@@ -10,13 +10,13 @@ pub(super) fn of(recording: &Recording) -> Vec<String> {
     let mut asked = HashMap::new();
     let mut words: Vec<String> = Vec::new();
     for entry in &recording.entries {
-        let word = match &entry.what {
-            What::Sent(line) => {
+        let word = match &entry.kind {
+            EntryKind::Sent(line) => {
                 note(line, &mut asked);
                 None
             }
-            What::Received(line) => word(line, &asked),
-            What::Exited(exit) => Some(format!("exit {exit}")),
+            EntryKind::Received(line) => word(line, &asked),
+            EntryKind::Exited(exit) => Some(format!("exit {exit}")),
             _ => None,
         };
         // How often the API's stream is cut is nobody's business.

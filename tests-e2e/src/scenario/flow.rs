@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_agent_testkit::recording::{Recording, What};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -92,12 +92,12 @@ pub fn reduced(recording: &Recording) -> String {
     let mut sent: Vec<String> = Vec::new();
     let mut tokens: Vec<String> = Vec::new();
     for entry in &recording.entries {
-        match &entry.what {
-            What::Sent(bytes) => {
+        match &entry.kind {
+            EntryKind::Sent(bytes) => {
                 let uuid = line::read(bytes)["uuid"].as_str().map(str::to_owned);
                 sent.extend(uuid.filter(|uuid| !sent.contains(uuid)));
             }
-            What::Received(bytes) => tokens.extend(token(&line::read(bytes), &sent)),
+            EntryKind::Received(bytes) => tokens.extend(token(&line::read(bytes), &sent)),
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ mod prose;
 mod replacements;
 
 use bytes::Bytes;
-use claude_agent_testkit::recording::{Entry, Recording, What};
+use claude_agent_testkit::recording::{Entry, EntryKind, Recording};
 
 use self::replacements::Replacements;
 use crate::real_cli::SandboxDir;
@@ -19,16 +19,16 @@ pub fn recording(recording: &Recording, sandbox: &SandboxDir) -> Recording {
         *value = replacements.scrub(value);
     }
     let entries = recording.entries.iter().map(|entry| {
-        let what = match &entry.what {
-            What::Sent(line) => What::Sent(text(line, |line| replacements.scrub(line))),
-            What::Received(line) => {
-                What::Received(text(line, |line| prose::shorten(&replacements.scrub(line))))
+        let what = match &entry.kind {
+            EntryKind::Sent(line) => EntryKind::Sent(text(line, |line| replacements.scrub(line))),
+            EntryKind::Received(line) => {
+                EntryKind::Received(text(line, |line| prose::shorten(&replacements.scrub(line))))
             }
-            What::Stderr(line) => {
-                What::Stderr(text(line, |line| prose::without_code(&replacements.scrub(line))))
+            EntryKind::Stderr(line) => {
+                EntryKind::Stderr(text(line, |line| prose::without_code(&replacements.scrub(line))))
             }
-            What::Unfinished(channel, rest) => {
-                What::Unfinished(*channel, text(rest, |rest| replacements.scrub(rest)))
+            EntryKind::Unfinished(channel, rest) => {
+                EntryKind::Unfinished(*channel, text(rest, |rest| replacements.scrub(rest)))
             }
             other => other.clone(),
         };

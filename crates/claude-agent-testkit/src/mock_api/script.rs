@@ -1,4 +1,4 @@
-//! Which reply a request gets.
+//! Selects the reply to a request.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,7 +43,7 @@ use super::{ApiRequest, Reply};
 #[must_use]
 #[derive(Clone, Default)]
 pub struct Script {
-    rules: Vec<Rule>,
+    rules: Vec<ScriptRule>,
     fallback: Fallback,
     answered: Arc<Mutex<AnsweredPrompts>>,
 }
@@ -119,8 +119,8 @@ impl Script {
     fn latest_rule(
         &self,
         request: &ApiRequest,
-        counts: impl Fn(&Rule, Position) -> bool,
-    ) -> Option<(Position, &Rule)> {
+        counts: impl Fn(&ScriptRule, Position) -> bool,
+    ) -> Option<(Position, &ScriptRule)> {
         let mut chosen = None;
         for rule in &self.rules {
             let Some(position) = request.last_position_of(&rule.needle) else { continue };
@@ -140,7 +140,7 @@ impl Script {
         replies: impl IntoIterator<Item = Reply>,
     ) -> Self {
         let (needle, replies) = (needle.into(), replies.into_iter().collect());
-        self.rules.push(Rule { needle, progress, reach, replies });
+        self.rules.push(ScriptRule { needle, progress, reach, replies });
         self
     }
 }
@@ -160,14 +160,14 @@ impl fmt::Debug for Script {
 }
 
 #[derive(Debug, Clone)]
-struct Rule {
+struct ScriptRule {
     needle: String,
     progress: Progress,
     reach: Reach,
     replies: Arc<[Reply]>,
 }
 
-impl Rule {
+impl ScriptRule {
     fn answer(&self, turns: usize) -> Reply {
         let step = match &self.progress {
             Progress::Conversation => turns,
@@ -237,7 +237,7 @@ fn reply_at(replies: &[Reply], step: usize) -> Reply {
     }
 }
 
-/// Returns the answer where the script has none: a status that the CLI does not retry.
+/// Returns the reply for a gap in the script: an error that the CLI does not retry.
 fn gap(reason: &str) -> Reply {
     Reply::error(400, "invalid_request_error", &format!("mock: {reason}"))
 }

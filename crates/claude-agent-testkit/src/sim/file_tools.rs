@@ -1,4 +1,4 @@
-//! Read, Write and Edit, on real files.
+//! The tools `Read`, `Write` and `Edit`, on real files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,16 @@ use super::engine::Engine;
 use super::hooks::HookCall;
 use super::json::{Object, array, text};
 use super::scope::Scope;
-use super::tools::Done;
+use super::tools::ToolOutput;
 
 impl Engine {
-    pub(super) fn read_file(&self, scope: &Scope, input: &Value) -> Done {
+    pub(super) fn read_file(&self, scope: &Scope, input: &Value) -> ToolOutput {
         let path = self.file(input);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
-            Err(error) => return Done::error(&format!("{} cannot be read: {error}", shown(&path))),
+            Err(error) => {
+                return ToolOutput::error(&format!("{} cannot be read: {error}", shown(&path)));
+            }
         };
         self.instructions_hook(scope, &path);
         if let Some(kind) = image_type(&path) {
@@ -33,10 +35,10 @@ impl Engine {
             .plain("startLine", 1)
             .plain("totalLines", lines.len());
         let result = Object::typed("text").raw("file", &file.done());
-        Done::text(&numbered.join("\n"), result.done())
+        ToolOutput::text(&numbered.join("\n"), result.done())
     }
 
-    pub(super) fn write_file(&self, input: &Value) -> Done {
+    pub(super) fn write_file(&self, input: &Value) -> ToolOutput {
         let path = self.file(input);
         let content = text(&input["content"]);
         let before = fs::read_to_string(&path).ok();
@@ -46,9 +48,9 @@ impl Engine {
             .map_or(Ok(()), fs::create_dir_all)
             .and_then(|()| fs::write(&path, content));
         if let Err(error) = written {
-            return Done::error(&format!("{} cannot be written: {error}", shown(&path)));
+            return ToolOutput::error(&format!("{} cannot be written: {error}", shown(&path)));
         }
-        let (kind, said) = match before {
+        let (kind, message) = match before {
             None => ("create", format!("Created {}", shown(&path))),
             Some(_) => ("update", format!("Updated {}", shown(&path))),
         };
@@ -59,24 +61,26 @@ impl Engine {
             .raw("structuredPatch", &changes)
             .str_or_null("originalFile", before.as_deref())
             .plain("userModified", false);
-        Done::text(&said, result.done())
+        ToolOutput::text(&message, result.done())
     }
 
-    pub(super) fn edit_file(&self, input: &Value) -> Done {
+    pub(super) fn edit_file(&self, input: &Value) -> ToolOutput {
         let path = self.file(input);
         let (old, new) = (text(&input["old_string"]), text(&input["new_string"]));
         let all = input["replace_all"] == true;
         let before = match fs::read_to_string(&path) {
             Ok(before) => before,
-            Err(error) => return Done::error(&format!("{} cannot be read: {error}", shown(&path))),
+            Err(error) => {
+                return ToolOutput::error(&format!("{} cannot be read: {error}", shown(&path)));
+            }
         };
         if old.is_empty() || !before.contains(old) {
-            return Done::error("The text to replace does not stand in the file.");
+            return ToolOutput::error("The text to replace does not stand in the file.");
         }
         let after = if all { before.replace(old, new) } else { before.replacen(old, new, 1) };
         self.checkpoint(&path);
         if let Err(error) = fs::write(&path, &after) {
-            return Done::error(&format!("{} cannot be written: {error}", shown(&path)));
+            return ToolOutput::error(&format!("{} cannot be written: {error}", shown(&path)));
         }
         let result = Object::new()
             .str("filePath", &shown(&path))
@@ -86,15 +90,15 @@ impl Engine {
             .raw("structuredPatch", &patch(&before, &after))
             .plain("userModified", false)
             .plain("replaceAll", all);
-        Done::text(&format!("Updated {}", shown(&path)), result.done())
+        ToolOutput::text(&format!("Updated {}", shown(&path)), result.done())
     }
 
     fn file(&self, input: &Value) -> PathBuf {
         self.resolve(text(&input["file_path"]), &self.state())
     }
 
-    /// Instructions of a directory below the project are loaded with the first file read there;
-    /// the hook hears of it when all tools of the answer are done.
+    /// Queues the `InstructionsLoaded` hook if the directory of the file has instructions. The hook
+    /// runs after all tools of the answer.
     fn instructions_hook(&self, scope: &Scope, file: &Path) {
         let Some(directory) = file.parent().filter(|directory| *directory != self.launch.cwd)
         else {
@@ -117,7 +121,7 @@ fn shown(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// One hunk that replaces all lines between the common beginning and the common end.
+/// Returns one hunk that replaces all lines between the common prefix and the common suffix.
 fn patch(before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
@@ -143,7 +147,7 @@ fn patch(before: &str, after: &str) -> String {
     array([hunk.done()])
 }
 
-/// How many lines a change adds and takes away.
+/// Returns the number of added and removed lines.
 pub(super) fn changed_lines(before: &str, after: &str) -> (usize, usize) {
     let hunk: Value = serde_json::from_str(&patch(before, after)).unwrap_or_default();
     let count = |field: &str| {
@@ -162,7 +166,7 @@ fn image_type(path: &Path) -> Option<&'static str> {
     }
 }
 
-fn image(bytes: &[u8], kind: &str) -> Done {
+fn image(bytes: &[u8], kind: &str) -> ToolOutput {
     let data = base64(bytes);
     let source = Object::typed("base64").str("data", &data).str("media_type", kind).done();
     let block = Object::typed("image").raw("source", &source).done();
@@ -178,10 +182,10 @@ fn image(bytes: &[u8], kind: &str) -> Done {
         .plain("originalSize", bytes.len())
         .raw("dimensions", &dimensions.done());
     let result = Object::typed("image").raw("file", &file.done());
-    Done::content(array([block]), result.done())
+    ToolOutput::content(array([block]), result.done())
 }
 
-/// The size that stands in the head of a PNG; nothing for other formats.
+/// Returns the size in the header of a PNG; zero for other formats.
 fn png_size(bytes: &[u8]) -> (u32, u32) {
     let number = |at: usize| {
         let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
@@ -213,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_become_base64() {
+    fn base64_is_encoded() {
         for (bytes, text) in
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
         {
@@ -222,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_holds_what_differs() {
+    fn a_patch_contains_the_changed_lines() {
         assert_eq!(changed_lines("a\nb\nc\n", "a\nx\ny\nc\n"), (2, 1));
         assert_eq!(patch("a\n", "a\n"), "[]");
         assert_eq!(

@@ -1,12 +1,13 @@
-//! A place in a script, and the words from there on.
+//! A position in a script, and access to the words after it.
 
-use super::{ScriptError, words::nearest};
+use super::ScriptError;
+use super::spelling::nearest;
 
-/// Words and what they mean.
+/// Words and their meanings.
 pub(super) type Table<T> = &'static [(&'static str, T)];
 
-/// How much of what stands at a mistake is repeated.
-const FOUND: usize = 30;
+/// The number of characters that an error quotes from the script.
+const MAX_FOUND: usize = 30;
 
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
@@ -31,21 +32,22 @@ impl<'a> Cursor<'a> {
         self.at += bytes;
     }
 
-    /// Goes to the next word, on whatever line; says whether there is one.
-    pub(super) fn more(&mut self) -> bool {
-        while !self.more_on_line() && !self.rest().is_empty() {
+    /// Advances to the next word on any line; returns whether there is one.
+    pub(super) fn has_more(&mut self) -> bool {
+        while !self.has_more_on_line() && !self.rest().is_empty() {
             self.at += 1;
         }
         !self.rest().is_empty()
     }
 
-    /// Goes to the next word of the line; says whether there is one.
-    pub(super) fn more_on_line(&mut self) -> bool {
+    /// Advances to the next word of the line; returns whether there is one.
+    pub(super) fn has_more_on_line(&mut self) -> bool {
         self.at = self.next_at();
         !self.rest().is_empty() && !self.rest().starts_with('\n')
     }
 
-    /// Where the next word of the line is, after blanks and a comment, or where the line ends.
+    /// Returns the position of the next word of the line, after whitespace and a comment, or of the end
+    /// of the line.
     pub(super) fn next_at(&self) -> usize {
         let blank = |c: char| c.is_whitespace() && c != '\n';
         let rest = self.rest().trim_start_matches(blank);
@@ -54,19 +56,19 @@ impl<'a> Cursor<'a> {
         self.text.len() - rest.len() + comment
     }
 
-    /// The next character of the line that is no blank.
+    /// Returns the next character of the line that is not whitespace.
     pub(super) fn next(&self) -> Option<char> {
         self.text[self.next_at()..].chars().next()
     }
 
-    /// The next word of the line, without taking it. Empty if there is none.
+    /// Returns the next word of the line without taking it, or an empty string.
     pub(super) fn peek(&self) -> &'a str {
         let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '{' | '[' | '#');
         let rest = &self.text[self.next_at()..];
         &rest[..rest.find(ends).unwrap_or(rest.len())]
     }
 
-    /// Takes the next word of the line and says where it began.
+    /// Takes the next word of the line and returns its position.
     pub(super) fn word(&mut self, expected: &'static str) -> Result<(usize, &'a str), ScriptError> {
         let (start, word) = (self.next_at(), self.peek());
         if word.is_empty() {
@@ -85,48 +87,48 @@ impl<'a> Cursor<'a> {
         is_next
     }
 
-    /// Takes the next word if the table has it.
-    pub(super) fn take_of<T: Copy>(&mut self, table: Table<T>) -> Option<T> {
+    /// Takes the next word if the table contains it.
+    pub(super) fn take_from<T: Copy>(&mut self, table: Table<T>) -> Option<T> {
         let (word, meaning) = table.iter().find(|(word, _)| *word == self.peek())?;
         self.take_word(word);
         Some(*meaning)
     }
 
-    /// Takes the next word, which the table must have. A misspelt word is compared with those of
-    /// the table and with `others`, which may stand there too.
+    /// Takes the next word, which the table must contain. For a misspelled word, the error suggests a
+    /// word from the table or from `others`, which are also valid at this position.
     pub(super) fn choose<T: Copy>(
         &mut self,
         table: Table<T>,
         others: &[&'static str],
         expected: &'static str,
     ) -> Result<T, ScriptError> {
-        self.take_of(table).ok_or_else(|| {
+        self.take_from(table).ok_or_else(|| {
             let known = table.iter().map(|(word, _)| *word).chain(others.iter().copied());
             let nearest = nearest(self.peek(), known);
             self.missing(expected).with_nearest(nearest)
         })
     }
 
-    /// Takes a text in quotes: what is between them, not decoded, and where that begins.
+    /// Takes a quoted string and returns its undecoded contents and their position.
     pub(super) fn quoted(&mut self) -> Result<(usize, &'a str), ScriptError> {
         let start = self.next_at() + 1;
         if !self.text[start - 1..].starts_with('"') {
-            return Err(self.missing("a text in quotes"));
+            return Err(self.missing("a quoted string"));
         }
         let end = quote_at(&self.text[start..]).map_err(|at| {
-            self.mistake(start + at, "a quote that ends the text before the line ends")
+            self.error_at(start + at, "a closing quote before the end of the line")
         })?;
         self.at = start + end + 1;
         Ok((start, &self.text[start..start + end]))
     }
 
-    /// A mistake at this place.
-    pub(super) fn mistake(&self, at: usize, expected: impl Into<String>) -> ScriptError {
+    /// Creates an error for this position.
+    pub(super) fn error_at(&self, at: usize, expected: impl Into<String>) -> ScriptError {
         ScriptError::new(self.text, at, expected, found(&self.text[at..]))
     }
 
-    /// What is missing here. If the line has nothing more, the place is where it could have gone
-    /// on, before blanks and a comment.
+    /// Creates an error for a missing word. At the end of a line, its position is before whitespace and
+    /// a comment.
     fn missing(&self, expected: &'static str) -> ScriptError {
         let next = self.next_at();
         let rest = &self.text[next..];
@@ -135,7 +137,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Where the closing quote is, or where the line ends without one.
+/// Returns the position of the closing quote, or of the end of the line as an error.
 fn quote_at(text: &str) -> Result<usize, usize> {
     let mut escaped = false;
     for (at, c) in text.char_indices() {
@@ -148,18 +150,18 @@ fn quote_at(text: &str) -> Result<usize, usize> {
     Err(text.len())
 }
 
-/// What stands here, as a reader would name it.
+/// Describes what was found at the start of `text`.
 fn found(text: &str) -> String {
     let length = match text.chars().next() {
         None => return "the end of the script".to_owned(),
         Some('\n' | '\r' | '#') => return "the end of the line".to_owned(),
         Some('"') => quote_at(&text[1..]).map_or_else(|at| at + 1, |at| at + 2),
-        // An escape, which is what is wrong when the mistake is inside of a text.
+        // An invalid escape inside a string.
         Some('\\') => text.char_indices().nth(2).map_or(text.len(), |(at, _)| at),
         Some(_) => text.find(char::is_whitespace).unwrap_or(text.len()).max(1),
     };
     let piece = text.get(..length).unwrap_or(text);
-    match piece.char_indices().nth(FOUND) {
+    match piece.char_indices().nth(MAX_FOUND) {
         Some((cut, _)) => format!("`{}…`", &piece[..cut]),
         None => format!("`{piece}`"),
     }

@@ -1,4 +1,4 @@
-//! The lines that a CLI writes, in the real order of their keys.
+//! The messages that the CLI writes, with the key order of the real CLI.
 
 use serde_json::Value;
 
@@ -6,11 +6,11 @@ use super::engine::Engine;
 use super::ids::timestamp;
 use super::json::{Object, array};
 use super::scope::Scope;
-use super::state::Told;
+use super::state::SessionStatus;
 
 impl Engine {
-    /// Writes a line, if lines are what this CLI writes.
-    pub(super) async fn say(&self, kind: &str, line: Object) {
+    /// Writes a message, if the output format is `stream-json`.
+    pub(super) async fn emit(&self, kind: &str, line: Object) {
         if self.streams() {
             self.write(kind, &line.done()).await;
         }
@@ -20,66 +20,66 @@ impl Engine {
         self.state().session_id.clone()
     }
 
-    /// `uuid` and `session_id`, with which most lines end.
+    /// Returns `uuid` and `session_id`, with which most messages end.
     pub(super) fn mark(&self) -> Object {
         Object::new().str("uuid", &self.ids.uuid()).str("session_id", &self.session_id())
     }
 
-    /// A system message that ends with `uuid` and `session_id`.
-    pub(super) async fn system(&self, subtype: &str, fields: Object) {
+    /// Writes a system message that ends with `uuid` and `session_id`.
+    pub(super) async fn emit_system(&self, subtype: &str, fields: Object) {
         let line = Object::typed("system").str("subtype", subtype).fields(&fields);
         let line = line.fields(&self.mark());
-        self.say(&format!("system/{subtype}"), line).await;
+        self.emit(&format!("system/{subtype}"), line).await;
     }
 
-    /// A system message with `session_id` before `uuid`, and what follows them.
-    pub(super) async fn system_then(&self, subtype: &str, fields: Object, then: Object) {
+    /// Writes a system message with `session_id` before `uuid`, followed by `then`.
+    pub(super) async fn emit_system_with(&self, subtype: &str, fields: Object, then: Object) {
         let line = Object::typed("system")
             .str("subtype", subtype)
             .fields(&fields)
             .str("session_id", &self.session_id())
             .str("uuid", &self.ids.uuid())
             .fields(&then);
-        self.say(&format!("system/{subtype}"), line).await;
+        self.emit(&format!("system/{subtype}"), line).await;
     }
 
-    /// Tells the host what the session is doing, if it wants to know and does not know already.
-    pub(super) async fn tell_state(&self, told: Told) {
+    /// Sets the status of the session, and reports it if it changed.
+    pub(super) async fn set_status(&self, status: SessionStatus) {
         {
             let mut state = self.state();
-            if state.told == told {
+            if state.status == status {
                 return;
             }
-            state.told = told;
+            state.status = status;
         }
-        self.repeat_state().await;
+        self.emit_status().await;
     }
 
-    /// Tells it again.
-    pub(super) async fn repeat_state(&self) {
+    /// Reports the status of the session, if the host has enabled that.
+    pub(super) async fn emit_status(&self) {
         if !self.launch.flag("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
             return;
         }
-        let told = self.state().told;
-        let fields = Object::new().str("state", told.name()).plain("sdk_host_only", true);
-        self.system("session_state_changed", fields).await;
+        let status = self.state().status;
+        let fields = Object::new().str("state", status.name()).plain("sdk_host_only", true);
+        self.emit_system("session_state_changed", fields).await;
     }
 
-    pub(super) async fn lifecycle(&self, uuid: &str, state: &str) {
+    pub(super) async fn emit_lifecycle(&self, uuid: &str, state: &str) {
         let line = Object::typed("command_lifecycle")
             .str("command_uuid", uuid)
             .str("state", state)
             .fields(&self.mark());
-        self.say("command_lifecycle", line).await;
+        self.emit("command_lifecycle", line).await;
     }
 
-    pub(super) async fn informational(&self, content: &str, level: &str, fields: Object) {
+    pub(super) async fn emit_informational(&self, content: &str, level: &str, fields: Object) {
         let fields = Object::new().str("content", content).str("level", level).fields(&fields);
-        self.system("informational", fields).await;
+        self.emit_system("informational", fields).await;
     }
 
-    /// A user message of the CLI's own: `content` is JSON, `fields` stand at its end.
-    pub(super) async fn user_line(&self, scope: &Scope, content: &str, fields: Object) {
+    /// Writes a user message of the CLI. `content` is JSON; `fields` are added at the end.
+    pub(super) async fn emit_user_line(&self, scope: &Scope, content: &str, fields: Object) {
         let message = Object::new().str("role", "user").raw("content", content).done();
         let line = Object::typed("user")
             .raw("message", &message)
@@ -89,18 +89,18 @@ impl Engine {
             .str("timestamp", &timestamp())
             .fields(&fields)
             .fields(&scope.agent_fields());
-        self.say("user", line).await;
+        self.emit("user", line).await;
     }
 
-    /// A user message of one text, which the model gets to see too.
-    pub(super) async fn user_text(&self, scope: &Scope, text: &str, fields: Object) {
+    /// Writes a user message with one text and adds it to the conversation.
+    pub(super) async fn emit_user_text(&self, scope: &Scope, text: &str, fields: Object) {
         super::state::lock(&scope.conversation).user_text(text);
         scope.count_user_message();
         let block = Object::typed("text").str("text", text).done();
-        self.user_line(scope, &array([block]), fields).await;
+        self.emit_user_line(scope, &array([block]), fields).await;
     }
 
-    /// A message of the host, sent back to it.
+    /// Echoes a message of the host.
     pub(super) async fn replay(&self, content: &Value, uuid: &str) {
         let message = Object::new().str("role", "user").value("content", content).done();
         let line = Object::typed("user")
@@ -110,17 +110,17 @@ impl Engine {
             .str("uuid", uuid)
             .str("timestamp", &timestamp())
             .plain("isReplay", true);
-        self.say("user", line).await;
+        self.emit("user", line).await;
     }
 
-    /// What a command of the CLI itself prints.
-    pub(super) async fn local_output(&self, text: &str) {
+    /// Writes the output of a local command.
+    pub(super) async fn emit_local_output(&self, text: &str) {
         let content = format!("<local-command-stdout>{text}</local-command-stdout>");
         let uuid = self.ids.uuid();
         self.replay(&content.into(), &uuid).await;
     }
 
-    /// A message of the model: one block of it.
+    /// Writes an assistant message with one block.
     pub(super) async fn assistant(
         &self,
         scope: &Scope,
@@ -139,11 +139,17 @@ impl Engine {
             .raw("usage", &crate::mock_api::message::usage_json(message.input_tokens, 0))
             .null("context_management")
             .done();
-        self.assistant_line(scope, &body, message.uuid, fields).await;
+        self.emit_assistant_line(scope, &body, message.uuid, fields).await;
     }
 
-    /// A message that the CLI writes in the name of the model.
-    pub(super) async fn synthetic(&self, scope: &Scope, text: &str, stop: Stop, fields: Object) {
+    /// Writes an assistant message that does not come from the model.
+    pub(super) async fn emit_synthetic(
+        &self,
+        scope: &Scope,
+        text: &str,
+        stop: StopReason,
+        fields: Object,
+    ) {
         let block = Object::typed("text").str("text", text).done();
         let body = Object::new()
             .null("diagnostics")
@@ -160,12 +166,12 @@ impl Engine {
             .null("context_management")
             .done();
         let uuid = self.ids.uuid();
-        self.assistant_line(scope, &body, &uuid, fields).await;
+        self.emit_assistant_line(scope, &body, &uuid, fields).await;
     }
 
-    async fn assistant_line(&self, scope: &Scope, body: &str, uuid: &str, fields: Object) {
+    async fn emit_assistant_line(&self, scope: &Scope, body: &str, uuid: &str, fields: Object) {
         if scope.agent.as_ref().is_some_and(|agent| agent.background) {
-            drop(self.floor.lock().await);
+            drop(self.result_lock.lock().await);
         }
         let line = Object::typed("assistant")
             .raw("message", body)
@@ -176,40 +182,40 @@ impl Engine {
             .fields(&fields)
             .fields(&scope.name_prompts())
             .fields(&scope.agent_fields());
-        self.say("assistant", line).await;
+        self.emit("assistant", line).await;
     }
 }
 
-/// What the blocks of one message of the model have in common.
+/// The common fields of the blocks of one assistant message.
 pub(super) struct MessageHead<'a> {
     pub(super) id: &'a str,
     pub(super) model: &'a str,
     pub(super) input_tokens: u64,
-    /// Of the line.
+    /// The UUID of the line.
     pub(super) uuid: &'a str,
 }
 
-/// Why a message ended that the CLI wrote itself.
+/// The stop reason of a message that does not come from the model.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Stop {
+pub(super) enum StopReason {
     EndTurn,
     Sequence,
-    Refusal,
+    OperationError,
 }
 
-impl Stop {
+impl StopReason {
     fn reason(self) -> &'static str {
         match self {
             Self::EndTurn => "end_turn",
             Self::Sequence => "stop_sequence",
-            Self::Refusal => "refusal",
+            Self::OperationError => "refusal",
         }
     }
 
     fn sequence(self) -> &'static str {
         match self {
             Self::EndTurn => "null",
-            Self::Sequence | Self::Refusal => "\"\"",
+            Self::Sequence | Self::OperationError => "\"\"",
         }
     }
 }

@@ -1,46 +1,48 @@
-//! Texts in quotes, numbers, durations, sizes and JSON.
+//! Parses strings, numbers, durations, sizes and JSON.
 
-use std::{str::FromStr, time::Duration};
+use std::str::FromStr;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{ScriptError, cursor::Cursor};
+use super::ScriptError;
+use super::cursor::Cursor;
 
-/// Reads values from the line on which the cursor stands.
-pub(super) trait Text {
-    /// A text in quotes.
+/// Reads values from the current line.
+pub(super) trait ReadValue {
+    /// Reads a quoted string.
     fn text(&mut self) -> Result<String, ScriptError>;
-    /// A text in quotes that may hold any byte.
+    /// Reads a quoted string that may contain arbitrary bytes.
     fn bytes(&mut self) -> Result<Vec<u8>, ScriptError>;
-    /// A text in quotes as it stands, quotes included.
+    /// Reads a quoted string verbatim, including the quotes.
     fn literal(&mut self) -> Result<String, ScriptError>;
-    /// A word, or a text in quotes.
+    /// Reads a word or a quoted string.
     fn name(&mut self, expected: &'static str) -> Result<String, ScriptError>;
-    /// A number in a range.
+    /// Reads a number in a range.
     fn number<T: FromStr + PartialOrd>(
         &mut self,
         range: impl std::ops::RangeBounds<T>,
         expected: &'static str,
     ) -> Result<T, ScriptError>;
-    /// A time such as `200ms` or `2s`.
+    /// Reads a duration such as `200ms` or `2s`.
     fn duration(&mut self) -> Result<Duration, ScriptError>;
-    /// A number of bytes such as `10`, `64kb` or `10mb`.
+    /// Reads a number of bytes such as `10`, `64kb` or `10mb`.
     fn size(&mut self) -> Result<usize, ScriptError>;
-    /// A version such as `2.1.325`.
+    /// Reads a version such as `2.1.325`.
     fn version(&mut self) -> Result<String, ScriptError>;
-    /// A JSON object, if one begins here.
+    /// Reads a JSON object, if one starts here.
     fn object(&mut self) -> Result<Option<Value>, ScriptError>;
 }
 
-impl Text for Cursor<'_> {
+impl ReadValue for Cursor<'_> {
     fn text(&mut self) -> Result<String, ScriptError> {
-        let bytes = decoded(self, Bytes::Refused)?;
-        // Without escapes for bytes nothing but characters comes out.
+        let bytes = decoded(self, ByteEscapes::Rejected)?;
+        // Without byte escapes, the result is always valid UTF-8.
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     fn bytes(&mut self) -> Result<Vec<u8>, ScriptError> {
-        decoded(self, Bytes::Allowed)
+        decoded(self, ByteEscapes::Allowed)
     }
 
     fn literal(&mut self) -> Result<String, ScriptError> {
@@ -62,7 +64,7 @@ impl Text for Cursor<'_> {
     ) -> Result<T, ScriptError> {
         let (start, word) = self.word(expected)?;
         let number = word.parse().ok().filter(|number| range.contains(number));
-        number.ok_or_else(|| self.mistake(start, expected))
+        number.ok_or_else(|| self.error_at(start, expected))
     }
 
     fn duration(&mut self) -> Result<Duration, ScriptError> {
@@ -74,7 +76,7 @@ impl Text for Cursor<'_> {
             (Some(count), "s") => Some(Duration::from_secs(count)),
             _ => None,
         };
-        duration.ok_or_else(|| self.mistake(start, expected))
+        duration.ok_or_else(|| self.error_at(start, expected))
     }
 
     fn size(&mut self) -> Result<usize, ScriptError> {
@@ -89,7 +91,7 @@ impl Text for Cursor<'_> {
         };
         let size = count.zip(factor).and_then(|(count, factor)| count.checked_mul(factor));
         let size = size.and_then(|size| usize::try_from(size).ok());
-        size.ok_or_else(|| self.mistake(start, expected))
+        size.ok_or_else(|| self.error_at(start, expected))
     }
 
     fn version(&mut self) -> Result<String, ScriptError> {
@@ -97,14 +99,14 @@ impl Text for Cursor<'_> {
         let (start, word) = self.word(expected)?;
         let numbers: Vec<&str> = word.split('.').collect();
         let whole = numbers.len() == 3 && numbers.iter().all(|part| part.parse::<u32>().is_ok());
-        if whole { Ok(word.to_owned()) } else { Err(self.mistake(start, expected)) }
+        if whole { Ok(word.to_owned()) } else { Err(self.error_at(start, expected)) }
     }
 
     fn object(&mut self) -> Result<Option<Value>, ScriptError> {
         if self.next() != Some('{') {
             return Ok(None);
         }
-        self.more_on_line();
+        self.has_more_on_line();
         let (start, rest) = (self.here(), self.rest());
         let mut values = serde_json::Deserializer::from_str(rest).into_iter();
         match values.next() {
@@ -116,28 +118,29 @@ impl Text for Cursor<'_> {
                 let at = start + offset_of(rest, error.line(), error.column());
                 let reason = error.to_string();
                 let reason = reason.split(" at line ").next().unwrap_or_default();
-                Err(self.mistake(at, format!("valid JSON ({reason})")))
+                Err(self.error_at(at, format!("valid JSON ({reason})")))
             }
-            // The end of the file says little; the beginning is what was not closed.
-            _ => Err(self.mistake(start, "a JSON object that is closed")),
+            // Points at the start of the unclosed object, which helps more than the end of the file.
+            _ => Err(self.error_at(start, "a complete JSON object")),
         }
     }
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Bytes {
+enum ByteEscapes {
     Allowed,
-    Refused,
+    Rejected,
 }
 
-/// The number and the letters after it.
+/// Splits a word into a number and the letters after it.
 fn count_and_unit(word: &str) -> (Option<u64>, &str) {
     let digits = word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len());
     let (count, unit) = word.split_at(digits);
     (count.parse().ok(), unit)
 }
 
-/// Where a line and a column (in bytes, from 1; 0 is before the first) are in a text.
+/// Returns the byte offset of a line and a column. The column is in bytes and counted from 1; 0 is the
+/// start of the line.
 fn offset_of(text: &str, line: usize, column: usize) -> usize {
     let line_start: usize =
         text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
@@ -148,7 +151,7 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
     at
 }
 
-fn decoded(cursor: &mut Cursor<'_>, bytes: Bytes) -> Result<Vec<u8>, ScriptError> {
+fn decoded(cursor: &mut Cursor<'_>, bytes: ByteEscapes) -> Result<Vec<u8>, ScriptError> {
     let (start, inner) = cursor.quoted()?;
     let mut plain = Vec::with_capacity(inner.len());
     let mut rest = inner;
@@ -157,15 +160,15 @@ fn decoded(cursor: &mut Cursor<'_>, bytes: Bytes) -> Result<Vec<u8>, ScriptError
         rest = &rest[escape..];
         let at = start + inner.len() - rest.len();
         let length =
-            unescape(rest, bytes, &mut plain).map_err(|expected| cursor.mistake(at, expected))?;
+            unescape(rest, bytes, &mut plain).map_err(|expected| cursor.error_at(at, expected))?;
         rest = &rest[length..];
     }
     plain.extend_from_slice(rest.as_bytes());
     Ok(plain)
 }
 
-/// Adds what the escape at the beginning of `text` stands for; says how long it is.
-fn unescape(text: &str, bytes: Bytes, plain: &mut Vec<u8>) -> Result<usize, &'static str> {
+/// Decodes the escape at the start of `text`, and returns its length.
+fn unescape(text: &str, bytes: ByteEscapes, plain: &mut Vec<u8>) -> Result<usize, &'static str> {
     let simple = match text.as_bytes().get(1) {
         Some(b'n') => b'\n',
         Some(b'r') => b'\r',
@@ -174,13 +177,13 @@ fn unescape(text: &str, bytes: Bytes, plain: &mut Vec<u8>) -> Result<usize, &'st
         Some(b'f') => 12,
         Some(same @ (b'"' | b'\\' | b'/')) => *same,
         Some(b'u') => return unescape_unicode(text, plain),
-        Some(b'x') if bytes == Bytes::Allowed => {
+        Some(b'x') if bytes == ByteEscapes::Allowed => {
             let byte = hex(text, 2, 2).and_then(|byte| u8::try_from(byte).ok());
             plain.push(byte.ok_or("`\\x` and two hexadecimal digits")?);
             return Ok(4);
         }
-        Some(b'x') => return Err("an escape of JSON (`\\x` is for `bytes` and `line`)"),
-        _ => return Err("an escape of JSON such as `\\n`"),
+        Some(b'x') => return Err("a JSON escape (`\\x` is only valid in `bytes` and `line`)"),
+        _ => return Err("a JSON escape such as `\\n`"),
     };
     plain.push(simple);
     Ok(2)
@@ -205,7 +208,7 @@ fn unescape_unicode(text: &str, plain: &mut Vec<u8>) -> Result<usize, &'static s
 
 fn hex(text: &str, from: usize, digits: usize) -> Option<u32> {
     let text = text.get(from..from + digits)?;
-    // `from_str_radix` would take a sign.
+    // `from_str_radix` would accept a sign.
     let all = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     all.then(|| u32::from_str_radix(text, 16).ok()).flatten()
 }

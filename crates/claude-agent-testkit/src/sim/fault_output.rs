@@ -1,13 +1,13 @@
-//! The bytes of faults: floods, long lines, lines with something wrong in them.
+//! The output of faults: floods, long lines and modified lines.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// How much is put together before it is written.
+/// The size of a chunk that is written at once.
 const PIECE: usize = 64 * 1024;
 
-/// `count` messages of the model, about 400 bytes each, in pieces of many lines.
+/// Returns `count` assistant messages of about 400 bytes each, in chunks.
 pub(super) fn messages(count: usize) -> impl Iterator<Item = Vec<u8>> {
     let text = "All work and no play makes a dull message. ".repeat(3);
     let line = format!(
@@ -17,14 +17,14 @@ pub(super) fn messages(count: usize) -> impl Iterator<Item = Vec<u8>> {
     repeated(line, count)
 }
 
-/// `count` pieces of an answer.
+/// Returns `count` text deltas, in chunks.
 pub(super) fn deltas(count: usize) -> impl Iterator<Item = Vec<u8>> {
     let line = r#"{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"some more words "}},"session_id":"00000000-0000-4000-8000-000000000000","parent_tool_use_id":null,"uuid":"00000000-0000-4000-8000-000000000001"}
 "#;
     repeated(line.to_owned(), count)
 }
 
-/// One line of `size` bytes, its line break not counted.
+/// Returns one line of `size` bytes, not counting the newline.
 pub(super) fn long_line(size: usize) -> impl Iterator<Item = Vec<u8>> {
     const HEAD: &str = r#"{"type":"flood","filler":""#;
     const TAIL: &str = "\"}\n";
@@ -34,13 +34,13 @@ pub(super) fn long_line(size: usize) -> impl Iterator<Item = Vec<u8>> {
     [HEAD.as_bytes().to_vec()].into_iter().chain(pieces).chain([TAIL.as_bytes().to_vec()])
 }
 
-/// At least `size` bytes of complaints, in lines.
+/// Returns at least `size` bytes of warnings, in lines.
 pub(super) fn stderr(size: usize) -> impl Iterator<Item = Vec<u8>> {
-    let line = "warning: the simulated CLI complains at length about nothing in particular\n";
+    let line = "warning: the simulated CLI repeats this line to flood its stderr\n";
     repeated(line.to_owned(), size.div_ceil(line.len()))
 }
 
-/// The line with another `request_id`, wherever it stands.
+/// Replaces the `request_id` of a line.
 pub(super) fn with_wrong_id(line: &[u8]) -> Vec<u8> {
     changed(line, |frame| {
         for place in ["/request_id", "/response/request_id"] {
@@ -51,7 +51,7 @@ pub(super) fn with_wrong_id(line: &[u8]) -> Vec<u8> {
     })
 }
 
-/// The line with a payload that is no object.
+/// Replaces the payload of a line with a string.
 pub(super) fn with_wrong_shape(line: &[u8]) -> Vec<u8> {
     changed(line, |frame| {
         for place in ["/response/response", "/request", "/message"] {
@@ -66,12 +66,12 @@ pub(super) fn with_wrong_shape(line: &[u8]) -> Vec<u8> {
     })
 }
 
-/// Starts a process that holds the CLI's stdout open for a while.
+/// Starts a process that keeps the CLI's stdout open for a while.
 ///
-/// It inherits the stream of this process, so it only does what it should in the binary.
+/// The process inherits stdout, so this only has an effect in the program `claude-sim`.
 pub(super) fn leave_grandchild(time: Duration) {
     let seconds = time.as_secs_f64().to_string();
-    // Where there is no `sleep` the fault is a plain exit, which the test then sees.
+    // Without a `sleep` program the fault is a plain exit, which the test detects.
     drop(
         std::process::Command::new("sleep").arg(seconds).stdin(std::process::Stdio::null()).spawn(),
     );

@@ -1,4 +1,4 @@
-//! Deferred tool calls: replayed when their session is resumed.
+//! Deferred tool calls, which are replayed when their session is resumed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,35 +7,35 @@ use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use super::engine::Engine;
-use super::hooks::Decision;
+use super::hooks::HookDecision;
 use super::ids::timestamp;
 use super::json::{Object, text};
-use super::scope::{Call, Scope};
-use super::state::{Conversation, Told, TurnInfo, lock};
+use super::scope::{Scope, ToolCall};
+use super::state::{ActiveTurn, Conversation, SessionStatus, lock};
 
 /// The prompt with which the real CLI makes the model continue after a replayed call.
 const CONTINUE: &str = "Continue from where you left off.";
 
 /// A deferred tool call and the turn in which it is replayed.
 #[derive(Debug, Clone)]
-pub(super) struct Replay {
-    call: Call,
-    /// Names the turn in `command_lifecycle`.
+pub(super) struct DeferredReplay {
+    call: ToolCall,
+    /// The id of the turn in `command_lifecycle`.
     pub(super) uuid: String,
 }
 
-/// Returns the deferred call of a transcript that has no result yet. A call that the conversation
-/// has left behind is not replayed.
-pub(super) fn pending_call(entries: &[Value]) -> Option<Call> {
-    let mut pending: Option<Call> = None;
+/// Returns the deferred call of a transcript that has no result yet. A call that is followed by an
+/// assistant message is not replayed.
+pub(super) fn pending_call(entries: &[Value]) -> Option<ToolCall> {
+    let mut pending: Option<ToolCall> = None;
     for entry in entries {
         let attachment = &entry["attachment"];
         if attachment["type"] == "hook_deferred_tool" {
             let id = text(&attachment["toolUseID"]).to_owned();
             let name = text(&attachment["toolName"]).to_owned();
-            pending = Some(Call { id, name, input: attachment["toolInput"].clone() });
+            pending = Some(ToolCall { id, name, input: attachment["toolInput"].clone() });
         }
-        let is_over = |call: &Call| {
+        let is_over = |call: &ToolCall| {
             entry["type"] == "assistant" || answers(&entry["message"]["content"], &call.id)
         };
         pending = pending.filter(|call| !is_over(call));
@@ -48,7 +48,7 @@ fn answers(content: &Value, id: &str) -> bool {
 }
 
 /// Removes calls that have neither a result nor a replay, because no API accepts them.
-pub(super) fn remove_dangling(conversation: &mut Conversation, pending: Option<&Call>) {
+pub(super) fn remove_dangling(conversation: &mut Conversation, pending: Option<&ToolCall>) {
     let blocks = conversation.entries.iter().flat_map(|entry| &entry.blocks);
     let answered: Vec<String> =
         blocks.filter_map(|block| block["tool_use_id"].as_str()).map(str::to_owned).collect();
@@ -64,36 +64,36 @@ pub(super) fn remove_dangling(conversation: &mut Conversation, pending: Option<&
 }
 
 impl Engine {
-    /// Remembers a deferred call for its replay.
-    pub(super) fn plan_replay(&self, call: Call) -> Replay {
-        Replay { call, uuid: self.ids.uuid() }
+    /// Prepares the replay of a deferred call.
+    pub(super) fn plan_replay(&self, call: ToolCall) -> DeferredReplay {
+        DeferredReplay { call, uuid: self.ids.uuid() }
     }
 
     /// Announces the replay, if a call is pending.
     pub(super) async fn announce_replay(&self) {
         let replay = self.state().replay.clone();
         if let Some(replay) = replay {
-            self.tell_state(Told::Running).await;
-            self.lifecycle(&replay.uuid, "started").await;
+            self.set_status(SessionStatus::Running).await;
+            self.emit_lifecycle(&replay.uuid, "started").await;
         }
     }
 
-    /// Makes the replay the turn that runs, if a call is pending.
+    /// Starts the replay as the active turn, if a call is pending.
     pub(super) fn begin_replay(&self) {
         let mut state = self.state();
         if let Some(replay) = state.replay.take() {
-            state.turn = Some(Arc::new(TurnInfo::replaying(replay)));
+            state.turn = Some(Arc::new(ActiveTurn::replaying(replay)));
             drop(state);
             self.changed.notify_one();
         }
     }
 
-    /// Asks about the call again, tells the model what came of it and lets it continue. A call that
-    /// is deferred again ends the turn without asking the model.
-    pub(super) async fn play_replay(
+    /// Executes the call again, adds its result to the conversation and lets the model continue. If
+    /// the call is deferred again, the turn ends without a request to the model.
+    pub(super) async fn run_replay(
         self: &Arc<Self>,
         scope: &Scope,
-        replay: &Replay,
+        replay: &DeferredReplay,
     ) -> (bool, Option<OwnedMutexGuard<()>>) {
         scope.replaying.store(true, Relaxed);
         let outcome = self.execute(scope, replay.call.clone()).await;
@@ -101,21 +101,21 @@ impl Engine {
         lock(&scope.conversation).user(outcome.block.into_iter().collect());
         scope.add_context(&outcome.context);
         if let Some(end) = self.after_tools(scope).await {
-            return self.conclude(scope, &end, None).await;
+            return self.finish_turn(scope, &end, None).await;
         }
         scope.replaying.store(false, Relaxed);
-        // The real CLI counts from the prompt that follows.
+        // The real CLI counts user messages from the prompt that follows.
         scope.counts.user_messages.store(0, Relaxed);
-        self.init(scope).await;
+        self.emit_init(scope).await;
         lock(&scope.conversation).user_text(CONTINUE);
         self.begin_checkpoint(scope);
         let end = self.converse(scope).await;
-        self.conclude(scope, &end, None).await
+        self.finish_turn(scope, &end, None).await
     }
 
-    /// Shows what the `PreToolUse` hooks said about a replayed call.
-    pub(super) async fn tell_replay_hooks(&self, call: &Call, decision: Option<&Decision>) {
-        if matches!(decision, Some(Decision::Deny(_))) {
+    /// Reports the `PreToolUse` hooks of a replayed call.
+    pub(super) async fn emit_replay_hooks(&self, call: &ToolCall, decision: Option<&HookDecision>) {
+        if matches!(decision, Some(HookDecision::Deny(_))) {
             return;
         }
         if self.state().hooks.listens("PreToolUse") {
@@ -125,25 +125,25 @@ impl Engine {
                 .str("hookEvent", "PreToolUse")
                 .str("content", "")
                 .str("command", "callback");
-            self.attachment(success).await;
+            self.emit_attachment(success).await;
         }
-        if decision == Some(&Decision::Defer) {
-            self.attachment(self.deferred_marker(call)).await;
+        if decision == Some(&HookDecision::Defer) {
+            self.emit_attachment(self.deferred_marker(call)).await;
         }
     }
 
-    async fn attachment(&self, attachment: Object) {
+    async fn emit_attachment(&self, attachment: Object) {
         let line = Object::typed("attachment")
             .raw("attachment", &attachment.done())
             .null("parent_tool_use_id")
             .str("session_id", &self.session_id())
             .str("uuid", &self.ids.uuid())
             .str("timestamp", &timestamp());
-        self.say("attachment", line).await;
+        self.emit("attachment", line).await;
     }
 
-    /// The attachment that marks a call as deferred, in the transcript and on stdout.
-    pub(super) fn deferred_marker(&self, call: &Call) -> Object {
+    /// Returns the attachment that marks a call as deferred, in the transcript and on stdout.
+    pub(super) fn deferred_marker(&self, call: &ToolCall) -> Object {
         Object::typed("hook_deferred_tool")
             .str("hookName", "settings")
             .str("toolUseID", &call.id)

@@ -1,12 +1,12 @@
-//! The word that was meant.
+//! Suggestions for misspelled words.
 
-/// The known word that is nearest to a misspelt one, if one is near.
+/// Returns the known word that is most similar to `word`, if any is similar enough.
 pub(super) fn nearest(
     word: &str,
     known: impl Iterator<Item = &'static str>,
 ) -> Option<&'static str> {
     let word: Vec<char> = word.chars().collect();
-    // A third of the letters may be wrong; a longer word is no misspelling of any known one.
+    // A third of the letters may differ; no known word has more than 32 letters.
     let limit = (word.len() / 3).max(1);
     if word.len() < 2 || word.len() > 32 {
         return None;
@@ -15,7 +15,7 @@ pub(super) fn nearest(
     distances.filter(|(distance, _)| *distance <= limit).min().map(|(_, other)| other)
 }
 
-/// How many letters must be changed, added, left out or exchanged with their neighbour.
+/// Returns the Damerau-Levenshtein distance: the number of changed, added, removed or swapped letters.
 fn distance(word: &[char], other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
@@ -39,7 +39,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn a_misspelt_word_finds_its_neighbour_and_a_strange_one_finds_none() {
+    fn only_similar_words_are_suggested() {
         let check = |word: &str, expected: Option<&str>| {
             let known = ["say", "think", "call", "then", "pause-before", "pause-between"];
             assert_eq!(nearest(word, known.into_iter()), expected, "{word}");

@@ -1,36 +1,30 @@
-//! Recordings played back, to clients that follow them and to clients that do not.
+//! Replays of recordings, for clients that follow the recording and clients that deviate from it.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "what goes wrong here fails the test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here fails the test")]
 
-mod chance;
+mod concurrency;
 mod program;
 
-use std::{
-    collections::HashMap,
-    fs,
-    os::unix::process::ExitStatusExt as _,
-    path::{Path, PathBuf},
-    process::{Output, Stdio},
-    time::Duration,
-};
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
 
-use claude_agent_testkit::{
-    player::{Mismatch, Player, PlayerProcess},
-    recording::{Entry, Exit, Recording, What},
-};
+use claude_agent_testkit::player::{Mismatch, Player, PlayerProcess};
+use claude_agent_testkit::recording::{Entry, EntryKind, Exit, Recording};
 use serde_json::Value;
-use tokio::{
-    io::{
-        AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines,
-    },
-    process::Command,
-    time::timeout,
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines,
 };
+use tokio::process::Command;
+use tokio::time::timeout;
 
-const LIMIT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-async fn within<T>(what: impl Future<Output = T>) -> T {
-    timeout(LIMIT, what).await.expect("it ends in time")
+async fn within<T>(future: impl Future<Output = T>) -> T {
+    timeout(TIMEOUT, future).await.expect("the operation times out")
 }
 
 fn corpus() -> PathBuf {
@@ -59,20 +53,20 @@ struct Client {
 }
 
 impl Client {
-    fn of(player: Player) -> Self {
+    fn new(player: Player) -> Self {
         let mut cli = player.start();
         let stdin = cli.stdin.take();
         let stdout = BufReader::new(cli.stdout.take().unwrap()).lines();
         Self { cli, stdin, stdout }
     }
 
-    async fn say(&mut self, line: impl AsRef<[u8]>) {
+    async fn send(&mut self, line: impl AsRef<[u8]>) {
         let stdin = self.stdin.as_mut().unwrap();
         let line = [line.as_ref(), b"\n"].concat();
         within(stdin.write_all(&line)).await.unwrap();
     }
 
-    async fn hear(&mut self) -> Option<String> {
+    async fn next_line(&mut self) -> Option<String> {
         within(self.stdout.next_line()).await.unwrap()
     }
 
@@ -91,13 +85,13 @@ impl Client {
     }
 }
 
-/// Another id for each id that the client made up in a recording.
+/// Replaces each id that the client generated in a recording.
 struct OtherIds {
     ids: HashMap<String, String>,
 }
 
 impl OtherIds {
-    fn of(recording: &Recording) -> Self {
+    fn new(recording: &Recording) -> Self {
         let mut ids = HashMap::new();
         for (index, line) in recording.sent().enumerate() {
             let Ok(line) = serde_json::from_slice::<Value>(line) else { continue };
@@ -116,7 +110,7 @@ impl OtherIds {
         Self { ids }
     }
 
-    /// What the CLI says to the other ids: every other byte is the same.
+    /// Returns a line of the CLI with the other ids; all other bytes are unchanged.
     fn text(&self, line: &str) -> String {
         self.ids.iter().fold(line.to_owned(), |line, (id, other)| {
             line.replace(
@@ -126,7 +120,7 @@ impl OtherIds {
         })
     }
 
-    /// The same line with the other ids, other blanks and the keys in another order.
+    /// Returns a line of the client with the other ids, other whitespace and another key order.
     fn line(&self, line: &[u8]) -> Vec<u8> {
         let Ok(value) = serde_json::from_slice::<Value>(line) else { return line.to_vec() };
         serde_json::to_string_pretty(&self.value(&value)).unwrap().replace('\n', " ").into_bytes()
@@ -144,35 +138,35 @@ impl OtherIds {
     }
 }
 
-/// Says what the recorded client said, with other ids, and checks everything that comes.
-async fn follow(recording: &Recording, player: Player) -> Result<Exit, Mismatch> {
-    follow_in_order(recording, recording.entries.iter(), player).await
+/// Sends the recorded lines of the client with other ids, and checks every line of the CLI.
+async fn replay(recording: &Recording, player: Player) -> Result<Exit, Mismatch> {
+    replay_in_order(recording, recording.entries.iter(), player).await
 }
 
-/// The same with the entries in another order.
-async fn follow_in_order<'a>(
+/// Like [`replay`], with the entries in another order.
+async fn replay_in_order<'a>(
     recording: &Recording,
     entries: impl Iterator<Item = &'a Entry>,
     player: Player,
 ) -> Result<Exit, Mismatch> {
-    let ids = OtherIds::of(recording);
-    let mut client = Client::of(player);
+    let ids = OtherIds::new(recording);
+    let mut client = Client::new(player);
     for entry in entries {
-        match &entry.what {
-            What::Sent(line) => client.say(ids.line(line)).await,
-            What::Received(line) => {
-                let heard = client.hear().await.unwrap_or_default();
-                assert_eq!(heard, ids.text(&String::from_utf8_lossy(line)));
+        match &entry.kind {
+            EntryKind::Sent(line) => client.send(ids.line(line)).await,
+            EntryKind::Received(line) => {
+                let lines = client.next_line().await.unwrap_or_default();
+                assert_eq!(lines, ids.text(&String::from_utf8_lossy(line)));
             }
-            What::InputClosed => client.close(),
-            What::Stderr(_) | What::OutputClosed | What::Exited(_) => {}
+            EntryKind::StdinClosed => client.close(),
+            EntryKind::Stderr(_) | EntryKind::StdoutClosed | EntryKind::Exited(_) => {}
             other => panic!("{other:?} is not in the corpus"),
         }
     }
-    assert_eq!(client.hear().await, None, "nothing comes that was not recorded");
+    assert_eq!(client.next_line().await, None, "the player writes nothing that was not recorded");
     let errors = client.stderr().await;
-    let recorded = recording.entries.iter().filter_map(|entry| match &entry.what {
-        What::Stderr(line) => Some(format!("{}\n", String::from_utf8_lossy(line))),
+    let recorded = recording.entries.iter().filter_map(|entry| match &entry.kind {
+        EntryKind::Stderr(line) => Some(format!("{}\n", String::from_utf8_lossy(line))),
         _ => None,
     });
     assert_eq!(errors, recorded.collect::<String>());
@@ -180,14 +174,14 @@ async fn follow_in_order<'a>(
 }
 
 #[tokio::test]
-async fn every_recording_is_followed_by_a_client_with_other_ids() {
+async fn every_recording_replays_for_a_client_with_other_ids() {
     let recordings = recordings();
     assert!(recordings.len() > 100);
     for (name, recording) in recordings {
         println!("{name}");
-        let exit = follow(&recording, Player::new(recording.clone()).strict()).await;
+        let exit = replay(&recording, Player::new(recording.clone()).strict()).await;
         assert_eq!(exit, Ok(recording.exit().unwrap()), "{name}");
-        let exit = follow(&recording, Player::new(recording.clone()).lenient()).await;
+        let exit = replay(&recording, Player::new(recording.clone()).lenient()).await;
         assert_eq!(exit, Ok(recording.exit().unwrap()), "{name}");
     }
 }
@@ -218,45 +212,45 @@ const SESSION: &str = r#">> 0.1 {"type":"control_request","request_id":"r1","req
 EXIT 0.8 7
 "#;
 
-/// What a client says that follows the session, with its own ids.
-const FOLLOWING: [&str; 3] = [
+/// The lines of a client that follows [`SESSION`] with its own ids.
+const CLIENT_LINES: [&str; 3] = [
     r#"{"type":"control_request","request_id":"a","request":{"subtype":"initialize","hooks":{"Stop":[{"hookCallbackIds":["b"]}]}}}"#,
     r#"{"type":"user","message":{"role":"user","content":"hello"},"session_id":"","uuid":"c"}"#,
     r#"{"type":"control_response","response":{"subtype":"success","request_id":"r1","response":{"n":1.0}}}"#,
 ];
 
 #[tokio::test]
-async fn both_sides_may_use_one_id_for_different_requests() {
-    let mut client = Client::of(Player::new(recording(SESSION)));
-    client.say(FOLLOWING[0]).await;
+async fn both_sides_may_use_the_same_id_for_different_requests() {
+    let mut client = Client::new(Player::new(recording(SESSION)));
+    client.send(CLIENT_LINES[0]).await;
     let answer = r#"{"type":"control_response","response":{"subtype":"success","request_id":"a"}}"#;
-    assert_eq!(client.hear().await.unwrap(), answer);
-    client.say(FOLLOWING[1]).await;
+    assert_eq!(client.next_line().await.unwrap(), answer);
+    client.send(CLIENT_LINES[1]).await;
     let request = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"hook_callback","callback_id":"b"}}"#;
-    assert_eq!(client.hear().await.unwrap(), request);
-    client.say(FOLLOWING[2]).await;
+    assert_eq!(client.next_line().await.unwrap(), request);
+    client.send(CLIENT_LINES[2]).await;
     let lifecycle = r#"{"type":"command_lifecycle","command_uuid":"c"}"#;
-    assert_eq!(client.hear().await.unwrap(), lifecycle);
+    assert_eq!(client.next_line().await.unwrap(), lifecycle);
     client.close();
     assert_eq!(client.wait().await, Ok(Exit::Code(7)));
-    assert_eq!(client.wait().await, Ok(Exit::Code(7)), "the end stays");
+    assert_eq!(client.wait().await, Ok(Exit::Code(7)), "the exit can be read again");
 }
 
 #[tokio::test]
-async fn lines_that_come_early_are_taken_in_their_turn() {
-    let mut client = Client::of(Player::new(recording(SESSION)));
-    for line in FOLLOWING {
-        client.say(line).await;
+async fn early_lines_are_matched_in_their_turn() {
+    let mut client = Client::new(Player::new(recording(SESSION)));
+    for line in CLIENT_LINES {
+        client.send(line).await;
     }
     client.close();
     assert_eq!(client.wait().await, Ok(Exit::Code(7)));
 }
 
-/// A client that says these lines and closes its input meets this mismatch.
+/// Checks the mismatch for a client that sends these lines and closes stdin.
 async fn differs(lines: &[&str], line: usize, expected: &str, found: &str, place: Option<&str>) {
-    let mut client = Client::of(Player::new(recording(SESSION)));
+    let mut client = Client::new(Player::new(recording(SESSION)));
     for line in lines {
-        client.say(line).await;
+        client.send(line).await;
     }
     client.close();
     let mismatch = client.wait().await.unwrap_err();
@@ -268,8 +262,8 @@ async fn differs(lines: &[&str], line: usize, expected: &str, found: &str, place
 }
 
 #[tokio::test]
-async fn a_client_that_says_something_else_is_told_what_and_where() {
-    let [initialize, prompt, answer] = FOLLOWING;
+async fn a_mismatch_names_the_line_and_the_difference() {
+    let [initialize, prompt, answer] = CLIENT_LINES;
     let other = prompt.replace("hello", "bye");
     let place = Some(r#"`/message/content` should be `"hello"`, is `"bye"`"#);
     differs(&[initialize, &other], 4, "hello", "bye", place).await;
@@ -295,23 +289,22 @@ async fn a_client_that_says_something_else_is_told_what_and_where() {
     differs(&["nonsense"], 2, "initialize", "`nonsense`", None).await;
     let after = "`{\"type\":\"keep_alive\"}`";
     let keep_alive = "{\"type\":\"keep_alive\"}";
-    differs(&[initialize, prompt, answer, keep_alive], 8, "the end of the input", after, None)
-        .await;
+    differs(&[initialize, prompt, answer, keep_alive], 8, "EOF", after, None).await;
 }
 
 #[tokio::test]
-async fn a_client_that_closes_early_is_told_so() {
-    differs(&[], 2, "initialize", "the end of the input", None).await;
-    differs(&FOLLOWING[..2], 6, "control_response", "the end of the input", None).await;
-    let mut client = Client::of(Player::new(recording(SESSION)));
-    client.stdin.as_mut().unwrap().write_all(FOLLOWING[0].as_bytes()).await.unwrap();
+async fn closing_stdin_early_is_a_mismatch() {
+    differs(&[], 2, "initialize", "EOF", None).await;
+    differs(&CLIENT_LINES[..2], 6, "control_response", "EOF", None).await;
+    let mut client = Client::new(Player::new(recording(SESSION)));
+    client.stdin.as_mut().unwrap().write_all(CLIENT_LINES[0].as_bytes()).await.unwrap();
     client.close();
     let mismatch = client.wait().await.unwrap_err();
-    assert!(mismatch.found().ends_with("without a line break"), "{mismatch}");
+    assert!(mismatch.found().ends_with("without a newline"), "{mismatch}");
 }
 
 #[tokio::test]
-async fn an_unfinished_line_is_followed_by_an_unfinished_line() {
+async fn an_unfinished_line_matches_an_unfinished_line() {
     let entries = ">~ 0.1 {\"type\"\n>> 0.1 EOF\n!~ 0.2 oh\nEXIT 0.3 SIGKILL";
     let mut cli = Player::new(recording(entries)).start();
     within(cli.stdin.take().unwrap().write_all(b"{\"type\"")).await.unwrap();
@@ -322,16 +315,16 @@ async fn an_unfinished_line_is_followed_by_an_unfinished_line() {
 }
 
 #[tokio::test]
-async fn an_id_stands_for_one_recorded_id() {
+async fn an_id_is_bound_to_one_recorded_id() {
     let entries = concat!(
         ">> 0 {\"type\":\"user\",\"uuid\":\"u1\"}\n>> 0 {\"type\":\"user\",\"uuid\":\"u2\"}\n",
         ">> 0 {\"type\":\"x\",\"message_uuid\":\"u1\"}\n>> 0 EOF\nEXIT 0 0"
     );
     let run = |ids: [&'static str; 3]| async move {
-        let mut client = Client::of(Player::new(recording(entries)));
-        client.say(format!("{{\"type\":\"user\",\"uuid\":\"{}\"}}", ids[0])).await;
-        client.say(format!("{{\"type\":\"user\",\"uuid\":\"{}\"}}", ids[1])).await;
-        client.say(format!("{{\"type\":\"x\",\"message_uuid\":\"{}\"}}", ids[2])).await;
+        let mut client = Client::new(Player::new(recording(entries)));
+        client.send(format!("{{\"type\":\"user\",\"uuid\":\"{}\"}}", ids[0])).await;
+        client.send(format!("{{\"type\":\"user\",\"uuid\":\"{}\"}}", ids[1])).await;
+        client.send(format!("{{\"type\":\"x\",\"message_uuid\":\"{}\"}}", ids[2])).await;
         client.close();
         client.wait().await.map_err(|mismatch| mismatch.line())
     };
@@ -341,7 +334,7 @@ async fn an_id_stands_for_one_recorded_id() {
 }
 
 #[tokio::test]
-async fn a_session_that_the_client_names_is_the_recorded_one() {
+async fn a_session_id_in_the_arguments_is_bound() {
     let file = concat!(
         "## {\"format\":1,\"argv\":[\"--session-id\",\"11111111-1111-4111-8111-111111111111\"]}\n",
         "<< 0 {\"type\":\"x\",\"session_id\":\"11111111-1111-4111-8111-111111111111\",",
@@ -350,71 +343,74 @@ async fn a_session_that_the_client_names_is_the_recorded_one() {
         "EXIT 0 0"
     );
     let player = Player::new(Recording::parse(file.as_bytes()).unwrap());
-    let mut client = Client::of(player.arguments(["--print", "--session-id=mine"]));
+    let mut client = Client::new(player.arguments(["--print", "--session-id=mine"]));
     let line = r#"{"type":"x","session_id":"mine","path":"/s/mine.jsonl"}"#;
-    // The field of a session and the name of its file both follow.
-    assert_eq!(client.hear().await.unwrap(), line);
-    client.say(r#"{"type":"user","session_id":"mine"}"#).await;
+    // The id is replaced in its field and in the file name.
+    assert_eq!(client.next_line().await.unwrap(), line);
+    client.send(r#"{"type":"user","session_id":"mine"}"#).await;
     assert_eq!(client.wait().await, Ok(Exit::Code(0)));
 }
 
 #[tokio::test]
-async fn a_lenient_player_looks_at_kinds() {
-    let mut client = Client::of(Player::new(recording(SESSION)).lenient());
+async fn a_lenient_player_compares_kinds_only() {
+    let mut client = Client::new(Player::new(recording(SESSION)).lenient());
     let initialize = r#"{"type":"control_request","request_id":"a","request":{"subtype":"initialize","hooks":null}}"#;
     // Unknown lines, other texts, another order.
-    client.say("nonsense").await;
-    client.say(r#"{"type":"keep_alive"}"#).await;
-    client.say(r#"{"type":"user","message":"whatever","uuid":"c"}"#).await;
-    client.say(r#"{"type":"control_response","response":{"request_id":"unknown"}}"#).await;
-    client.say(initialize).await;
-    assert!(client.hear().await.unwrap().contains(r#""request_id":"a""#));
-    assert!(client.hear().await.unwrap().contains("hook_callback"));
+    client.send("nonsense").await;
+    client.send(r#"{"type":"keep_alive"}"#).await;
+    client.send(r#"{"type":"user","message":"whatever","uuid":"c"}"#).await;
+    client.send(r#"{"type":"control_response","response":{"request_id":"unknown"}}"#).await;
+    client.send(initialize).await;
+    assert!(client.next_line().await.unwrap().contains(r#""request_id":"a""#));
+    assert!(client.next_line().await.unwrap().contains("hook_callback"));
     client
-        .say(r#"{"type":"control_response","response":{"subtype":"error","request_id":"r1"}}"#)
+        .send(r#"{"type":"control_response","response":{"subtype":"error","request_id":"r1"}}"#)
         .await;
-    assert_eq!(client.hear().await.unwrap(), r#"{"type":"command_lifecycle","command_uuid":"c"}"#);
-    client.say("one more").await;
+    assert_eq!(
+        client.next_line().await.unwrap(),
+        r#"{"type":"command_lifecycle","command_uuid":"c"}"#
+    );
+    client.send("one more").await;
     client.close();
     assert_eq!(client.wait().await, Ok(Exit::Code(7)));
 }
 
 #[tokio::test]
-async fn a_lenient_player_goes_on_where_the_input_ended_when_a_client_closes_early() {
+async fn a_lenient_player_skips_to_the_recorded_eof() {
     let entries = ">> 0.1 {\"type\":\"user\"}\n<< 0.2 {\"type\":\"result\"}\n>> 0.3 EOF\n<< 0.4 {\"type\":\"bye\"}\nEXIT 0.5 1";
-    let mut client = Client::of(Player::new(recording(entries)).lenient());
+    let mut client = Client::new(Player::new(recording(entries)).lenient());
     client.close();
-    assert_eq!(client.hear().await.as_deref(), Some(r#"{"type":"bye"}"#));
-    assert_eq!(client.hear().await, None);
+    assert_eq!(client.next_line().await.as_deref(), Some(r#"{"type":"bye"}"#));
+    assert_eq!(client.next_line().await, None);
     assert_eq!(client.wait().await, Ok(Exit::Code(1)));
 }
 
 #[tokio::test]
-async fn a_cli_that_left_by_itself_leaves_without_being_asked() {
+async fn a_recorded_exit_needs_no_eof_from_the_client() {
     let file = fs::read(corpus().join("unknown_flag.wire")).unwrap();
-    let mut client = Client::of(Player::new(Recording::parse(&file).unwrap()));
-    assert_eq!(client.hear().await, None);
+    let mut client = Client::new(Player::new(Recording::parse(&file).unwrap()));
+    assert_eq!(client.next_line().await, None);
     assert!(client.stdin.is_some());
     assert_eq!(client.wait().await, Ok(Exit::Code(1)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn times_are_kept_only_if_asked_for() {
+async fn recorded_times_are_used_only_on_request() {
     let start = tokio::time::Instant::now();
-    let mut client = Client::of(Player::new(recording("<< 5 {}\n<< 60 {}\nEXIT 100 0")));
+    let mut client = Client::new(Player::new(recording("<< 5 {}\n<< 60 {}\nEXIT 100 0")));
     assert_eq!(client.wait().await, Ok(Exit::Code(0)));
     assert_eq!(start.elapsed(), Duration::ZERO);
     let entries = "<< 5 {}\n>> 20 {}\n<< 21 {}\nEXIT 23 0";
-    let mut client = Client::of(Player::new(recording(entries)).at_recorded_speed());
-    client.hear().await;
+    let mut client = Client::new(Player::new(recording(entries)).at_recorded_speed());
+    client.next_line().await;
     assert_eq!(start.elapsed().as_secs(), 5);
-    client.say("{}").await;
+    client.send("{}").await;
     assert_eq!(client.wait().await, Ok(Exit::Code(0)));
-    assert_eq!(start.elapsed().as_secs(), 8, "the client's own time is not kept");
+    assert_eq!(start.elapsed().as_secs(), 8, "the time of the client is not replayed");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_player_that_nobody_reads_holds_no_more_than_pipes_do() {
+async fn a_player_without_a_reader_buffers_no_more_than_a_pipe() {
     let flood = "<< 0 {\"type\":\"flood\",\"text\":\"0123456789012345678901234567890123456789\"}\n";
     let entries = format!("{}>> 0 {{}}\nEXIT 0 0", flood.repeat(10_000));
     let mut cli = Player::new(recording(&entries)).start();
@@ -424,16 +420,16 @@ async fn a_player_that_nobody_reads_holds_no_more_than_pipes_do() {
     while let Ok(done) = timeout(Duration::from_secs(1), stdin.write_all(&[b'x'; 1024])).await {
         done.unwrap();
         written += 1024;
-        assert!(written <= 64 * 1024, "the player takes input that it has no use for yet");
+        assert!(written <= 64 * 1024, "the player reads input before it needs it");
     }
     cli.kill();
     assert_eq!(within(cli.wait()).await, Ok(Exit::Signal(9)));
 }
 
 #[tokio::test]
-async fn a_line_that_is_too_long_is_not_kept() {
+async fn a_line_over_the_limit_is_not_buffered() {
     let check = |player: Player| async move {
-        let mut client = Client::of(player.max_line_bytes(1024));
+        let mut client = Client::new(player.max_line_bytes(1024));
         let stdin = client.stdin.as_mut().unwrap();
         for _ in 0..4096 {
             within(stdin.write_all(&[b'x'; 4096])).await.unwrap();
@@ -444,12 +440,12 @@ async fn a_line_that_is_too_long_is_not_kept() {
     };
     let player = Player::new(recording(">> 0 {\"type\":\"user\"}\n>> 0 EOF\nEXIT 0 0"));
     let mismatch = check(player.clone()).await.unwrap_err();
-    assert_eq!(mismatch.found(), "a line of 16777216 bytes, which is too long");
+    assert_eq!(mismatch.found(), "a line of 16777216 bytes, which exceeds the limit");
     assert_eq!(check(player.lenient()).await, Ok(Exit::Code(0)));
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_does_not_end_the_play() {
+async fn closed_output_streams_do_not_end_the_replay() {
     let mut cli = Player::new(recording("<< 0 {}\n!! 0 oh\n>> 0 {}\n<< 0 {}\nEXIT 0 3")).start();
     cli.stdout = None;
     cli.stderr = None;

@@ -1,31 +1,31 @@
-//! The command line.
+//! Parses the command line.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::dialect::Dialect;
-use super::rules::{Rule, parse_rules};
+use super::cli_version::CliVersion;
+use super::permission_rule::{PermissionRule, parse_rules};
 
-/// The permission modes that exist.
+/// The valid permission modes.
 pub(super) const MODES: [&str; 6] =
     ["acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"];
 
-/// How a simulated CLI was started.
+/// The parsed command line and environment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Launch {
     pub(super) version: String,
-    /// How that version speaks.
-    pub(super) dialect: Dialect,
+    /// The protocol differences of that version.
+    pub(super) cli_version: CliVersion,
     pub(super) env: BTreeMap<String, String>,
     pub(super) cwd: PathBuf,
-    /// The one-way form.
+    /// Whether to run a single prompt and exit.
     pub(super) print: bool,
     pub(super) prompt: Option<String>,
-    /// Whether stdin carries frames and not a prompt.
+    /// Whether stdin contains messages rather than a prompt.
     pub(super) session: bool,
-    /// Whether nothing of a resumed session happens before `initialize`.
+    /// Whether a resumed session waits for `initialize`.
     pub(super) await_initialize: bool,
     pub(super) output: OutputFormat,
     pub(super) partial: bool,
@@ -35,8 +35,8 @@ pub(super) struct Launch {
     pub(super) ask_host: bool,
     pub(super) model: Option<String>,
     pub(super) mode: Option<String>,
-    pub(super) allowed: Vec<Rule>,
-    pub(super) disallowed: Vec<Rule>,
+    pub(super) allowed: Vec<PermissionRule>,
+    pub(super) disallowed: Vec<PermissionRule>,
     pub(super) tools: Option<Vec<String>>,
     pub(super) mcp_config: Vec<String>,
     pub(super) max_turns: Option<u64>,
@@ -62,31 +62,31 @@ pub(super) enum OutputFormat {
     StreamJson,
 }
 
-/// What a command line comes to.
+/// The result of parsing a command line.
 #[derive(Debug)]
-pub(super) enum Start {
+pub(super) enum LaunchAction {
     Run(Box<Launch>),
-    /// Prints this and ends.
+    /// Prints this text and exits.
     Print(String),
-    /// Complains about this and ends with 1.
-    Refuse(String),
+    /// Writes this error to stderr and exits with code 1.
+    Fail(String),
 }
 
-/// How many values an option takes.
+/// The number of values of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Takes {
+enum OptionArity {
     Nothing,
     One,
-    /// One, unless an option follows.
+    /// One value, unless an option follows.
     Maybe,
-    /// All up to the next option.
+    /// All values up to the next option.
     Many,
 }
 
-/// Every option that the real CLI was seen to take, whether or not it means anything here.
-const OPTIONS: &[(Takes, &[&str])] = &[
+/// The options of the real CLI, including those that have no effect here.
+const OPTIONS: &[(OptionArity, &[&str])] = &[
     (
-        Takes::Nothing,
+        OptionArity::Nothing,
         &[
             "--print",
             "-p",
@@ -117,7 +117,7 @@ const OPTIONS: &[(Takes, &[&str])] = &[
         ],
     ),
     (
-        Takes::One,
+        OptionArity::One,
         &[
             "--output-format",
             "--input-format",
@@ -154,7 +154,7 @@ const OPTIONS: &[(Takes, &[&str])] = &[
         ],
     ),
     (
-        Takes::Maybe,
+        OptionArity::Maybe,
         &[
             "--resume",
             "-r",
@@ -167,7 +167,7 @@ const OPTIONS: &[(Takes, &[&str])] = &[
         ],
     ),
     (
-        Takes::Many,
+        OptionArity::Many,
         &[
             "--allowedTools",
             "--allowed-tools",
@@ -184,13 +184,13 @@ const OPTIONS: &[(Takes, &[&str])] = &[
     ),
 ];
 
-fn takes(option: &str) -> Option<Takes> {
+fn takes(option: &str) -> Option<OptionArity> {
     OPTIONS.iter().find(|(_, names)| names.contains(&option)).map(|(takes, _)| *takes)
 }
 
 impl Launch {
-    /// Reads a command line, without the name of the program.
-    pub(super) fn read(mut self, arguments: &[String]) -> Start {
+    /// Parses a command line, without the program name.
+    pub(super) fn read(mut self, arguments: &[String]) -> LaunchAction {
         let mut rest = arguments.iter().map(String::as_str).peekable();
         while let Some(argument) = rest.next() {
             if argument == "--" {
@@ -206,42 +206,44 @@ impl Launch {
                 _ => (argument, None),
             };
             let Some(takes) = takes(name) else {
-                return Start::Refuse(format!("error: unknown option '{name}'"));
+                return LaunchAction::Fail(format!("error: unknown option '{name}'"));
             };
             let mut values: Vec<&str> = bound.into_iter().collect();
             let is_value = |value: &&str| !value.starts_with('-');
             match takes {
-                Takes::One if bound.is_none() => values.extend(rest.next()),
-                Takes::Maybe if bound.is_none() => values.extend(rest.next_if(is_value)),
-                Takes::Many => {
+                OptionArity::One if bound.is_none() => values.extend(rest.next()),
+                OptionArity::Maybe if bound.is_none() => values.extend(rest.next_if(is_value)),
+                OptionArity::Many => {
                     while let Some(value) = rest.next_if(is_value) {
                         values.push(value);
                     }
                 }
                 _ => {}
             }
-            if values.is_empty() && matches!(takes, Takes::One | Takes::Many) {
-                return Start::Refuse(format!("error: option '{name}' argument missing"));
+            if values.is_empty() && matches!(takes, OptionArity::One | OptionArity::Many) {
+                return LaunchAction::Fail(format!("error: option '{name}' argument missing"));
             }
             match self.set(name, &values) {
                 Ok(None) => {}
                 Ok(Some(start)) => return start,
-                Err(reason) => return Start::Refuse(format!("error: {reason}")),
+                Err(reason) => return LaunchAction::Fail(format!("error: {reason}")),
             }
         }
         self.check()
     }
 
-    /// Takes an option over; some end the program at once.
-    fn set(&mut self, name: &str, values: &[&str]) -> Result<Option<Start>, String> {
+    /// Applies an option. Some options end the program.
+    fn set(&mut self, name: &str, values: &[&str]) -> Result<Option<LaunchAction>, String> {
         let value = values.first().copied().unwrap_or_default();
         let owned = || Some(value.to_owned());
         match name {
             "--version" | "-v" => {
-                return Ok(Some(Start::Print(format!("{} (Claude Code)", self.version))));
+                return Ok(Some(LaunchAction::Print(format!("{} (Claude Code)", self.version))));
             }
             "--help" | "-h" => {
-                return Ok(Some(Start::Print("Usage: claude [options] [prompt]".to_owned())));
+                return Ok(Some(LaunchAction::Print(
+                    "Usage: claude [options] [prompt]".to_owned(),
+                )));
             }
             "--print" | "-p" => self.print = true,
             "--output-format" => self.output = output_format(value)?,
@@ -279,20 +281,20 @@ impl Launch {
         Ok(None)
     }
 
-    fn check(self) -> Start {
+    fn check(self) -> LaunchAction {
         if self.session && self.output != OutputFormat::StreamJson {
-            return Start::Refuse(
+            return LaunchAction::Fail(
                 "Error: --input-format=stream-json requires output-format=stream-json.".to_owned(),
             );
         }
-        Start::Run(Box::new(self))
+        LaunchAction::Run(Box::new(self))
     }
 
     pub(super) fn var(&self, name: &str) -> Option<&str> {
         self.env.get(name).map(String::as_str)
     }
 
-    /// Whether a variable is set to something that means yes.
+    /// Returns whether a variable is set to a true value.
     pub(super) fn flag(&self, name: &str) -> bool {
         self.var(name).is_some_and(|value| !matches!(value, "" | "0" | "false"))
     }
@@ -322,7 +324,7 @@ fn json(name: &str, value: &str) -> Result<Value, String> {
     serde_json::from_str(value).map_err(|error| format!("option '{name}' is not JSON: {error}"))
 }
 
-fn rules(values: &[&str]) -> Vec<Rule> {
+fn rules(values: &[&str]) -> Vec<PermissionRule> {
     values.iter().flat_map(|value| parse_rules(value)).collect()
 }
 
@@ -335,20 +337,20 @@ fn names(values: &[&str]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn read(arguments: &[&str]) -> Start {
+    fn read(arguments: &[&str]) -> LaunchAction {
         let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
         Launch { version: "2.1.325".to_owned(), ..Launch::default() }.read(&arguments)
     }
 
     fn launch(arguments: &[&str]) -> Launch {
         match read(arguments) {
-            Start::Run(launch) => *launch,
+            LaunchAction::Run(launch) => *launch,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn values_are_bound_or_follow() {
+    fn option_values_follow_or_use_an_equals_sign() {
         let launch = launch(&[
             "--output-format",
             "stream-json",
@@ -367,13 +369,13 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_follows_two_dashes() {
+    fn the_prompt_follows_a_double_dash() {
         let launch = launch(&["--print", "--output-format", "stream-json", "--", "--not-a-flag"]);
         assert_eq!(launch.prompt.as_deref(), Some("--not-a-flag"));
     }
 
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn unknown_options_and_values_are_rejected() {
         for (arguments, text) in [
             (&["--no-such-flag"][..], "unknown option '--no-such-flag'"),
             (&["--no-such-flag=1"], "unknown option '--no-such-flag'"),
@@ -381,11 +383,11 @@ mod tests {
             (&["--max-turns", "many"], "not a number"),
             (&["--model"], "argument missing"),
         ] {
-            let Start::Refuse(reason) = read(arguments) else { panic!("{arguments:?}") };
+            let LaunchAction::Fail(reason) = read(arguments) else { panic!("{arguments:?}") };
             assert!(reason.contains(text), "{reason}");
         }
         assert!(
-            matches!(read(&["--version"]), Start::Print(text) if text == "2.1.325 (Claude Code)")
+            matches!(read(&["--version"]), LaunchAction::Print(text) if text == "2.1.325 (Claude Code)")
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Tokens and money: what a simulated CLI counts, reports and restores.
+//! Token usage and cost: counted, reported and restored by a simulated CLI.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,24 @@ use serde_json::Value;
 
 use super::json::Object;
 
-/// Tokens and money, by model.
+/// Token usage by model.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Accounts {
-    pub(super) total: BTreeMap<String, Spent>,
-    pub(super) since_last_result: BTreeMap<String, Spent>,
-    /// The dollars of the total that an earlier process spent. Budgets leave them out.
+pub(super) struct UsageTotals {
+    pub(super) total: BTreeMap<String, TokenUsage>,
+    pub(super) since_last_result: BTreeMap<String, TokenUsage>,
+    /// The part of the cost, in US dollars, that an earlier process incurred. Not counted towards
+    /// the budget.
     restored: f64,
     pub(super) agents: AgentStats,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Spent {
+pub(super) struct TokenUsage {
     pub(super) input: u64,
     pub(super) output: u64,
 }
 
-/// How many agents were started, and what became of them.
+/// The number of agents that were started, and how they ended.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AgentStats {
     pub(super) spawned: u64,
@@ -35,7 +36,7 @@ pub(super) struct AgentStats {
     pub(super) by_type: BTreeMap<String, u64>,
 }
 
-impl Accounts {
+impl UsageTotals {
     pub(super) fn add(&mut self, model: &str, input: u64, output: u64) {
         for account in [&mut self.total, &mut self.since_last_result] {
             let spent = account.entry(model.to_owned()).or_default();
@@ -44,30 +45,30 @@ impl Accounts {
         }
     }
 
-    /// The dollars of the whole conversation.
+    /// Returns the cost of the whole conversation in US dollars.
     pub(super) fn cost(&self) -> f64 {
-        // Not `sum`, which gives -0.0 for nothing.
+        // `sum` would return -0.0 for an empty map.
         self.total.iter().fold(0.0, |cost, (model, spent)| cost + spent.cost(model))
     }
 
-    /// The dollars that count towards the budget.
+    /// Returns the cost of this process in US dollars, which counts towards the budget.
     pub(super) fn cost_of_process(&self) -> f64 {
         self.cost() - self.restored
     }
 
-    /// Continues with the totals that stand last in a transcript, if any do.
+    /// Restores the totals from the last cost entry of a transcript, if any.
     pub(super) fn restore(&mut self, transcript: &[Value]) {
         let last = transcript.iter().rfind(|entry| entry["type"] == COST_STATE);
         let models = last.and_then(|state| state["modelUsage"].as_object());
         for (model, usage) in models.into_iter().flatten() {
             let tokens = |field: &str| usage[field].as_u64().unwrap_or_default();
-            let spent = Spent { input: tokens("inputTokens"), output: tokens("outputTokens") };
+            let spent = TokenUsage { input: tokens("inputTokens"), output: tokens("outputTokens") };
             self.total.insert(model.clone(), spent);
         }
         self.restored = self.cost();
     }
 
-    /// The entry of a transcript from which a later process restores the totals.
+    /// Returns the transcript entry from which a later process restores the totals.
     pub(super) fn cost_state(&self, session: &str, duration_ms: u128) -> String {
         let mut models = Object::new();
         for (model, spent) in &self.total {
@@ -85,9 +86,9 @@ impl Accounts {
 
 const COST_STATE: &str = "cost-state";
 
-impl Spent {
-    /// The price by the list: dollars for a million tokens, in and out.
-    #[expect(clippy::cast_precision_loss, reason = "nobody counts that many tokens")]
+impl TokenUsage {
+    /// Returns the list price in US dollars; the rates are per million input and output tokens.
+    #[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
     fn cost(self, model: &str) -> f64 {
         let (input, output) = match model {
             name if name.contains("haiku") => (0.1, 0.5),
@@ -97,7 +98,7 @@ impl Spent {
         (self.input as f64 * input + self.output as f64 * output) / 1e6
     }
 
-    /// As it stands in a transcript.
+    /// Returns the usage in the format of a transcript.
     fn stored(self, model: &str) -> Object {
         Object::new()
             .plain("inputTokens", self.input)
@@ -111,7 +112,7 @@ impl Spent {
             .plain("costUSD", self.cost(model))
     }
 
-    /// As a result reports it.
+    /// Returns the usage in the format of a result.
     fn reported(self, model: &str) -> Object {
         Object::new()
             .plain("inputTokens", self.input)
@@ -131,8 +132,8 @@ impl Spent {
     }
 }
 
-/// What was spent, by model.
-pub(super) fn model_usage(models: &BTreeMap<String, Spent>) -> String {
+/// Returns the `modelUsage` of a result.
+pub(super) fn model_usage(models: &BTreeMap<String, TokenUsage>) -> String {
     let mut usage = Object::new();
     for (model, spent) in models {
         usage = usage.raw(model, &spent.reported(model).done());
@@ -145,17 +146,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_costs_zero_and_not_minus_zero() {
-        assert!(Accounts::default().cost().is_sign_positive());
-        assert!(Accounts::default().cost_of_process().is_sign_positive());
+    fn an_empty_total_costs_positive_zero() {
+        assert!(UsageTotals::default().cost().is_sign_positive());
+        assert!(UsageTotals::default().cost_of_process().is_sign_positive());
     }
 
     #[test]
     fn totals_are_restored_and_do_not_count_towards_the_budget() {
-        let mut accounts = Accounts::default();
-        accounts.add("claude-opus-5-5", 1_000, 10);
-        let entry: Value = serde_json::from_str(&accounts.cost_state("s", 1)).unwrap();
-        let mut later = Accounts::default();
+        let mut usage = UsageTotals::default();
+        usage.add("claude-opus-5-5", 1_000, 10);
+        let entry: Value = serde_json::from_str(&usage.cost_state("s", 1)).unwrap();
+        let mut later = UsageTotals::default();
         later.restore(&[entry]);
         assert!((later.cost() - 0.0042).abs() < 1e-12 && later.since_last_result.is_empty());
         later.add("claude-opus-5-5", 1_000, 0);

@@ -1,4 +1,4 @@
-//! Futures that go on together inside one task.
+//! Runs several futures in one task.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -6,12 +6,12 @@ use std::task::{Context, Poll};
 
 type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Futures with a number each. Few at a time: all are polled on every wake.
-pub(super) struct Set<'a, T> {
+/// Numbered futures. The set is meant to be small: all futures are polled on every wake-up.
+pub(super) struct FutureSet<'a, T> {
     running: Vec<(usize, Work<'a, T>)>,
 }
 
-impl<'a, T> Set<'a, T> {
+impl<'a, T> FutureSet<'a, T> {
     pub(super) fn new() -> Self {
         Self { running: Vec::new() }
     }
@@ -28,8 +28,8 @@ impl<'a, T> Set<'a, T> {
         self.running.iter().map(|(number, _)| *number)
     }
 
-    /// Lets the newest go as far as it can without waiting.
-    pub(super) async fn nudge(&mut self) -> Option<(usize, T)> {
+    /// Polls the last future once.
+    pub(super) async fn poll_last(&mut self) -> Option<(usize, T)> {
         poll_fn(|context| Poll::Ready(self.poll_newest(context))).await
     }
 
@@ -41,7 +41,7 @@ impl<'a, T> Set<'a, T> {
         Some((number, value))
     }
 
-    /// Waits until at least one is done.
+    /// Waits until at least one future is ready.
     pub(super) async fn next(&mut self) -> Vec<(usize, T)> {
         poll_fn(|context| {
             let done = self.poll_all(context);

@@ -1,15 +1,14 @@
-//! What depends on chance in a client is no mismatch, and everything else still is.
+//! Reordering by a concurrent client is accepted; every other deviation is a mismatch.
 
-use std::{collections::HashMap, time::Duration};
+use std::collections::HashMap;
+use std::time::Duration;
 
-use claude_agent_testkit::{
-    player::{Mismatch, Player},
-    recording::{Entry, Exit, What},
-};
+use claude_agent_testkit::player::{Mismatch, Player};
+use claude_agent_testkit::recording::{Entry, EntryKind, Exit};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{Client, follow_in_order, recording, recordings};
+use super::{Client, recording, recordings, replay_in_order};
 
 fn request(id: &str) -> String {
     json!({"type": "control_request", "request_id": id, "request": {"subtype": "can_use_tool"}})
@@ -39,25 +38,25 @@ fn result(texts: &[&str]) -> String {
     json!({"type": "result", "user_message_uuids": ids}).to_string()
 }
 
-/// Lines of a recording, each with the mark of who said it; all at the same time.
+/// Formats recorded lines, each with its mark, all with the same time.
 fn entries(lines: &[(&str, String)]) -> String {
     let lines: Vec<String> = lines.iter().map(|(mark, line)| format!("{mark} 0 {line}")).collect();
     lines.join("\n")
 }
 
-/// A client that says these lines and closes its input.
-async fn says(player: Player, lines: &[String]) -> (Vec<String>, Result<Exit, Mismatch>) {
-    let mut client = Client::of(player);
+/// Sends these lines and closes stdin; returns the lines of the CLI and the outcome.
+async fn replay_lines(player: Player, lines: &[String]) -> (Vec<String>, Result<Exit, Mismatch>) {
+    let mut client = Client::new(player);
     for line in lines {
-        client.say(line).await;
+        client.send(line).await;
     }
     client.close();
-    let mut heard = Vec::new();
-    while let Some(line) = client.hear().await {
-        heard.push(line);
+    let mut lines = Vec::new();
+    while let Some(line) = client.next_line().await {
+        lines.push(line);
     }
     let outcome = client.wait().await;
-    (heard, outcome)
+    (lines, outcome)
 }
 
 #[track_caller]
@@ -85,7 +84,7 @@ fn two_requests() -> Player {
 }
 
 #[tokio::test]
-async fn responses_come_in_any_order_after_their_requests() {
+async fn responses_may_arrive_in_any_order_after_their_requests() {
     let [go, more, one, two] = [prompt("go"), prompt("more"), response("r1"), response("r2")];
     for lines in [
         [&go, &one, &two, &more],
@@ -93,29 +92,29 @@ async fn responses_come_in_any_order_after_their_requests() {
         [&go, &two, &more, &one],
         [&go, &more, &one, &two],
     ] {
-        let (heard, outcome) = says(two_requests(), &lines.map(Clone::clone)).await;
+        let (lines, outcome) = replay_lines(two_requests(), &lines.map(Clone::clone)).await;
         check(&outcome, None);
-        assert_eq!(heard.len(), 4, "the player writes the same lines in every order");
+        assert_eq!(lines.len(), 4, "the player writes the same lines in every order");
     }
 }
 
 #[tokio::test]
-async fn a_response_to_nothing_twice_or_missing_is_a_mismatch() {
+async fn an_early_duplicate_or_missing_response_is_a_mismatch() {
     let [go, more, one, two] = [prompt("go"), prompt("more"), response("r1"), response("r2")];
     let early = [one.clone(), go.clone()];
-    check(&says(two_requests(), &early).await.1, Some(2));
+    check(&replay_lines(two_requests(), &early).await.1, Some(2));
     let twice = [go.clone(), two.clone(), two.clone(), one.clone(), more.clone()];
-    check(&says(two_requests(), &twice).await.1, Some(5));
+    check(&replay_lines(two_requests(), &twice).await.1, Some(5));
     let unknown = [go.clone(), response("r3")];
-    check(&says(two_requests(), &unknown).await.1, Some(5));
+    check(&replay_lines(two_requests(), &unknown).await.1, Some(5));
     let missing = [go.clone(), two.clone(), more.clone()];
-    check(&says(two_requests(), &missing).await.1, Some(5));
+    check(&replay_lines(two_requests(), &missing).await.1, Some(5));
     let other = [go, two.replace("success", "error")];
-    check(&says(two_requests(), &other).await.1, Some(7));
+    check(&replay_lines(two_requests(), &other).await.1, Some(7));
 }
 
 #[tokio::test]
-async fn the_order_of_what_a_client_begins_counts_where_the_cli_spoke_between() {
+async fn client_lines_keep_their_order_across_a_line_of_the_cli() {
     let [a, b] = [operation("1", "set_model"), operation("2", "interrupt")];
     let lines = |between: &str| {
         let mut lines = vec![(">>", prompt("go")), (">>", a.clone()), ("<<", between.to_owned())];
@@ -126,18 +125,18 @@ async fn the_order_of_what_a_client_begins_counts_where_the_cli_spoke_between() 
         Player::new(recording(&entries(&lines)))
     };
     for order in [[prompt("go"), b.clone(), a.clone()], [a.clone(), prompt("go"), b.clone()]] {
-        check(&says(lines(""), &order).await.1, None);
+        check(&replay_lines(lines(""), &order).await.1, None);
     }
-    check(&says(lines("{}"), &[a.clone(), prompt("go"), b.clone()]).await.1, None);
-    check(&says(lines("{}"), &[prompt("go"), b, a]).await.1, Some(3));
+    check(&replay_lines(lines("{}"), &[a.clone(), prompt("go"), b.clone()]).await.1, None);
+    check(&replay_lines(lines("{}"), &[prompt("go"), b, a]).await.1, Some(3));
     let prompts = [(">>", prompt("one")), (">>", prompt("two")), ("EXIT", "0".to_owned())];
     let player = Player::new(recording(&entries(&prompts)));
-    check(&says(player, &[prompt("two"), prompt("one")]).await.1, Some(2));
+    check(&replay_lines(player, &[prompt("two"), prompt("one")]).await.1, Some(2));
 }
 
 #[tokio::test]
 async fn a_response_to_a_cancelled_request_may_be_missing_or_added() {
-    let play = |answered: bool| {
+    let player_with = |answered: bool| {
         let mut lines = vec![
             (">>", prompt("go")),
             ("<<", request("r1")),
@@ -152,15 +151,16 @@ async fn a_response_to_a_cancelled_request_may_be_missing_or_added() {
     };
     for (recorded, lenient) in [(true, false), (false, false), (true, true), (false, true)] {
         for answers in [true, false] {
-            let player = if lenient { play(recorded).lenient() } else { play(recorded) };
-            let mut client = Client::of(player);
-            client.say(prompt("go")).await;
-            // Without the response the result comes all the same.
+            let player =
+                if lenient { player_with(recorded).lenient() } else { player_with(recorded) };
+            let mut client = Client::new(player);
+            client.send(prompt("go")).await;
+            // The result is written even without the response.
             for _ in 0..3 {
-                assert!(client.hear().await.is_some());
+                assert!(client.next_line().await.is_some());
             }
             if answers {
-                client.say(response("r1")).await;
+                client.send(response("r1")).await;
             }
             client.close();
             check(&client.wait().await, None);
@@ -168,7 +168,7 @@ async fn a_response_to_a_cancelled_request_may_be_missing_or_added() {
     }
 }
 
-/// A session whose client stopped after its result, with an interrupt or without.
+/// A session whose client stopped after the result, with or without an interrupt.
 fn stopped(interrupts: bool, is_answered: bool) -> Player {
     let mut lines = vec![(">>", prompt("go"))];
     if is_answered {
@@ -185,28 +185,28 @@ fn stopped(interrupts: bool, is_answered: bool) -> Player {
 }
 
 #[tokio::test]
-async fn an_interrupt_before_the_end_may_be_missing_or_added_when_nothing_is_unanswered() {
+async fn a_final_interrupt_is_optional_when_no_message_is_unanswered() {
     let without = [prompt("go")];
     let with = [prompt("go"), operation("mine", "interrupt")];
-    let (heard, outcome) = says(stopped(true, true), &with).await;
+    let (lines, outcome) = replay_lines(stopped(true, true), &with).await;
     check(&outcome, None);
-    assert_eq!(heard, [result(&["go"]), response("mine")]);
-    let (heard, outcome) = says(stopped(true, true), &without).await;
+    assert_eq!(lines, [result(&["go"]), response("mine")]);
+    let (lines, outcome) = replay_lines(stopped(true, true), &without).await;
     check(&outcome, None);
-    assert_eq!(heard, [result(&["go"])], "what was not asked is not answered");
-    check(&says(stopped(false, true), &with).await.1, None);
-    check(&says(stopped(false, true), &without).await.1, None);
-    // A turn of the client runs: whether it is interrupted is no chance.
-    check(&says(stopped(true, false), &without).await.1, Some(5));
-    check(&says(stopped(false, false), &with).await.1, Some(5));
+    assert_eq!(lines, [result(&["go"])], "a missing request has no response");
+    check(&replay_lines(stopped(false, true), &with).await.1, None);
+    check(&replay_lines(stopped(false, true), &without).await.1, None);
+    // A turn of the client is running, so the interrupt does not depend on timing.
+    check(&replay_lines(stopped(true, false), &without).await.1, Some(5));
+    check(&replay_lines(stopped(false, false), &with).await.1, Some(5));
     // Nothing else may be added or missing.
     let more = [prompt("go"), operation("mine", "set_model")];
-    check(&says(stopped(false, true), &more).await.1, Some(4));
+    check(&replay_lines(stopped(false, true), &more).await.1, Some(4));
 }
 
 #[tokio::test]
-async fn a_request_behind_the_last_result_need_not_be_answered_by_a_client_that_stops() {
-    let play = |answered: bool| {
+async fn a_request_after_the_last_result_needs_no_response() {
+    let player_with = |answered: bool| {
         let mut lines = vec![(">>", prompt("go")), ("<<", result(&["go"])), ("<<", request("r"))];
         if answered {
             lines.push((">>", response("r")));
@@ -215,80 +215,80 @@ async fn a_request_behind_the_last_result_need_not_be_answered_by_a_client_that_
         Player::new(recording(&entries(&lines)))
     };
     for recorded in [true, false] {
-        check(&says(play(recorded), &[prompt("go")]).await.1, None);
-        let mut client = Client::of(play(recorded));
-        client.say(prompt("go")).await;
-        assert!(client.hear().await.is_some() && client.hear().await.is_some());
-        client.say(response("r")).await;
+        check(&replay_lines(player_with(recorded), &[prompt("go")]).await.1, None);
+        let mut client = Client::new(player_with(recorded));
+        client.send(prompt("go")).await;
+        assert!(client.next_line().await.is_some() && client.next_line().await.is_some());
+        client.send(response("r")).await;
         client.close();
         check(&client.wait().await, None);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cli_that_ended_with_its_input_is_not_over_before_the_client_closes_it() {
-    // The simulated CLI in memory leaves in no time at all.
+async fn the_replay_waits_for_eof_even_if_the_cli_exited_at_the_same_time() {
+    // An in-memory CLI exits without any delay.
     let lines = "<< 9 {}\n>> 9.1 EOF\n<| 9.1\nEXIT 9.1 0";
     for player in [Player::new(recording(lines)), Player::new(recording(lines)).lenient()] {
-        let mut client = Client::of(player);
-        assert_eq!(client.hear().await.as_deref(), Some("{}"));
+        let mut client = Client::new(player);
+        assert_eq!(client.next_line().await.as_deref(), Some("{}"));
         let ended = timeout(Duration::from_secs(3600), client.stdout.next_line()).await;
         assert!(ended.is_err(), "{ended:?}");
         client.close();
-        assert_eq!(client.hear().await, None);
+        assert_eq!(client.next_line().await, None);
         check(&client.wait().await, None);
     }
 }
 
 #[tokio::test]
-async fn a_cli_that_closed_its_output_waits_for_nobody() {
+async fn after_stdout_closes_the_player_waits_for_nothing() {
     let late = prompt("too late");
     let lines = format!("<< 0 {{}}\n<| 0\n>> 5 {late}\n>> 9 EOF\n!! 9 bye\nEXIT 9 3");
     for player in [Player::new(recording(&lines)), Player::new(recording(&lines)).lenient()] {
-        let mut client = Client::of(player);
-        assert_eq!(client.hear().await.as_deref(), Some("{}"));
-        assert_eq!(client.hear().await, None);
+        let mut client = Client::new(player);
+        assert_eq!(client.next_line().await.as_deref(), Some("{}"));
+        assert_eq!(client.next_line().await, None);
         assert_eq!(client.stderr().await, "bye\n");
         assert!(client.stdin.is_some());
         assert_eq!(client.wait().await, Ok(Exit::Code(3)));
     }
 }
 
-/// Numbers that follow from a seed.
-struct Dice(u64);
+/// A seeded random number generator.
+struct Random(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % sides
+        usize::try_from(self.0 >> 33).unwrap() % limit
     }
 }
 
-/// The entries as another run of the same client could have ordered them: responses come at any
-/// time between their request and their recorded place, or behind what else is said there.
-fn another_order<'a>(recorded: &'a [Entry], dice: &mut Dice) -> Vec<&'a Entry> {
+/// Returns the entries in an order that another run of the same client could have produced: a response
+/// is moved to any position after its request.
+fn another_order<'a>(recorded: &'a [Entry], random: &mut Random) -> Vec<&'a Entry> {
     let mut asked = HashMap::new();
     let mut order: Vec<&Entry> = Vec::new();
     for entry in recorded {
-        let line: Value = match &entry.what {
-            What::Sent(line) | What::Received(line) => {
+        let line: Value = match &entry.kind {
+            EntryKind::Sent(line) | EntryKind::Received(line) => {
                 serde_json::from_slice(line).unwrap_or_default()
             }
             _ => Value::Null,
         };
         let id = |id: &Value| id.as_str().unwrap_or_default().to_owned();
-        match &entry.what {
-            What::Received(_) if line["type"] == "control_request" => {
+        match &entry.kind {
+            EntryKind::Received(_) if line["type"] == "control_request" => {
                 asked.insert(id(&line["request_id"]), entry);
             }
-            What::Sent(_) if line["type"] == "control_response" => {
+            EntryKind::Sent(_) if line["type"] == "control_response" => {
                 let request = asked.get(&id(&line["response"]["request_id"]));
                 let after = request.and_then(|request| {
                     order.iter().rposition(|placed| std::ptr::eq(*placed, *request))
                 });
                 let first = after.map_or(order.len(), |after| after + 1);
-                order.insert(first + dice.roll(order.len() + 1 - first), entry);
+                order.insert(first + random.below(order.len() + 1 - first), entry);
                 continue;
             }
             _ => {}
@@ -299,18 +299,18 @@ fn another_order<'a>(recorded: &'a [Entry], dice: &mut Dice) -> Vec<&'a Entry> {
 }
 
 #[tokio::test]
-async fn every_recording_is_followed_strictly_by_a_client_that_answers_at_other_times() {
+async fn every_recording_replays_strictly_with_reordered_responses() {
     let mut moved = 0;
     for (name, recording) in recordings() {
         println!("{name}");
         for seed in 0..8 {
-            let order = another_order(&recording.entries, &mut Dice(seed));
+            let order = another_order(&recording.entries, &mut Random(seed));
             moved += usize::from(!order.iter().copied().eq(&recording.entries));
             let player = Player::new(recording.clone()).strict();
-            let exit = follow_in_order(&recording, order.into_iter(), player).await;
+            let exit = replay_in_order(&recording, order.into_iter(), player).await;
             assert_eq!(exit, Ok(recording.exit().unwrap()), "{name}, seed {seed}");
         }
     }
-    // Most recorded clients answered each request before they read on.
-    assert!(moved > 10, "only {moved} orders were others");
+    // Most recorded clients responded to each request before they read on.
+    assert!(moved > 10, "only {moved} orders differ from the recorded one");
 }

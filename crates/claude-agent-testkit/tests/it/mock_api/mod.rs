@@ -1,4 +1,4 @@
-//! The mock API, seen by a bare HTTP client.
+//! The mock API, tested with a minimal HTTP client.
 
 #![expect(clippy::unwrap_used, reason = "clippy takes what tests share for code outside tests")]
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use http_client::{Answer, Connection, Framing, LIMIT};
+use http_client::{Connection, Framing, HttpResponse, TIMEOUT};
 
 #[tokio::test]
 async fn a_streamed_text_reassembles_from_its_deltas() {
@@ -29,7 +29,7 @@ async fn a_streamed_text_reassembles_from_its_deltas() {
         let reply = Reply::text(text).usage(7, 9);
         let reply = if let Some(size) = size { reply.deltas_of(size) } else { reply };
         let api = start(Script::new().otherwise([reply])).await;
-        let events = ask(&api, &streaming("hi")).await.events();
+        let events = send(&api, &streaming("hi")).await.events();
 
         assert_eq!(events.first().unwrap()["type"], "message_start");
         assert_eq!(events[0]["message"]["model"], "model-x");
@@ -46,10 +46,10 @@ async fn a_streamed_text_reassembles_from_its_deltas() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_streamed_is_one_message() {
+async fn a_reply_without_streaming_is_one_message() {
     let reply = Reply::thinking("hm").and_text("hello").stop_reason("max_tokens").usage(3, 4);
     let api = start(Script::new().otherwise([reply])).await;
-    let answer = ask(&api, &request(false, &json!([user("hi")]))).await;
+    let answer = send(&api, &request(false, &json!([user("hi")]))).await;
 
     assert_eq!(answer.head.header("content-type"), Some("application/json"));
     let message = answer.json();
@@ -62,12 +62,12 @@ async fn an_answer_that_is_not_streamed_is_one_message() {
 }
 
 #[tokio::test]
-async fn several_tool_calls_come_in_one_answer_with_counted_ids() {
+async fn several_tool_calls_of_one_reply_have_numbered_ids() {
     let input = json!({"command": "echo \"ü\"", "n": [1, 2]});
     let reply =
         Reply::text("Now.").and_tool("Bash", input.clone()).and_tool("Read", json!({"path": "/"}));
     let api = start(Script::new().otherwise([reply])).await;
-    let events = ask(&api, &streaming("go")).await.events();
+    let events = send(&api, &streaming("go")).await.events();
 
     let starts = of_type(&events, "content_block_start");
     let ids: Vec<_> = starts.iter().map(|start| &start["content_block"]["id"]).collect();
@@ -78,7 +78,7 @@ async fn several_tool_calls_come_in_one_answer_with_counted_ids() {
     assert_eq!(sent, input);
     assert_eq!(of_type(&events, "message_delta")[0]["delta"]["stop_reason"], "tool_use");
 
-    let again = ask(&api, &request(false, &json!([user("go")]))).await.json();
+    let again = send(&api, &request(false, &json!([user("go")]))).await.json();
     assert_eq!(again["id"], "msg_2");
     assert_eq!(again["content"][1]["id"], "toolu_3");
     assert_eq!(again["content"][1]["input"], input);
@@ -87,7 +87,7 @@ async fn several_tool_calls_come_in_one_answer_with_counted_ids() {
 #[tokio::test]
 async fn streamed_thinking_ends_with_a_signature() {
     let api = start(Script::new().otherwise([Reply::thinking("let me see").and_text("ok")])).await;
-    let events = ask(&api, &streaming("hi")).await.events();
+    let events = send(&api, &streaming("hi")).await.events();
 
     assert_eq!(events[1]["content_block"]["type"], "thinking");
     assert_eq!(joined(&events, 0, "thinking"), "let me see");
@@ -110,20 +110,22 @@ async fn the_rule_of_the_latest_prompt_answers_and_tool_rounds_advance_it() {
         (json!([user("alpha"), assistant(), user("beta")]), "b0"),
         (json!([user("beta"), assistant(), user("alpha")]), "a0"),
         (json!([user("alpha"), assistant(), user("alpha again")]), "a0"),
-        // On a tie the first rule wins; two texts in one entry are no tie.
+        // If two rules match the same text, the first one wins; two texts in one entry are
+        // different positions.
         (json!([user("beta and alpha")]), "a0"),
         (json!([{"role": "user", "content": [text("alpha"), text("beta")]}]), "b0"),
-        // The CLI adds entries of its own, and reminders to the entry of the prompt.
+        // The CLI adds entries of its own, and adds reminders to the entry of the prompt.
         (json!([user("beta"), {"role": "system", "content": "alpha"}]), "b0"),
         (json!([{"role": "user", "content": [text(REMINDER), text("alpha")]}]), "a0"),
         (json!([user("x"), assistant(), {"role": "user", "content": [text(REMINDER)]}]), "o1"),
-        // A message joins a running turn beside a tool result or in a system entry of its own.
+        // A message joins a running turn after a tool result or in its own system entry.
         (json!([user("alpha"), assistant(), beside_result]), "b0"),
         (json!([user("alpha"), assistant(), result(""), joined_as_system("beta")]), "b0"),
         (json!([user("beta"), assistant(), result(""), joined_as_system("alpha")]), "a0"),
         (json!([user("alpha"), assistant(), result("beta")]), "a1"),
         (json!([user("other"), assistant(), result("")]), "o1"),
-        // A rule does not answer later prompts that match none; what is no prompt changes nothing.
+        // A rule does not answer later prompts that match no rule; texts that are not prompts
+        // change nothing.
         (json!([user("alpha"), assistant(), user("other")]), "o0"),
         (json!([user("alpha"), assistant(), user("other"), assistant(), result("")]), "o1"),
         (json!([user("alpha"), assistant(), result(""), joined_as_system("other")]), "o0"),
@@ -131,7 +133,7 @@ async fn the_rule_of_the_latest_prompt_answers_and_tool_rounds_advance_it() {
         (json!([]), "o0"),
     ];
     for (messages, expected) in cases {
-        let answer = ask(&api, &request(false, &messages)).await.json();
+        let answer = send(&api, &request(false, &messages)).await.json();
         assert_eq!(answer["content"][0]["text"], expected, "{messages}");
     }
 }
@@ -140,7 +142,7 @@ async fn the_rule_of_the_latest_prompt_answers_and_tool_rounds_advance_it() {
 async fn a_later_prompt_that_matches_no_rule_is_an_error_that_names_it() {
     let api = start(Script::new().when("alpha", [Reply::text("a0"), Reply::text("a1")])).await;
     let messages = json!([user("alpha"), assistant(), user("other")]);
-    let answer = ask(&api, &request(false, &messages)).await;
+    let answer = send(&api, &request(false, &messages)).await;
     assert_eq!(answer.head.status, 400);
     let message = answer.json()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("no rule of the script matches the prompt \"other\""), "{message}");
@@ -161,7 +163,7 @@ async fn a_rule_added_with_since_answers_later_prompts_that_match_none() {
         (json!([user("beta"), assistant(), user("other")]), "o0"),
     ];
     for (messages, expected) in cases {
-        let answer = ask(&api, &request(false, &messages)).await.json();
+        let answer = send(&api, &request(false, &messages)).await.json();
         assert_eq!(answer["content"][0]["text"], expected, "{messages}");
     }
 }
@@ -177,12 +179,12 @@ async fn an_earlier_prompt_in_the_entry_of_a_later_one_is_not_answered_again() {
         let blocks: Vec<Value> = texts.iter().map(|prompt| text(prompt)).collect();
         json!([{"role": "user", "content": blocks}])
     };
-    let ask_for = async |texts: &[&str]| ask(&api, &request(false, &entry(texts))).await;
-    let text_of = |answer: &Answer| answer.json()["content"][0]["text"].clone();
+    let ask_for = async |texts: &[&str]| send(&api, &request(false, &entry(texts))).await;
+    let text_of = |answer: &HttpResponse| answer.json()["content"][0]["text"].clone();
 
     // One prompt of two texts: the rule may match either.
     assert_eq!(ask_for(&["alpha one", "more"]).await.head.status, 400);
-    // A prompt that failed, and the next one, which the CLI adds to the same entry.
+    // A prompt that failed and the next one, which the CLI adds to the same entry.
     assert_eq!(ask_for(&["alpha two"]).await.head.status, 400);
     assert_eq!(text_of(&ask_for(&["alpha two\n", "more"]).await), "o");
     assert_eq!(text_of(&ask_for(&["alpha two\n", "more\n", "beta", "end"]).await), "b");
@@ -196,16 +198,16 @@ async fn an_earlier_prompt_in_the_entry_of_a_later_one_is_not_answered_again() {
 async fn clones_of_a_script_count_together() {
     let script = Script::new().when_attempts("go", [Reply::text("1"), Reply::text("2")]);
     let (first, second) = (start(script.clone()).await, start(script).await);
-    assert_eq!(joined(&ask(&first, &streaming("go")).await.events(), 0, "text"), "1");
-    assert_eq!(joined(&ask(&second, &streaming("go")).await.events(), 0, "text"), "2");
+    assert_eq!(joined(&send(&first, &streaming("go")).await.events(), 0, "text"), "1");
+    assert_eq!(joined(&send(&second, &streaming("go")).await.events(), 0, "text"), "2");
 }
 
 #[tokio::test]
-async fn a_gap_in_the_script_is_answered_as_a_bad_request() {
+async fn a_gap_in_the_script_is_a_bad_request() {
     let panics = Script::respond_with(|_| panic!("on purpose"));
     for script in [Script::new().when("x", [Reply::text("y")]), Script::new().otherwise([]), panics]
     {
-        let answer = ask(&start(script).await, &streaming("hi")).await;
+        let answer = send(&start(script).await, &streaming("hi")).await;
         assert_eq!(answer.head.status, 400);
         assert_eq!(answer.json()["error"]["type"], "invalid_request_error");
     }
@@ -215,10 +217,10 @@ async fn a_gap_in_the_script_is_answered_as_a_bad_request() {
 async fn a_closure_sees_the_request_and_a_new_script_replaces_it() {
     let echo = |request: &ApiRequest| Reply::text(request.last_prompt().unwrap_or_default());
     let api = start(Script::respond_with(echo)).await;
-    assert_eq!(joined(&ask(&api, &streaming("one")).await.events(), 0, "text"), "one");
+    assert_eq!(joined(&send(&api, &streaming("one")).await.events(), 0, "text"), "one");
 
     api.set_script(Script::new().otherwise([Reply::text("fixed")]));
-    assert_eq!(joined(&ask(&api, &streaming("two")).await.events(), 0, "text"), "fixed");
+    assert_eq!(joined(&send(&api, &streaming("two")).await.events(), 0, "text"), "fixed");
 }
 
 #[tokio::test]
@@ -226,15 +228,15 @@ async fn attempts_advance_with_every_request() {
     let limited = Reply::error(429, "rate_limit_error", "Slow down").retry_after(3);
     let api = start(Script::new().when_attempts("go", [limited, Reply::text("ok")])).await;
 
-    let first = ask(&api, &streaming("go")).await;
+    let first = send(&api, &streaming("go")).await;
     assert_eq!((first.head.status, first.head.header("retry-after")), (429, Some("3")));
     for _ in 0..2 {
-        assert_eq!(joined(&ask(&api, &streaming("go")).await.events(), 0, "text"), "ok");
+        assert_eq!(joined(&send(&api, &streaming("go")).await.events(), 0, "text"), "ok");
     }
 }
 
 #[tokio::test]
-async fn errors_have_the_status_and_the_shape_of_the_api() {
+async fn errors_have_the_status_and_format_of_the_api() {
     for (status, kind) in [
         (401, "authentication_error"),
         (429, "rate_limit_error"),
@@ -242,7 +244,7 @@ async fn errors_have_the_status_and_the_shape_of_the_api() {
         (529, "overloaded_error"),
     ] {
         let script = Script::new().otherwise([Reply::error(status, kind, "Not \"now\"")]);
-        let answer = ask(&start(script).await, &streaming("hi")).await;
+        let answer = send(&start(script).await, &streaming("hi")).await;
         assert_eq!(answer.head.status, status);
         let expected = json!({"type": "error", "error": {"type": kind, "message": "Not \"now\""}});
         assert_eq!(answer.json(), expected);
@@ -250,45 +252,45 @@ async fn errors_have_the_status_and_the_shape_of_the_api() {
 }
 
 #[tokio::test]
-async fn headers_of_a_reply_are_sent_and_impossible_ones_are_reported() {
+async fn headers_are_sent_and_invalid_ones_are_reported() {
     let script = Script::new()
         .when("good", [Reply::text("x").header("anthropic-ratelimit-unified-status", "allowed")])
         .otherwise([Reply::text("x").header("bad name", "x")]);
     let api = start(script).await;
 
-    let good = ask(&api, &streaming("good")).await;
+    let good = send(&api, &streaming("good")).await;
     assert_eq!(good.head.header("anthropic-ratelimit-unified-status"), Some("allowed"));
-    assert_eq!(ask(&api, &streaming("bad")).await.head.status, 400);
+    assert_eq!(send(&api, &streaming("bad")).await.head.status, 400);
 }
 
 #[tokio::test]
 async fn a_dropped_stream_ends_abnormally_after_exactly_its_events() {
     for (cut, expected) in [(0, 0), (3, 3), (7, 7), (8, 8), (100, 8)] {
         let reply = Reply::text("hello").deltas_of(2).drop_after_events(cut);
-        let answer = ask(&start(Script::new().otherwise([reply])).await, &streaming("hi")).await;
+        let answer = send(&start(Script::new().otherwise([reply])).await, &streaming("hi")).await;
         assert_eq!((answer.head.status, answer.complete), (200, false));
         assert_eq!(answer.events().len(), expected);
     }
 }
 
 #[tokio::test]
-async fn events_before_a_cut_arrive_even_if_no_socket_buffers_that_much() {
+async fn events_before_a_cut_arrive_even_if_they_exceed_socket_buffers() {
     let text = "x".repeat(8 << 20);
     let reply = Reply::text(&text).deltas_of(1 << 14).drop_after_events(510);
-    let answer = ask(&start(Script::new().otherwise([reply])).await, &streaming("hi")).await;
+    let answer = send(&start(Script::new().otherwise([reply])).await, &streaming("hi")).await;
     assert!(!answer.complete);
     assert_eq!(answer.events().len(), 510);
 }
 
 #[tokio::test]
-async fn a_dropped_answer_that_is_not_streamed_ends_abnormally() {
+async fn a_dropped_reply_without_streaming_ends_abnormally() {
     let api = start(Script::new().otherwise([Reply::text("hello").drop_after_events(1)])).await;
-    let answer = ask(&api, &request(false, &json!([user("hi")]))).await;
+    let answer = send(&api, &request(false, &json!([user("hi")]))).await;
     assert!(!answer.complete && !answer.body.is_empty());
 }
 
 #[tokio::test]
-async fn a_held_answer_stops_after_its_first_delta_until_it_is_released() {
+async fn a_held_reply_stops_after_its_first_delta_until_released() {
     let api = start(Script::new().otherwise([Reply::text("abcdef").deltas_of(2).hold()])).await;
     let mut connection = Connection::open(&api).await;
     connection.send("POST", "/v1/messages?beta=true", &[], &streaming("hi")).await;
@@ -309,24 +311,24 @@ async fn a_held_answer_stops_after_its_first_delta_until_it_is_released() {
 }
 
 #[tokio::test]
-async fn a_release_reaches_every_request_that_was_seen_and_none_after_it() {
+async fn a_release_affects_all_received_requests_and_no_later_one() {
     let api = start(Script::new().otherwise([Reply::text("abcdef").hold()])).await;
     let mut connection = Connection::open(&api).await;
     for stream in [true, false] {
         let body = request(stream, &json!([user("hi")]));
         let seen = api.requests().len();
         connection.send("POST", "/v1/messages", &[], &body).await;
-        // Not a byte of the answer has been read when the hold is released.
-        timeout(LIMIT, api.wait_for_request(|_| api.requests().len() > seen)).await.unwrap();
+        // The hold is released before any byte of the reply has been read.
+        timeout(TIMEOUT, api.wait_for_request(|_| api.requests().len() > seen)).await.unwrap();
         api.release_held();
-        assert!(connection.answer().await.complete);
+        assert!(connection.response().await.complete);
     }
     connection.send("POST", "/v1/messages", &[], &streaming("hi")).await;
-    assert!(timeout(Duration::from_millis(100), connection.answer()).await.is_err());
+    assert!(timeout(Duration::from_millis(100), connection.response()).await.is_err());
 }
 
 #[tokio::test]
-async fn a_slow_stream_takes_its_time_before_and_between_events() {
+async fn pauses_occur_before_and_between_events() {
     let (before, between) = (Duration::from_millis(60), Duration::from_millis(20));
     let reply = Reply::text("abc").pause_before(before).pause_between(between);
     let api = start(Script::new().otherwise([reply])).await;
@@ -340,23 +342,23 @@ async fn a_slow_stream_takes_its_time_before_and_between_events() {
     while connection.chunk().await.unwrap().is_some() {
         chunks += 1;
     }
-    // One chunk per event: nothing is kept back to be sent with the next.
+    // One chunk per event: no event is delayed and sent with the next one.
     assert_eq!(chunks, 8);
     assert!(begun.elapsed() >= before + 7 * between);
 }
 
 #[tokio::test]
-async fn a_raw_literal_passes_verbatim() {
+async fn a_raw_literal_is_sent_verbatim() {
     let literal = r#""broken \ud83d here""#;
     let api = start(Script::new().otherwise([Reply::new().raw_text_json(literal)])).await;
     for stream in [true, false] {
-        let answer = ask(&api, &request(stream, &json!([user("hi")]))).await;
+        let answer = send(&api, &request(stream, &json!([user("hi")]))).await;
         assert!(answer.body.contains(&format!(r#""text":{literal}"#)), "{}", answer.body);
     }
 }
 
 #[tokio::test]
-async fn requests_are_kept_and_waiting_finds_old_and_new_ones() {
+async fn waiting_finds_earlier_and_later_requests() {
     let api = start(Script::new().otherwise([Reply::text("x")])).await;
     let body = json!({
         "model": "model-x", "stream": true,
@@ -373,9 +375,9 @@ async fn requests_are_kept_and_waiting_finds_old_and_new_ones() {
     let mut connection = Connection::open(&api).await;
     let secrets = [("X-Api-Key", "sk-secret"), ("Authorization", "Bearer top-secret")];
     connection.send("POST", "/v1/messages?beta=true", &secrets, &body.to_string()).await;
-    connection.answer().await;
+    connection.response().await;
 
-    let found = timeout(LIMIT, api.wait_for_request(|request| request.query == "beta=true"));
+    let found = timeout(TIMEOUT, api.wait_for_request(|request| request.query == "beta=true"));
     let found = found.await.unwrap();
     assert_eq!((found.method.as_str(), found.path.as_str()), ("POST", "/v1/messages"));
     assert_eq!((found.model(), found.stream()), ("model-x", true));
@@ -392,43 +394,44 @@ async fn requests_are_kept_and_waiting_finds_old_and_new_ones() {
 
     let next = async { api.wait_for_request(|request| request.prompts() == ["later"]).await };
     let later = streaming("later");
-    let (next, _) = timeout(LIMIT, async { tokio::join!(next, ask(&api, &later)) }).await.unwrap();
+    let (next, _) =
+        timeout(TIMEOUT, async { tokio::join!(next, send(&api, &later)) }).await.unwrap();
     assert_eq!(next.last_prompt().as_deref(), Some("later"));
     assert_eq!((api.requests().len(), api.dropped_requests()), (2, 0));
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_json_or_too_large_is_refused() {
+async fn an_invalid_or_oversized_body_is_rejected() {
     let api = start(Script::new().otherwise([Reply::text("x")])).await;
     for body in ["{\"model\":", "", "[]", "\u{0}"] {
-        let answer = ask(&api, body).await;
+        let answer = send(&api, body).await;
         assert_eq!(answer.head.status, 400);
         assert_eq!(answer.json()["error"]["type"], "invalid_request_error");
     }
     let mut connection = Connection::open(&api).await;
     let head = "POST /v1/messages HTTP/1.1\r\nhost: mock\r\ncontent-length: 67108865\r\n\r\n{";
     connection.write(head).await;
-    assert_eq!(connection.answer().await.head.status, 400);
+    assert_eq!(connection.response().await.head.status, 400);
     assert!(api.requests().is_empty());
 }
 
 #[tokio::test]
-async fn other_paths_are_answered_on_the_same_connection() {
+async fn other_paths_are_served_on_the_same_connection() {
     let api = start(Script::new()).await;
     let mut connection = Connection::open(&api).await;
     connection.send("POST", "/v1/messages/count_tokens", &[], &streaming("hi")).await;
-    assert!(connection.answer().await.json()["input_tokens"].as_u64().unwrap() > 0);
+    assert!(connection.response().await.json()["input_tokens"].as_u64().unwrap() > 0);
     connection.send("GET", "/anything", &[], "").await;
-    assert_eq!(connection.answer().await.json(), json!({}));
+    assert_eq!(connection.response().await.json(), json!({}));
     connection.send("POST", "/v1/unknown", &[], "{}").await;
-    let unknown = connection.answer().await;
+    let unknown = connection.response().await;
     assert_eq!((unknown.head.status, &unknown.json()["type"]), (404, &json!("error")));
     connection.send("HEAD", "/", &[], "").await;
     assert_eq!(connection.head().await.status, 200);
 }
 
 #[tokio::test]
-async fn a_dropped_server_ends_its_connections_and_refuses_new_ones() {
+async fn dropping_the_server_closes_connections_and_the_port() {
     let api = start(Script::new().otherwise([Reply::text("abcdef").hold()])).await;
     let address = api.base_url().replace("http://", "");
     let mut held = Connection::open(&api).await;
@@ -445,7 +448,7 @@ async fn a_dropped_server_ends_its_connections_and_refuses_new_ones() {
             }
         }
     };
-    assert_eq!(timeout(LIMIT, refused).await.unwrap(), io::ErrorKind::ConnectionRefused);
+    assert_eq!(timeout(TIMEOUT, refused).await.unwrap(), io::ErrorKind::ConnectionRefused);
 }
 
 const REMINDER: &str = "<system-reminder>\nremember\n</system-reminder>\n";
@@ -462,7 +465,7 @@ fn result(output: &str) -> Value {
     json!({"role": "user", "content": [tool_result(output)]})
 }
 
-/// How the CLI (2.1.325) passes on a message that was sent while a tool ran.
+/// Returns a message that was sent while a tool ran, as the CLI (2.1.325) forwards it.
 fn joined_as_system(message: &str) -> Value {
     let advice = "This is how Claude Code surfaces messages the user sends mid-turn. beta";
     let joined =
@@ -490,7 +493,7 @@ fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event["type"] == kind).collect()
 }
 
-/// One field of all deltas of a block, put together.
+/// Joins one field of all deltas of a block.
 fn joined(events: &[Value], index: usize, field: &str) -> String {
     let deltas = of_type(events, "content_block_delta").into_iter();
     deltas.filter(|e| e["index"] == index).filter_map(|e| e["delta"][field].as_str()).collect()
@@ -500,8 +503,8 @@ async fn start(script: Script) -> MockApi {
     MockApi::start(script).await.unwrap()
 }
 
-async fn ask(api: &MockApi, body: &str) -> Answer {
+async fn send(api: &MockApi, body: &str) -> HttpResponse {
     let mut connection = Connection::open(api).await;
     connection.send("POST", "/v1/messages?beta=true", &[], body).await;
-    connection.answer().await
+    connection.response().await
 }

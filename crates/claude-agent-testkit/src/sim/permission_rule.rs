@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-/// A tool, or some calls of it.
+/// A rule for a tool, or for some calls of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rule {
+pub(super) struct PermissionRule {
     pub(super) tool: String,
     pub(super) content: Option<String>,
 }
 
-impl Rule {
+impl PermissionRule {
     pub(super) fn parse(text: &str) -> Self {
         match text.split_once('(') {
             Some((tool, content)) => {
@@ -21,18 +21,18 @@ impl Rule {
         }
     }
 
-    /// A rule as it stands in a permission update.
+    /// Parses a rule of a permission update.
     pub(super) fn from_update(update: &Value) -> Option<Self> {
         let tool = update["toolName"].as_str()?.to_owned();
         Some(Self { tool, content: update["ruleContent"].as_str().map(str::to_owned) })
     }
 
-    /// Whether it speaks of all calls of this tool.
+    /// Returns whether the rule applies to all calls of this tool.
     pub(super) fn is_whole(&self, tool: &str) -> bool {
         self.content.is_none() && self.names(tool)
     }
 
-    /// Whether it speaks of this call.
+    /// Returns whether the rule applies to this call.
     pub(super) fn covers(&self, tool: &str, input: &Value) -> bool {
         let Some(content) = &self.content else { return self.names(tool) };
         self.names(tool) && subject(tool, input).is_some_and(|subject| fits(content, subject))
@@ -42,7 +42,7 @@ impl Rule {
         if self.tool == tool || self.tool == "*" {
             return true;
         }
-        // `mcp__server` and `mcp__server__*` speak of every tool of a server.
+        // `mcp__server` and `mcp__server__*` apply to every tool of a server.
         let server = self.tool.strip_suffix("__*").unwrap_or(&self.tool);
         server.starts_with("mcp__")
             && server.matches("__").count() == 1
@@ -50,7 +50,7 @@ impl Rule {
     }
 }
 
-/// What the content of a rule is held against.
+/// Returns the input field that the content of a rule is matched against.
 fn subject<'a>(tool: &str, input: &'a Value) -> Option<&'a str> {
     let field = match tool {
         "Bash" => "command",
@@ -63,7 +63,8 @@ fn subject<'a>(tool: &str, input: &'a Value) -> Option<&'a str> {
     input[field].as_str()
 }
 
-/// `prefix:*` and `prefix *` stand for everything that begins so; `*` elsewhere for anything.
+/// Matches a pattern: `prefix:*` and `prefix *` match the prefix as whole words, `*` elsewhere
+/// matches any characters.
 fn fits(pattern: &str, subject: &str) -> bool {
     let prefix = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"));
     if let Some(prefix) = prefix {
@@ -87,8 +88,8 @@ fn fits(pattern: &str, subject: &str) -> bool {
     open || rest.is_empty()
 }
 
-/// The rules of a list, which are divided by commas or spaces outside parentheses.
-pub(super) fn parse_rules(list: &str) -> Vec<Rule> {
+/// Parses a list of rules, separated by commas or spaces outside parentheses.
+pub(super) fn parse_rules(list: &str) -> Vec<PermissionRule> {
     let mut depth = 0_usize;
     let divided = list.split(|character: char| {
         match character {
@@ -98,7 +99,7 @@ pub(super) fn parse_rules(list: &str) -> Vec<Rule> {
         }
         depth == 0 && (character == ',' || character == ' ')
     });
-    divided.filter(|rule| !rule.is_empty()).map(Rule::parse).collect()
+    divided.filter(|rule| !rule.is_empty()).map(PermissionRule::parse).collect()
 }
 
 #[cfg(test)]
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_divided_outside_parentheses() {
+    fn lists_are_split_outside_parentheses() {
         let rules = parse_rules("Bash(git log:*), Read mcp__calc,Edit()");
         let tools: Vec<&str> = rules.iter().map(|rule| rule.tool.as_str()).collect();
         assert_eq!(tools, ["Bash", "Read", "mcp__calc", "Edit"]);
@@ -116,9 +117,9 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_covers_what_it_says() {
+    fn a_rule_applies_to_matching_calls() {
         let covers = |rule: &str, tool: &str, command: &str| {
-            Rule::parse(rule).covers(tool, &json!({"command": command}))
+            PermissionRule::parse(rule).covers(tool, &json!({"command": command}))
         };
         assert!(covers("Bash", "Bash", "anything"));
         assert!(covers("Bash(touch:*)", "Bash", "touch made"));

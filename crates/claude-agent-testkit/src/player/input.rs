@@ -1,48 +1,49 @@
-//! What the client says.
+//! Reads the lines of the client.
 
 use bytes::{Bytes, BytesMut};
 use claude_wire::frame::{Frame, Framer};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// The client's end of stdin.
-pub(super) struct Client<I> {
+/// Reads lines from the stream that the client writes to.
+pub(super) struct ClientReader<I> {
     input: I,
     framer: Framer,
     closed: bool,
 }
 
-/// What came from the client.
+/// One item read from the client.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Heard {
+pub(super) enum ClientInput {
     Line(Bytes),
-    /// What stood after the last line break when the input was closed.
+    /// The bytes after the last newline at EOF.
     Unfinished(Bytes),
-    /// A line that was too long to be kept, of this size.
+    /// A line of this size, which exceeds the limit.
     TooLong(u64),
     Closed,
 }
 
-impl<I: AsyncRead + Unpin> Client<I> {
+impl<I: AsyncRead + Unpin> ClientReader<I> {
     pub(super) fn new(input: I, max_line_bytes: usize) -> Self {
         Self { input, framer: Framer::new(max_line_bytes), closed: false }
     }
 
-    /// What the client says next; after its end, always [`Heard::Closed`]. Blank lines are skipped.
-    pub(super) async fn next(&mut self) -> Heard {
+    /// Reads the next line; returns [`ClientInput::Closed`] after EOF. Blank lines are skipped.
+    pub(super) async fn next(&mut self) -> ClientInput {
         loop {
             if let Some(frame) = self.framer.next_frame() {
-                return heard(frame, Heard::Line);
+                return to_input(frame, ClientInput::Line);
             }
             if self.closed {
                 let rest = self.framer.finish();
-                return rest.map_or(Heard::Closed, |frame| heard(frame, Heard::Unfinished));
+                return rest
+                    .map_or(ClientInput::Closed, |frame| to_input(frame, ClientInput::Unfinished));
             }
             self.closed = read(&mut self.input, self.framer.space()).await == 0;
         }
     }
 }
 
-/// A read error is the end of the input: nothing can be heard after it.
+/// Reads into `space`; a read error is treated as EOF.
 async fn read(input: &mut (impl AsyncRead + Unpin), space: &mut BytesMut) -> usize {
     loop {
         match input.read_buf(space).await {
@@ -52,9 +53,9 @@ async fn read(input: &mut (impl AsyncRead + Unpin), space: &mut BytesMut) -> usi
     }
 }
 
-fn heard(frame: Frame, line: fn(Bytes) -> Heard) -> Heard {
+fn to_input(frame: Frame, line: fn(Bytes) -> ClientInput) -> ClientInput {
     match frame {
         Frame::Line(bytes) => line(bytes),
-        Frame::Oversized(oversized) => Heard::TooLong(oversized.size),
+        Frame::Oversized(oversized) => ClientInput::TooLong(oversized.size),
     }
 }

@@ -1,27 +1,27 @@
-//! Requests of the host.
+//! Handles control requests of the host.
 
 use std::fs;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::accounts::model_usage;
-use super::argv::MODES;
+use super::arguments::MODES;
 use super::catalog::{models_json, resolve_model, styles_json};
-use super::dialect::Part;
+use super::cli_version::ProtocolPart;
 use super::engine::Engine;
-use super::hooks::{Decision, HookCall};
+use super::hooks::{HookCall, HookDecision};
 use super::json::{Object, array, text};
-use super::mcp_server::{Server, Status};
+use super::mcp_server::{McpServer, McpStatus};
+use super::usage::model_usage;
 
-/// Why a request is refused.
-struct Refusal {
+/// The error response to a control request.
+struct OperationError {
     error: String,
     code: Option<&'static str>,
     extra: Object,
 }
 
-impl Refusal {
+impl OperationError {
     fn new(error: impl Into<String>) -> Self {
         Self { error: error.into(), code: None, extra: Object::new() }
     }
@@ -36,26 +36,26 @@ impl Refusal {
     }
 }
 
-impl From<String> for Refusal {
+impl From<String> for OperationError {
     fn from(error: String) -> Self {
         Self::new(error)
     }
 }
 
-/// The payload of a success, if it has one.
-type Outcome = Result<Option<Object>, Refusal>;
+/// The payload of a success response, if it has one.
+type OperationResult = Result<Option<Object>, OperationError>;
 
 impl Engine {
-    /// Deals with a request: does it, answers it, and does what comes after the answer.
-    pub(super) async fn control(self: &Arc<Self>, frame: &Value) {
+    /// Executes a control request, sends the response and performs the follow-up actions.
+    pub(super) async fn handle_request(self: &Arc<Self>, frame: &Value) {
         let request = &frame["request"];
         let subtype = text(&request["subtype"]);
         let before = self.state().model.clone();
-        let known = self.launch.dialect.has(Part::Operation, subtype);
+        let known = self.launch.cli_version.has(ProtocolPart::Operation, subtype);
         let outcome = if known {
-            self.operate(subtype, request).await
+            self.run_operation(subtype, request).await
         } else {
-            Err(Refusal::unsupported(subtype))
+            Err(OperationError::unsupported(subtype))
         };
         let done = outcome.is_ok();
         self.respond(text(&frame["request_id"]), subtype, outcome).await;
@@ -64,7 +64,7 @@ impl Engine {
         }
     }
 
-    async fn respond(&self, id: &str, subtype: &str, outcome: Outcome) {
+    async fn respond(&self, id: &str, subtype: &str, outcome: OperationResult) {
         let response = match outcome {
             Ok(payload) => {
                 let response = Object::new().str("subtype", "success").str("request_id", id);
@@ -72,7 +72,7 @@ impl Engine {
                     Some(payload) => response.raw("response", &payload.done()),
                     None => response,
                 };
-                // What a host that comes late would have to know.
+                // The state for a host that attaches later; always empty here.
                 if subtype == "initialize" {
                     response
                         .raw("pending_permission_requests", "[]")
@@ -81,18 +81,18 @@ impl Engine {
                     response
                 }
             }
-            Err(refusal) => Object::new()
+            Err(error) => Object::new()
                 .str("subtype", "error")
                 .str("request_id", id)
-                .str("error", &refusal.error)
-                .some_str("error_code", refusal.code)
-                .fields(&refusal.extra),
+                .str("error", &error.error)
+                .some_str("error_code", error.code)
+                .fields(&error.extra),
         };
         let line = Object::typed("control_response").raw("response", &response.done());
-        self.say(&format!("control_response/{subtype}"), line).await;
+        self.emit(&format!("control_response/{subtype}"), line).await;
     }
 
-    async fn operate(self: &Arc<Self>, subtype: &str, request: &Value) -> Outcome {
+    async fn run_operation(self: &Arc<Self>, subtype: &str, request: &Value) -> OperationResult {
         match subtype {
             "initialize" => Ok(Some(self.initialize(request).await)),
             "interrupt" => Ok(Some(self.interrupt(request).await)),
@@ -106,31 +106,32 @@ impl Engine {
             "rewind_files" => Ok(Some(self.rewind(request)?)),
             "rename_session" => {
                 let title = text(&request["title"]).to_owned();
-                self.system("session_title_changed", Object::new().str("title", &title)).await;
+                self.emit_system("session_title_changed", Object::new().str("title", &title)).await;
                 self.state().title = Some(title);
                 Ok(None)
             }
             "reload_skills" => {
-                self.tell_commands().await;
+                self.emit_commands_changed().await;
                 Ok(Some(Object::new().raw("skills", &self.commands_json(true))))
             }
             "mcp_status" | "mcp_reconnect" | "mcp_toggle" | "mcp_set_servers" | "mcp_message" => {
-                self.operate_servers(subtype, request).await
+                self.run_server_operation(subtype, request).await
             }
-            _ => self.look(subtype, request),
+            _ => self.run_query(subtype, request),
         }
     }
 
-    /// Operations that only look, or do nothing that shows.
-    fn look(&self, subtype: &str, request: &Value) -> Outcome {
+    /// Executes operations that only query state or have no visible effect.
+    fn run_query(&self, subtype: &str, request: &Value) -> OperationResult {
         let answer = match subtype {
             "get_context_usage" => self.context_usage(),
             "list_models" => Object::new().raw("models", &models_json()),
             "get_binary_version" => Object::new()
                 .str("version", &self.launch.version)
                 .str("buildTime", "2026-01-01T00:00:00Z"),
-            "get_session_cost" => Object::new()
-                .str("text", &format!("Total cost: ${:.4}", self.state().accounts.cost())),
+            "get_session_cost" => {
+                Object::new().str("text", &format!("Total cost: ${:.4}", self.state().usage.cost()))
+            }
             "get_settings" => self.describe_settings(),
             "get_usage" => self.describe_usage(),
             "get_hooks_listing" => describe_hooks(),
@@ -154,12 +155,12 @@ impl Engine {
             }
             "mcp_read_resource" => {
                 let server = text(&request["serverName"]);
-                return Err(Refusal::new(format!("Server not found: {server}")));
+                return Err(OperationError::new(format!("Server not found: {server}")));
             }
             "get_task_output" => {
-                return Err(Refusal::new("get_task_output: no task with that task_id"));
+                return Err(OperationError::new("get_task_output: no task with that task_id"));
             }
-            _ => return Err(Refusal::unsupported(subtype)),
+            _ => return Err(OperationError::unsupported(subtype)),
         };
         Ok(Some(answer))
     }
@@ -167,11 +168,11 @@ impl Engine {
     async fn after(self: &Arc<Self>, subtype: &str, request: &Value, model_before: &str) {
         match subtype {
             "initialize" => {
-                self.confirm_servers().await;
+                self.send_initialized().await;
                 self.begin_replay();
             }
             "interrupt" => self.cancel_turn(),
-            "set_permission_mode" => self.tell_mode(text(&request["mode"])).await,
+            "set_permission_mode" => self.emit_mode(text(&request["mode"])).await,
             "set_model" => {
                 let now = self.state().model.clone();
                 if now != model_before {
@@ -185,9 +186,10 @@ impl Engine {
                     .str("source", "register_repo_root");
                 self.hook_for(None, HookCall::of_session("DirectoryAdded", input)).await;
             }
-            "stop_task" if self.has_tasks() => self.repeat_state().await,
+            "stop_task" if self.has_tasks() => self.emit_status().await,
             "mcp_message" => {
-                self.hear_server(text(&request["server_name"]), &request["message"]).await;
+                self.handle_server_message(text(&request["server_name"]), &request["message"])
+                    .await;
             }
             _ => {}
         }
@@ -212,17 +214,17 @@ impl Engine {
             state.wants_schema = request["jsonSchema"].is_object();
         }
         self.watch_settings();
-        self.greet_servers(self.sdk_servers()).await;
+        self.initialize_servers(self.sdk_servers()).await;
         self.announce_replay().await;
         self.handshake()
     }
 
-    /// Withdraws what the turn has asked and says what still waits; the turn itself ends after the
-    /// answer.
+    /// Cancels the pending requests of the turn and returns the messages that are still queued. The
+    /// turn itself ends after the response.
     async fn interrupt(&self, request: &Value) -> Object {
         let cancelled =
             if request["cancel_queued"] == true { self.drop_queue().await } else { None };
-        self.withdraw_turn().await;
+        self.cancel_turn_requests().await;
         let queued: Vec<String> =
             self.state().queue.iter().filter_map(|queued| queued.uuid.clone()).collect();
         let receipt = Object::new().strings("still_queued", &queued);
@@ -241,9 +243,9 @@ impl Engine {
             state.queue = kept.into();
             dropped.into_iter().filter_map(|queued| queued.uuid).collect()
         };
-        self.room.notify_one();
+        self.queue_space.notify_one();
         for uuid in &dropped {
-            self.lifecycle(uuid, "cancelled").await;
+            self.emit_lifecycle(uuid, "cancelled").await;
         }
         Some(dropped)
     }
@@ -252,21 +254,22 @@ impl Engine {
         let wanted = text(&request["message_uuid"]).to_owned();
         let found = {
             let mut state = self.state();
-            let is_it = |queued: &super::state::Queued| queued.uuid.as_ref() == Some(&wanted);
+            let is_it =
+                |queued: &super::state::QueuedMessage| queued.uuid.as_ref() == Some(&wanted);
             let at = state.queue.iter().position(is_it);
             at.and_then(|at| state.queue.remove(at)).is_some()
         };
         if found {
-            self.room.notify_one();
-            self.lifecycle(&wanted, "cancelled").await;
+            self.queue_space.notify_one();
+            self.emit_lifecycle(&wanted, "cancelled").await;
         }
         Object::new().plain("cancelled", found)
     }
 
-    fn set_mode(&self, mode: &str) -> Outcome {
+    fn set_mode(&self, mode: &str) -> OperationResult {
         if !MODES.contains(&mode) {
             let error = format!("Cannot set permission mode: must be one of {}", MODES.join(", "));
-            return Err(Refusal::coded(error, "invalid_mode"));
+            return Err(OperationError::coded(error, "invalid_mode"));
         }
         let mut state = self.state();
         if mode == "plan" && state.mode != "plan" {
@@ -276,11 +279,11 @@ impl Engine {
         Ok(Some(Object::new().str("mode", mode)))
     }
 
-    pub(super) async fn tell_mode(&self, mode: &str) {
-        self.system("status", Object::new().null("status").str("permissionMode", mode)).await;
+    pub(super) async fn emit_mode(&self, mode: &str) {
+        self.emit_system("status", Object::new().null("status").str("permissionMode", mode)).await;
     }
 
-    async fn set_model(self: &Arc<Self>, model: &Value) -> Outcome {
+    async fn set_model(self: &Arc<Self>, model: &Value) -> OperationResult {
         let before = self.state().model.clone();
         let wanted = match model {
             Value::Null => self.launch.model.as_deref().unwrap_or("default"),
@@ -288,64 +291,74 @@ impl Engine {
             _ => {
                 let error = "set_model: model must be a string";
                 let extra = Object::new().str("model", &before);
-                return Err(Refusal { extra, ..Refusal::coded(error, "invalid_request") });
+                return Err(OperationError {
+                    extra,
+                    ..OperationError::coded(error, "invalid_request")
+                });
             }
         };
         let now = resolve_model(Some(wanted));
         if now != before {
             let input = model_switch(&before, &now);
-            let heard = self.hook_for(None, HookCall::of_session("PreModelSwitch", input)).await;
-            // `continue: false` alone does not refuse the switch.
-            if let Some(Decision::Deny(reason)) = heard.decision {
+            let outcome = self.hook_for(None, HookCall::of_session("PreModelSwitch", input)).await;
+            // `continue: false` alone does not prevent the switch.
+            if let Some(HookDecision::Deny(reason)) = outcome.decision {
                 let error = format!("Model switch blocked by a PreModelSwitch hook: {reason}");
                 let extra = Object::new().str("model", &before);
-                return Err(Refusal { extra, ..Refusal::coded(error, "blocked_by_hook") });
+                return Err(OperationError {
+                    extra,
+                    ..OperationError::coded(error, "blocked_by_hook")
+                });
             }
         }
-        let told = {
+        let reports_switch = {
             let mut state = self.state();
             state.model.clone_from(&now);
             state.results > 0
         };
-        if told {
-            self.local_output(&format!("Set model to `{now}`")).await;
+        if reports_switch {
+            self.emit_local_output(&format!("Set model to `{now}`")).await;
         }
         Ok(Some(Object::new().str("model", &now)))
     }
 
-    async fn operate_servers(self: &Arc<Self>, subtype: &str, request: &Value) -> Outcome {
+    async fn run_server_operation(
+        self: &Arc<Self>,
+        subtype: &str,
+        request: &Value,
+    ) -> OperationResult {
         let name = text(&request["serverName"]);
         let named = self.state().servers.iter().find(|server| server.name == name).cloned();
         match (subtype, named) {
             ("mcp_status", _) => {
-                self.connect_waiting();
+                self.connect_pending();
                 let servers = array(self.state().servers.iter().map(|server| server.describe()));
                 Ok(Some(Object::new().raw("mcpServers", &servers)))
             }
             ("mcp_set_servers", _) => Ok(Some(self.set_servers(&request["servers"]))),
             ("mcp_message", _) => Ok(None),
-            (_, None) => Err(Refusal::new(format!("Server not found: {name}"))),
-            ("mcp_reconnect", Some(server)) if server.is_sdk() => {
-                Err(Refusal::new(format!("{name} runs in the host and cannot be reconnected")))
-            }
+            (_, None) => Err(OperationError::new(format!("Server not found: {name}"))),
+            ("mcp_reconnect", Some(server)) if server.is_sdk() => Err(OperationError::new(
+                format!("{name} runs in the host and cannot be reconnected"),
+            )),
             ("mcp_reconnect", Some(server)) => {
                 self.connect_external(&server).await;
                 Ok(None)
             }
             (_, Some(server)) => {
                 let enabled = request["enabled"] != false;
-                server.set_status(if enabled { Status::Connected } else { Status::Disabled });
+                server.set_status(if enabled { McpStatus::Connected } else { McpStatus::Disabled });
                 Ok(None)
             }
         }
     }
 
-    /// Replaces the servers of the host and those that were set before by these, which are asked for
-    /// their tools in the next turn.
+    /// Replaces the servers of the host and those that were set before. The next turn lists the
+    /// tools of the new ones.
     fn set_servers(&self, servers: &Value) -> Object {
         let wanted = servers.as_object().cloned().unwrap_or_default();
         let mut state = self.state();
-        let stays = |server: &Server| match wanted.get(&server.name) {
+        let stays = |server: &McpServer| match wanted.get(&server.name) {
             Some(config) => server.is_replaceable() && server.is_configured_as(config),
             None => !server.is_replaceable(),
         };
@@ -356,23 +369,24 @@ impl Engine {
         let new = wanted.iter().filter(|(name, _)| !known.contains(name));
         let added: Vec<String> = new
             .map(|(name, config)| {
-                state.servers.push(Arc::new(Server::set(name, config)));
+                state.servers.push(Arc::new(McpServer::new_dynamic(name, config)));
                 name.clone()
             })
             .collect();
         Object::new().strings("added", &added).strings("removed", &removed).raw("errors", "{}")
     }
 
-    async fn tell_commands(&self) {
+    async fn emit_commands_changed(&self) {
         if !self.custom_commands().is_empty() {
             let commands = self.commands_json(false);
-            self.system("commands_changed", Object::new().raw("commands", &commands)).await;
+            self.emit_system("commands_changed", Object::new().raw("commands", &commands)).await;
         }
     }
 
-    fn read_for_host(&self, path: &str) -> Result<Object, Refusal> {
+    fn read_for_host(&self, path: &str) -> Result<Object, OperationError> {
         let full = self.resolve(path, &self.state());
-        let bytes = fs::read(&full).map_err(|error| Refusal::new(format!("read_file: {error}")))?;
+        let bytes =
+            fs::read(&full).map_err(|error| OperationError::new(format!("read_file: {error}")))?;
         let contents = String::from_utf8_lossy(&bytes);
         Ok(Object::new()
             .str("contents", &contents)
@@ -401,12 +415,12 @@ impl Engine {
         let session = {
             let state = self.state();
             Object::new()
-                .plain("total_cost_usd", state.accounts.cost())
+                .plain("total_cost_usd", state.usage.cost())
                 .plain("total_api_duration_ms", 0)
                 .plain("total_duration_ms", self.started.elapsed().as_millis())
                 .plain("total_lines_added", 0)
                 .plain("total_lines_removed", 0)
-                .raw("model_usage", &model_usage(&state.accounts.total))
+                .raw("model_usage", &model_usage(&state.usage.total))
         };
         Object::new()
             .raw("session", &session.done())
@@ -444,7 +458,7 @@ fn describe_hooks() -> Object {
         .raw("policy", &policy.done())
 }
 
-/// The input of the hooks around a change of the model.
+/// Returns the input of the hooks around a model switch.
 fn model_switch(from: &str, to: &str) -> Object {
     Object::new()
         .str("from_model", from)

@@ -1,22 +1,22 @@
-//! What fills the context.
+//! The response to `get_context_usage`.
 
-use super::accounts::Spent;
 use super::engine::Engine;
 use super::json::{Object, array};
 use super::state::lock;
+use super::usage::TokenUsage;
 
-/// What the prompt and the tools of the CLI itself are taken to be.
+/// The assumed sizes of the system prompt and the tools, in tokens.
 const PROMPT: usize = 1000;
 const TOOLS: usize = 4000;
 const MAXIMUM: usize = 1_000_000;
 
 impl Engine {
-    /// What fills the context; counted by the characters of the conversation.
+    /// Returns the context usage, estimated from the length of the conversation.
     pub(super) fn context_usage(&self) -> Object {
         let state = self.state();
         let messages = lock(&state.conversation).to_json().to_string().len() / 4;
         let total = PROMPT + TOOLS + messages;
-        let spent = state.accounts.total.values().fold(Spent::default(), |all, one| Spent {
+        let spent = state.usage.total.values().fold(TokenUsage::default(), |all, one| TokenUsage {
             input: all.input + one.input,
             output: all.output + one.output,
         });
@@ -65,7 +65,7 @@ fn categories(messages: usize) -> String {
     }))
 }
 
-/// One square of the picture that the CLI draws of it.
+/// Returns one square of the usage grid.
 fn square() -> String {
     Object::new()
         .str("color", "inactive")

@@ -1,4 +1,4 @@
-//! What the answers of hooks bring about.
+//! The effects of hook responses.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::Sim;
@@ -6,23 +6,23 @@ use serde_json::{Value, json};
 
 use crate::client::Client;
 
-/// Plays one turn with one hook on `event` that gives `answer` whenever it is called.
+/// Runs a turn with one hook for `event` that always responds with `answer`.
 async fn turn(script: Script, event: &str, answer: Value) -> (Client, Value) {
     let sim = Sim::new().script(script).args(["--allowedTools", "Bash"]);
     let mut client = Client::start(sim);
     let registration = json!([{"hookCallbackIds": ["hook_0"]}]);
     client.initialize(json!({"hooks": {event: registration}})).await;
-    client.say("go", "a").await;
+    client.prompt("go", "a").await;
     let result = result(&mut client, &answer).await;
     (client, result)
 }
 
-/// Reads to the next result; every hook gives `answer`.
+/// Reads until the next result; every hook responds with `answer`.
 async fn result(client: &mut Client, answer: &Value) -> Value {
     loop {
-        let line = client.next().await.expect("a result comes");
+        let line = client.next().await.expect("there is a result");
         if line["request"]["subtype"] == "hook_callback" {
-            client.answer(&line, answer.clone()).await;
+            client.respond(&line, answer.clone()).await;
         }
         if line["type"] == "result" {
             return line;
@@ -84,7 +84,7 @@ async fn continue_false_of_a_subagent_stop_hook_leaves_the_parent_running() {
 }
 
 #[tokio::test]
-async fn a_block_or_a_denial_refuses_a_model_switch_and_continue_false_does_not() {
+async fn a_block_or_denial_prevents_a_model_switch_but_continue_false_does_not() {
     let denial = json!({"hookEventName": "PreModelSwitch", "permissionDecision": "deny"});
     for (answer, response) in [
         (stop(), "success"),
@@ -95,9 +95,9 @@ async fn a_block_or_a_denial_refuses_a_model_switch_and_continue_false_does_not(
         let hooks = json!({"PreModelSwitch": [{"hookCallbackIds": ["hook_0"]}]});
         client.initialize(json!({"hooks": hooks})).await;
         client.request("switch", json!({"subtype": "set_model", "model": "haiku"})).await;
-        let asked = client.asked("hook_callback").await;
-        client.answer(&asked, answer.clone()).await;
-        assert_eq!(client.answer_to("switch").await["subtype"], response, "{answer}");
+        let asked = client.next_request("hook_callback").await;
+        client.respond(&asked, answer.clone()).await;
+        assert_eq!(client.response_to("switch").await["subtype"], response, "{answer}");
     }
 }
 
@@ -119,13 +119,13 @@ async fn display_content_replaces_or_hides_a_text() {
 }
 
 #[tokio::test]
-async fn a_block_prevents_compaction_and_continue_false_does_not() {
+async fn a_block_prevents_compaction_but_continue_false_does_not() {
     for (answer, outcome) in
         [(json!({"decision": "block", "reason": "no"}), "failed"), (stop(), "success")]
     {
         let script = Script::new().otherwise([Reply::text("Hello.")]);
         let (mut client, _) = turn(script, "PreCompact", answer.clone()).await;
-        client.say("/compact", "b").await;
+        client.prompt("/compact", "b").await;
         result(&mut client, &answer).await;
         let is_compacted = |line: &Value| line["subtype"] == "compact_boundary";
         assert_eq!(client.seen.iter().any(is_compacted), outcome == "success", "{answer}");

@@ -1,4 +1,4 @@
-//! The tool calls of one answer: which run together, and what becomes of each.
+//! Runs the tool calls of one assistant message, concurrently where possible.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,42 +7,42 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::engine::Engine;
-use super::hooks::{Gate, HookCall};
+use super::future_set::FutureSet;
+use super::hooks::{HookCall, PreToolUseOutcome};
 use super::json::{Object, array, quoted};
-use super::permission::Verdict;
-use super::scope::{Call, Scope};
-use super::set::Set;
+use super::permission::PermissionVerdict;
+use super::scope::{Scope, ToolCall};
 use super::state::lock;
-use super::tools::Done;
+use super::tools::ToolOutput;
 
-/// The tool calls of one answer of the model.
-pub(super) struct Round<'a> {
+/// The tool calls of one assistant message.
+pub(super) struct ToolBatch<'a> {
     engine: &'a Arc<Engine>,
     scope: &'a Scope,
-    calls: Vec<Call>,
-    outcomes: Vec<Option<Outcome>>,
-    running: Set<'a, Outcome>,
+    calls: Vec<ToolCall>,
+    outcomes: Vec<Option<ToolOutcome>>,
+    running: FutureSet<'a, ToolOutcome>,
     waiting: VecDeque<usize>,
 }
 
-/// What became of a call.
-pub(super) struct Outcome {
-    /// What the model gets; nothing if the call was handed to the host.
+/// The outcome of a tool call.
+pub(super) struct ToolOutcome {
+    /// The `tool_result` block; `None` if the call was handed over to the host.
     pub(super) block: Option<Value>,
-    /// What hooks add to it.
+    /// Context added by hooks.
     pub(super) context: Vec<String>,
     pub(super) response: Value,
     pub(super) input: Value,
 }
 
-impl<'a> Round<'a> {
+impl<'a> ToolBatch<'a> {
     pub(super) fn new(engine: &'a Arc<Engine>, scope: &'a Scope) -> Self {
         Self {
             engine,
             scope,
             calls: Vec::new(),
             outcomes: Vec::new(),
-            running: Set::new(),
+            running: FutureSet::new(),
             waiting: VecDeque::new(),
         }
     }
@@ -51,28 +51,29 @@ impl<'a> Round<'a> {
         self.calls.is_empty()
     }
 
-    /// Forgets all calls; what runs of them is ended.
+    /// Discards all calls and ends those that are running.
     pub(super) fn clear(&mut self) {
         *self = Self::new(self.engine, self.scope);
     }
 
-    /// Takes a call up and lets it begin, if it may run beside those that run.
-    pub(super) async fn add(&mut self, call: Call) {
+    /// Adds a call and starts it, if it may run concurrently with the running ones.
+    pub(super) async fn add(&mut self, call: ToolCall) {
         self.waiting.push_back(self.calls.len());
         self.calls.push(call);
         self.outcomes.push(None);
-        // What it asks goes out at once. What it gives comes when the answer is complete, or pauses.
+        // Requests to the host are sent immediately. The outcome is collected when the answer is
+        // complete or pauses.
         if self.begin() {
-            let done = self.running.nudge().await;
+            let done = self.running.poll_last().await;
             self.record(done);
         }
     }
 
-    /// Lets calls go on that are in the middle of a line: nobody else can write until they are done.
-    pub(super) async fn settle(&mut self) {
+    /// Polls the calls until none is writing a line, because no one else can write meanwhile.
+    pub(super) async fn finish_writes(&mut self) {
         loop {
-            let written = self.engine.writing.fewer();
-            if self.running.is_empty() || !self.engine.writing.is_any() {
+            let written = self.engine.writing.decreased();
+            if self.running.is_empty() || !self.engine.writing.is_active() {
                 return;
             }
             let done = tokio::select! {
@@ -84,7 +85,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Lets calls go on for ever; meant to be dropped.
+    /// Polls the calls forever; the future is meant to be dropped.
     pub(super) async fn drive(&mut self) {
         self.complete().await;
         std::future::pending::<()>().await;
@@ -97,7 +98,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Starts what may run now; whether there was something.
+    /// Starts the calls that may run now; returns whether there were any.
     fn begin(&mut self) -> bool {
         let mut begun = false;
         while let Some(next) = self.waiting.front().copied() {
@@ -116,21 +117,21 @@ impl<'a> Round<'a> {
     }
 
     fn is_shared(&self, at: usize) -> bool {
-        self.engine.runs_beside_others(&self.calls[at])
+        self.engine.is_concurrent(&self.calls[at])
     }
 
-    fn record(&mut self, done: impl IntoIterator<Item = (usize, Outcome)>) {
+    fn record(&mut self, done: impl IntoIterator<Item = (usize, ToolOutcome)>) {
         for (at, outcome) in done {
             self.outcomes[at] = Some(outcome);
         }
         self.begin();
     }
 
-    /// Waits for all calls; then the model gets what they gave.
+    /// Waits for all calls and adds their results to the conversation.
     pub(super) async fn finish(mut self) {
         self.scope.answering.send_replace(false);
         self.complete().await;
-        let outcomes: Vec<(&Call, &Outcome)> = self
+        let outcomes: Vec<(&ToolCall, &ToolOutcome)> = self
             .calls
             .iter()
             .zip(&self.outcomes)
@@ -151,14 +152,18 @@ impl<'a> Round<'a> {
     }
 }
 
-/// A text that the model sees and that is no prompt.
+/// Returns a text block for the model that is not a prompt.
 pub(super) fn reminder(text: &str) -> Value {
     json!({"type": "text", "text": format!("<system-reminder>\n{text}\n</system-reminder>")})
 }
 
 impl Engine {
-    /// A call from the hooks before it to those after it.
-    pub(super) async fn execute(self: &Arc<Self>, scope: &Scope, mut call: Call) -> Outcome {
+    /// Executes a call, including its hooks and the permission check.
+    pub(super) async fn execute(
+        self: &Arc<Self>,
+        scope: &Scope,
+        mut call: ToolCall,
+    ) -> ToolOutcome {
         if scope.cancel.is_cancelled() {
             return self.reject(scope, &call).await;
         }
@@ -168,47 +173,48 @@ impl Engine {
             let content = format!("<tool_use_error>{text}</tool_use_error>");
             return self.fail(scope, &call, &content, &text, Object::new()).await;
         }
-        let gate = self.pre_tool_use(scope, &call).await;
-        let gate = match gate {
-            Gate::Cancelled => return self.reject(scope, &call).await,
-            Gate::TimedOut => {
+        let hook_outcome = self.pre_tool_use(scope, &call).await;
+        let hook_outcome = match hook_outcome {
+            PreToolUseOutcome::Cancelled => return self.reject(scope, &call).await,
+            PreToolUseOutcome::TimedOut => {
                 let text = "The PreToolUse hook was not answered in time; the tool was not run.";
-                return self.fail_plainly(scope, &call, text, Object::new()).await;
+                return self.fail_with(scope, &call, text, Object::new()).await;
             }
-            Gate::Passed(gate) => gate,
+            PreToolUseOutcome::Passed(hook_outcome) => hook_outcome,
         };
-        if let Some(input) = &gate.updated_input {
+        if let Some(input) = &hook_outcome.updated_input {
             call.input.clone_from(input);
         }
-        let meta = match self.permit(scope, &mut call, &gate).await {
-            Verdict::Run(meta) => meta,
-            Verdict::Refuse { text, meta } => {
-                return self.fail_plainly(scope, &call, &text, meta_field(&call.id, &meta)).await;
+        let meta = match self.check_permission(scope, &mut call, &hook_outcome).await {
+            PermissionVerdict::Run(meta) => meta,
+            PermissionVerdict::Deny { text, meta } => {
+                return self.fail_with(scope, &call, &text, meta_field(&call.id, &meta)).await;
             }
-            Verdict::Interrupt => return self.reject(scope, &call).await,
-            Verdict::Defer => {
+            PermissionVerdict::Interrupt => return self.reject(scope, &call).await,
+            PermissionVerdict::Defer => {
                 *lock(&scope.deferred) = Some(call.clone());
                 let (response, input) = (Value::Null, call.input);
-                return Outcome { block: None, context: Vec::new(), response, input };
+                return ToolOutcome { block: None, context: Vec::new(), response, input };
             }
         };
         if !call.name.starts_with("mcp__") {
-            // Even the quickest tool is slower than the rest of an answer that is on its way.
+            // In the real CLI, the rest of the answer arrives before even the fastest tool
+            // completes.
             scope.rest_of_answer().await;
         }
-        self.run_tool(scope, &call, &meta, gate.context).await
+        self.run_tool(scope, &call, &meta, hook_outcome.context).await
     }
 
     async fn run_tool(
         self: &Arc<Self>,
         scope: &Scope,
-        call: &Call,
+        call: &ToolCall,
         meta: &str,
         mut context: Vec<String>,
-    ) -> Outcome {
+    ) -> ToolOutcome {
         let began = Instant::now();
         lock(&scope.tools_used).push(call.name.clone());
-        // A tool notices by itself that its turn is over: it may be in the middle of a line.
+        // The tool handles cancellation itself, because it may be writing a line.
         let done = Box::pin(self.use_tool(scope, call)).await;
         let Some(done) = done else { return self.reject(scope, call).await };
         let took = began.elapsed().as_millis();
@@ -223,72 +229,85 @@ impl Engine {
             input.value("tool_response", &done.response).str("tool_use_id", &call.id)
         };
         let hook = HookCall::tool(event, call, input.plain("duration_ms", took));
-        let heard = self.hook(scope, hook).await;
-        context.extend(heard.context.iter().cloned());
-        context.extend(heard.block.iter().cloned());
+        let outcome = self.hook(scope, hook).await;
+        context.extend(outcome.context.iter().cloned());
+        context.extend(outcome.block.iter().cloned());
         // The real CLI ignores `continue: false` of a `PostToolUseFailure` hook.
-        if let Some(reason) = heard.stop.as_ref().filter(|_| !done.error) {
+        if let Some(reason) = outcome.stop.as_ref().filter(|_| !done.error) {
             lock(&scope.stopped).get_or_insert_with(|| reason.clone());
         }
         let block = self.show_result(scope, call, &done, meta_field(&call.id, meta)).await;
-        for message in &heard.messages {
+        for message in &outcome.messages {
             let text = format!("{event}:{} says: {message}", call.name);
-            self.informational(&text, "notice", Object::new()).await;
+            self.emit_informational(&text, "notice", Object::new()).await;
         }
         let response = done.for_batch();
-        Outcome { block: Some(block), context, response, input: call.input.clone() }
+        ToolOutcome { block: Some(block), context, response, input: call.input.clone() }
     }
 
-    /// Writes the result of a tool; returns what the model gets.
-    async fn show_result(&self, scope: &Scope, call: &Call, done: &Done, meta: Object) -> Value {
+    /// Writes the result of a tool; returns the block for the model.
+    async fn show_result(
+        &self,
+        scope: &Scope,
+        call: &ToolCall,
+        done: &ToolOutput,
+        meta: Object,
+    ) -> Value {
         let block = done.block(&call.id);
         scope.count_user_message();
         let mut fields = Object::new();
         if !scope.is_agent() {
             fields = fields.raw("tool_use_result", &done.result);
         }
-        self.user_line(scope, &array([&block]), fields.fields(&meta)).await;
+        self.emit_user_line(scope, &array([&block]), fields.fields(&meta)).await;
         serde_json::from_str(&block).unwrap_or_default()
     }
 
-    /// A call that comes to nothing, with a reason of our own.
-    async fn fail_plainly(&self, scope: &Scope, call: &Call, text: &str, meta: Object) -> Outcome {
+    /// Fails a call with a message of the simulated CLI.
+    async fn fail_with(
+        &self,
+        scope: &Scope,
+        call: &ToolCall,
+        text: &str,
+        meta: Object,
+    ) -> ToolOutcome {
         self.fail(scope, call, text, &format!("Error: {text}"), meta).await
     }
 
     async fn fail(
         &self,
         scope: &Scope,
-        call: &Call,
+        call: &ToolCall,
         content: &str,
         result: &str,
         meta: Object,
-    ) -> Outcome {
+    ) -> ToolOutcome {
         let result = if result.starts_with("Error: ") {
             quoted(result)
         } else {
             quoted(&format!("Error: {result}"))
         };
-        let done = Done { result, ..Done::error(content) };
+        let done = ToolOutput { result, ..ToolOutput::error(content) };
         let block = self.show_result(scope, call, &done, meta).await;
         let (response, input) = (Value::from(content), call.input.clone());
-        Outcome { block: Some(block), context: Vec::new(), response, input }
+        ToolOutcome { block: Some(block), context: Vec::new(), response, input }
     }
 
-    /// A call that the user has put an end to.
-    async fn reject(&self, scope: &Scope, call: &Call) -> Outcome {
+    /// Fails a call that the user rejected or interrupted.
+    async fn reject(&self, scope: &Scope, call: &ToolCall) -> ToolOutcome {
         let text = "The user rejected this tool use. Stop and wait for the user.";
-        let done = Done { result: quoted("User rejected tool use"), ..Done::error(text) };
+        let done =
+            ToolOutput { result: quoted("User rejected tool use"), ..ToolOutput::error(text) };
         let entry =
             Object::new().str("id", &call.id).str("non_execution_kind", "user-rejected").done();
         let meta = Object::new().raw("tool_result_meta", &array([entry]));
         let block = self.show_result(scope, call, &done, meta).await;
         let (response, input) = (Value::from(text), call.input.clone());
-        Outcome { block: Some(block), context: Vec::new(), response, input }
+        ToolOutcome { block: Some(block), context: Vec::new(), response, input }
     }
 }
 
-/// `tool_result_meta` of one call; `meta` holds the fields beside its id.
+/// Returns the `tool_result_meta` of a call; `meta` contains the fields after its id.
 fn meta_field(id: &str, meta: &str) -> Object {
     if meta.is_empty() {
         return Object::new();
