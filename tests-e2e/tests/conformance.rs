@@ -351,16 +351,16 @@ fn no_wildcard_arm_over_the_seam() {
         "Event::",
         "Effect::",
         "Frame::",
-        "Failure::",
-        "Refusal::",
-        "Settled::",
-        "State::",
-        "End::",
+        "RunFailure::",
+        "Rejection::",
+        "Completion::",
+        "RunState::",
+        "RunEnd::",
         "Exit::",
-        "Notice::",
+        "RunWarning::",
         "TurnEnd::",
         "ShutdownStep::",
-        "CallOutcome::",
+        "CallbackOutcome::",
     ];
     let mut seen = 0;
     for folder in ["crates/claude-agent-kit/src", "crates/claude-wire/src/session"] {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use claude_wire::session::{Backlog, BacklogLimits, Exit, Subscriber, Taken};
+use claude_wire::session::{Backlog, BacklogLimits, BacklogRead, Exit, Subscriber};
 
 use crate::drift::Drift;
 use crate::error::{Error, ErrorKind};
@@ -98,7 +98,7 @@ struct State {
     start: Vec<Warning>,
     /// The driver, while it must not read.
     driver: Option<Waker>,
-    somebody_waits: bool,
+    has_waiters: bool,
     over: Option<Over>,
     /// Why there will be no more, while the end is still under way.
     failure: Option<Error>,
@@ -112,7 +112,7 @@ impl Feed {
             readers: BTreeMap::new(),
             start: Vec::new(),
             driver: None,
-            somebody_waits: false,
+            has_waiters: false,
             over: None,
             failure: None,
             waiting_for_the_end: Vec::new(),
@@ -167,7 +167,7 @@ impl Feed {
     }
 
     /// Hands over what was read, in one go.
-    pub(crate) fn push(&self, pieces: &mut Vec<Piece>, somebody_waits: bool) {
+    pub(crate) fn push(&self, pieces: &mut Vec<Piece>, has_waiters: bool) {
         if pieces.is_empty() {
             return;
         }
@@ -176,21 +176,21 @@ impl Feed {
             let size = piece.size();
             state.backlog.push(piece, size);
         }
-        state.backlog.enforce(somebody_waits);
+        state.backlog.enforce(has_waiters);
         let readers = state.hungry_readers();
         drop(state);
         wake(readers);
     }
 
     /// Whether the driver may read on; if not, it is woken when it may.
-    pub(crate) fn poll_may_read(&self, context: &mut Context<'_>, somebody_waits: bool) -> bool {
+    pub(crate) fn poll_may_read(&self, context: &mut Context<'_>, has_waiters: bool) -> bool {
         let mut state = self.lock();
-        state.somebody_waits = somebody_waits;
+        state.has_waiters = has_waiters;
         // When something was pushed it was there for everybody. Only now do those wait who have
         // taken it, and only now is it known who holds them up.
-        let lagged = state.backlog.enforce(somebody_waits);
+        let lagged = state.backlog.enforce(has_waiters);
         let readers = if lagged { state.hungry_readers() } else { Vec::new() };
-        let may = state.backlog.may_read(somebody_waits);
+        let may = state.backlog.may_read(has_waiters);
         state.driver = (!may).then(|| context.waker().clone());
         drop(state);
         wake(readers);
@@ -206,7 +206,7 @@ impl Feed {
     ) -> Poll<Option<Result<(), Error>>> {
         let mut state = self.lock();
         let taken = state.backlog.take(reader, BATCH_BYTES, into);
-        if let Taken::Empty = taken {
+        if let BacklogRead::Empty = taken {
             state.readers.insert(reader, context.waker().clone());
         }
         // A reader that found nothing, and one that made room, both let the driver read.
@@ -214,10 +214,10 @@ impl Feed {
         drop(state);
         wake(driver);
         match taken {
-            Taken::Items => Poll::Ready(Some(Ok(()))),
-            Taken::Empty => Poll::Pending,
-            Taken::Lagged { bytes } => Poll::Ready(Some(Err(lagged(bytes)))),
-            Taken::Ended => Poll::Ready(None),
+            BacklogRead::Items => Poll::Ready(Some(Ok(()))),
+            BacklogRead::Empty => Poll::Pending,
+            BacklogRead::Lagged { bytes } => Poll::Ready(Some(Err(lagged(bytes)))),
+            BacklogRead::Ended => Poll::Ready(None),
         }
     }
 
@@ -272,7 +272,7 @@ impl Feed {
 
 impl State {
     fn driver_that_may_read(&mut self) -> Option<Waker> {
-        let may = self.driver.is_some() && self.backlog.may_read(self.somebody_waits);
+        let may = self.driver.is_some() && self.backlog.may_read(self.has_waiters);
         if may { self.driver.take() } else { None }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claude_wire::control::{ControlOutcome, ControlResponse};
 use claude_wire::id::RequestId;
-use claude_wire::session::Refusal;
+use claude_wire::session::Rejection;
 
 use super::*;
 
@@ -21,44 +21,44 @@ fn evidence(stderr: &str) -> Evidence {
     }
 }
 
-fn ended(code: i32) -> Failure {
-    Failure::Process { exit: Exit::Code(code), stopped: false, silent: true }
+fn ended(code: i32) -> RunFailure {
+    RunFailure::Process { exit: Exit::Code(code), stopped: false, silent: true }
 }
 
 /// Every failure that can come before the handshake has ended.
-fn startup_failures() -> [Failure; 4] {
+fn startup_failures() -> [RunFailure; 4] {
     [
         ended(1),
-        Failure::ExitedDuringInit(Exit::Code(1)),
-        Failure::InitializeTimeout(Duration::from_secs(60)),
-        Failure::InitializeRejected("no".to_owned()),
+        RunFailure::ExitedDuringInit(Exit::Code(1)),
+        RunFailure::InitializeTimeout(Duration::from_secs(60)),
+        RunFailure::InitializeRejected("no".to_owned()),
     ]
 }
 
 #[test]
 fn each_failure_has_its_kind_and_says_what_happened_where_and_what_to_do() {
-    let stopped = Failure::Process { exit: Exit::Signal(15), stopped: true, silent: false };
+    let stopped = RunFailure::Process { exit: Exit::Signal(15), stopped: true, silent: false };
     for (cause, kind, part) in [
         (ended(1), ErrorKind::ProcessFailed, "exit code 1 without having written anything"),
         (stopped, ErrorKind::ProcessFailed, "did not end, and was stopped"),
         (
-            Failure::ExitedDuringInit(Exit::Signal(9)),
+            RunFailure::ExitedDuringInit(Exit::Signal(9)),
             ErrorKind::ExitedDuringInit,
             "signal 9 before it answered the handshake",
         ),
         (
-            Failure::InitializeTimeout(Duration::from_secs(60)),
+            RunFailure::InitializeTimeout(Duration::from_secs(60)),
             ErrorKind::InitializeTimeout,
             "within 60s",
         ),
         (
-            Failure::InitializeRejected("bad agents".to_owned()),
+            RunFailure::InitializeRejected("bad agents".to_owned()),
             ErrorKind::InitializeRejected,
             "refused the handshake: bad agents",
         ),
-        (Failure::IdleTimeout, ErrorKind::IdleTimeout, "Timeouts::idle"),
-        (Failure::LineTooLong(99), ErrorKind::LineTooLong, "a line of 99 bytes"),
-        (Failure::StdinNotRead(99), ErrorKind::StdinNotRead, "does not read stdin: 99 bytes"),
+        (RunFailure::IdleTimeout, ErrorKind::IdleTimeout, "Timeouts::idle"),
+        (RunFailure::LineTooLong(99), ErrorKind::LineTooLong, "a line of 99 bytes"),
+        (RunFailure::StdinNotRead(99), ErrorKind::StdinNotRead, "does not read stdin: 99 bytes"),
     ] {
         let error = failure(&cause, &evidence("first\nlast words\n"));
         let text = error.to_string();
@@ -77,9 +77,9 @@ fn each_failure_has_its_kind_and_says_what_happened_where_and_what_to_do() {
 #[test]
 fn the_facts_of_a_failure_can_be_asked_for() {
     let mut seen = evidence("");
-    seen.last_other_line = Some(Bytes::from_static(b"Segmentation fault"));
+    seen.last_malformed_line = Some(Bytes::from_static(b"Segmentation fault"));
     seen.read_error = Some("reset by peer".to_owned());
-    let cause = Failure::Process { exit: Exit::Code(3), stopped: true, silent: false };
+    let cause = RunFailure::Process { exit: Exit::Code(3), stopped: true, silent: false };
     let error = failure(&cause, &seen);
     assert_eq!(error.exit(), Some(Exit::Code(3)));
     assert!(error.stopped_by_sdk() && !error.stdout_was_empty());
@@ -89,17 +89,17 @@ fn the_facts_of_a_failure_can_be_asked_for() {
     assert!(text.contains("Segmentation fault") && text.contains("reset by peer"), "{text}");
 
     assert!(failure(&ended(1), &evidence("")).stdout_was_empty());
-    let late = Failure::InitializeTimeout(Duration::from_secs(7));
+    let late = RunFailure::InitializeTimeout(Duration::from_secs(7));
     let error = failure(&late, &evidence(""));
     assert_eq!(error.limit(), Some(Duration::from_secs(7)));
     assert!(error.stdout_was_empty());
     let mut seen = evidence("");
     seen.stdout_tail = "welcome".to_owned();
-    let error = failure(&Failure::ExitedDuringInit(Exit::Code(4)), &seen);
+    let error = failure(&RunFailure::ExitedDuringInit(Exit::Code(4)), &seen);
     assert_eq!(error.exit(), Some(Exit::Code(4)));
     assert_eq!(error.stdout_tail(), Some("welcome"));
     assert!(!error.stdout_was_empty());
-    assert_eq!(failure(&Failure::LineTooLong(99), &seen).size(), Some(99));
+    assert_eq!(failure(&RunFailure::LineTooLong(99), &seen).size(), Some(99));
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn the_value_of_an_unknown_flag_is_not_repeated_and_the_advice_is() {
 
 #[test]
 fn a_cli_that_worked_is_not_said_to_be_too_old() {
-    let worked = Failure::Process { exit: Exit::Code(1), stopped: false, silent: false };
-    for cause in [worked, Failure::IdleTimeout, Failure::LineTooLong(1)] {
+    let worked = RunFailure::Process { exit: Exit::Code(1), stopped: false, silent: false };
+    for cause in [worked, RunFailure::IdleTimeout, RunFailure::LineTooLong(1)] {
         let error = failure(&cause, &evidence(UNKNOWN));
         assert_ne!(error.kind(), ErrorKind::UnsupportedCliVersion, "{cause:?}");
     }
@@ -190,18 +190,18 @@ fn a_secret_that_is_planted_anywhere_is_shown_nowhere() {
     let seen = |stderr: String| Evidence {
         stderr_tail: mask.apply(&stderr).into(),
         stdout_tail: mask.apply(&planted).into_owned(),
-        last_other_line: Some(Bytes::from(planted.clone())),
+        last_malformed_line: Some(Bytes::from(planted.clone())),
         read_error: Some(planted.clone()),
         mask: mask.clone(),
         ..Evidence::default()
     };
-    let worked = Failure::Process { exit: Exit::Code(1), stopped: false, silent: false };
+    let worked = RunFailure::Process { exit: Exit::Code(1), stopped: false, silent: false };
     let causes = startup_failures().into_iter().chain([
         worked,
-        Failure::InitializeRejected(planted.clone()),
-        Failure::IdleTimeout,
-        Failure::LineTooLong(1),
-        Failure::StdinNotRead(1),
+        RunFailure::InitializeRejected(planted.clone()),
+        RunFailure::IdleTimeout,
+        RunFailure::LineTooLong(1),
+        RunFailure::StdinNotRead(1),
     ]);
     for cause in causes {
         let option = format!("error: unknown option '--x={secret}'\n");
@@ -217,15 +217,15 @@ fn a_secret_that_is_planted_anywhere_is_shown_nowhere() {
     }
 }
 
-fn rejected(error: &str, code: Option<&str>) -> Refusal {
+fn rejected(error: &str, code: Option<&str>) -> Rejection {
     let response = ControlResponse::error("req_1", error).response;
     let ControlOutcome::Error(mut failure) = response else { panic!("an error is one") };
     failure.error_code = code.map(str::to_owned);
-    Refusal::Rejected(failure)
+    Rejection::ByCli(failure)
 }
 
 /// Every refusal with its kind.
-fn refusals(text: &str) -> Vec<(Refusal, ErrorKind)> {
+fn refusals(text: &str) -> Vec<(Rejection, ErrorKind)> {
     let request_id = RequestId::from("req_2");
     vec![
         (rejected(text, None), ErrorKind::ControlRejected),
@@ -233,19 +233,19 @@ fn refusals(text: &str) -> Vec<(Refusal, ErrorKind)> {
         (rejected(text, Some("unsupported_request")), ErrorKind::Unsupported),
         (rejected("Unsupported control request subtype: x", None), ErrorKind::Unsupported),
         (
-            Refusal::TimedOut { request_id, limit: Duration::from_secs(30) },
+            Rejection::TimedOut { request_id, timeout: Duration::from_secs(30) },
             ErrorKind::ControlTimeout,
         ),
-        (Refusal::AnswerTooLarge(99), ErrorKind::AnswerTooLarge),
-        (Refusal::UndecodableAnswer(text.to_owned()), ErrorKind::UndecodableAnswer),
-        (Refusal::InitQueueFull, ErrorKind::InitQueueFull),
-        (Refusal::TooManyPending, ErrorKind::TooManyPending),
-        (Refusal::NotInitialized, ErrorKind::NotInitialized),
-        (Refusal::InputEnded, ErrorKind::InputEnded),
-        (Refusal::Stopped, ErrorKind::SessionStopped),
-        (Refusal::Closed(text.to_owned()), ErrorKind::TransportClosed),
-        (Refusal::CheckpointingNotEnabled, ErrorKind::CheckpointingNotEnabled),
-        (Refusal::Unencodable(text.to_owned()), ErrorKind::InvalidOptions),
+        (Rejection::ResponseTooLarge(99), ErrorKind::AnswerTooLarge),
+        (Rejection::UndecodableResponse(text.to_owned()), ErrorKind::UndecodableAnswer),
+        (Rejection::HandshakeQueueFull, ErrorKind::InitQueueFull),
+        (Rejection::TooManyPending, ErrorKind::TooManyPending),
+        (Rejection::NotInitialized, ErrorKind::NotInitialized),
+        (Rejection::InputEnded, ErrorKind::InputEnded),
+        (Rejection::Stopped, ErrorKind::SessionStopped),
+        (Rejection::Closed(text.to_owned()), ErrorKind::TransportClosed),
+        (Rejection::CheckpointingNotEnabled, ErrorKind::CheckpointingNotEnabled),
+        (Rejection::Unencodable(text.to_owned()), ErrorKind::InvalidOptions),
     ]
 }
 
@@ -267,17 +267,17 @@ fn each_refusal_has_its_kind_and_names_the_operation() {
 fn the_facts_of_a_refusal_can_be_asked_for() {
     let mut seen = evidence("last words");
     seen.exit = Some(Exit::Code(1));
-    let told = |refused: &Refusal| refusal(refused, "set_permission_mode", &seen);
+    let told = |refused: &Rejection| refusal(refused, "set_permission_mode", &seen);
     let error = told(&rejected("Bad mode", Some("invalid_mode")));
     assert_eq!(error.code(), Some("invalid_mode"));
     assert_eq!(error.request_id().unwrap().as_str(), "req_1");
     assert_eq!(error.output(), Some("Bad mode"));
     let request_id = RequestId::from("req_2");
-    let error = told(&Refusal::TimedOut { request_id, limit: Duration::from_secs(30) });
+    let error = told(&Rejection::TimedOut { request_id, timeout: Duration::from_secs(30) });
     assert_eq!(error.request_id().unwrap().as_str(), "req_2");
     assert_eq!(error.limit(), Some(Duration::from_secs(30)));
-    assert_eq!(told(&Refusal::AnswerTooLarge(99)).size(), Some(99));
-    let error = told(&Refusal::Closed("its input broke".to_owned()));
+    assert_eq!(told(&Rejection::ResponseTooLarge(99)).size(), Some(99));
+    let error = told(&Rejection::Closed("its input broke".to_owned()));
     assert_eq!((error.exit(), error.stderr_tail()), (Some(Exit::Code(1)), Some("last words")));
     let text = error.to_string();
     assert!(text.contains("its input broke") && text.contains("last words"), "{text}");

@@ -212,7 +212,7 @@ async fn messages_of_a_server_go_out_in_the_order_in_which_it_sends_them() {
     let mut context = Context::from_waker(Waker::noop());
     let mut methods = Vec::new();
     while let Poll::Ready(command) = driver.poll_next(&mut context) {
-        let Event::Ask { request: HostRequest::McpMessage(asked), .. } = command.event else {
+        let Event::Request { request: HostRequest::McpMessage(asked), .. } = command.event else {
             panic!("{:?}", command.event);
         };
         methods.push(asked.message.deserialize::<Value>().unwrap()["method"].clone());
