@@ -44,7 +44,7 @@ claude-wire/src/session/limits.rs
     unwritten_response_bytes: responses that wait to be written to the CLI
     stdin_stall: a CLI that leaves stdin unread while too many responses wait for it
     held_open_quiet: a stdout that another process holds open after the exit
-    held_open_most: a stdout that another process holds open after the exit
+    held_open_max: a stdout that another process holds open after the exit
     background_ceiling: background work after a result of a query
     idle_timeout: silence of a query
 claude-wire/src/session/stop.rs

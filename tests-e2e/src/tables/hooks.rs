@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use claude_wire::hook_input::HookInput;
-use claude_wire::session::HookRefusal;
+use claude_wire::session::HookDenial;
 
 use super::{docs, markdown, read};
 use crate::workspace;
@@ -50,21 +50,21 @@ pub(super) fn table() -> Result<(String, String), String> {
         }
         let own = methods(&responses, &capabilities, event).into_iter();
         let can: Vec<String> = own.map(|(_, name)| format!("`{name}`")).collect();
-        let refusal = refusal(HookRefusal::of(event)).to_owned();
+        let refusal = refusal(HookDenial::for_event(event)).to_owned();
         rows.push([format!("`{event}`"), when, can.join(", "), refusal]);
     }
     let titles = ["event", "when", "the response can", "a refusal"];
     Ok(("hook events".to_owned(), markdown(titles, &rows)))
 }
 
-fn refusal(refusal: HookRefusal) -> &'static str {
+fn refusal(refusal: HookDenial) -> &'static str {
     match refusal {
-        HookRefusal::Deny => "denies",
-        HookRefusal::Block => "blocks",
-        HookRefusal::End => "ends the turn",
-        HookRefusal::Decline => "declines",
-        HookRefusal::Hide => "hides the text",
-        HookRefusal::Impossible => "–",
+        HookDenial::Deny => "denies",
+        HookDenial::Block => "blocks",
+        HookDenial::End => "ends the turn",
+        HookDenial::Decline => "declines",
+        HookDenial::Hide => "hides the text",
+        HookDenial::Impossible => "–",
     }
 }
 

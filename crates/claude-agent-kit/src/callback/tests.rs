@@ -32,7 +32,7 @@ fn hook_ids_follow_the_order_of_registration() {
     let plans: Vec<_> = plan
         .plans
         .iter()
-        .map(|(id, plan)| (id.as_str(), &*plan.event, plan.limit, plan.fail_closed))
+        .map(|(id, plan)| (id.as_str(), &*plan.event, plan.timeout, plan.fail_closed))
         .collect();
     let millis = Duration::from_millis;
     assert_eq!(
@@ -68,7 +68,7 @@ fn callback_plan_is_empty_without_callbacks() {
             && plan.plans.is_empty()
             && plan.matchers.is_none()
     );
-    assert_eq!((plan.permission_limit, registry.cancel_grace), (None, SECOND));
+    assert_eq!((plan.permission_timeout, registry.cancel_grace), (None, SECOND));
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn options_for_all_callbacks_reach_the_plan() {
         .timeouts(Timeouts::new().cancel_grace(Duration::ZERO));
     let plan = options.host.callbacks.plan();
     let hook = plan.plans.values().next().unwrap();
-    assert_eq!((hook.limit, hook.fail_closed), (Duration::from_secs(90), true));
-    assert_eq!(plan.permission_limit, Some(SECOND));
+    assert_eq!((hook.timeout, hook.fail_closed), (Duration::from_secs(90), true));
+    assert_eq!(plan.permission_timeout, Some(SECOND));
     assert_eq!(options.host.callbacks.cancel_grace, Duration::ZERO);
     assert!(options.host.needs.hooks && options.host.needs.permission_callback);
 }

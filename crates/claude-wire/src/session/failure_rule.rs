@@ -1,14 +1,14 @@
-//! What the CLI is answered when nobody else answers it.
+//! The response to a request of the CLI whose callback does not respond.
 
 use std::sync::Arc;
 
-use super::refusal::{self, HookRefusal};
+use super::hook_denial::{self, HookDenial};
 use crate::control::{HookOutput, McpResponse, PermissionDeny, PermissionResponse};
 use crate::json::{Extra, Json};
 
-/// How a request is answered that its callback did not answer.
+/// Determines the response to a request whose callback failed, timed out or does not exist.
 #[derive(Clone, Debug)]
-pub(super) enum FailRule {
+pub(super) enum FailureRule {
     Hook {
         event: Arc<str>,
         closed: bool,
@@ -16,48 +16,48 @@ pub(super) enum FailRule {
     Permission {
         tool: String,
     },
-    /// A question of a server is declined.
+    /// Declines the elicitation.
     Elicitation {
         server: String,
     },
-    /// A dialog is cancelled.
+    /// Cancels the dialog.
     Dialog {
         kind: String,
     },
     Mcp {
         server: String,
-        /// What the JSON-RPC answer must name; none for a notification.
+        /// The ID of the JSON-RPC request; `None` for a notification.
         id: Option<Json>,
     },
-    /// The CLI answers a request of a server.
+    /// Acknowledges a response of the CLI to a request of the server.
     McpResponse {
         server: String,
     },
 }
 
-impl FailRule {
-    /// What was asked, in words.
-    pub(super) fn what(&self) -> String {
+impl FailureRule {
+    /// Describes the request for warnings.
+    pub(super) fn describe(&self) -> String {
         match self {
             Self::Hook { event, .. } => format!("hook for {event}"),
             Self::Permission { tool } => format!("permission for {tool}"),
-            Self::Elicitation { server } => format!("question of the MCP server {server}"),
+            Self::Elicitation { server } => format!("elicitation of the MCP server {server}"),
             Self::Dialog { kind } => format!("dialog {kind}"),
             Self::Mcp { server, .. } => format!("message for the MCP server {server}"),
-            Self::McpResponse { server } => format!("answer for the MCP server {server}"),
+            Self::McpResponse { server } => format!("response for the MCP server {server}"),
         }
     }
 
-    /// Whether it is for this JSON-RPC request of this server.
+    /// Returns whether the request contains this JSON-RPC request for this server.
     pub(super) fn is_for(&self, name: &str, rpc_id: &Json) -> bool {
         matches!(self, Self::Mcp { server, id: Some(id) } if server == name && id == rpc_id)
     }
 
-    /// Whether the answer is a refusal.
-    pub(super) fn refuses(&self) -> bool {
+    /// Returns whether the response denies the request.
+    pub(super) fn denies(&self) -> bool {
         match self {
             Self::Hook { event, closed } => {
-                *closed && HookRefusal::of(event) != HookRefusal::Impossible
+                *closed && HookDenial::for_event(event) != HookDenial::Impossible
             }
             Self::Permission { .. }
             | Self::Elicitation { .. }
@@ -67,18 +67,18 @@ impl FailRule {
         }
     }
 
-    /// The answer when the callback failed.
-    pub(super) fn answer(&self, reason: &str) -> Json {
+    /// Returns the response if the callback failed.
+    pub(super) fn response(&self, reason: &str) -> Json {
         match self {
-            Self::Hook { closed: false, .. } => go_on(),
-            _ => self.refusal(reason),
+            Self::Hook { closed: false, .. } => continue_output(),
+            _ => self.denial(reason),
         }
     }
 
-    /// The answer when there are too many: it never lets anything through.
-    pub(super) fn refusal(&self, reason: &str) -> Json {
+    /// Returns the response if there are too many requests: it never approves anything.
+    pub(super) fn denial(&self, reason: &str) -> Json {
         match self {
-            Self::Hook { event, .. } => encoded(&refusal::response(event, reason)),
+            Self::Hook { event, .. } => encoded(&hook_denial::response(event, reason)),
             Self::Permission { .. } => deny(reason),
             Self::Elicitation { .. } => decline(),
             Self::Dialog { .. } => cancel_dialog(),
@@ -88,7 +88,7 @@ impl FailRule {
     }
 }
 
-fn go_on() -> Json {
+fn continue_output() -> Json {
     encoded(&HookOutput { go_on: Some(true), ..HookOutput::default() })
 }
 
@@ -96,7 +96,7 @@ fn deny(reason: &str) -> Json {
     encoded(&PermissionResponse::from(PermissionDeny::because(reason)))
 }
 
-/// What a question of a server is answered where nobody does.
+/// Declines an elicitation.
 pub(super) fn decline() -> Json {
     Json::from_text(r#"{"action":"decline"}"#).unwrap_or_default()
 }
@@ -105,9 +105,9 @@ fn cancel_dialog() -> Json {
     Json::from_text(r#"{"behavior":"cancelled"}"#).unwrap_or_default()
 }
 
-/// Whether a message is the answer to a request of the server.
-pub(super) fn is_mcp_answer(message: &Json) -> bool {
-    // Most messages are none, and some are large.
+/// Returns whether a message is the response to a request of the server.
+pub(super) fn is_mcp_response(message: &Json) -> bool {
+    // Parsing is avoided for most messages, of which some are large.
     let text = message.text();
     if !text.contains("\"result\"") && !text.contains("\"error\"") {
         return false;
@@ -117,16 +117,16 @@ pub(super) fn is_mcp_answer(message: &Json) -> bool {
         && (fields.get("result").is_some() || fields.get("error").is_some())
 }
 
-/// The id of a JSON-RPC request, as it stands there; a notification has none.
+/// Returns the ID of a JSON-RPC request, unchanged; `None` for a notification.
 pub(super) fn mcp_id(message: &Json) -> Option<Json> {
     let fields: Extra = message.deserialize().ok()?;
     fields.get("method")?;
     fields.get("id").cloned()
 }
 
-/// The id of the JSON-RPC request that a message withdraws, if it is one that does.
+/// Returns the ID of the JSON-RPC request that a message cancels, if it is a cancellation.
 pub(super) fn mcp_cancelled(message: &Json) -> Option<Json> {
-    // Most messages are none, and some are large.
+    // Parsing is avoided for most messages, of which some are large.
     if !message.text().contains("notifications/cancelled") {
         return None;
     }
@@ -140,19 +140,19 @@ pub(super) fn mcp_error(id: &Json, code: i32, message: &str) -> Json {
     let message = Json::from(message);
     let text =
         format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#);
-    mcp_answer(text)
+    mcp_response(text)
 }
 
-/// What a notification is answered: nothing, but the control request wants an answer.
+/// Returns the response to a notification: JSON-RPC has none, but the control request needs one.
 pub(super) fn mcp_acknowledgement() -> Json {
-    mcp_answer(r#"{"jsonrpc":"2.0","result":{}}"#.to_owned())
+    mcp_response(r#"{"jsonrpc":"2.0","result":{}}"#.to_owned())
 }
 
-fn mcp_answer(text: String) -> Json {
+fn mcp_response(text: String) -> Json {
     encoded(&McpResponse::new(Json::from_text(text).unwrap_or_default()))
 }
 
-fn encoded(answer: &impl serde::Serialize) -> Json {
-    // Answers are made of texts and JSON text, so writing them cannot fail.
-    Json::from_serialize(answer).unwrap_or_default()
+fn encoded(response: &impl serde::Serialize) -> Json {
+    // Responses consist of strings and JSON text, so encoding them cannot fail.
+    Json::from_serialize(response).unwrap_or_default()
 }

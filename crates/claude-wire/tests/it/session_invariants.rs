@@ -1,13 +1,13 @@
-//! What must hold of the machine after every event; a part of the world, which the fuzz target plays
-//! too.
+//! The invariants of the machine, checked after every event. A part of the model, which the fuzz target
+//! uses too.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-impl World {
-    pub(super) fn takes_requests(&self) -> bool {
-        let open = !self.input_closed && !self.input_broken;
+impl Model {
+    pub(super) fn accepts_requests(&self) -> bool {
+        let open = !self.stdin_closed && !self.stdin_broken;
         open && !self.stopping && !self.failed && !self.exited && self.end.is_none()
     }
 
@@ -17,7 +17,7 @@ impl World {
 
     /// Decisions that wait for a place.
     fn waiting(&self) -> usize {
-        let open = |asked: &&Asked| asked.answers == 0 && !asked.withdrawn && !asked.run;
+        let open = |state: &&RequestState| state.responses == 0 && !state.cancelled && !state.run;
         self.requests.values().filter(open).count()
     }
 
@@ -28,15 +28,15 @@ impl World {
 
     pub(super) fn check_effects(&mut self) {
         while let Some(effect) = self.machine.next_effect() {
-            self.note(Logged::Effect(effect.clone()));
+            self.record(LogEntry::Effect(effect.clone()));
             if self.end.is_some() {
-                assert!(matches!(effect, Effect::Settle(..)), "after the end: {effect:?}");
+                assert!(matches!(effect, Effect::Complete(..)), "after the end: {effect:?}");
             }
             self.check(&effect);
         }
         if self.end.is_some() {
             for (number, waits) in &self.waiters {
-                assert!(waits.settled || waits.forgotten, "{number} still waits: {waits:?}");
+                assert!(waits.completed || waits.forgotten, "{number} still waits: {waits:?}");
             }
         }
     }
@@ -44,7 +44,7 @@ impl World {
     fn check(&mut self, effect: &Effect) {
         match effect {
             Effect::Write(line) => self.check_write(line),
-            Effect::CloseInput => assert!(!std::mem::replace(&mut self.input_closed, true)),
+            Effect::CloseStdin => assert!(!std::mem::replace(&mut self.stdin_closed, true)),
             Effect::Terminate => {
                 assert!(!self.exited, "terminated although it is gone");
                 assert!(!std::mem::replace(&mut self.terminated, true));
@@ -57,14 +57,16 @@ impl World {
                 assert!(!self.failed, "delivered after a failure");
             }
             Effect::State(state) => self.check_new_state(state),
-            Effect::Settle(waiter, settled) => self.check_settled(waiter.0, settled),
-            Effect::Run { key, request, .. } => self.check_run(key.0, request.request_id.as_str()),
-            Effect::Cancel(key) => {
+            Effect::Complete(waiter, completed) => self.check_completion(waiter.0, completed),
+            Effect::RunCallback { key, request, .. } => {
+                self.check_run(key.0, request.request_id.as_str())
+            }
+            Effect::CancelCallback(key) => {
                 let run = self.runs.get_mut(&key.0).unwrap();
                 run.cancels += 1;
                 assert!(run.cancels == 1 && !run.done, "{run:?}");
             }
-            Effect::Abort(key) => {
+            Effect::AbortCallback(key) => {
                 let run = self.runs.get_mut(&key.0).unwrap();
                 run.aborts += 1;
                 assert!(run.cancels == 1 && run.aborts == 1 && !run.done, "{run:?}");
@@ -72,12 +74,12 @@ impl World {
             Effect::TurnStarted(id) => assert!(self.turns_started.insert(id.to_string()), "{id}"),
             Effect::TurnEnded(id, _) => assert!(self.turns_ended.insert(id.to_string()), "{id}"),
             Effect::End(_) => self.check_end(shown(effect)),
-            Effect::Warn(_) | Effect::Cost(_) | Effect::Unclaimed { .. } => {}
+            Effect::Warn(_) | Effect::Cost(_) | Effect::UnmatchedResponse { .. } => {}
         }
     }
 
     fn check_write(&mut self, line: &[u8]) {
-        assert!(!self.input_closed && !self.input_broken, "written after the close");
+        assert!(!self.stdin_closed && !self.stdin_broken, "written after the close");
         self.unwritten += line.len();
         let frame: serde_json::Value = serde_json::from_slice(line).unwrap();
         match frame["type"].as_str().unwrap() {
@@ -87,45 +89,45 @@ impl World {
             "control_response" => {
                 assert!(!self.stopping && !self.failed, "answered although it is being stopped");
                 let id = frame["response"]["request_id"].as_str().unwrap();
-                let asked = self.requests.get_mut(id).unwrap();
-                assert!(asked.answers == 0 && !asked.withdrawn, "{id} {asked:?}");
-                asked.answers += 1;
+                let state = self.requests.get_mut(id).unwrap();
+                assert!(state.responses == 0 && !state.cancelled, "{id} {state:?}");
+                state.responses += 1;
                 let answer = &frame["response"]["response"];
-                asked.approved = answer["continue"] == true || answer["behavior"] == "allow";
+                state.approved = answer["continue"] == true || answer["behavior"] == "allow";
             }
             _ => {}
         }
     }
 
-    fn check_new_state(&mut self, state: &State) {
+    fn check_new_state(&mut self, state: &RunState) {
         let known = match state {
-            State::Running(_) => &mut self.running,
-            State::Stopping => &mut self.stopping,
-            State::Failed(_) => &mut self.failed,
-            State::Initializing => return,
+            RunState::Running(_) => &mut self.running,
+            RunState::Stopping => &mut self.stopping,
+            RunState::Failed(_) => &mut self.failed,
+            RunState::Initializing => return,
         };
         assert!(!std::mem::replace(known, true), "{state:?} a second time");
     }
 
-    fn check_settled(&mut self, number: u64, settled: &Settled) {
+    fn check_completion(&mut self, number: u64, completed: &Completion) {
         let waits = self.waiters.get_mut(&number).unwrap();
-        assert!(!waits.settled && !waits.forgotten, "{number} {waits:?} {settled:?}");
-        waits.settled = true;
-        let fits = match settled {
-            Settled::Sent => waits.call == Call::Send,
-            Settled::InputEnded => waits.call == Call::EndInput,
-            Settled::Answered(_) => waits.call == Call::Ask,
-            Settled::Refused(_) => true,
+        assert!(!waits.completed && !waits.forgotten, "{number} {waits:?} {completed:?}");
+        waits.completed = true;
+        let fits = match completed {
+            Completion::Sent => waits.call == CommandKind::Send,
+            Completion::InputEnded => waits.call == CommandKind::EndInput,
+            Completion::Response(_) => waits.call == CommandKind::Request,
+            Completion::Rejected(_) => true,
         };
-        assert!(fits, "{waits:?} {settled:?}");
+        assert!(fits, "{waits:?} {completed:?}");
     }
 
     fn check_run(&mut self, key: u64, id: &str) {
-        let asked = self.requests.get_mut(id).unwrap();
-        assert!(asked.answers == 0 && !asked.withdrawn && !asked.run, "{id} {asked:?}");
-        asked.run = true;
-        let has_limit = self.plan.permission_limit.is_some();
-        let run = Ran { request: id.to_owned(), has_limit, ..Ran::default() };
+        let state = self.requests.get_mut(id).unwrap();
+        assert!(state.responses == 0 && !state.cancelled && !state.run, "{id} {state:?}");
+        state.run = true;
+        let has_timeout = self.plan.permission_timeout.is_some();
+        let run = CallbackState { request: id.to_owned(), has_timeout, ..CallbackState::default() };
         assert!(self.runs.insert(key, run).is_none(), "{key} twice");
         let running = self.running();
         assert!(running <= self.plan.limits.running_callbacks, "{running} run");
@@ -146,32 +148,33 @@ impl World {
     }
 
     pub(super) fn check_state(&self) {
-        let unsettled = |call: Call| {
-            let waits = |waits: &&Waits| waits.call == call && !waits.settled && !waits.forgotten;
+        let pending = |call: CommandKind| {
+            let waits =
+                |waits: &&Command| waits.call == call && !waits.completed && !waits.forgotten;
             self.waiters.values().filter(waits).count()
         };
         let limits = &self.plan.limits;
         let most = limits.waiting_operations.max(limits.pending_operations);
-        assert!(unsettled(Call::Ask) <= most, "too many operations wait");
-        if self.takes_requests() {
+        assert!(pending(CommandKind::Request) <= most, "too many operations wait");
+        if self.accepts_requests() {
             assert!(self.waiting() <= limits.waiting_callbacks, "too many callbacks wait");
         }
         if self.end.is_some() {
             assert!(self.machine.wake_at().is_none() && !self.machine.has_waiters());
             return;
         }
-        let waits = unsettled(Call::Ask) + unsettled(Call::Send);
+        let waits = pending(CommandKind::Request) + pending(CommandKind::Send);
         assert!(waits == 0 || self.machine.has_waiters(), "somebody waits and nobody reads");
         // Whatever depends on time has a time.
-        let given_up = self.result && !matches!(self.plan.run, Run::Session);
+        let given_up = self.result && !matches!(self.plan.run, RunMode::Session);
         let handshake = self.plan.initialize.is_some() && !self.running && !given_up;
-        let cancelled = |run: &Ran| run.cancels == 1 && run.aborts == 0 && !run.done;
-        let limited = |run: &Ran| run.has_limit && run.cancels == 0 && !run.done;
+        let cancelled = |run: &CallbackState| run.cancels == 1 && run.aborts == 0 && !run.done;
+        let limited = |run: &CallbackState| run.has_timeout && run.cancels == 0 && !run.done;
         let depends = (handshake && !self.stopping && !self.failed)
-            || (unsettled(Call::Ask) > 0)
+            || (pending(CommandKind::Request) > 0)
             || self.runs.values().any(|run| cancelled(run) || limited(run))
             || ((self.stopping || self.failed || self.terminated) && !self.killed && !self.exited)
-            || (self.input_broken && !self.input_closed && !self.exited)
+            || (self.stdin_broken && !self.stdin_closed && !self.exited)
             || (self.exited && !self.eof);
         assert!(!depends || self.machine.wake_at().is_some(), "nobody is woken");
         assert!(self.runs.values().all(|run| self.requests.contains_key(&run.request)));

@@ -1,10 +1,10 @@
-//! A model of what the machine may never do, whatever happens in whatever order. The fuzz target
-//! `machine` plays it too.
+//! A model of the session machine that generates random events and checks invariants. The fuzz target
+//! `machine` uses it too.
 
 #[path = "session_choices.rs"]
 mod choices;
-#[path = "session_promises.rs"]
-mod promises;
+#[path = "session_invariants.rs"]
+mod invariants;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -13,59 +13,59 @@ use bytes::Bytes;
 use claude_wire::Json;
 use claude_wire::control::HostRequest;
 use claude_wire::session::{
-    CallKey, CallOutcome, Effect, Event, Exit, HookPlan, Machine, Plan, QueryLimits, Run, Settled,
-    State, Waiter,
+    CallbackKey, CallbackOutcome, Completion, Effect, Event, Exit, HookPlan, Machine, Plan,
+    QueryLimits, RunMode, RunState, Waiter,
 };
 
 pub(crate) use choices::Choices;
 
-use super::session_play::{
+use super::session_harness::{
     ANSWER, INIT, RESULT, cancel, failure, hook, interrupt, lifecycle, message, oversized,
     permission, request, result_for, session_state, shown, success,
 };
 
-const EVENTS_OF_A_CASE: u64 = 60;
+const EVENTS_PER_CASE: u64 = 60;
 
-/// A request of the CLI.
+/// The state of a request of the CLI.
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
-    answers: u32,
+struct RequestState {
+    responses: u32,
     approved: bool,
-    withdrawn: bool,
+    cancelled: bool,
     run: bool,
 }
 
-/// A callback that was run.
+/// The state of a callback.
 #[derive(Clone, Debug, Default)]
-struct Ran {
+struct CallbackState {
     request: String,
-    has_limit: bool,
+    has_timeout: bool,
     cancels: u32,
     aborts: u32,
     done: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Call {
+enum CommandKind {
     Send,
-    Ask,
+    Request,
     EndInput,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Waits {
-    call: Call,
-    settled: bool,
+struct Command {
+    call: CommandKind,
+    completed: bool,
     forgotten: bool,
 }
 
-/// Kept as it is, because writing it down takes longer than the machine does.
-pub(crate) enum Logged {
+/// Formatted only on failure, because formatting takes longer than the machine does.
+pub(crate) enum LogEntry {
     Event(Duration, Event),
     Effect(Effect),
 }
 
-impl Logged {
+impl LogEntry {
     pub(crate) fn shown(&self) -> String {
         let text = match self {
             Self::Event(now, event) => format!("{now:?} {event:?}"),
@@ -75,19 +75,19 @@ impl Logged {
     }
 }
 
-/// A machine, and what may be expected of it.
-pub(crate) struct World {
+/// A machine and its expected state.
+pub(crate) struct Model {
     random: Choices,
     machine: Machine,
     plan: Plan,
     now: Duration,
     pub(crate) events: u64,
-    /// The last things that happened and were done.
-    pub(crate) log: VecDeque<Logged>,
-    requests: BTreeMap<String, Asked>,
-    runs: BTreeMap<u64, Ran>,
-    waiters: BTreeMap<u64, Waits>,
-    /// Operations that the machine wrote.
+    /// The last events and effects.
+    pub(crate) log: VecDeque<LogEntry>,
+    requests: BTreeMap<String, RequestState>,
+    runs: BTreeMap<u64, CallbackState>,
+    waiters: BTreeMap<u64, Command>,
+    /// The IDs of written control requests.
     written: Vec<String>,
     sent: Vec<String>,
     turns_started: BTreeSet<String>,
@@ -96,18 +96,18 @@ pub(crate) struct World {
     running: bool,
     stopping: bool,
     failed: bool,
-    input_closed: bool,
-    input_broken: bool,
+    stdin_closed: bool,
+    stdin_broken: bool,
     terminated: bool,
     killed: bool,
     exited: bool,
     eof: bool,
-    /// Whether a result came. After it a query gives its handshake up without an error.
+    /// Whether there was a result, after which a query abandons its handshake without an error.
     result: bool,
     pub(crate) end: Option<String>,
 }
 
-impl World {
+impl Model {
     pub(crate) fn new(mut random: Choices) -> Self {
         let plan = plan(&mut random);
         Self {
@@ -128,8 +128,8 @@ impl World {
             running: false,
             stopping: false,
             failed: false,
-            input_closed: false,
-            input_broken: false,
+            stdin_closed: false,
+            stdin_broken: false,
             terminated: false,
             killed: false,
             exited: false,
@@ -141,21 +141,21 @@ impl World {
 
     pub(crate) fn play(&mut self) {
         self.check_effects();
-        for _ in 0..EVENTS_OF_A_CASE {
-            self.something_happens();
+        for _ in 0..EVENTS_PER_CASE {
+            self.random_event();
         }
         if self.random.one_in(2) {
-            self.all_callbacks_end();
+            self.end_all_callbacks();
         }
-        self.everything_ends();
+        self.end_run();
         for _ in 0..3 {
-            self.something_happens();
+            self.random_event();
         }
     }
 
-    fn happens(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         self.events += 1;
-        self.note(Logged::Event(self.now, event.clone()));
+        self.record(LogEntry::Event(self.now, event.clone()));
         let was_over = self.end.is_some();
         self.machine.handle(event, self.now);
         self.check_effects();
@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    fn note(&mut self, entry: Logged) {
+    fn record(&mut self, entry: LogEntry) {
         if self.log.len() == 60 {
             self.log.pop_front();
         }
@@ -172,24 +172,24 @@ impl World {
     }
 }
 
-// What happens.
-impl World {
-    fn something_happens(&mut self) {
+// Random events.
+impl Model {
+    fn random_event(&mut self) {
         match self.random.below(100) {
-            0..=44 if !self.eof => self.a_line_comes(),
-            45..=46 if !self.eof => self.a_long_line_comes(),
-            47..=59 => self.a_callback_ends(),
-            60..=79 => self.the_host_asks(),
-            80..=89 => self.time_passes(),
-            90..=96 => self.bytes_are_written(),
-            97 if self.random.one_in(4) => self.the_pipe_breaks(),
-            98 if self.random.one_in(4) => self.output_ends(),
-            99 if self.random.one_in(4) => self.process_ends(),
-            _ => self.happens(Event::Tick),
+            0..=44 if !self.eof => self.random_line(),
+            45..=46 if !self.eof => self.random_oversized_line(),
+            47..=59 => self.random_callback_end(),
+            60..=79 => self.random_command(),
+            80..=89 => self.advance_time(),
+            90..=96 => self.write_bytes(),
+            97 if self.random.one_in(4) => self.break_stdin(),
+            98 if self.random.one_in(4) => self.end_stdout(),
+            99 if self.random.one_in(4) => self.exit_process(),
+            _ => self.handle(Event::Tick),
         }
     }
 
-    fn a_line_comes(&mut self) {
+    fn random_line(&mut self) {
         let line = match self.random.below(20) {
             0 => success(INIT, r#"{"hook_on_failure_supported":true}"#),
             1 if self.random.one_in(6) => failure(INIT, "no"),
@@ -198,15 +198,15 @@ impl World {
             4 => session_state(self.random.pick(&["running", "idle", "requires_action"]).unwrap()),
             5..=6 => self.lifecycle(),
             7 => self.result(),
-            8..=10 => self.answer(),
-            11..=12 => return self.a_request_is_withdrawn(),
+            8..=10 => self.response(),
+            11..=12 => return self.cancel_request(),
             13 => r#"{"type":"system","subtype":"init","session_id":"s"}"#.to_owned(),
             14 => r#"{"type":"control_response","response":{"subtype":"success"}}"#.to_owned(),
             15 => r#"{"type":"control_request","request":{"subtype":"new"}}"#.to_owned(),
-            _ => return self.the_cli_asks(),
+            _ => return self.random_request(),
         };
         if !line.is_empty() {
-            self.happens(Event::Line(line.into()));
+            self.handle(Event::Line(line.into()));
         }
     }
 
@@ -231,8 +231,8 @@ impl World {
         }
     }
 
-    /// An answer to some operation, perhaps a second one.
-    fn answer(&mut self) -> String {
+    /// A response to an operation, possibly a second one.
+    fn response(&mut self) -> String {
         let id = self.random.pick(&self.written).cloned();
         let id = id.unwrap_or_else(|| "req_99_00000000".to_owned());
         match self.random.below(4) {
@@ -244,7 +244,7 @@ impl World {
         }
     }
 
-    fn the_cli_asks(&mut self) {
+    fn random_request(&mut self) {
         let id = format!("cli-{}", self.requests.len());
         let (line, decision) = match self.random.below(12) {
             0..=2 => (hook(&id, "hook_0"), true),
@@ -254,8 +254,8 @@ impl World {
             8 => (request(&id, r#""subtype":"brand_new""#), false),
             9 => (request(&id, r#""subtype":"hook_callback","callback_id":"hook_1""#), false),
             10 => {
-                let asked = r#""subtype":"elicitation","mcp_server_name":"s""#;
-                (request(&id, asked), self.plan.elicitation)
+                let state = r#""subtype":"elicitation","mcp_server_name":"s""#;
+                (request(&id, state), self.plan.elicitation)
             }
             _ => (
                 request(
@@ -265,30 +265,33 @@ impl World {
                 false,
             ),
         };
-        let (open, full) = (self.takes_requests(), self.is_full());
-        self.requests.insert(id.clone(), Asked::default());
-        self.happens(Event::Line(line.into()));
-        let asked = self.requests[&id];
+        let (open, full) = (self.accepts_requests(), self.is_full());
+        self.requests.insert(id.clone(), RequestState::default());
+        self.handle(Event::Line(line.into()));
+        let state = self.requests[&id];
         if !open {
-            assert!(asked.answers == 0 && !asked.run, "{id} was served although nobody may");
+            assert!(
+                state.responses == 0 && !state.run,
+                "{id} was served although requests are not accepted"
+            );
         } else if decision && full {
-            let refused = asked.answers == 1 && !asked.approved && !asked.run;
-            assert!(refused, "{id} was not refused under overload");
+            let denied = state.responses == 1 && !state.approved && !state.run;
+            assert!(denied, "{id} was not denied under overload");
         } else if decision {
-            assert_eq!(asked.answers, 0, "{id} was refused although there was room");
+            assert_eq!(state.responses, 0, "{id} was denied although there was room");
         }
     }
 
-    fn a_request_is_withdrawn(&mut self) {
+    fn cancel_request(&mut self) {
         let ids: Vec<String> = self.requests.keys().cloned().collect();
         let id = self.random.pick(&ids).cloned().unwrap_or_else(|| "never".to_owned());
-        if let Some(asked) = self.requests.get_mut(&id) {
-            asked.withdrawn = true;
+        if let Some(state) = self.requests.get_mut(&id) {
+            state.cancelled = true;
         }
-        self.happens(Event::Line(cancel(&id).into()));
+        self.handle(Event::Line(cancel(&id).into()));
     }
 
-    fn a_long_line_comes(&mut self) {
+    fn random_oversized_line(&mut self) {
         let long = "x".repeat(3_000);
         let line = match self.random.below(4) {
             0 => {
@@ -301,70 +304,70 @@ impl World {
             }
             2 => {
                 let id = format!("cli-{}", self.requests.len());
-                self.requests.insert(id.clone(), Asked::default());
+                self.requests.insert(id.clone(), RequestState::default());
                 request(&id, &format!(r#""subtype":"hook_callback","x":"{long}""#))
             }
             _ => format!(r#"{{"type":"assistant","x":"{long}"}}"#),
         };
-        self.happens(oversized(&line));
+        self.handle(oversized(&line));
     }
 
-    fn a_callback_ends(&mut self) {
+    fn random_callback_end(&mut self) {
         let keys: Vec<u64> = self.runs.keys().copied().collect();
         let key = self.random.pick(&keys).copied().unwrap_or(77);
         let outcome = match self.random.below(4) {
-            0 => CallOutcome::Failed("oh".to_owned()),
-            1 => CallOutcome::Gone,
-            _ => CallOutcome::Answer(Json::from_text(r#"{"by":"callback"}"#).unwrap()),
+            0 => CallbackOutcome::Failed("oh".to_owned()),
+            1 => CallbackOutcome::Aborted,
+            _ => CallbackOutcome::Response(Json::from_text(r#"{"by":"callback"}"#).unwrap()),
         };
-        self.ends_callback(key, outcome);
+        self.end_callback(key, outcome);
     }
 
-    /// Also one that has ended already: the machine must not be confused by it.
-    fn ends_callback(&mut self, key: u64, outcome: CallOutcome) {
+    /// Ends a callback, possibly one that has already ended, which the machine must ignore.
+    fn end_callback(&mut self, key: u64, outcome: CallbackOutcome) {
         if let Some(run) = self.runs.get_mut(&key) {
             run.done = true;
         }
-        self.happens(Event::CallbackDone { key: CallKey(key), outcome });
+        self.handle(Event::CallbackDone { key: CallbackKey(key), outcome });
     }
 
-    fn the_host_asks(&mut self) {
+    fn random_command(&mut self) {
         let number = u64::try_from(self.waiters.len()).unwrap();
         let waiter = Waiter(number);
         let call = match self.random.below(40) {
-            0..=13 => Call::Send,
-            14..=27 => Call::Ask,
-            28..=29 => Call::EndInput,
-            30..=31 => return self.happens(Event::Stop),
-            _ => return self.the_host_forgets(),
+            0..=13 => CommandKind::Send,
+            14..=27 => CommandKind::Request,
+            28..=29 => CommandKind::EndInput,
+            30..=31 => return self.handle(Event::Stop),
+            _ => return self.forget_command(),
         };
-        self.waiters.insert(number, Waits { call, settled: false, forgotten: false });
+        self.waiters.insert(number, Command { call, completed: false, forgotten: false });
         let event = match call {
-            Call::Send => {
+            CommandKind::Send => {
                 let id = format!("m-{}", self.sent.len());
                 self.sent.push(id.clone());
                 Event::Send { waiter, message: message(&id) }
             }
-            Call::Ask => {
+            CommandKind::Request => {
                 let request = if self.random.one_in(5) { rewind() } else { interrupt() };
-                let limit = Duration::from_millis(self.random.below(60_000));
-                Event::Ask { waiter, request, limit }
+                let timeout = Duration::from_millis(self.random.below(60_000));
+                Event::Request { waiter, request, timeout }
             }
-            Call::EndInput => Event::EndInput(waiter),
+            CommandKind::EndInput => Event::EndInput(waiter),
         };
-        self.happens(event);
+        self.handle(event);
     }
 
-    fn the_host_forgets(&mut self) {
+    fn forget_command(&mut self) {
         let numbers: Vec<u64> = self.waiters.keys().copied().collect();
         let Some(number) = self.random.pick(&numbers).copied() else { return };
         if let Some(waits) = self.waiters.get_mut(&number) {
             waits.forgotten = true;
         }
-        self.happens(Event::Forget(Waiter(number)));
+        self.handle(Event::Forget(Waiter(number)));
     }
 
-    fn time_passes(&mut self) {
+    fn advance_time(&mut self) {
         let jump = match self.random.below(4) {
             0 => Duration::from_millis(self.random.below(100_000)),
             1 => Duration::from_millis(self.random.below(200)),
@@ -375,82 +378,82 @@ impl World {
 
     fn tick_after(&mut self, jump: Duration) {
         self.now += jump;
-        self.happens(Event::Tick);
+        self.handle(Event::Tick);
         let next = self.machine.wake_at();
-        // A stop goes on step by step, and each step has its time from now on.
-        assert!(next.is_none_or(|next| next > self.now), "woken for nothing at {next:?}");
+        // Each step of a shutdown has a grace period that starts with the step.
+        assert!(next.is_none_or(|next| next > self.now), "deadline without an effect at {next:?}");
     }
 
-    fn bytes_are_written(&mut self) {
-        if self.unwritten > 0 && !self.input_broken {
-            let most = u64::try_from(self.unwritten).unwrap();
-            let bytes = usize::try_from(1 + self.random.below(most)).unwrap();
+    fn write_bytes(&mut self) {
+        if self.unwritten > 0 && !self.stdin_broken {
+            let max = u64::try_from(self.unwritten).unwrap();
+            let bytes = usize::try_from(1 + self.random.below(max)).unwrap();
             self.unwritten -= bytes;
-            self.happens(Event::Written(bytes));
+            self.handle(Event::Written(bytes));
         }
     }
 
-    fn the_pipe_breaks(&mut self) {
-        self.input_broken = true;
-        self.happens(Event::WriteFailed("broken pipe".to_owned()));
+    fn break_stdin(&mut self) {
+        self.stdin_broken = true;
+        self.handle(Event::WriteFailed("broken pipe".to_owned()));
     }
 
-    fn output_ends(&mut self) {
+    fn end_stdout(&mut self) {
         if !self.eof && self.random.one_in(3) {
             let last = *self.random.pick(&["half", RESULT, ANSWER]).unwrap();
             self.result |= last == RESULT;
-            self.happens(Event::LastLine(Bytes::from_static(last.as_bytes())));
+            self.handle(Event::LastLine(Bytes::from_static(last.as_bytes())));
         }
         self.eof = true;
-        self.happens(Event::OutputEnded(None));
+        self.handle(Event::StdoutEnded(None));
     }
 
-    fn process_ends(&mut self) {
+    fn exit_process(&mut self) {
         self.exited = true;
         let exit = *self.random.pick(&[Exit::Code(0), Exit::Code(1), Exit::Signal(9)]).unwrap();
-        self.happens(Event::Exited(exit));
+        self.handle(Event::Exited(exit));
     }
 
-    /// When all callbacks have ended, every request is answered, unless it was withdrawn or the
-    /// answers could not be written.
-    fn all_callbacks_end(&mut self) {
+    /// Ends all callbacks and checks that every request has a response, unless it was cancelled or the
+    /// responses could not be written.
+    fn end_all_callbacks(&mut self) {
         while let Some(key) = self.runs.iter().find(|(_, run)| !run.done).map(|(key, _)| *key) {
-            self.ends_callback(key, CallOutcome::Gone);
+            self.end_callback(key, CallbackOutcome::Aborted);
         }
-        if self.takes_requests() {
-            for (id, asked) in &self.requests {
-                assert!(asked.withdrawn || asked.answers == 1, "{id} was not answered");
+        if self.accepts_requests() {
+            for (id, state) in &self.requests {
+                assert!(state.cancelled || state.responses == 1, "{id} was not answered");
             }
         }
     }
 
-    fn everything_ends(&mut self) {
+    fn end_run(&mut self) {
         if self.random.one_in(2) {
-            self.happens(Event::Stop);
+            self.handle(Event::Stop);
         }
         let output_first = self.random.one_in(2);
         if output_first && !self.random.one_in(4) {
-            self.output_ends();
+            self.end_stdout();
         }
         if !self.exited {
-            self.process_ends();
+            self.exit_process();
         }
         for _ in 0..100 {
             if let Some(at) = self.machine.wake_at() {
                 self.tick_after(at.saturating_sub(self.now));
             }
         }
-        assert!(self.end.is_some(), "the process is gone and the run goes on");
+        assert!(self.end.is_some(), "the process has exited but the run has not ended");
     }
 }
 
-/// Small limits, so that they are reached.
+/// Creates a plan with small limits, so that they are reached.
 pub(crate) fn plan(random: &mut Choices) -> Plan {
     let run = if random.one_in(3) {
         let prompt = (!random.one_in(4)).then(|| message("prompt"));
-        Run::Query { prompt, limits: QueryLimits::default() }
+        RunMode::Query { prompt, limits: QueryLimits::default() }
     } else {
-        Run::Session
+        RunMode::Session
     };
     let mut plan = Plan::new(run);
     if random.one_in(4) {
@@ -461,7 +464,7 @@ pub(crate) fn plan(random: &mut Choices) -> Plan {
     plan.hooks.insert("hook_1".into(), HookPlan::new("PreToolUse", limit, true));
     plan.permissions = !random.one_in(4);
     plan.elicitation = random.one_in(2);
-    plan.permission_limit = random.one_in(2).then_some(limit);
+    plan.permission_timeout = random.one_in(2).then_some(limit);
     plan.file_checkpointing = random.one_in(2);
     let limits = &mut plan.limits;
     limits.waiting_operations = 3;

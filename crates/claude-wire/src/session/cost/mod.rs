@@ -1,4 +1,4 @@
-//! What turns, queries and sessions cost.
+//! The cost of turns, queries and sessions.
 
 use std::fmt;
 use std::iter::Sum;
@@ -10,45 +10,45 @@ use crate::message::{ModelUsageMap, ResultMessage, TerminalReason};
 
 /// The cost of a turn, a query or a session, as the CLI counts it.
 ///
-/// Subagents, compaction and other requests that the CLI makes on its own are included. The CLI does
-/// not count a response of the model that was interrupted.
+/// Includes subagents, compaction and other requests that the CLI makes on its own. The CLI does not
+/// count an answer of the model that was interrupted.
 ///
 /// Costs can be added up; the sum is complete if all of them are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Cost {
-    /// US dollars, by the price list of the CLI. Never negative.
+    /// The cost in US dollars, by the price list of the CLI. Never negative.
     pub usd: f64,
-    /// Tokens of all models.
+    /// The tokens of all models.
     pub tokens: Tokens,
-    /// Whether this is all. If not, dollars and tokens are at least this much: the turn was
+    /// Whether everything is included. If not, dollars and tokens are lower bounds: the turn was
     /// interrupted, or no result has reported its cost.
     pub is_complete: bool,
 }
 
-/// Numbers of tokens.
+/// Token counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tokens {
-    /// Tokens of requests that were neither read from the prompt cache nor written to it.
+    /// Input tokens that were neither read from the prompt cache nor written to it.
     pub input: u64,
-    /// Tokens that the model wrote.
+    /// Output tokens of the model.
     pub output: u64,
-    /// Tokens of requests that were read from the prompt cache.
+    /// Input tokens that were read from the prompt cache.
     pub cache_read: u64,
-    /// Tokens of requests that were written to the prompt cache.
+    /// Input tokens that were written to the prompt cache.
     pub cache_creation: u64,
 }
 
 impl Cost {
-    /// Returns a cost of which only these tokens are known: it is not complete.
+    /// Returns an incomplete cost of which only these tokens are known.
     pub fn at_least(tokens: Tokens) -> Self {
         Self { usd: 0.0, tokens, is_complete: false }
     }
 }
 
 impl Serialize for Cost {
-    /// `{"usd":0.0042,"tokens":{"input":10,"output":5,"cache_read":0,"cache_creation":0},
+    /// Serializes as `{"usd":0.0042,"tokens":{"input":10,"output":5,"cache_read":0,"cache_creation":0},
     /// "is_complete":true}`
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut cost = serializer.serialize_struct("Cost", 3)?;
@@ -71,14 +71,14 @@ impl Serialize for Tokens {
 }
 
 impl Default for Cost {
-    /// Nothing, and that is all.
+    /// Returns a complete cost of zero.
     fn default() -> Self {
         Self { usd: 0.0, tokens: Tokens::default(), is_complete: true }
     }
 }
 
 impl fmt::Display for Cost {
-    /// `$0.0042`, or `at least $0.0042` if it is not complete.
+    /// Formats as `$0.0042`, or as `at least $0.0042` if the cost is not complete.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at_least = if self.is_complete { "" } else { "at least " };
         write!(f, "{at_least}${:.4}", self.usd)
@@ -109,13 +109,13 @@ impl Sum for Cost {
 }
 
 impl Tokens {
-    /// All of them.
+    /// Returns the sum of all counts.
     pub fn total(&self) -> u64 {
         let Self { input, output, cache_read, cache_creation } = *self;
         [input, output, cache_read, cache_creation].into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Combines each number with the same number of `other`.
+    /// Combines each count with the same count of `other`.
     #[must_use]
     pub fn zip(self, other: Self, each: impl Fn(u64, u64) -> u64) -> Self {
         Self {
@@ -133,15 +133,15 @@ impl AddAssign for Tokens {
     }
 }
 
-/// What the CLI has counted for some models.
+/// The sum of the usage of several models.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counted {
+struct UsageTotals {
     usd: f64,
     tokens: Tokens,
 }
 
-impl Counted {
-    fn of(models: &ModelUsageMap) -> Self {
+impl UsageTotals {
+    fn sum(models: &ModelUsageMap) -> Self {
         models.values().fold(Self::default(), |mut all, model| {
             all.usd += model.dollars();
             all.tokens += model.tokens();
@@ -151,7 +151,7 @@ impl Counted {
 
     /// Returns the totals of a result. The CLI resets them on `/clear`.
     fn totals(result: &ResultMessage) -> Self {
-        let models = result.model_usage.as_ref().map(Self::of).unwrap_or_default();
+        let models = result.model_usage.as_ref().map(Self::sum).unwrap_or_default();
         Self { usd: result.conversation_dollars(), ..models }
     }
 
@@ -165,13 +165,13 @@ impl Counted {
     }
 }
 
-/// What a run has cost so far.
+/// The cost of a run so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[expect(clippy::exhaustive_structs, reason = "it passes from the machine to the driver")]
+#[expect(clippy::exhaustive_structs, reason = "the machine passes it to the driver")]
 pub struct RunCost {
     /// The sum over all results.
     pub sum: Cost,
-    /// How many results there were.
+    /// The number of results.
     pub results: u64,
 }
 
@@ -180,24 +180,24 @@ pub struct RunCost {
 pub(super) struct Ledger {
     /// The totals of the last result. `None` before the first one of a resumed conversation, whose
     /// earlier cost some versions of the CLI restore.
-    before: Option<Counted>,
+    before: Option<UsageTotals>,
     run: RunCost,
 }
 
 impl Ledger {
     pub(super) fn new(resumes: bool) -> Self {
-        let before = (!resumes).then(Counted::default);
+        let before = (!resumes).then(UsageTotals::default);
         Self { before, run: RunCost::default() }
     }
 
-    /// Enters a result and returns its cost: everything that the CLI counted since the result before.
-    pub(super) fn enter(&mut self, result: &ResultMessage) -> Cost {
-        let totals = Counted::totals(result);
+    /// Records a result and returns its cost: everything that the CLI counted since the previous result.
+    pub(super) fn record(&mut self, result: &ResultMessage) -> Cost {
+        let totals = UsageTotals::totals(result);
         let known = match &result.model_usage_since_last_result {
-            Some(models) => Some(Counted::of(models)),
-            // A CLI that reports its totals only.
+            Some(models) => Some(UsageTotals::sum(models)),
+            // This version of the CLI reports totals only.
             None => {
-                self.before.or_else(|| nothing_before(result)).map(|before| totals.since(before))
+                self.before.or_else(|| zero_if_first(result)).map(|before| totals.since(before))
             }
         };
         self.before = Some(totals);
@@ -211,25 +211,24 @@ impl Ledger {
         cost
     }
 
-    /// Notes that something was used whose cost will not be reported.
-    pub(super) fn miss(&mut self) {
+    /// Marks the cost of the run as incomplete, because no result will report a part of it.
+    pub(super) fn mark_incomplete(&mut self) {
         self.run.sum.is_complete = false;
     }
 
-    /// The cost of everything so far.
+    /// Returns the cost of the run so far.
     pub(super) fn run(&self) -> RunCost {
         self.run
     }
 }
 
-/// The totals before the first result, if it shows that there were none: it counts no more than its
-/// own turn used.
-fn nothing_before(result: &ResultMessage) -> Option<Counted> {
+/// Returns zero totals if the first result contains nothing but the usage of its own turn.
+fn zero_if_first(result: &ResultMessage) -> Option<UsageTotals> {
     let own = result.usage.as_ref()?.tokens();
-    (Counted::totals(result).tokens == own).then(Counted::default)
+    (UsageTotals::totals(result).tokens == own).then(UsageTotals::default)
 }
 
-/// Whether responses of the model may have been cut off, which the CLI does not count.
+/// Returns whether an answer of the model may have been interrupted, which the CLI does not count.
 fn was_interrupted(result: &ResultMessage) -> bool {
     let reason = result.terminal_reason.as_ref();
     matches!(reason, Some(TerminalReason::AbortedStreaming | TerminalReason::AbortedTools))

@@ -1,81 +1,84 @@
-//! Plays a session machine: events in, effects out, both as short texts.
+//! Runs a session machine: feeds events and describes the effects as short texts.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use claude_wire::control::{HostRequest, Interrupt};
 use claude_wire::session::{
-    CallKey, CallOutcome, Effect, Event, Exit, HookPlan, Machine, Outgoing, Plan, Run, Settled,
-    State, TurnEnd, Waiter,
+    CallbackKey, CallbackOutcome, Completion, Effect, Event, Exit, HookPlan, Machine,
+    OutgoingMessage, Plan, RunMode, RunState, TurnEnd, Waiter,
 };
 use claude_wire::{Frame, Framer, Json};
 
-pub(crate) struct Play {
+pub(crate) struct Harness {
     pub(crate) machine: Machine,
     pub(crate) now: Duration,
 }
 
-/// The id of the handshake when the suffix is 0.
+/// The request ID of the handshake with the suffix 0.
 pub(crate) const INIT: &str = "req_1_00000000";
 
-impl Play {
-    /// A machine whose first effects still wait.
-    pub(crate) fn of(plan: Plan) -> Self {
+impl Harness {
+    /// Creates a machine whose first effects are not taken yet.
+    pub(crate) fn new(plan: Plan) -> Self {
         Self { machine: Machine::new(plan), now: Duration::ZERO }
     }
 
-    /// A machine of this plan after its handshake.
+    /// Creates a machine and completes its handshake.
     pub(crate) fn ready(plan: Plan) -> Self {
-        let mut play = Self::of(plan);
-        play.line(&success(INIT, r#"{"hook_on_failure_supported":true}"#));
-        play
+        let mut harness = Self::new(plan);
+        harness.line(&success(INIT, r#"{"hook_on_failure_supported":true}"#));
+        harness
     }
 
     pub(crate) fn session() -> Self {
-        Self::ready(Plan::new(Run::Session))
+        Self::ready(Plan::new(RunMode::Session))
     }
 
-    pub(crate) fn happens(&mut self, event: Event) -> Vec<String> {
+    pub(crate) fn handle(&mut self, event: Event) -> Vec<String> {
         self.machine.handle(event, self.now);
         self.effects()
     }
 
     pub(crate) fn effects(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.machine.next_effect())
-            // One is only for a log, the other comes with every result; each has tests of its own.
-            .filter(|effect| !matches!(effect, Effect::Unclaimed { .. } | Effect::Cost(_)))
+            // Tests of their own cover these two.
+            .filter(|effect| !matches!(effect, Effect::UnmatchedResponse { .. } | Effect::Cost(_)))
             .map(|effect| shown(&effect))
             .collect()
     }
 
     pub(crate) fn line(&mut self, line: &str) -> Vec<String> {
-        self.happens(Event::Line(Bytes::copy_from_slice(line.as_bytes())))
+        self.handle(Event::Line(Bytes::copy_from_slice(line.as_bytes())))
     }
 
-    /// Lets time pass; the machine is woken exactly when it asks for it.
-    pub(crate) fn pass(&mut self, milliseconds: u64) -> Vec<String> {
+    /// Advances the time, with a tick at every deadline of the machine.
+    pub(crate) fn advance(&mut self, milliseconds: u64) -> Vec<String> {
         let until = self.now + Duration::from_millis(milliseconds);
         let mut effects = Vec::new();
         while let Some(at) = self.machine.wake_at().filter(|at| *at <= until) {
-            assert!(at >= self.now, "woken for the past");
+            assert!(at >= self.now, "deadline in the past");
             self.now = at;
-            effects.extend(self.happens(Event::Tick));
-            assert!(self.machine.wake_at().is_none_or(|next| next > at), "woken for nothing");
+            effects.extend(self.handle(Event::Tick));
+            assert!(
+                self.machine.wake_at().is_none_or(|next| next > at),
+                "deadline without an effect"
+            );
         }
         self.now = until;
         effects
     }
 
     pub(crate) fn exit(&mut self, code: i32) -> Vec<String> {
-        self.happens(Event::Exited(Exit::Code(code)))
+        self.handle(Event::Exited(Exit::Code(code)))
     }
 
     pub(crate) fn eof(&mut self) -> Vec<String> {
-        self.happens(Event::OutputEnded(None))
+        self.handle(Event::StdoutEnded(None))
     }
 
-    /// The process and its output end.
-    pub(crate) fn die(&mut self, code: i32) -> Vec<String> {
+    /// Closes stdout and exits.
+    pub(crate) fn end_process(&mut self, code: i32) -> Vec<String> {
         let mut effects = self.eof();
         effects.extend(self.exit(code));
         effects
@@ -83,42 +86,42 @@ impl Play {
 
     pub(crate) fn send(&mut self, waiter: u64, id: &str) -> Vec<String> {
         let message = message(id);
-        self.happens(Event::Send { waiter: Waiter(waiter), message })
+        self.handle(Event::Send { waiter: Waiter(waiter), message })
     }
 
-    pub(crate) fn ask(&mut self, waiter: u64) -> Vec<String> {
-        self.ask_for(waiter, interrupt())
+    pub(crate) fn interrupt(&mut self, waiter: u64) -> Vec<String> {
+        self.send_request(waiter, interrupt())
     }
 
-    pub(crate) fn ask_for(&mut self, waiter: u64, request: HostRequest) -> Vec<String> {
-        let limit = Duration::from_secs(30);
-        self.happens(Event::Ask { waiter: Waiter(waiter), request, limit })
+    pub(crate) fn send_request(&mut self, waiter: u64, request: HostRequest) -> Vec<String> {
+        let timeout = Duration::from_secs(30);
+        self.handle(Event::Request { waiter: Waiter(waiter), request, timeout })
     }
 
     pub(crate) fn forget(&mut self, waiter: u64) -> Vec<String> {
-        self.happens(Event::Forget(Waiter(waiter)))
+        self.handle(Event::Forget(Waiter(waiter)))
     }
 
     pub(crate) fn stop(&mut self) -> Vec<String> {
-        self.happens(Event::Stop)
+        self.handle(Event::Stop)
     }
 
     pub(crate) fn end_input(&mut self, waiter: u64) -> Vec<String> {
-        self.happens(Event::EndInput(Waiter(waiter)))
+        self.handle(Event::EndInput(Waiter(waiter)))
     }
 
-    pub(crate) fn done(&mut self, key: u64, outcome: CallOutcome) -> Vec<String> {
-        self.happens(Event::CallbackDone { key: CallKey(key), outcome })
+    pub(crate) fn finish_callback(&mut self, key: u64, outcome: CallbackOutcome) -> Vec<String> {
+        self.handle(Event::CallbackDone { key: CallbackKey(key), outcome })
     }
 
-    pub(crate) fn answers(&mut self, key: u64, answer: &str) -> Vec<String> {
-        self.done(key, CallOutcome::Answer(Json::from_text(answer).unwrap()))
+    pub(crate) fn respond(&mut self, key: u64, response: &str) -> Vec<String> {
+        self.finish_callback(key, CallbackOutcome::Response(Json::from_text(response).unwrap()))
     }
 }
 
-pub(crate) fn message(id: &str) -> Outgoing {
+pub(crate) fn message(id: &str) -> OutgoingMessage {
     let line = format!("{{\"type\":\"user\",\"uuid\":\"{id}\"}}\n");
-    Outgoing::new(id.into(), line.into(), true)
+    OutgoingMessage::new(id.into(), line.into(), true)
 }
 
 pub(crate) fn interrupt() -> HostRequest {
@@ -141,7 +144,7 @@ pub(crate) fn request(id: &str, body: &str) -> String {
     format!(r#"{{"type":"control_request","request_id":"{id}","request":{{{body}}}}}"#)
 }
 
-/// The CLI asks the hook `callback` about a tool.
+/// A request for the hook `callback` before a tool call.
 pub(crate) fn hook(id: &str, callback: &str) -> String {
     let input = r#"{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{}}"#;
     request(id, &format!(r#""subtype":"hook_callback","callback_id":"{callback}","input":{input}"#))
@@ -169,7 +172,7 @@ pub(crate) fn result_for(ids: &[&str]) -> String {
     format!(r#"{{"type":"result","is_error":false,"user_message_uuids":{ids:?}}}"#)
 }
 
-/// A line that is longer than the framer takes.
+/// A line that exceeds the limit of the framer.
 pub(crate) fn oversized(line: &str) -> Event {
     let mut framer = Framer::new(1024);
     framer.push(line.as_bytes());
@@ -183,10 +186,9 @@ pub(crate) fn oversized(line: &str) -> Event {
 pub(crate) const RESULT: &str = r#"{"type":"result"}"#;
 pub(crate) const ANSWER: &str = r#"{"type":"assistant"}"#;
 
-/// A session with one hook that lets through when it fails, one that blocks, and a callback for
-/// permissions.
+/// A session with fail-open and fail-closed hooks and a permission callback.
 pub(crate) fn with_callbacks() -> Plan {
-    let mut plan = Plan::new(Run::Session);
+    let mut plan = Plan::new(RunMode::Session);
     let limit = Duration::from_secs(60);
     plan.hooks.insert("hook_0".into(), HookPlan::new("PreToolUse", limit, false));
     plan.hooks.insert("hook_1".into(), HookPlan::new("PreToolUse", limit, true));
@@ -199,25 +201,25 @@ pub(crate) fn with_callbacks() -> Plan {
 pub(crate) fn shown(effect: &Effect) -> String {
     match effect {
         Effect::Write(line) => written(line),
-        Effect::CloseInput => "close input".to_owned(),
+        Effect::CloseStdin => "close stdin".to_owned(),
         Effect::Terminate => "terminate".to_owned(),
         Effect::Kill => "kill".to_owned(),
         Effect::Deliver(line) => format!("deliver {}", String::from_utf8_lossy(line)),
         Effect::DeliverPermission(line) => {
             format!("deliver permission {}", String::from_utf8_lossy(line))
         }
-        Effect::Warn(notice) => format!("warn {notice:?}"),
-        Effect::State(State::Running(_)) => "state Running".to_owned(),
+        Effect::Warn(warning) => format!("warn {warning:?}"),
+        Effect::State(RunState::Running(_)) => "state Running".to_owned(),
         Effect::State(state) => format!("state {state:?}"),
-        Effect::Settle(waiter, Settled::Refused(refusal)) => {
-            format!("{}: refused {refusal:?}", waiter.0)
+        Effect::Complete(waiter, Completion::Rejected(rejection)) => {
+            format!("{}: rejected {rejection:?}", waiter.0)
         }
-        Effect::Settle(waiter, settled) => format!("{}: {settled:?}", waiter.0),
-        Effect::Run { key, request, .. } => {
+        Effect::Complete(waiter, completed) => format!("{}: {completed:?}", waiter.0),
+        Effect::RunCallback { key, request, .. } => {
             format!("run {} for {}", key.0, request.request_id)
         }
-        Effect::Cancel(key) => format!("cancel {}", key.0),
-        Effect::Abort(key) => format!("abort {}", key.0),
+        Effect::CancelCallback(key) => format!("cancel {}", key.0),
+        Effect::AbortCallback(key) => format!("abort {}", key.0),
         Effect::TurnStarted(id) => format!("turn {id} started"),
         Effect::TurnEnded(id, TurnEnd::Cancelled) => format!("turn {id} cancelled"),
         Effect::TurnEnded(id, TurnEnd::WithoutResult) => format!("turn {id} without result"),
@@ -229,11 +231,11 @@ pub(crate) fn shown(effect: &Effect) -> String {
         }
         Effect::End(end) => format!("end {end:?}"),
         Effect::Cost(cost) => format!("cost {cost:?}"),
-        Effect::Unclaimed { .. } => format!("{effect:?}"),
+        Effect::UnmatchedResponse { .. } => format!("{effect:?}"),
     }
 }
 
-/// A line to the CLI, without what is the same in all of its kind.
+/// Describes a line to the CLI.
 fn written(line: &[u8]) -> String {
     let (last, line) = line.split_last().unwrap();
     assert_eq!(*last, b'\n');
@@ -242,16 +244,16 @@ fn written(line: &[u8]) -> String {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     match &*text(&frame["type"]) {
         "control_request" => {
-            format!("ask {} {}", text(&frame["request_id"]), text(&frame["request"]["subtype"]))
+            format!("request {} {}", text(&frame["request_id"]), text(&frame["request"]["subtype"]))
         }
         "control_response" => {
             let response = &frame["response"];
             let id = text(&response["request_id"]);
             match &*text(&response["subtype"]) {
-                "success" => format!("answer {id} {}", response["response"]),
-                _ => format!("answer {id} error {}", response["error"]),
+                "success" => format!("respond {id} {}", response["response"]),
+                _ => format!("respond {id} error {}", response["error"]),
             }
         }
-        _ => format!("say {}", text(&frame["uuid"])),
+        _ => format!("send {}", text(&frame["uuid"])),
     }
 }

@@ -1,22 +1,22 @@
-//! What a refusal is for each hook event, and which hook requests are refused.
+//! The denial of each hook event, and the hook requests that are denied.
 
 use std::time::Duration;
 
 use claude_wire::hook_input::HookInput;
 use claude_wire::id::CallbackId;
-use claude_wire::session::{CallOutcome, HookPlan, HookRefusal, Plan, Run};
+use claude_wire::session::{CallbackOutcome, HookDenial, HookPlan, Plan, RunMode};
 
-use crate::session_play::{Play, oversized, request};
+use crate::session_harness::{Harness, oversized, request};
 
 /// A session with a hook for each event: `hook_0` fail-open, `hook_1` fail-closed, and so on.
-fn with_hooks(hooks: &[(&str, bool)]) -> Play {
-    let mut plan = Plan::new(Run::Session);
+fn with_hooks(hooks: &[(&str, bool)]) -> Harness {
+    let mut plan = Plan::new(RunMode::Session);
     for (index, (event, fail_closed)) in hooks.iter().enumerate() {
         let id = CallbackId::from(format!("hook_{index}"));
         let hook = HookPlan::new((*event).to_owned(), Duration::from_secs(60), *fail_closed);
         plan.hooks.insert(id, hook);
     }
-    Play::ready(plan)
+    Harness::ready(plan)
 }
 
 fn asks(event: &str) -> String {
@@ -28,40 +28,40 @@ fn asks(event: &str) -> String {
 
 /// The answer to the request `a`.
 fn answer(effects: &[String]) -> &str {
-    effects.iter().find_map(|effect| effect.strip_prefix("answer a ")).unwrap_or_default()
+    effects.iter().find_map(|effect| effect.strip_prefix("respond a ")).unwrap_or_default()
 }
 
 /// The response to a fail-closed hook that failed.
 fn refusal(event: &str) -> String {
-    let mut play = with_hooks(&[(event, true)]);
-    play.line(&asks(event));
-    let effects = play.done(1, CallOutcome::Failed("oh".to_owned()));
+    let mut harness = with_hooks(&[(event, true)]);
+    harness.line(&asks(event));
+    let effects = harness.finish_callback(1, CallbackOutcome::Failed("oh".to_owned()));
     answer(&effects).replace("the host's callback failed: oh", "why")
 }
 
 #[test]
-fn every_event_is_refused_in_the_form_that_stops_it() {
+fn every_event_is_denied_in_its_own_form() {
     let specific = |event: &str, fields: &str| {
         format!(r#"{{"hookSpecificOutput":{{"hookEventName":"{event}",{fields}}}}}"#)
     };
     let deny = r#""permissionDecision":"deny","permissionDecisionReason":"why""#;
     for event in HookInput::KNOWN {
-        let expected = match HookRefusal::of(event) {
-            HookRefusal::Deny if *event == "PermissionRequest" => {
+        let expected = match HookDenial::for_event(event) {
+            HookDenial::Deny if *event == "PermissionRequest" => {
                 r#"{"hookSpecificOutput":{"decision":{"behavior":"deny","message":"why"},"hookEventName":"PermissionRequest"}}"#
                     .to_owned()
             }
-            HookRefusal::Deny => specific(event, deny),
-            HookRefusal::Block => r#"{"decision":"block","reason":"why"}"#.to_owned(),
-            HookRefusal::End => r#"{"continue":false,"stopReason":"why"}"#.to_owned(),
-            HookRefusal::Decline => {
+            HookDenial::Deny => specific(event, deny),
+            HookDenial::Block => r#"{"decision":"block","reason":"why"}"#.to_owned(),
+            HookDenial::End => r#"{"continue":false,"stopReason":"why"}"#.to_owned(),
+            HookDenial::Decline => {
                 format!(r#"{{"hookSpecificOutput":{{"action":"decline","hookEventName":"{event}"}}}}"#)
             }
-            HookRefusal::Hide => {
+            HookDenial::Hide => {
                 r#"{"hookSpecificOutput":{"displayContent":"","hookEventName":"MessageDisplay"}}"#
                     .to_owned()
             }
-            HookRefusal::Impossible => r#"{"continue":true}"#.to_owned(),
+            HookDenial::Impossible => r#"{"continue":true}"#.to_owned(),
         };
         assert_eq!(refusal(event), expected, "{event}");
     }
@@ -71,16 +71,16 @@ fn every_event_is_refused_in_the_form_that_stops_it() {
 }
 
 #[test]
-fn no_refusal_makes_the_model_continue() {
+fn no_denial_makes_the_model_continue() {
     for event in ["Stop", "SubagentStop", "TeammateIdle"] {
-        assert_eq!(HookRefusal::of(event), HookRefusal::End);
-        assert!(!HookRefusal::of(event).is_blocking(), "{event}");
+        assert_eq!(HookDenial::for_event(event), HookDenial::End);
+        assert!(!HookDenial::for_event(event).is_blocking(), "{event}");
         // Too many callbacks, for a hook that is fail-open.
-        let mut play = with_hooks(&[(event, false)]);
+        let mut harness = with_hooks(&[(event, false)]);
         for index in 0..256 + 4_096 {
-            play.line(&asks(event).replace(r#""a""#, &format!(r#""w{index}""#)));
+            harness.line(&asks(event).replace(r#""a""#, &format!(r#""w{index}""#)));
         }
-        let effects = play.line(&asks(event));
+        let effects = harness.line(&asks(event));
         assert!(answer(&effects).starts_with(r#"{"continue":false,"#), "{event}: {effects:?}");
     }
 }
@@ -97,19 +97,19 @@ fn unidentified(event: &str) -> [String; 4] {
 }
 
 #[test]
-fn a_request_that_may_be_for_a_guard_is_refused_if_its_callback_cannot_be_identified() {
+fn unidentified_hook_request_is_denied_if_it_may_be_fail_closed() {
     let hooks = [("PreToolUse", false), ("PreToolUse", true), ("PostToolUse", false)];
     for body in unidentified("PreToolUse") {
         let effects = with_hooks(&hooks).line(&request("a", &body));
         let answer = answer(&effects);
-        let refused = answer.contains(r#""permissionDecision":"deny""#)
+        let denied = answer.contains(r#""permissionDecision":"deny""#)
             || answer.starts_with(r#"{"continue":false,"decision":"block""#);
-        assert!(refused, "{body}: {effects:?}");
+        assert!(denied, "{body}: {effects:?}");
     }
 }
 
 #[test]
-fn a_request_of_an_event_without_guards_is_let_through() {
+fn request_of_an_event_without_fail_closed_hooks_is_allowed() {
     let hooks = [("PreToolUse", true), ("PostToolUse", false)];
     for body in &unidentified("PostToolUse")[..3] {
         let effects = with_hooks(&hooks).line(&request("a", body));
@@ -121,7 +121,7 @@ fn a_request_of_an_event_without_guards_is_let_through() {
 }
 
 #[test]
-fn a_hook_request_that_does_not_decode_is_refused_and_not_answered_with_an_error() {
+fn undecodable_hook_request_is_denied_without_an_error_response() {
     let hooks = [("PreToolUse", false), ("PreToolUse", true)];
     let broken = request("a", r#""subtype":"hook_callback","callback_id":"hook_1""#)
         .replace(r#""type":"control_request""#, r#""type":"control_request","request":7"#);
@@ -131,6 +131,6 @@ fn a_hook_request_that_does_not_decode_is_refused_and_not_answered_with_an_error
         r#""subtype":"hook_callback","callback_id":"hook_1","input":{{"x":"{}"}}"#,
         "x".repeat(200_000)
     );
-    let effects = with_hooks(&hooks).happens(oversized(&request("a", &long)));
+    let effects = with_hooks(&hooks).handle(oversized(&request("a", &long)));
     assert!(answer(&effects).starts_with(r#"{"continue":false,"decision":"block""#), "{effects:?}");
 }
