@@ -1,5 +1,5 @@
-//! The session machine in any order of events. Half of the inputs choose among what a CLI and a host
-//! could do, against a model of what may never happen; the others are lines that no CLI would write.
+//! The session machine with any sequence of events. Half of the inputs choose among what a CLI and a host could do, and
+//! are checked against a model; the others are arbitrary lines.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use super::input::Input;
 use session_play::{interrupt, message};
 use session_world::{Choices, World, plan};
 
-#[allow(dead_code, reason = "the tests of the machine need more of it")]
+#[allow(dead_code, reason = "used by the tests of the machine")]
 #[path = "../../crates/claude-wire/tests/it/session_play.rs"]
 mod session_play;
-#[allow(dead_code, reason = "the tests of the machine need more of it")]
+#[allow(dead_code, reason = "used by the tests of the machine")]
 #[path = "../../crates/claude-wire/tests/it/session_world.rs"]
 mod session_world;
 
-/// No event has more effects than this, beside what it takes to end everything.
+/// More effects than any event has.
 const MOST_EFFECTS: usize = 10_000;
 
 pub(super) fn run(data: &[u8]) {
@@ -30,7 +30,7 @@ pub(super) fn run(data: &[u8]) {
     }
 }
 
-/// A machine that is told anything.
+/// A machine with arbitrary events.
 struct RandomSession<'a> {
     input: Input<'a>,
     machine: Machine,
@@ -62,18 +62,18 @@ impl<'a> RandomSession<'a> {
         while !self.input.is_empty() {
             waiter += 1;
             if let Some(event) = self.event(Waiter(waiter)) {
-                self.happens(event);
+                self.handle(event);
             }
         }
-        self.happens(Event::OutputEnded(None));
-        self.happens(Event::Exited(Exit::Code(0)));
+        self.handle(Event::OutputEnded(None));
+        self.handle(Event::Exited(Exit::Code(0)));
         for _ in 0..300 {
             if let Some(at) = self.machine.wake_at() {
                 self.now = self.now.max(at);
-                self.happens(Event::Tick);
+                self.handle(Event::Tick);
             }
         }
-        assert!(self.ended, "the process is gone and the run goes on");
+        assert!(self.ended, "the process has exited but the run has not ended");
     }
 
     fn event(&mut self, waiter: Waiter) -> Option<Event> {
@@ -109,7 +109,7 @@ impl<'a> RandomSession<'a> {
         })
     }
 
-    /// A line as the framer gives it: not empty, without line breaks, cut if it is long.
+    /// Returns a line as the framer returns it: not empty, without line breaks, cut if it is too long.
     fn line(&mut self) -> Option<Event> {
         let mut framer = Framer::new(1024);
         framer.push(self.input.chunk());
@@ -120,7 +120,7 @@ impl<'a> RandomSession<'a> {
         }
     }
 
-    fn happens(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         self.machine.handle(event, self.now);
         self.effects();
     }
@@ -128,7 +128,7 @@ impl<'a> RandomSession<'a> {
     fn effects(&mut self) {
         for count in 0.. {
             let Some(effect) = self.machine.next_effect() else { break };
-            assert!(count < MOST_EFFECTS, "it does not stop");
+            assert!(count < MOST_EFFECTS, "too many effects of one event");
             match effect {
                 Effect::Write(line) => self.check_write(&line),
                 Effect::CloseInput => self.closed = true,
@@ -140,9 +140,9 @@ impl<'a> RandomSession<'a> {
     }
 
     fn check_write(&mut self, line: &Bytes) {
-        assert!(!self.closed, "written after the close");
+        assert!(!self.closed, "written after stdin was closed");
         self.unwritten += line.len();
-        let (last, text) = line.split_last().expect("a line has its end");
+        let (last, text) = line.split_last().expect("a line ends with a newline");
         assert!(*last == b'\n' && !text.contains(&b'\n'));
         assert!(serde_json::from_slice::<serde_json::Value>(text).is_ok(), "{line:?}");
     }

@@ -175,7 +175,7 @@ pub fn mismatches() -> io::Result<Vec<String>> {
             Some(_) if values.is_empty() => wrong.push(format!("{file} does not declare {name}")),
             Some(row) if values.iter().any(|value| contains_value(row, value)) => {}
             Some(row) => {
-                wrong.push(format!("{name} is one of {values:?}, but the guide has {row:?}"))
+                wrong.push(format!("{name} is one of {values:?}, but the guide has {row:?}"));
             }
         }
     }
