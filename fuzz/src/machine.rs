@@ -1,5 +1,5 @@
-//! The session machine in any order of events. Half of the inputs choose among what a CLI and a host
-//! could do, against a model of what may never happen; the others are lines that no CLI would write.
+//! The session machine with any sequence of events. Half of the inputs choose among what a CLI and a host could do, and
+//! are checked against a model; the others are arbitrary lines.
 
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ impl<'a> RandomSession<'a> {
         })
     }
 
-    /// A line as the framer gives it: not empty, without line breaks, cut if it is long.
+    /// Returns a line as the framer returns it: not empty, without line breaks, cut if it is too long.
     fn line(&mut self) -> Option<Event> {
         let mut framer = Framer::new(1024);
         framer.push(self.input.chunk());
@@ -128,7 +128,7 @@ impl<'a> RandomSession<'a> {
     fn effects(&mut self) {
         for count in 0.. {
             let Some(effect) = self.machine.next_effect() else { break };
-            assert!(count < MAX_EFFECTS, "it does not stop");
+            assert!(count < MAX_EFFECTS, "too many effects of one event");
             match effect {
                 Effect::Write(line) => self.check_write(&line),
                 Effect::CloseStdin => self.closed = true,
@@ -140,9 +140,9 @@ impl<'a> RandomSession<'a> {
     }
 
     fn check_write(&mut self, line: &Bytes) {
-        assert!(!self.closed, "written after the close");
+        assert!(!self.closed, "written after stdin was closed");
         self.unwritten += line.len();
-        let (last, text) = line.split_last().expect("a line has its end");
+        let (last, text) = line.split_last().expect("a line ends with a newline");
         assert!(*last == b'\n' && !text.contains(&b'\n'));
         assert!(serde_json::from_slice::<serde_json::Value>(text).is_ok(), "{line:?}");
     }

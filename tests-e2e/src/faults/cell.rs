@@ -125,7 +125,7 @@ impl FaultCell {
             None => opening.await,
         };
         let session = opened.map_err(|error| text(&error))?;
-        let pid = session.pid().ok_or("the CLI is no process")?;
+        let pid = session.pid().ok_or("the CLI has no process ID")?;
         Ok(Self {
             reader: tokio::spawn(read(session.messages(), Arc::clone(&observed))),
             reads: true,

@@ -165,7 +165,7 @@ impl Cli {
     async fn answer(&mut self, request: &Value) -> Result<(), Failure> {
         let id = &request["request_id"];
         let response = match (self.handler)(&request["request"]) {
-            Response::NoResponse => return Ok(()),
+            Response::Ignore => return Ok(()),
             Response::Success(payload) => {
                 format!(r#"{{"subtype":"success","request_id":{id},"response":{payload}}}"#)
             }

@@ -174,7 +174,7 @@ pub(super) async fn hooks_clear(fixture: &Fixture) -> Outcome {
 pub(super) async fn hooks_notification(fixture: &Fixture) -> Outcome {
     let mut cli = listening(fixture, Plan::session(bash("touch made")).asking()).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
-        Some("can_use_tool") => Response::NoResponse,
+        Some("can_use_tool") => Response::Ignore,
         _ => default_response(request),
     });
     cli.send_prompt("run it").await?;

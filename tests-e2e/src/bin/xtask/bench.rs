@@ -70,7 +70,7 @@ impl BenchArgs {
                 name if naming => {
                     args.only.push(NAMES.into_iter().find(|known| *known == name).ok_or_else(
                         || format!("unknown subject: \"{name}\"; help: use one of {NAMES:?}"),
-                    )?)
+                    )?);
                 }
                 work if work == "linear" || ROWS.iter().any(|row| row.work == work) => {
                     args.works.push(work.to_owned());
