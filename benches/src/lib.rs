@@ -1,8 +1,8 @@
-//! What every contestant has in common: what it is asked for and how it tells its figure.
+//! What every subject has in common: what it is asked for and how it tells its figure.
 //!
-//! A contestant is a program that is started as `<contestant> <work> <count> <cli>`, does the work once
+//! A subject is a program that is started as `<subject> <work> <count> <cli>`, does the work once
 //! with the CLI at that path (`bench-cli`, whatever its name) and prints one line of JSON:
-//! `{"figure": 1.5}`, `{"cannot": "why"}` for what its SDK does not offer, or `{"failed": "why"}`.
+//! `{"figure": 1.5}`, `{"unsupported": "why"}` for what its SDK does not offer, or `{"failed": "why"}`.
 
 use std::env;
 use std::error::Error;
@@ -66,7 +66,7 @@ impl Work {
     }
 }
 
-/// What a contestant is asked for.
+/// What a subject is asked for.
 #[derive(Debug, Clone)]
 pub struct Task {
     /// What to do.
@@ -79,21 +79,21 @@ pub struct Task {
 
 /// What an SDK does not offer.
 #[derive(Debug)]
-pub struct Cannot(pub &'static str);
+pub struct Unsupported(pub &'static str);
 
-impl fmt::Display for Cannot {
+impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }
 }
 
-impl Error for Cannot {}
+impl Error for Unsupported {}
 
 /// Takes the task from the arguments, does it and prints what came of it.
-pub fn contest(perform: impl FnOnce(&Task) -> Outcome<f64>) {
+pub fn run_subject(perform: impl FnOnce(&Task) -> Outcome<f64>) {
     let said = match task().and_then(|task| perform(&task)) {
         Ok(figure) => serde_json::json!({ "figure": figure }),
-        Err(error) if error.is::<Cannot>() => serde_json::json!({ "cannot": error.to_string() }),
+        Err(error) if error.is::<Unsupported>() => serde_json::json!({ "unsupported": error.to_string() }),
         Err(error) => serde_json::json!({ "failed": error.to_string() }),
     };
     println!("{said}");
@@ -103,7 +103,7 @@ pub fn contest(perform: impl FnOnce(&Task) -> Outcome<f64>) {
 
 fn task() -> Outcome<Task> {
     let mut arguments = env::args_os().skip(1);
-    let mut next = || arguments.next().ok_or("usage: <contestant> <work> <count> <cli>");
+    let mut next = || arguments.next().ok_or("usage: <subject> <work> <count> <cli>");
     let text = |argument: std::ffi::OsString| argument.to_string_lossy().into_owned();
     let work = Work::named(&text(next()?))?;
     let count = text(next()?).parse()?;
@@ -117,13 +117,13 @@ pub fn now() -> u64 {
     whole + u64::try_from(time.tv_nsec).unwrap_or_default()
 }
 
-/// The seconds since a moment that the CLI told.
+/// The seconds since a moment that the CLI reported.
 ///
 /// # Errors
 ///
 /// When that is no time.
-pub fn seconds_since(told: &str, now: u64) -> Outcome<f64> {
-    let began: u64 = told.parse().map_err(|_| format!("the CLI says: {told}"))?;
+pub fn seconds_since(reported: &str, now: u64) -> Outcome<f64> {
+    let began: u64 = reported.parse().map_err(|_| format!("unexpected result of the CLI: {reported}"))?;
     Ok(seconds(now.saturating_sub(began)))
 }
 

@@ -25,13 +25,13 @@ const MOST_EFFECTS: usize = 10_000;
 pub(super) fn run(data: &[u8]) {
     match data.split_first() {
         Some((b'w', choices)) => World::new(Choices::given(choices)).play(),
-        Some((_, lines)) => Wild::new(lines).play(),
+        Some((_, lines)) => RandomSession::new(lines).play(),
         None => {}
     }
 }
 
 /// A machine that is told anything.
-struct Wild<'a> {
+struct RandomSession<'a> {
     input: Input<'a>,
     machine: Machine,
     now: Duration,
@@ -41,7 +41,7 @@ struct Wild<'a> {
     ended: bool,
 }
 
-impl<'a> Wild<'a> {
+impl<'a> RandomSession<'a> {
     fn new(data: &'a [u8]) -> Self {
         let mut input = Input::new(data);
         let plan = plan(&mut Choices::given(input.bytes(24)));

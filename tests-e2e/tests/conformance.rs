@@ -7,9 +7,9 @@ use std::fs;
 
 use claude_agent_kit::{MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
 use tests_e2e::limits;
-use tests_e2e::places::{exists, root, sources};
 use tests_e2e::public_api::CRATES;
 use tests_e2e::tables;
+use tests_e2e::workspace::{has_test, root, sources};
 
 /// The requirement families of the specification, and the number of requirements in each.
 const FAMILIES: &[(&str, u32)] = &[
@@ -67,7 +67,7 @@ fn every_named_test_exists() {
         assert!(!proofs.is_empty(), "{id} names neither a test nor an issue");
         for proof in proofs {
             match proof.strip_prefix('`').and_then(|proof| proof.strip_suffix('`')) {
-                Some(test) => assert!(exists(test), "{id} names {test}, which does not exist"),
+                Some(test) => assert!(has_test(test), "{id} names {test}, which does not exist"),
                 None => assert!(
                     proof.starts_with("issue ") || proof.starts_with("second harness"),
                     "{id}: {proof}"
@@ -276,7 +276,7 @@ fn limits_chapter_matches_the_code() {
 
 #[test]
 fn limits_chapter_lists_every_timeout() {
-    assert_eq!(limits::untold_timeouts().unwrap(), Vec::<String>::new());
+    assert_eq!(limits::undocumented_timeouts().unwrap(), Vec::<String>::new());
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn tests_named_in_the_security_review_exist() {
     let named: Vec<&str> =
         review.split('`').filter(|text| text.contains("::") && text.contains('/')).collect();
     assert!(named.len() > 30, "{named:?}");
-    let missing: Vec<&&str> = named.iter().filter(|test| !exists(test)).collect();
+    let missing: Vec<&&str> = named.iter().filter(|test| !has_test(test)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
@@ -305,7 +305,7 @@ fn tests_named_for_invariants_exist() {
         let tests: Vec<&str> = named.collect();
         assert!(!tests.is_empty(), "invariant {number} names no test");
         for test in tests {
-            assert!(exists(test), "invariant {number} names {test}, which does not exist");
+            assert!(has_test(test), "invariant {number} names {test}, which does not exist");
         }
     }
     assert!(numbers > 15, "{numbers}");

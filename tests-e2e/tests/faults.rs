@@ -61,8 +61,8 @@ fn print(results: &Results) {
         return;
     }
     let seen = |state, fault| match results.get(&(state, fault)) {
-        Some(true) => faults::wanted(state, fault),
-        Some(false) => format!("!{}", faults::wanted(state, fault)),
+        Some(true) => faults::expected_code(state, fault),
+        Some(false) => format!("!{}", faults::expected_code(state, fault)),
         None if faults::expected(state, fault).is_err() => "·".to_owned(),
         None => "not run".to_owned(),
     };
@@ -83,7 +83,7 @@ fn has_enough_cells() -> Result<(), Failed> {
     let mut blank = Vec::new();
     for fault in Fault::all() {
         for state in State::ALL {
-            if faults::wanted(state, fault).contains('?') {
+            if faults::expected_code(state, fault).contains('?') {
                 blank.push(format!("{}::{}", state.name(), fault.name()));
             }
         }

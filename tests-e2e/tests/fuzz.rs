@@ -19,7 +19,7 @@ mod targets;
 const MUTATIONS: u64 = 60;
 
 fn fuzz_directory(name: &str) -> PathBuf {
-    tests_e2e::places::root().join("fuzz").join(name)
+    tests_e2e::workspace::root().join("fuzz").join(name)
 }
 
 /// Returns the files of a directory, sorted.

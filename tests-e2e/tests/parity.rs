@@ -6,10 +6,10 @@ use std::io::Write as _;
 use std::{env, fs, io};
 
 use tests_e2e::parity::rules::{self, Project};
-use tests_e2e::parity::table::{self, Facts, complaints};
+use tests_e2e::parity::table::{self, Facts, problems};
 use tests_e2e::parity::{Names, Source, official, stored};
 use tests_e2e::real_cli::InstallError;
-use tests_e2e::{places, tables};
+use tests_e2e::{tables, workspace};
 
 /// Returns the names that a package publishes, or `None` if it is not available, which CI does not
 /// accept.
@@ -70,11 +70,11 @@ fn table() -> String {
 
 #[test]
 fn every_published_name_is_covered_or_excluded_with_a_reason() {
-    let complaints = complaints(&table(), &facts(), &places::exists);
+    let problems = problems(&table(), &facts(), &workspace::has_test);
     assert!(
-        complaints.is_empty(),
+        problems.is_empty(),
         "docs/parity.md:\n{}\nhelp: run `{}`, which adds the rows that follow from the names",
-        complaints.join("\n"),
+        problems.join("\n"),
         tables::COMMAND
     );
 }
@@ -90,8 +90,8 @@ fn removing_any_row_is_detected() {
     for row in rows {
         let without = table.replacen(&format!("{row}\n"), "", 1);
         assert!(without.len() < table.len(), "{row}");
-        let complaints = complaints(&without, &facts, &|_| true);
-        assert!(complaints.iter().any(|line| line.starts_with("no row tells of")), "{row}");
+        let problems = problems(&without, &facts, &|_| true);
+        assert!(problems.iter().any(|line| line.starts_with("no row names")), "{row}");
     }
 }
 
@@ -120,10 +120,10 @@ fn removed_derivable_rows_are_derived_again() {
         "`--mcp-config`",
     ] {
         let without = without(&table, row);
-        assert!(!complaints(&without, &facts, &places::exists).is_empty(), "{row}");
+        assert!(!problems(&without, &facts, &workspace::has_test).is_empty(), "{row}");
         let derived = rules::derive(&without, &facts, &project);
-        let complaints = complaints(&derived.table, &facts, &places::exists);
-        assert_eq!(complaints, Vec::<String>::new(), "{:?}", derived.rows);
+        let problems = problems(&derived.table, &facts, &workspace::has_test);
+        assert_eq!(problems, Vec::<String>::new(), "{:?}", derived.rows);
     }
     // The names of tests in derived rows must exist too.
     for row in ["`CwdChanged`", "`--fork-session`", "`read_file`"] {

@@ -95,7 +95,7 @@ impl Cli {
 
     fn turn(&mut self) -> Outcome<()> {
         self.say(INIT)?;
-        let told = match self.work {
+        let reported = match self.work {
             Work::Flood => self.write_many(&assistant(400))?.to_string(),
             Work::Deltas => self.write_many(DELTA)?.to_string(),
             Work::Line => self.write_long()?.to_string(),
@@ -108,9 +108,9 @@ impl Cli {
                 "done".to_owned()
             }
         };
-        let told = Value::from(told);
+        let reported = Value::from(reported);
         self.say(&format!(
-            r#"{{"type":"result","subtype":"success","is_error":false,"duration_ms":1,"duration_api_ms":1,"num_turns":1,"result":{told},"stop_reason":"end_turn","session_id":"26b2e340-f3b7-46c3-a124-f93c60a48c96","total_cost_usd":0.01,"usage":{{"input_tokens":1,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1,"server_tool_use":{{"web_search_requests":0,"web_fetch_requests":0}},"service_tier":"standard"}},"modelUsage":{{}},"permission_denials":[],"uuid":"08fea91c-77c0-4916-8415-fd4fea3f62db"}}"#
+            r#"{{"type":"result","subtype":"success","is_error":false,"duration_ms":1,"duration_api_ms":1,"num_turns":1,"result":{reported},"stop_reason":"end_turn","session_id":"26b2e340-f3b7-46c3-a124-f93c60a48c96","total_cost_usd":0.01,"usage":{{"input_tokens":1,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1,"server_tool_use":{{"web_search_requests":0,"web_fetch_requests":0}},"service_tier":"standard"}},"modelUsage":{{}},"permission_denials":[],"uuid":"08fea91c-77c0-4916-8415-fd4fea3f62db"}}"#
         ))
     }
 

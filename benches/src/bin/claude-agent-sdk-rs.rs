@@ -10,7 +10,7 @@ use claude_agent_sdk_rs::{
     create_sdk_mcp_server, query_stream, tool,
 };
 use claude_benches::{
-    Cannot, Outcome, Task, WARM, Work, all_of, contest, each, median, now, resident_kib, runtime,
+    Unsupported, Outcome, Task, WARM, Work, all_of, run_subject, each, median, now, resident_kib, runtime,
     seconds_since,
 };
 use futures::StreamExt as _;
@@ -18,12 +18,12 @@ use futures::future::{join_all, try_join_all};
 use serde_json::{Value, json};
 
 fn main() {
-    contest(|task| {
+    run_subject(|task| {
         runtime(task.work)?.block_on(async {
             match task.work {
                 Work::Flood | Work::Deltas | Work::Line => read_messages(task).await,
                 Work::Hook | Work::Tool => answer_questions(task).await,
-                Work::Permission => Err(Cannot("can_use_tool is never called").into()),
+                Work::Permission => Err(Unsupported("can_use_tool is never called").into()),
                 Work::First => first(task).await,
                 Work::Sessions => sessions(task).await,
                 Work::Idle => idle(task).await,
@@ -42,7 +42,7 @@ async fn read_messages(task: &Task) -> Outcome<f64> {
     options.include_partial_messages = task.work == Work::Deltas;
     let mut stream = query_stream("go", Some(options)).await?;
     let (mut messages, mut deltas, mut arrived) = (0, 0, 0);
-    let told = loop {
+    let reported = loop {
         match stream.next().await.ok_or("no result")?? {
             Message::Assistant(_) => {
                 messages += 1;
@@ -61,7 +61,7 @@ async fn read_messages(task: &Task) -> Outcome<f64> {
         arrived = now();
         all_of(task.count, messages + deltas)?;
     }
-    seconds_since(told.as_deref().unwrap_or_default(), arrived)
+    seconds_since(reported.as_deref().unwrap_or_default(), arrived)
 }
 
 async fn add(arguments: Value) -> anyhow::Result<ToolResult> {
@@ -95,8 +95,8 @@ async fn answer_questions(task: &Task) -> Outcome<f64> {
     }
     let mut client = ClaudeClient::new(options);
     client.connect().await?;
-    let told = turn(&mut client).await?;
-    told.parse().map_err(|_| format!("the CLI says: {told}").into())
+    let reported = turn(&mut client).await?;
+    reported.parse().map_err(|_| format!("unexpected result of the CLI: {reported}").into())
 }
 
 async fn turn(client: &mut ClaudeClient) -> Outcome<String> {

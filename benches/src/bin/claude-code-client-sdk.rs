@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use claude_benches::{
-    Outcome, Task, WARM, Work, all_of, contest, each, median, now, resident_kib, runtime,
+    Outcome, Task, WARM, Work, all_of, run_subject, each, median, now, resident_kib, runtime,
     seconds_since,
 };
 use claude_code::{
@@ -18,7 +18,7 @@ use futures::future::{join_all, try_join_all};
 use serde_json::{Value, json};
 
 fn main() {
-    contest(|task| {
+    run_subject(|task| {
         runtime(task.work)?.block_on(async {
             match task.work {
                 Work::Flood | Work::Deltas | Work::Line => read_messages(task).await,
@@ -47,7 +47,7 @@ async fn read_messages(task: &Task) -> Outcome<f64> {
     }
     let mut stream = query_stream(prompt(), Some(options), None).await?;
     let (mut messages, mut deltas, mut arrived) = (0, 0, 0);
-    let told = loop {
+    let reported = loop {
         match stream.next().await.ok_or("no result")?? {
             Message::Assistant(_) => {
                 messages += 1;
@@ -66,7 +66,7 @@ async fn read_messages(task: &Task) -> Outcome<f64> {
         arrived = now();
         all_of(task.count, messages + deltas)?;
     }
-    seconds_since(told.as_deref().unwrap_or_default(), arrived)
+    seconds_since(reported.as_deref().unwrap_or_default(), arrived)
 }
 
 async fn add(arguments: Value) -> claude_code::Result<Value> {
@@ -104,8 +104,8 @@ async fn answer_questions(task: &Task) -> Outcome<f64> {
         }
     }
     let mut client = start(options).await?;
-    let told = turn(&mut client).await?;
-    told.parse().map_err(|_| format!("the CLI says: {told}").into())
+    let reported = turn(&mut client).await?;
+    reported.parse().map_err(|_| format!("unexpected result of the CLI: {reported}").into())
 }
 
 async fn turn(client: &mut ClaudeSdkClient) -> Outcome<String> {

@@ -5,27 +5,27 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-use claude_benches::{Cannot, Outcome, Task, Work, all_of, contest, median, now, seconds_since};
+use claude_benches::{Unsupported, Outcome, Task, Work, all_of, run_subject, median, now, seconds_since};
 use serde_json::Value;
 
 fn main() {
-    contest(|task| match task.work {
+    run_subject(|task| match task.work {
         Work::Flood | Work::Deltas | Work::Line => read_messages(task),
         Work::Hook | Work::Permission | Work::Tool => answer_questions(task),
         Work::First => first(task),
         Work::Sessions => sessions(task),
-        Work::Idle => Err(Cannot("it holds nothing").into()),
+        Work::Idle => Err(Unsupported("it holds nothing").into()),
     });
 }
 
-/// A CLI that has been told everything that it needs for its turn.
-struct Bare {
+/// A CLI that has been reported everything that it needs for its turn.
+struct RawCli {
     child: Child,
     input: ChildStdin,
     lines: io::Lines<BufReader<ChildStdout>>,
 }
 
-impl Bare {
+impl RawCli {
     fn start(task: &Task) -> Outcome<Self> {
         let mut child = Command::new(&task.cli)
             .args(["--input-format", "stream-json"])
@@ -53,11 +53,11 @@ impl Bare {
 }
 
 fn read_messages(task: &Task) -> Outcome<f64> {
-    let mut cli = Bare::start(task)?;
+    let mut cli = RawCli::start(task)?;
     cli.next()?;
     cli.next()?;
     let (mut count, mut arrived) = (0, 0);
-    let told = loop {
+    let reported = loop {
         let value: Value = serde_json::from_str(&cli.next()?)?;
         if value["type"] == "result" {
             break value;
@@ -74,7 +74,7 @@ fn read_messages(task: &Task) -> Outcome<f64> {
         all_of(task.count, count)?;
     }
     cli.end()?;
-    seconds_since(told["result"].as_str().unwrap_or_default(), arrived)
+    seconds_since(reported["result"].as_str().unwrap_or_default(), arrived)
 }
 
 fn answer_questions(task: &Task) -> Outcome<f64> {
@@ -85,7 +85,7 @@ fn answer_questions(task: &Task) -> Outcome<f64> {
             r#"{"mcp_response":{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"5"}]}}}"#
         }
     };
-    let mut cli = Bare::start(task)?;
+    let mut cli = RawCli::start(task)?;
     loop {
         let line = cli.next()?;
         if let Some(id) = id_of(&line).filter(|_| line.contains("\"control_request\"")) {
@@ -108,7 +108,7 @@ fn first(task: &Task) -> Outcome<f64> {
     let mut starts = Vec::new();
     for _ in 0..task.count {
         let began = Instant::now();
-        let mut cli = Bare::start(task)?;
+        let mut cli = RawCli::start(task)?;
         cli.next()?;
         let first: Value = serde_json::from_str(&cli.next()?)?;
         starts.push(began.elapsed().as_secs_f64());
@@ -122,7 +122,7 @@ fn sessions(task: &Task) -> Outcome<f64> {
     let began = Instant::now();
     let mut all = Vec::new();
     for _ in 0..task.count {
-        all.push(Bare::start(task)?);
+        all.push(RawCli::start(task)?);
     }
     for cli in &mut all {
         loop {
@@ -134,6 +134,6 @@ fn sessions(task: &Task) -> Outcome<f64> {
         }
     }
     let time = began.elapsed().as_secs_f64();
-    all.into_iter().try_for_each(Bare::end)?;
+    all.into_iter().try_for_each(RawCli::end)?;
     Ok(time)
 }

@@ -6,13 +6,13 @@ use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::{Body, Item, Options, Permission, Session, ToolServer, query, Limits, Include};
 use claude_benches::{
-    Outcome, Task, WARM, Work, all_of, contest, each, median, now, resident_kib, runtime,
+    Outcome, Task, WARM, Work, all_of, run_subject, each, median, now, resident_kib, runtime,
     seconds_since,
 };
 use serde::Deserialize;
 
 fn main() {
-    contest(|task| {
+    run_subject(|task| {
         runtime(task.work)?.block_on(async {
             match task.work {
                 Work::Flood | Work::Deltas | Work::Line => read_messages(task).await,
@@ -37,7 +37,7 @@ async fn read_messages(task: &Task) -> Outcome<f64> {
     };
     let mut stream = query("go", options).await?;
     let (mut messages, mut deltas, mut arrived) = (0, 0, 0);
-    let told = loop {
+    let reported = loop {
         match stream.next().await.ok_or("no result")?? {
             Item::Message(message) => match &message.body {
                 Body::Assistant(_) => {
@@ -61,7 +61,7 @@ async fn read_messages(task: &Task) -> Outcome<f64> {
         all_of(task.count, messages + deltas)?;
     }
     stream.close().await;
-    seconds_since(told.as_deref().unwrap_or_default(), arrived)
+    seconds_since(reported.as_deref().unwrap_or_default(), arrived)
 }
 
 /// What the tool is given.
@@ -81,8 +81,8 @@ async fn answer_questions(task: &Task) -> Outcome<f64> {
         }
     };
     let result = query("go", options).await?.final_result().await?.ok_or("no result")?;
-    let told = result.result.as_deref().ok_or("no figure")?;
-    told.parse().map_err(|_| format!("the CLI says: {told}").into())
+    let reported = result.result.as_deref().ok_or("no figure")?;
+    reported.parse().map_err(|_| format!("unexpected result of the CLI: {reported}").into())
 }
 
 async fn first(task: &Task) -> Outcome<f64> {

@@ -1,24 +1,24 @@
-//! Whether a hundred times as much costs a hundred times as much, and not more.
+//! Checks that cost grows linearly with size.
 
 use super::spread::digits;
 
-/// What may grow.
+/// A quantity whose growth is measured.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Growth {
-    /// What the contestants are asked for.
+    /// The workload that the subject runs.
     pub work: &'static str,
-    /// What there is more and more of.
+    /// The quantity and its sizes, as a title.
     pub title: &'static str,
-    /// The hundredfold; the others are a tenth and a hundredth.
+    /// The largest size; the others are a tenth and a hundredth of it.
     pub most: usize,
-    /// The unit of the cost of one, and how many of it a second has.
+    /// The unit of the cost per item, and how many of it a second has.
     pub unit: (&'static str, f64),
-    /// How many of what is counted make one.
+    /// The number of counted units per item.
     pub each: f64,
 }
 
-/// Everything that may grow.
+/// The quantities whose growth is measured.
 pub const GROWTHS: [Growth; 3] = [
     Growth {
         work: "flood",
@@ -43,31 +43,30 @@ pub const GROWTHS: [Growth; 3] = [
     },
 ];
 
-/// One that costs at most so many times as much among more as among few costs the same: caches that
-/// are too small for the more and other work of the machine are within it, and twice as much for
-/// every ten times as much (a cost that grows with the logarithm or faster) is not.
+/// The largest ratio between the costs per item at two sizes that still counts as linear. It covers cache misses
+/// and noise; a cost that doubles with every tenfold size does not pass.
 pub const TOLERANCE: f64 = 1.5;
 
 impl Growth {
-    /// How much there is of it, less first.
+    /// Returns the sizes, in ascending order.
     pub fn sizes(&self) -> [usize; 3] {
         [self.most / 100, self.most / 10, self.most]
     }
 
-    /// What one costs, from the seconds that a size took.
+    /// Returns the cost per item, from the seconds that a size took.
     pub fn cost(&self, seconds: f64, size: usize) -> f64 {
         let count = u32::try_from(size).map_or(f64::NAN, f64::from) / self.each;
         seconds * self.unit.1 / count
     }
 }
 
-/// Whether nothing costs more among many than among few.
+/// Whether the cost per item does not grow with the size.
 pub fn is_linear(costs: [f64; 3]) -> bool {
     let [one, ten, hundred] = costs;
     ten <= TOLERANCE * one && hundred <= TOLERANCE * one
 }
 
-/// A line of the table.
+/// Formats a line of the table.
 pub fn line(growth: &Growth, costs: [f64; 3]) -> String {
     let [one, ten, hundred] = costs.map(|cost| format!("{cost:.*}", digits(cost)));
     let verdict = if is_linear(costs) { "linear" } else { "NOT LINEAR" };
@@ -75,7 +74,7 @@ pub fn line(growth: &Growth, costs: [f64; 3]) -> String {
     format!("| {title} | {unit} | {one} | {ten} | {hundred} | {verdict} |\n")
 }
 
-/// What stands above the lines.
+/// The header of the table.
 pub const HEAD: &str =
     "| of more and more | cost of one | 1x | 10x | 100x | |\n|---|---|---|---|---|---|\n";
 
@@ -84,7 +83,7 @@ mod tests {
     use super::{GROWTHS, is_linear, line};
 
     #[test]
-    fn the_same_or_a_falling_cost_of_one_is_linear_and_a_growing_one_is_not() {
+    fn constant_or_falling_cost_is_linear() {
         assert!(is_linear([2.0, 2.1, 2.4]));
         assert!(is_linear([9.0, 3.0, 2.0]));
         assert!(!is_linear([1.0, 1.2, 1.6]));
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_is_told_for_one() {
+    fn cost_is_per_item() {
         let [messages, bytes, sessions] = GROWTHS;
         assert!((messages.cost(0.5, 200_000) - 2.5).abs() < 1e-9);
         assert!((bytes.cost(0.064, 64 << 20) - 1.0).abs() < 1e-9);
@@ -106,8 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_what_it_is() {
-        let said = line(&GROWTHS[0], [2.0, 2.5, 4.0]);
-        assert!(said.ends_with("| 2.00 | 2.50 | 4.00 | NOT LINEAR |\n"), "{said}");
+    fn line_contains_costs_and_verdict() {
+        let text = line(&GROWTHS[0], [2.0, 2.5, 4.0]);
+        assert!(text.ends_with("| 2.00 | 2.50 | 4.00 | NOT LINEAR |\n"), "{text}");
     }
 }

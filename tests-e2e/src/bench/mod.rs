@@ -1,15 +1,15 @@
-//! The SDK beside others and beside the least that a client can do: `cargo xtask bench`.
+//! Benchmarks of the SDK against other SDKs and a minimal client: `cargo xtask bench`.
 //!
-//! - [`row`]: what is measured, how it is compared, and what is aimed at.
-//! - [`contestant`]: the programs of `benches/`, built and installed; one run of one of them.
-//! - [`measure`]: rounds in which everybody takes a turn.
+//! - [`row`]: what is measured, how it is compared, and the targets.
+//! - [`subject`]: builds and runs the programs of `benches/`.
+//! - [`measure`]: interleaved rounds.
 //! - [`spread`]: medians and quartiles.
-//! - [`linear`]: whether a hundred times as much costs a hundred times as much.
-//! - [`table`]: what came of it, as Markdown.
+//! - [`linear`]: whether cost grows linearly with size.
+//! - [`table`]: the results as Markdown.
 
-pub mod contestant;
 pub mod linear;
 pub mod measure;
 pub mod row;
 pub mod spread;
+pub mod subject;
 pub mod table;

@@ -1,59 +1,59 @@
-//! What is measured, how it is compared, and what is aimed at.
+//! What is measured, how it is compared, and the targets.
 
 use super::spread::{Spread, digits};
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Row {
-    /// What the contestants are asked for.
+    /// The workload that the subjects run.
     pub work: &'static str,
-    /// What it is, for people.
+    /// The title in the table.
     pub title: &'static str,
-    /// How often, how many or how much.
+    /// The size of the workload.
     pub count: usize,
-    /// The same, only to see that it works.
+    /// The size of the workload with `--quick`.
     pub quick_count: usize,
-    /// How often everybody takes a turn.
+    /// The number of rounds.
     pub rounds: usize,
-    /// Whether contestant and CLI share one CPU, which takes the noise of the scheduler away.
+    /// Whether subject and CLI share one CPU, which removes scheduler noise.
     pub pinned: bool,
-    /// How figures are set beside the floor's.
+    /// How figures are compared with the floor.
     pub comparison: Comparison,
-    /// What is aimed at.
+    /// The target for the SDK.
     pub target: Option<Target>,
-    /// A contestant that has taken so many seconds, and three rounds, takes no more turns.
-    pub patience: Option<u64>,
+    /// A subject that has used this many seconds and completed three rounds is skipped.
+    pub time_budget: Option<u64>,
 }
 
-/// How a figure is set beside the floor's of the same round.
+/// How a figure is compared with the floor of the same round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Comparison {
-    /// Both are seconds for the same messages: how many times as many a second.
+    /// Both are seconds for the same messages: the ratio of messages per second.
     Throughput,
-    /// Both are seconds: how many times as long.
+    /// Both are seconds: the ratio.
     Seconds,
-    /// Both are microseconds: how many times as long.
+    /// Both are microseconds: the ratio.
     Microseconds,
-    /// Both are microseconds: how many more.
+    /// Both are microseconds: the difference.
     Over,
-    /// There is no floor: KiB.
+    /// KiB, without a floor.
     Memory,
 }
 
-/// What is aimed at.
+/// A target for the SDK.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Target {
-    /// More is better.
+    /// At least this figure.
     AtLeast(f64),
-    /// Less is better.
+    /// At most this figure.
     AtMost(f64),
 }
 
 impl Target {
-    /// Whether it is reached.
+    /// Whether the figure meets the target.
     pub fn is_met(self, figure: f64) -> bool {
         match self {
             Self::AtLeast(aim) => figure >= aim,
@@ -61,7 +61,7 @@ impl Target {
         }
     }
 
-    /// As it stands in the table.
+    /// Formats the target for the table.
     pub fn text(self) -> String {
         match self {
             Self::AtLeast(aim) => format!("≥ {aim}"),
@@ -71,7 +71,7 @@ impl Target {
 }
 
 impl Comparison {
-    /// A figure beside the floor's of the same round; nothing if there has to be one and is none.
+    /// Compares a figure with the floor of the same round. Returns `None` if the floor is required and missing.
     pub fn of(self, figure: f64, floor: Option<f64>) -> Option<f64> {
         match self {
             Self::Throughput => Some(floor? / figure),
@@ -81,7 +81,7 @@ impl Comparison {
         }
     }
 
-    /// What is compared, in words for the table.
+    /// Describes the comparison in the table.
     pub fn words(self) -> &'static str {
         match self {
             Self::Throughput => "messages a second, as a ratio: more is better",
@@ -91,7 +91,7 @@ impl Comparison {
         }
     }
 
-    /// The floor's own figures, which are what the contestants print.
+    /// Formats the absolute figure of the floor.
     pub fn absolute(self, figures: &[f64], count: usize) -> String {
         let shown = |unit: &str, convert: &dyn Fn(f64) -> f64| {
             let spread = Spread::of(figures.iter().map(|figure| convert(*figure)));
@@ -110,7 +110,7 @@ impl Comparison {
     }
 }
 
-/// The longest line that the SDK reads by default.
+/// The default limit of the SDK for the length of a line.
 pub const LONG_LINE: usize = 64 << 20;
 
 const MANY: Row = Row {
@@ -122,7 +122,7 @@ const MANY: Row = Row {
     pinned: false,
     comparison: Comparison::Throughput,
     target: Some(Target::AtLeast(1.5)),
-    patience: None,
+    time_budget: None,
 };
 
 const TRIP: Row = Row {
@@ -134,7 +134,7 @@ const TRIP: Row = Row {
     pinned: true,
     comparison: Comparison::Over,
     target: Some(Target::AtMost(6.0)),
-    patience: Some(60),
+    time_budget: Some(60),
 };
 
 const FREE_TRIP: Row = Row {
@@ -145,7 +145,7 @@ const FREE_TRIP: Row = Row {
     ..TRIP
 };
 
-/// Everything that is measured.
+/// All rows of the table.
 pub const ROWS: [Row; 12] = [
     MANY,
     Row {
@@ -204,7 +204,7 @@ mod tests {
     use super::{Comparison, ROWS, Target};
 
     #[test]
-    fn a_figure_is_compared_with_the_floor_in_the_way_of_its_row() {
+    fn figures_are_compared_with_the_floor() {
         let near = |found: Option<f64>, wanted: f64| {
             assert!(found.is_some_and(|found| (found - wanted).abs() < 1e-9), "{found:?} {wanted}");
         };
@@ -217,20 +217,20 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_met_from_its_own_side() {
+    fn targets_include_their_bound() {
         assert!(Target::AtLeast(1.5).is_met(1.5) && !Target::AtLeast(1.5).is_met(1.4));
         assert!(Target::AtMost(6.0).is_met(6.0) && !Target::AtMost(6.0).is_met(6.1));
     }
 
     #[test]
-    fn figures_of_the_floor_are_told_in_their_unit() {
+    fn floor_is_shown_in_its_unit() {
         assert_eq!(Comparison::Throughput.absolute(&[0.5], 200_000), "400 k/s");
         assert_eq!(Comparison::Seconds.absolute(&[0.0016], 1), "1.60 ms");
         assert_eq!(Comparison::Over.absolute(&[7.0, 8.0, 7.5], 1), "7.50 µs");
     }
 
     #[test]
-    fn what_is_published_is_measured_in_enough_rounds_with_enough_messages() {
+    fn published_throughput_has_enough_rounds_and_messages() {
         for row in ROWS.iter().filter(|row| row.comparison == Comparison::Throughput) {
             assert!(row.count >= 200_000 && row.rounds >= 11, "{}", row.title);
         }

@@ -2,25 +2,25 @@
 
 use std::fmt;
 
-/// The middle of what was measured, and where its middle half lies.
+/// The median and the quartiles of measured figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Spread {
-    /// A quarter is less.
+    /// The lower quartile.
     pub low: f64,
-    /// Half is less.
+    /// The median.
     pub median: f64,
-    /// A quarter is more.
+    /// The upper quartile.
     pub high: f64,
 }
 
 impl Spread {
-    /// Of figures in any order; of none there is none.
+    /// Computes the spread of figures in any order. Returns `None` without figures.
     pub fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut figures: Vec<f64> = figures.into_iter().collect();
         figures.sort_by(f64::total_cmp);
         let steps = figures.len().checked_sub(1)?;
-        // Where a quarter falls between two figures, it lies between them.
+        // Interpolates between two neighbors.
         let at = |part: usize| {
             let (whole, rest) = (steps * part / 4, [0.0, 0.25, 0.5, 0.75][steps * part % 4]);
             let low = figures.get(whole)?;
@@ -38,7 +38,7 @@ impl fmt::Display for Spread {
     }
 }
 
-/// As many digits after the point as make three that count.
+/// Returns the number of decimals that shows three significant digits.
 pub fn digits(figure: f64) -> usize {
     match figure.abs() {
         size if size < 10.0 => 2,
@@ -52,7 +52,7 @@ mod tests {
     use super::Spread;
 
     #[test]
-    fn the_middle_and_the_quartiles_of_figures_in_any_order() {
+    fn median_and_quartiles_of_unordered_figures() {
         let spread = Spread::of([5.0, 1.0, 4.0, 2.0, 3.0]);
         assert_eq!(spread, Some(Spread { low: 2.0, median: 3.0, high: 4.0 }));
         let eleven = Spread::of((1..=11).rev().map(f64::from));
@@ -61,13 +61,13 @@ mod tests {
     }
 
     #[test]
-    fn one_figure_is_all_three_and_none_is_no_spread() {
+    fn single_figure_is_median_and_quartiles() {
         assert_eq!(Spread::of([7.0]), Some(Spread { low: 7.0, median: 7.0, high: 7.0 }));
         assert_eq!(Spread::of([]), None);
     }
 
     #[test]
-    fn three_digits_count() {
+    fn three_significant_digits_are_shown() {
         let shown = |figure| Spread::of([figure]).map(|spread| spread.to_string());
         assert_eq!(shown(1.234).as_deref(), Some("1.23 (1.23 to 1.23)"));
         assert_eq!(shown(-12.34).as_deref(), Some("-12.3 (-12.3 to -12.3)"));

@@ -1,16 +1,16 @@
-//! What came of it, as Markdown.
+//! The results as Markdown.
 
 use super::measure::Column;
 use super::row::{Row, Target};
 
-/// What stands above the lines: the floor first.
+/// Formats the header of the table. The floor is the first column.
 pub fn head(names: &[String]) -> String {
     let cells = ["work", "compared"].into_iter().map(str::to_owned);
     let head = cells.chain(names.iter().cloned()).chain(["target".to_owned()]);
     format!("{}|{}\n", joined(head), "---|".repeat(names.len() + 3))
 }
 
-/// A line: the columns are in the order of the head.
+/// Formats a row; the columns have the order of the header.
 pub fn line(row: &Row, count: usize, columns: &[Column]) -> String {
     let Some((floor, others)) = columns.split_first() else { return String::new() };
     let absolute = row.comparison.absolute(&floor.measured(), count);
@@ -26,30 +26,30 @@ fn joined(cells: impl IntoIterator<Item = String>) -> String {
 }
 
 fn cell(row: &Row, floor: &Column, column: &Column) -> String {
-    let figure = column.beside(floor, row.comparison).map(|spread| spread.to_string());
-    match (&column.trouble, figure) {
-        (Some(trouble), Some(figure)) => format!("{figure}, then {}", short(trouble)),
-        (Some(trouble), None) => short(trouble),
+    let figure = column.relative_to(floor, row.comparison).map(|spread| spread.to_string());
+    match (&column.failure, figure) {
+        (Some(failure), Some(figure)) => format!("{figure}, then {}", short(failure)),
+        (Some(failure), None) => short(failure),
         (None, Some(figure)) => figure,
         (None, None) => "nothing".to_owned(),
     }
 }
 
-/// What fits into a cell.
-fn short(trouble: &str) -> String {
+/// Shortens a text for a cell.
+fn short(failure: &str) -> String {
     const LONGEST: usize = 60;
     let clean: String =
-        trouble.chars().map(|c| if c == '|' || c.is_control() { ' ' } else { c }).collect();
+        failure.chars().map(|c| if c == '|' || c.is_control() { ' ' } else { c }).collect();
     match clean.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &clean[..end]),
         None => clean,
     }
 }
 
-/// Whether the SDK, which is the second column, reaches what is aimed at; nothing if nothing is.
+/// Judges the SDK, which is the second column, against the target. Returns `None` without a target.
 pub fn verdict(row: &Row, columns: &[Column]) -> Option<(bool, String)> {
     let target = row.target?;
-    let spread = columns.get(1)?.beside(columns.first()?, row.comparison);
+    let spread = columns.get(1)?.relative_to(columns.first()?, row.comparison);
     let met = spread.is_some_and(|spread| target.is_met(spread.median));
     let figure = spread.map_or_else(|| "nothing".to_owned(), |spread| spread.to_string());
     let word = if met { "met" } else { "MISSED" };
@@ -67,23 +67,23 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_a_cell_for_everybody_also_for_who_cannot() {
-        let mut unable = Column::default();
-        unable.trouble = Some("cannot: no | hooks".to_owned());
-        let columns = [Column::with([1.0, 1.0]), Column::with([0.5, 0.5]), unable];
-        let said = line(&ROWS[0], 200_000, &columns);
+    fn every_subject_has_a_cell() {
+        let mut unsupported = Column::default();
+        unsupported.failure = Some("unsupported: no | hooks".to_owned());
+        let columns = [Column::with([1.0, 1.0]), Column::with([0.5, 0.5]), unsupported];
+        let row = line(&ROWS[0], 200_000, &columns);
         assert_eq!(
-            said,
+            row,
             "| flood: 200,000 messages with 400-byte texts | messages a second, as a ratio: more is better \
-             | 200 k/s | 2.00 (2.00 to 2.00) | cannot: no   hooks | ≥ 1.5 |\n"
+             | 200 k/s | 2.00 (2.00 to 2.00) | unsupported: no   hooks | ≥ 1.5 |\n"
         );
         let bars = |text: &str| text.matches('|').count();
         let head = head(&names());
-        assert!(head.lines().all(|line| bars(line) == bars(&said)), "{head}{said}");
+        assert!(head.lines().all(|line| bars(line) == bars(&row)), "{head}{row}");
     }
 
     #[test]
-    fn a_target_is_judged_by_the_median_of_the_pairs_and_missed_by_nothing() {
+    fn target_is_judged_by_the_median() {
         let floor = Column::with([1.0, 1.0, 1.0]);
         let good = [floor.clone(), Column::with([0.5, 0.6, 10.0])];
         assert!(verdict(&ROWS[0], &good).is_some_and(|(met, text)| met && text.starts_with("met")));

@@ -1,4 +1,4 @@
-//! How the faults are applied, and how it goes on from there.
+//! Applies the faults and drives the session to its end.
 
 use std::future::{Future as _, poll_fn};
 use std::task::Poll;
@@ -7,39 +7,39 @@ use std::time::Duration;
 use claude_agent_kit::{PermissionMode, Session, shutdown_all};
 use rustix::process::Signal;
 
+use super::callback_gate::CallbackAction;
+use super::cell::{FaultCell, Result, SHORT_TIMEOUT, in_time, resolution, turn_resolution};
 use super::fault::Fault;
-use super::gate::Order;
-use super::outcome::Told;
-use super::scene::{Result, SOON, Scene, in_time, told, turn_told};
+use super::outcome::Resolution;
 use super::state::State;
 
-/// Far more than an answer takes.
+/// Far longer than any response takes.
 const LONG: Duration = Duration::from_secs(30);
 
-/// More than a pipe holds and may wait to be written.
+/// More bytes than the pipe and the write buffer hold together.
 const MUCH: usize = 1024 * 1024;
 
-/// What is done after a fault, in this order. Whatever is not done must come to its end by itself.
+/// The steps after a fault, in this order. Whatever is not driven by a step must end on its own.
 #[derive(Clone, Copy, Default)]
-struct Course {
-    /// The CLI is asked something.
+struct NextSteps {
+    /// Sends an operation to the CLI.
     ask: bool,
-    /// What is held in the state is let go.
+    /// Releases what the state holds back.
     release: bool,
-    /// Whoever waits is waited for.
+    /// Waits for the pending future of the state.
     wait: bool,
-    /// The host stops the session.
+    /// Stops the session from the host.
     stop: bool,
 }
 
-impl Course {
-    /// It ends by itself.
+impl NextSteps {
+    /// No step: the session ends on its own.
     const ENDS: Self = Self { ask: false, release: false, wait: false, stop: false };
     const LETS_GO: Self = Self { release: true, ..Self::ENDS };
     const STOPS: Self = Self { stop: true, ..Self::ENDS };
     const WAITS: Self = Self { wait: true, ..Self::STOPS };
 
-    /// As if nothing had been.
+    /// The steps of a session that survives the fault.
     fn goes_on(state: State) -> Self {
         match state {
             State::Spawning | State::Handshake => Self::STOPS,
@@ -49,187 +49,191 @@ impl Course {
     }
 }
 
-/// Applies the fault, and sees it through to the end.
-pub(super) async fn see_through(mut scene: Scene) -> Result<super::Outcome> {
-    let course = apply(&mut scene).await?;
-    if course.ask {
-        ask(&mut scene, LONG).await?;
+/// Applies the fault and drives the cell until the session has ended.
+pub(super) async fn run_to_end(mut cell: FaultCell) -> Result<super::CellOutcome> {
+    let steps = apply(&mut cell).await?;
+    if steps.ask {
+        ask(&mut cell, LONG).await?;
     }
-    if course.release {
-        release(&mut scene)?;
+    if steps.release {
+        release(&mut cell)?;
     }
-    if course.wait {
-        scene.waiter_is_told().await?;
+    if steps.wait {
+        cell.wait_for_waiter().await?;
     }
-    if course.stop {
-        // How it ended is told by the events.
-        drop(in_time("the stop", scene.session()?.stop()).await?);
+    if steps.stop {
+        // The events report how the session ended.
+        drop(in_time("the stop", cell.session()?.stop()).await?);
     }
-    scene.end().await
+    cell.end().await
 }
 
-async fn apply(scene: &mut Scene) -> Result<Course> {
-    match scene.fault {
-        Fault::Killed => scene.signal(Signal::KILL).map(|()| Course::ENDS),
-        Fault::Aborted => scene.signal(Signal::ABORT).map(|()| Course::ENDS),
-        Fault::Terminated => scene.signal(Signal::TERM).map(|()| Course::ENDS),
-        Fault::ClosesStdout => Ok(Course::ENDS),
-        fault if fault.ends_the_cli() => Ok(Course::ENDS),
-        Fault::IgnoresTerm => Ok(Course::STOPS),
-        Fault::Hangs => hangs(scene).await,
-        Fault::ClosesStdin => Ok(closes_stdin(scene.state)),
-        Fault::BrokenPipe => ask(scene, LONG).await.map(|()| Course::ENDS),
-        Fault::AnswersTwice | Fault::WrongShape if scene.state.is_before_handshake() => {
-            Ok(Course::WAITS)
+async fn apply(cell: &mut FaultCell) -> Result<NextSteps> {
+    match cell.fault {
+        Fault::Killed => cell.signal(Signal::KILL).map(|()| NextSteps::ENDS),
+        Fault::Aborted => cell.signal(Signal::ABORT).map(|()| NextSteps::ENDS),
+        Fault::Terminated => cell.signal(Signal::TERM).map(|()| NextSteps::ENDS),
+        Fault::ClosesStdout => Ok(NextSteps::ENDS),
+        fault if fault.ends_the_cli() => Ok(NextSteps::ENDS),
+        Fault::IgnoresTerm => Ok(NextSteps::STOPS),
+        Fault::Hangs => hangs(cell).await,
+        Fault::ClosesStdin => Ok(closes_stdin(cell.state)),
+        Fault::BrokenPipe => ask(cell, LONG).await.map(|()| NextSteps::ENDS),
+        Fault::DuplicateResponse | Fault::UndecodableResponse
+            if cell.state.is_before_handshake() =>
+        {
+            Ok(NextSteps::WAITS)
         }
         Fault::RuntimeGone => {
-            if let Some(home) = scene.home.take() {
-                home.shutdown_background();
+            if let Some(session_runtime) = cell.session_runtime.take() {
+                session_runtime.shutdown_background();
             }
-            Ok(Course::ENDS)
+            Ok(NextSteps::ENDS)
         }
-        fault if fault.whose() == "callback" => callback(scene).await,
-        fault if fault.whose() == "host" || fault == Fault::SlowReader => host(scene).await,
-        _ => Ok(Course::goes_on(scene.state)),
+        fault if fault.origin() == "callback" => callback(cell).await,
+        fault if fault.origin() == "host" || fault == Fault::SlowReader => host(cell).await,
+        _ => Ok(NextSteps::goes_on(cell.state)),
     }
 }
 
-/// The limits of those who have one pass; the others are stopped.
-async fn hangs(scene: &mut Scene) -> Result<Course> {
-    if scene.state.is_before_handshake() {
-        return Ok(Course::ENDS);
+/// Lets the timeouts expire where there are some, and stops the session otherwise.
+async fn hangs(cell: &mut FaultCell) -> Result<NextSteps> {
+    if cell.state.is_before_handshake() {
+        return Ok(NextSteps::ENDS);
     }
-    if scene.state.can_ask() {
-        ask(scene, SOON).await?;
+    if cell.state.can_ask() {
+        ask(cell, SHORT_TIMEOUT).await?;
     }
-    Ok(Course::STOPS)
+    Ok(NextSteps::STOPS)
 }
 
-fn closes_stdin(state: State) -> Course {
+fn closes_stdin(state: State) -> NextSteps {
     match state {
-        State::Streaming | State::Tool => Course { release: true, ..Course::WAITS },
-        State::Operation => Course { ask: true, ..Course::ENDS },
-        State::Idle | State::Hook | State::Permission | State::Mcp => Course::LETS_GO,
-        _ => Course::goes_on(state),
+        State::Streaming | State::Tool => NextSteps { release: true, ..NextSteps::WAITS },
+        State::Operation => NextSteps { ask: true, ..NextSteps::ENDS },
+        State::Idle | State::Hook | State::Permission | State::Mcp => NextSteps::LETS_GO,
+        _ => NextSteps::goes_on(state),
     }
 }
 
-async fn callback(scene: &mut Scene) -> Result<Course> {
-    match scene.fault {
-        Fault::CallbackPanics => scene.gate.order(Order::Panic),
-        Fault::CallbackFails => scene.gate.order(Order::Fail),
+async fn callback(cell: &mut FaultCell) -> Result<NextSteps> {
+    match cell.fault {
+        Fault::CallbackPanics => cell.gate.order(CallbackAction::Panic),
+        Fault::CallbackFails => cell.gate.order(CallbackAction::Fail),
         Fault::CallbackBlocks => {
-            scene.gate.order(Order::Block);
-            // Nobody else is held up by it.
-            ask(scene, LONG).await?;
+            cell.gate.order(CallbackAction::Block);
+            // A blocked callback must not delay other operations.
+            ask(cell, LONG).await?;
         }
         Fault::CallbackReturnsLate => {
-            scene.gate.order(Order::AnswerWhenCancelled);
-            let session = scene.session()?;
-            scene.ask(async move { told(&session.interrupt().await) });
-            scene.last_is_told().await?;
+            cell.gate.order(CallbackAction::AnswerWhenCancelled);
+            let session = cell.session()?;
+            cell.spawn_request(async move { resolution(&session.interrupt().await) });
+            cell.wait_for_last_request().await?;
         }
         _ => {}
     }
-    Ok(Course::WAITS)
+    Ok(NextSteps::WAITS)
 }
 
-/// What the host does.
-async fn host(scene: &mut Scene) -> Result<Course> {
-    let session = scene.session()?;
+/// Applies a fault that is caused by the host.
+async fn host(cell: &mut FaultCell) -> Result<NextSteps> {
+    let session = cell.session()?;
     let again = session.clone();
-    match scene.fault {
-        Fault::SlowReader => fill(scene, session).await.map(|()| Course::STOPS),
+    match cell.fault {
+        Fault::SlowReader => fill(cell, session).await.map(|()| NextSteps::STOPS),
         Fault::HandlesDropped => {
             drop((session, again));
-            scene.drop_all().await.map(|()| Course::ENDS)
+            cell.drop_all().await.map(|()| NextSteps::ENDS)
         }
         Fault::TurnDropped => {
-            scene.drop_waiter().await?;
-            let course = Course::goes_on(scene.state);
-            Ok(Course { wait: false, ..course })
+            cell.drop_waiter().await?;
+            let steps = NextSteps::goes_on(cell.state);
+            Ok(NextSteps { wait: false, ..steps })
         }
-        Fault::OperationDropped => operation_dropped(scene, &session).await,
+        Fault::OperationDropped => operation_dropped(cell, &session).await,
         Fault::Stop | Fault::StopTwice => {
-            scene.ask(async move { told(&session.stop().await) });
-            if scene.fault == Fault::StopTwice {
-                scene.ask(async move { told(&again.stop().await) });
+            cell.spawn_request(async move { resolution(&session.stop().await) });
+            if cell.fault == Fault::StopTwice {
+                cell.spawn_request(async move { resolution(&again.stop().await) });
             }
-            Ok(Course::ENDS)
+            Ok(NextSteps::ENDS)
         }
         Fault::ShutdownAll => {
-            scene.ask(async move {
+            cell.spawn_request(async move {
                 let left = shutdown_all(LONG).await;
-                if left == 0 { Told::Done } else { Told::Dropped }
+                if left == 0 { Resolution::Done } else { Resolution::Dropped }
             });
-            Ok(Course::ENDS)
+            Ok(NextSteps::ENDS)
         }
         Fault::EndInput => {
-            scene.ask(async move { told(&session.end_input().await) });
-            scene.last_is_told().await?;
-            Ok(if scene.state.has_callback() { Course::ENDS } else { Course::LETS_GO })
+            cell.spawn_request(async move { resolution(&session.end_input().await) });
+            cell.wait_for_last_request().await?;
+            Ok(if cell.state.has_callback() { NextSteps::ENDS } else { NextSteps::LETS_GO })
         }
-        _ => interrupt(scene, session).await,
+        _ => interrupt(cell, session).await,
     }
 }
 
-async fn operation_dropped(scene: &mut Scene, session: &Session) -> Result<Course> {
-    let course = Course::goes_on(scene.state);
-    if scene.state == State::Operation {
-        scene.drop_waiter().await?;
-        return Ok(Course { wait: false, ..course });
+async fn operation_dropped(cell: &mut FaultCell, session: &Session) -> Result<NextSteps> {
+    let steps = NextSteps::goes_on(cell.state);
+    if cell.state == State::Operation {
+        cell.drop_waiter().await?;
+        return Ok(NextSteps { wait: false, ..steps });
     }
     let mut asking = Box::pin(session.mcp().status());
     let at_once = poll_fn(|context| Poll::Ready(asking.as_mut().poll(context).is_ready())).await;
     if at_once {
-        return Err("the operation was answered at once".to_owned());
+        return Err("the operation completed on its first poll".to_owned());
     }
     drop(asking);
-    Ok(course)
+    Ok(steps)
 }
 
-async fn interrupt(scene: &mut Scene, session: Session) -> Result<Course> {
-    scene.ask(async move { told(&session.interrupt().await) });
-    if scene.state.is_before_handshake() {
-        return Ok(Course::STOPS);
+async fn interrupt(cell: &mut FaultCell, session: Session) -> Result<NextSteps> {
+    cell.spawn_request(async move { resolution(&session.interrupt().await) });
+    if cell.state.is_before_handshake() {
+        return Ok(NextSteps::STOPS);
     }
-    scene.last_is_told().await?;
-    Ok(match scene.state {
-        State::Idle | State::Stopping | State::InputEnded => Course::goes_on(scene.state),
-        _ => Course::WAITS,
+    cell.wait_for_last_request().await?;
+    Ok(match cell.state {
+        State::Idle | State::Stopping | State::InputEnded => NextSteps::goes_on(cell.state),
+        _ => NextSteps::WAITS,
     })
 }
 
-/// Sends until nothing more can be written.
-async fn fill(scene: &mut Scene, session: Session) -> Result<()> {
+/// Sends messages until the write buffer is full.
+async fn fill(cell: &mut FaultCell, session: Session) -> Result<()> {
     let text = "x".repeat(MUCH);
-    // Its turn is let go; only the next one counts.
-    drop(in_time("room for a message", session.send(text.clone())).await?);
-    scene.ask(async move { told(&session.send(text).await) });
-    // It must not be sent: as long as it is polled once, the stop finds it waiting.
+    // The first turn is dropped; only the second message matters.
+    drop(in_time("capacity for a message", session.send(text.clone())).await?);
+    cell.spawn_request(async move { resolution(&session.send(text).await) });
+    // The second message must stay queued: one poll is enough for `stop` to find it pending.
     tokio::task::yield_now().await;
     Ok(())
 }
 
-/// Asks the CLI for something small.
-async fn ask(scene: &mut Scene, limit: Duration) -> Result<()> {
-    let session = scene.session()?.with_timeout(limit);
-    scene.ask(async move { told(&session.set_permission_mode(PermissionMode::Default).await) });
-    scene.last_is_told().await
+/// Sends a small operation to the CLI.
+async fn ask(cell: &mut FaultCell, limit: Duration) -> Result<()> {
+    let session = cell.session()?.with_timeout(limit);
+    cell.spawn_request(async move {
+        resolution(&session.set_permission_mode(PermissionMode::Default).await)
+    });
+    cell.wait_for_last_request().await
 }
 
-/// Lets go what is held in the state.
-fn release(scene: &mut Scene) -> Result<()> {
-    match scene.state {
-        State::Streaming | State::InputEnded => scene.harness.api().release_held(),
-        State::Tool => scene.let_tool_go()?,
-        State::Hook | State::Permission | State::Mcp => scene.gate.order(Order::Answer),
-        State::Idle if scene.fault != Fault::EndInput => {
-            let session = scene.session()?;
-            scene.waiter = Some(tokio::spawn(async move {
+/// Releases what the state holds back.
+fn release(cell: &mut FaultCell) -> Result<()> {
+    match cell.state {
+        State::Streaming | State::InputEnded => cell.harness.api().release_held(),
+        State::Tool => cell.release_tool()?,
+        State::Hook | State::Permission | State::Mcp => cell.gate.order(CallbackAction::Answer),
+        State::Idle if cell.fault != Fault::EndInput => {
+            let session = cell.session()?;
+            cell.waiter = Some(tokio::spawn(async move {
                 match session.send("Go.").await {
-                    Ok(turn) => turn_told(&turn.finish().await),
-                    Err(error) => Told::Error(error.kind()),
+                    Ok(turn) => turn_resolution(&turn.finish().await),
+                    Err(error) => Resolution::Error(error.kind()),
                 }
             }));
         }

@@ -1,73 +1,80 @@
-//! What should come of each fault in each state. Written down, not found out.
+//! The expected outcome of each fault in each state. Written by hand, not recorded.
 
 use claude_agent_kit::{ErrorKind, WarningCode};
 
 use super::fault::Fault;
-use super::outcome::{End, Outcome, Told};
+use super::outcome::{CellOutcome, Resolution, SessionEnd};
 use super::state::State;
 
-const CLOSED: Told = Told::Error(ErrorKind::TransportClosed);
-const STOPPED: Told = Told::Error(ErrorKind::SessionStopped);
-const INPUT_ENDED: Told = Told::Error(ErrorKind::InputEnded);
-const FAILED: End = End::Failed(ErrorKind::ProcessFailed);
+const CLOSED: Resolution = Resolution::Error(ErrorKind::TransportClosed);
+const STOPPED: Resolution = Resolution::Error(ErrorKind::SessionStopped);
+const INPUT_ENDED: Resolution = Resolution::Error(ErrorKind::InputEnded);
+const FAILED: SessionEnd = SessionEnd::Failed(ErrorKind::ProcessFailed);
 
-/// What should come of a fault in a state, or why there is no such thing.
+/// Returns the expected outcome of a fault in a state.
 ///
 /// # Errors
-/// The reason for which the two cannot meet.
-pub fn expected(state: State, fault: Fault) -> Result<Outcome, &'static str> {
+/// Returns the reason when the fault cannot occur in the state.
+pub fn expected(state: State, fault: Fault) -> Result<CellOutcome, &'static str> {
     if let Some(reason) = cannot_be(state, fault) {
         return Err(reason);
     }
     Ok(match fault {
-        Fault::ExitGood | Fault::Grandchild | Fault::DataAtExit => good_exit(state),
-        Fault::ExitBad
-        | Fault::HalfLineExitBad
+        Fault::ExitSuccess | Fault::Grandchild | Fault::DataAtExit => good_exit(state),
+        Fault::ExitFailure
+        | Fault::HalfLineExitFailure
         | Fault::Killed
         | Fault::Aborted
         | Fault::Terminated
         | Fault::ClosesStdout => bad_exit(state),
-        Fault::HalfLineExitGood => good_exit(state).warned(&[WarningCode::IncompleteLastLine]),
+        Fault::HalfLineExitSuccess => {
+            good_exit(state).with_warnings(&[WarningCode::IncompleteLastLine])
+        }
         Fault::FloodsStderr
         | Fault::FloodsMessages
-        | Fault::StrangeAnswer
+        | Fault::UnsolicitedResponse
         | Fault::CurrentThread => goes_on(state),
-        Fault::NoJson | Fault::NoUtf8 => goes_on(state).warned(&[WarningCode::Malformed]),
-        Fault::LongLine => goes_on(state).warned(&[WarningCode::OversizedLine]),
-        Fault::StrangeRequest => strange_request(state),
+        Fault::NotJson | Fault::NotUtf8 => goes_on(state).with_warnings(&[WarningCode::Malformed]),
+        Fault::LongLine => goes_on(state).with_warnings(&[WarningCode::OversizedLine]),
+        Fault::UnknownRequest => strange_request(state),
         Fault::IgnoresTerm => deaf(state),
         Fault::Hangs => hangs(state),
         Fault::ClosesStdin => closed_stdin(state),
-        Fault::BrokenPipe => bad_exit(state).asked(&[CLOSED]),
-        Fault::SlowReader => deaf(state).asked(&[STOPPED]),
-        Fault::AnswersTwice => changed_answer(state, Told::Done),
-        Fault::WrongShape => changed_answer(state, Told::Error(ErrorKind::UndecodableAnswer)),
+        Fault::BrokenPipe => bad_exit(state).with_requests(&[CLOSED]),
+        Fault::SlowReader => deaf(state).with_requests(&[STOPPED]),
+        Fault::DuplicateResponse => changed_answer(state, Resolution::Done),
+        Fault::UndecodableResponse => {
+            changed_answer(state, Resolution::Error(ErrorKind::UndecodableAnswer))
+        }
         Fault::HandlesDropped => dropped(state),
         Fault::TurnDropped | Fault::OperationDropped => future_dropped(state, fault),
-        Fault::Stop | Fault::ShutdownAll => stopped(state).asked(&[Told::Done]),
-        Fault::StopTwice => stopped(state).asked(&[Told::Done, Told::Done]),
+        Fault::Stop | Fault::ShutdownAll => stopped(state).with_requests(&[Resolution::Done]),
+        Fault::StopTwice => stopped(state).with_requests(&[Resolution::Done, Resolution::Done]),
         Fault::EndInput => input_ended(state),
-        Fault::HostKilled => Outcome::new(End::Untold, Told::Nobody),
+        Fault::HostKilled => CellOutcome::new(SessionEnd::Unobserved, Resolution::NoWaiter),
         Fault::Interrupt => interrupted(state),
-        // A tool tells the model itself.
-        Fault::CallbackFails if state == State::Mcp => Outcome::new(End::Stopped, Told::Done),
+        // A failing tool reports its error to the model itself.
+        Fault::CallbackFails if state == State::Mcp => {
+            CellOutcome::new(SessionEnd::Stopped, Resolution::Done)
+        }
         Fault::CallbackPanics | Fault::CallbackFails => {
             failing_callback(WarningCode::CallbackFailed)
         }
-        // The limit of a tool is its server's, and not a fail rule's.
+        // The timeout of a tool belongs to its server and not to a failure rule.
         Fault::CallbackNeverReturns if state == State::Mcp => {
             failing_callback(WarningCode::CallbackFailed)
         }
         Fault::CallbackNeverReturns => failing_callback(WarningCode::CallbackTimedOut),
         Fault::CallbackReturnsLate => {
-            Outcome::new(End::Stopped, Told::Interrupted).asked(&[Told::Done])
+            CellOutcome::new(SessionEnd::Stopped, Resolution::Interrupted)
+                .with_requests(&[Resolution::Done])
         }
-        Fault::CallbackBlocks => goes_on(state).warned(&[WarningCode::CallbackBlocked]),
+        Fault::CallbackBlocks => goes_on(state).with_warnings(&[WarningCode::CallbackBlocked]),
         Fault::RuntimeGone => runtime_gone(state),
     })
 }
 
-/// Why a fault has no meaning in a state.
+/// Returns why a fault cannot occur in a state.
 fn cannot_be(state: State, fault: Fault) -> Option<&'static str> {
     match fault {
         Fault::CallbackPanics
@@ -79,178 +86,205 @@ fn cannot_be(state: State, fault: Fault) -> Option<&'static str> {
         {
             Some("no callback runs")
         }
-        Fault::TurnDropped if !state.has_turn() => Some("there is no turn"),
+        Fault::TurnDropped if !state.has_turn() => Some("no turn is running"),
         Fault::BrokenPipe | Fault::SlowReader if state.is_before_handshake() => {
-            Some("nothing is written before the handshake is answered")
+            Some("nothing is written before the response to the handshake")
         }
         Fault::ClosesStdin if state == State::Spawning => {
-            Some("whether the handshake was written before is chance")
+            Some("whether the handshake was written earlier is a race")
         }
         Fault::ClosesStdin if matches!(state, State::Stopping | State::InputEnded) => {
-            Some("the input is at its end already")
+            Some("stdin is already closed")
         }
-        Fault::AnswersTwice
-        | Fault::WrongShape
+        Fault::DuplicateResponse
+        | Fault::UndecodableResponse
         | Fault::BrokenPipe
         | Fault::SlowReader
         | Fault::OperationDropped
             if matches!(state, State::Stopping | State::InputEnded) =>
         {
-            Some("nothing can be asked any more")
+            Some("no operation can be sent anymore")
         }
         _ => None,
     }
 }
 
-/// Those who wait for what a stop closes: the operation that was open then.
-fn along(state: State) -> &'static [Told] {
+/// Returns the resolutions of requests that a stop closes: the operation in flight.
+fn along(state: State) -> &'static [Resolution] {
     if state == State::Stopping { &[STOPPED] } else { &[] }
 }
 
-/// The session goes on as if nothing had been: what waited is done, and the host stops it.
-fn goes_on(state: State) -> Outcome {
+/// The session survives: the pending future completes, and the host stops the session.
+fn goes_on(state: State) -> CellOutcome {
     match state {
-        State::Spawning | State::Handshake => Outcome::new(End::Stopped, STOPPED),
-        State::Stopping => Outcome::new(End::Stopped, Told::Done).asked(along(state)),
-        State::InputEnded => Outcome::new(End::Completed, Told::Done),
-        _ => Outcome::new(End::Stopped, Told::Done).asked(&[Told::Done]),
+        State::Spawning | State::Handshake => CellOutcome::new(SessionEnd::Stopped, STOPPED),
+        State::Stopping => {
+            CellOutcome::new(SessionEnd::Stopped, Resolution::Done).with_requests(along(state))
+        }
+        State::InputEnded => CellOutcome::new(SessionEnd::Completed, Resolution::Done),
+        _ => CellOutcome::new(SessionEnd::Stopped, Resolution::Done)
+            .with_requests(&[Resolution::Done]),
     }
 }
 
-/// The process is gone, and nobody wanted that.
-fn bad_exit(state: State) -> Outcome {
+/// The process exits unexpectedly.
+fn bad_exit(state: State) -> CellOutcome {
     match state {
         State::Spawning | State::Handshake => {
             let kind = ErrorKind::ExitedDuringInit;
-            Outcome::new(End::Failed(kind), Told::Error(kind))
+            CellOutcome::new(SessionEnd::Failed(kind), Resolution::Error(kind))
         }
-        State::Idle => Outcome::new(FAILED, Told::Nobody),
-        State::Stopping => Outcome::new(End::Stopped, Told::Done).asked(along(state)),
-        _ => Outcome::new(FAILED, CLOSED),
+        State::Idle => CellOutcome::new(FAILED, Resolution::NoWaiter),
+        State::Stopping => {
+            CellOutcome::new(SessionEnd::Stopped, Resolution::Done).with_requests(along(state))
+        }
+        _ => CellOutcome::new(FAILED, CLOSED),
     }
 }
 
-/// A good exit is one only where the input was ended; the turn has no result all the same.
-fn good_exit(state: State) -> Outcome {
+/// Exit code 0 is expected only after stdin was closed; the turn still has no result.
+fn good_exit(state: State) -> CellOutcome {
     match state {
-        State::InputEnded => Outcome::new(End::Completed, INPUT_ENDED),
+        State::InputEnded => CellOutcome::new(SessionEnd::Completed, INPUT_ENDED),
         _ => bad_exit(state),
     }
 }
 
-/// The host stops a CLI that does not hear it.
-fn deaf(state: State) -> Outcome {
+/// The host stops a CLI that does not react.
+fn deaf(state: State) -> CellOutcome {
     match state {
-        State::Idle => Outcome::new(End::Stopped, Told::Nobody),
-        State::Stopping => Outcome::new(End::Stopped, Told::Done).asked(along(state)),
-        _ => Outcome::new(End::Stopped, STOPPED),
+        State::Idle => CellOutcome::new(SessionEnd::Stopped, Resolution::NoWaiter),
+        State::Stopping => {
+            CellOutcome::new(SessionEnd::Stopped, Resolution::Done).with_requests(along(state))
+        }
+        _ => CellOutcome::new(SessionEnd::Stopped, STOPPED),
     }
 }
 
-/// Limits pass: that of the handshake, or of an operation that is asked. A turn has none; the host
-/// stops it.
-fn hangs(state: State) -> Outcome {
+/// Timeouts expire: that of the handshake, or that of an operation. A turn has none, so the host stops
+/// the session.
+fn hangs(state: State) -> CellOutcome {
     match state {
         State::Spawning | State::Handshake => handshake_times_out(),
-        _ if state.can_ask() => deaf(state).asked(&[Told::Error(ErrorKind::ControlTimeout)]),
+        _ if state.can_ask() => {
+            deaf(state).with_requests(&[Resolution::Error(ErrorKind::ControlTimeout)])
+        }
         _ => deaf(state),
     }
 }
 
-fn handshake_times_out() -> Outcome {
+fn handshake_times_out() -> CellOutcome {
     let kind = ErrorKind::InitializeTimeout;
-    Outcome::new(End::Failed(kind), Told::Error(kind))
+    CellOutcome::new(SessionEnd::Failed(kind), Resolution::Error(kind))
 }
 
-/// What needs no more input is done; what does fails when the host writes.
-fn closed_stdin(state: State) -> Outcome {
+/// Work that needs no further input completes; the rest fails when the host writes.
+fn closed_stdin(state: State) -> CellOutcome {
     match state {
-        State::Streaming | State::Tool => Outcome::new(End::Stopped, Told::Done),
-        State::Idle | State::Hook | State::Permission | State::Mcp => Outcome::new(FAILED, CLOSED),
-        State::Operation => Outcome::new(FAILED, CLOSED).asked(&[CLOSED]),
+        State::Streaming | State::Tool => CellOutcome::new(SessionEnd::Stopped, Resolution::Done),
+        State::Idle | State::Hook | State::Permission | State::Mcp => {
+            CellOutcome::new(FAILED, CLOSED)
+        }
+        State::Operation => CellOutcome::new(FAILED, CLOSED).with_requests(&[CLOSED]),
         _ => goes_on(state),
     }
 }
 
-/// Only the first answer counts, and a handshake may say anything.
-fn changed_answer(state: State, answer: Told) -> Outcome {
+/// Only the first response counts, and any payload is a valid response to the handshake.
+fn changed_answer(state: State, answer: Resolution) -> CellOutcome {
     match state {
-        State::Spawning | State::Handshake => Outcome::new(End::Stopped, Told::Done),
-        _ => Outcome::new(End::Stopped, Told::Done).asked(&[answer]),
+        State::Spawning | State::Handshake => {
+            CellOutcome::new(SessionEnd::Stopped, Resolution::Done)
+        }
+        _ => CellOutcome::new(SessionEnd::Stopped, Resolution::Done).with_requests(&[answer]),
     }
 }
 
-/// It is answered with an error, if it can be answered.
-fn strange_request(state: State) -> Outcome {
+/// The host responds with an error, as long as it can write.
+fn strange_request(state: State) -> CellOutcome {
     match state {
         State::Stopping | State::InputEnded => goes_on(state),
-        _ => goes_on(state).warned(&[WarningCode::UnansweredRequest]),
+        _ => goes_on(state).with_warnings(&[WarningCode::UnansweredRequest]),
     }
 }
 
-fn dropped(state: State) -> Outcome {
-    let waited = if state == State::Idle { Told::Nobody } else { Told::Dropped };
-    Outcome::new(End::Stopped, waited).asked(along(state))
+fn dropped(state: State) -> CellOutcome {
+    let waiter = if state == State::Idle { Resolution::NoWaiter } else { Resolution::Dropped };
+    CellOutcome::new(SessionEnd::Stopped, waiter).with_requests(along(state))
 }
 
-/// Nobody else notices.
-fn future_dropped(state: State, fault: Fault) -> Outcome {
+/// Dropping one future does not affect the others.
+fn future_dropped(state: State, fault: Fault) -> CellOutcome {
     let others = goes_on(state);
     if state.has_turn() && fault == Fault::TurnDropped || state == State::Operation {
-        return Outcome { waited: Told::Dropped, ..others };
+        return CellOutcome { waiter: Resolution::Dropped, ..others };
     }
     others
 }
 
-/// A turn that runs is interrupted first, and so has its result.
-fn stopped(state: State) -> Outcome {
+/// A running turn is interrupted first and therefore has a result.
+fn stopped(state: State) -> CellOutcome {
     match state {
         State::Spawning | State::Handshake | State::Operation => {
-            Outcome::new(End::Stopped, STOPPED)
+            CellOutcome::new(SessionEnd::Stopped, STOPPED)
         }
-        State::Idle => Outcome::new(End::Stopped, Told::Nobody),
-        State::Stopping => Outcome::new(End::Stopped, Told::Done).asked(along(state)),
-        // It cannot be told any more; its process is ended.
-        State::InputEnded => Outcome::new(End::Stopped, STOPPED),
-        _ => Outcome::new(End::Stopped, Told::Interrupted),
+        State::Idle => CellOutcome::new(SessionEnd::Stopped, Resolution::NoWaiter),
+        State::Stopping => {
+            CellOutcome::new(SessionEnd::Stopped, Resolution::Done).with_requests(along(state))
+        }
+        // The turn cannot be interrupted anymore, so the process is terminated.
+        State::InputEnded => CellOutcome::new(SessionEnd::Stopped, STOPPED),
+        _ => CellOutcome::new(SessionEnd::Stopped, Resolution::Interrupted),
     }
 }
 
-/// What runs is finished; callbacks are cancelled, and the CLI does without their answers.
-fn input_ended(state: State) -> Outcome {
+/// The running turn completes; callbacks are cancelled, and the CLI continues without their responses.
+fn input_ended(state: State) -> CellOutcome {
     match state {
-        State::Spawning | State::Handshake => handshake_times_out().asked(&[Told::Done]),
-        State::Idle => Outcome::new(End::Completed, Told::Nobody).asked(&[Told::Done]),
-        State::Stopping => goes_on(state).asked(&[STOPPED]),
-        _ => Outcome::new(End::Completed, Told::Done).asked(&[Told::Done]),
+        State::Spawning | State::Handshake => {
+            handshake_times_out().with_requests(&[Resolution::Done])
+        }
+        State::Idle => CellOutcome::new(SessionEnd::Completed, Resolution::NoWaiter)
+            .with_requests(&[Resolution::Done]),
+        State::Stopping => goes_on(state).with_requests(&[STOPPED]),
+        _ => CellOutcome::new(SessionEnd::Completed, Resolution::Done)
+            .with_requests(&[Resolution::Done]),
     }
 }
 
-fn interrupted(state: State) -> Outcome {
+fn interrupted(state: State) -> CellOutcome {
     match state {
-        // It waits for the handshake, or is refused.
-        State::Spawning | State::Handshake | State::Stopping => goes_on(state).asked(&[STOPPED]),
-        State::Idle => goes_on(state).asked(&[Told::Done]),
-        State::Operation => Outcome::new(End::Stopped, Told::Done).asked(&[Told::Done]),
-        State::InputEnded => goes_on(state).asked(&[INPUT_ENDED]),
-        _ => Outcome::new(End::Stopped, Told::Interrupted).asked(&[Told::Done]),
+        // The interrupt waits for the handshake, or is rejected.
+        State::Spawning | State::Handshake | State::Stopping => {
+            goes_on(state).with_requests(&[STOPPED])
+        }
+        State::Idle => goes_on(state).with_requests(&[Resolution::Done]),
+        State::Operation => CellOutcome::new(SessionEnd::Stopped, Resolution::Done)
+            .with_requests(&[Resolution::Done]),
+        State::InputEnded => goes_on(state).with_requests(&[INPUT_ENDED]),
+        _ => CellOutcome::new(SessionEnd::Stopped, Resolution::Interrupted)
+            .with_requests(&[Resolution::Done]),
     }
 }
 
-/// The fail rule answers, and the turn goes on.
-fn failing_callback(warning: WarningCode) -> Outcome {
-    Outcome::new(End::Stopped, Told::Done).warned(&[warning])
+/// The failure rule supplies the response, and the turn continues.
+fn failing_callback(warning: WarningCode) -> CellOutcome {
+    CellOutcome::new(SessionEnd::Stopped, Resolution::Done).with_warnings(&[warning])
 }
 
-fn runtime_gone(state: State) -> Outcome {
-    let gone =
-        Outcome::new(End::Failed(ErrorKind::RuntimeGone), Told::Error(ErrorKind::RuntimeGone));
+fn runtime_gone(state: State) -> CellOutcome {
+    let gone = CellOutcome::new(
+        SessionEnd::Failed(ErrorKind::RuntimeGone),
+        Resolution::Error(ErrorKind::RuntimeGone),
+    );
     match state {
-        State::Idle => Outcome::new(End::Failed(ErrorKind::RuntimeGone), Told::Nobody),
-        State::Stopping => gone.asked(along(state)),
-        // Its runtime ends the callback too, before or after the session.
+        State::Idle => {
+            CellOutcome::new(SessionEnd::Failed(ErrorKind::RuntimeGone), Resolution::NoWaiter)
+        }
+        State::Stopping => gone.with_requests(along(state)),
+        // The runtime drops the callback as well, before or after the session.
         State::Hook | State::Permission | State::Mcp => {
-            gone.perhaps_warned(WarningCode::CallbackFailed)
+            gone.with_optional_warning(WarningCode::CallbackFailed)
         }
         _ => gone,
     }

@@ -1,114 +1,113 @@
-//! What comes of a fault.
+//! The outcome of a fault.
 
 use claude_agent_kit::{ErrorKind, WarningCode};
 
 use crate::golden::Golden;
 
-/// What came of a fault, or should.
+/// The outcome of a fault, observed or expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct CellOutcome {
     /// How the session ended.
-    pub end: End,
-    /// What was told to whoever waited in the state.
-    pub waited: Told,
-    /// What was told to those who asked since, or along with it, in their order.
-    pub asked: Vec<Told>,
-    /// The warnings, each once.
+    pub end: SessionEnd,
+    /// How the pending future of the state resolved.
+    pub waiter: Resolution,
+    /// How the requests that were sent later, or along with it, resolved, in order.
+    pub requests: Vec<Resolution>,
+    /// The warnings, without duplicates.
     pub warnings: Vec<WarningCode>,
-    /// A warning that may come or not, because two things cross.
-    pub perhaps: Option<WarningCode>,
-    /// What people are told of the end. It does not count.
+    /// A warning that is allowed but not required, because of a race.
+    pub optional_warning: Option<WarningCode>,
+    /// The text of the final event. Not compared.
     pub text: String,
-    /// What was written to the CLI, and what was given to whoever reads all messages. It does not
-    /// count.
+    /// What was written to the CLI, and what the reader of all messages received. Not compared.
     pub golden: Golden,
 }
 
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum End {
-    /// It was stopped.
+pub enum SessionEnd {
+    /// The session was stopped.
     Stopped,
-    /// Its input was ended, and it came to a good end.
+    /// Stdin was closed, and the session completed.
     Completed,
-    /// It failed.
+    /// The session failed.
     Failed(ErrorKind),
-    /// Nobody is there who could be told.
-    Untold,
+    /// The host is gone, so the end was not observed.
+    Unobserved,
 }
 
-/// What somebody was told who waited.
+/// How a pending future resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Told {
-    /// Nobody waited.
-    Nobody,
-    /// What was wanted.
+pub enum Resolution {
+    /// No future was pending.
+    NoWaiter,
+    /// It completed successfully.
     Done,
-    /// That the turn was interrupted, in its result.
+    /// The result of the turn reports an interrupt.
     Interrupted,
-    /// Nothing: the future was dropped.
+    /// The future was dropped.
     Dropped,
-    /// An error.
+    /// It failed with this error.
     Error(ErrorKind),
 }
 
-impl Outcome {
-    pub(super) fn new(end: End, waited: Told) -> Self {
+impl CellOutcome {
+    pub(super) fn new(end: SessionEnd, waiter: Resolution) -> Self {
         Self {
             end,
-            waited,
-            asked: Vec::new(),
+            waiter,
+            requests: Vec::new(),
             warnings: Vec::new(),
-            perhaps: None,
+            optional_warning: None,
             text: String::new(),
             golden: Golden::default(),
         }
     }
 
-    pub(super) fn asked(mut self, told: &[Told]) -> Self {
-        self.asked.extend_from_slice(told);
+    pub(super) fn with_requests(mut self, resolution: &[Resolution]) -> Self {
+        self.requests.extend_from_slice(resolution);
         self
     }
 
-    pub(super) fn warned(mut self, codes: &[WarningCode]) -> Self {
+    pub(super) fn with_warnings(mut self, codes: &[WarningCode]) -> Self {
         self.warnings.extend_from_slice(codes);
         self
     }
 
-    pub(super) fn perhaps_warned(mut self, code: WarningCode) -> Self {
-        self.perhaps = Some(code);
+    pub(super) fn with_optional_warning(mut self, code: WarningCode) -> Self {
+        self.optional_warning = Some(code);
         self
     }
 
-    /// Whether what came, as one line, is this.
+    /// Returns whether an observed line matches this outcome.
     pub fn allows(&self, line: &str) -> bool {
-        let crossed = self.perhaps.map(|code| self.clone().warned(&[code]));
+        let crossed = self.optional_warning.map(|code| self.clone().with_warnings(&[code]));
         line == self.line() || crossed.is_some_and(|crossed| line == crossed.line())
     }
 
-    /// It as one line, to be compared and read.
+    /// Formats the outcome as one line, for comparison and for humans.
     pub fn line(&self) -> String {
-        let Self { end, waited, asked, warnings, .. } = self;
-        format!("{end:?}, waited {waited:?}, asked {asked:?}, warned {warnings:?}")
+        let Self { end, waiter, requests, warnings, .. } = self;
+        format!("{end:?}, waiter {waiter:?}, requests {requests:?}, warnings {warnings:?}")
     }
 
-    /// It in a few letters, as the legend explains.
+    /// Formats the outcome as the code that the legend explains.
     pub fn code(&self) -> String {
         let end = match self.end {
-            End::Stopped => "S",
-            End::Completed => "C",
-            End::Failed(kind) => error_code(kind),
-            End::Untold => "–",
+            SessionEnd::Stopped => "S",
+            SessionEnd::Completed => "C",
+            SessionEnd::Failed(kind) => error_code(kind),
+            SessionEnd::Unobserved => "–",
         };
-        let mut code = format!("{end}/{}", told_code(self.waited));
+        let mut code = format!("{end}/{}", resolution_code(self.waiter));
         for warning in &self.warnings {
             code.push('+');
             code.push_str(warning_code(*warning));
         }
-        if let Some(warning) = self.perhaps {
+        if let Some(warning) = self.optional_warning {
             code.push_str("+(");
             code.push_str(warning_code(warning));
             code.push(')');
@@ -117,18 +116,18 @@ impl Outcome {
     }
 }
 
-/// What the letters mean, those of the end, of who waited, and of the warnings.
+/// The legend: codes of the session end, of the pending future and of the warnings.
 pub(super) const LEGEND: &[(&str, &str)] = &[
     ("S", "the session was stopped"),
-    ("C", "the session completed: its input was ended, and it came to a good end"),
+    ("C", "the session completed after stdin was closed"),
     ("P", "`ProcessFailed`"),
     ("X", "`ExitedDuringInit`"),
     ("T", "`InitializeTimeout`"),
     ("R", "`RuntimeGone`"),
-    ("–", "nobody is there"),
-    ("ok", "what was waited for"),
-    ("int", "a result that says it was interrupted"),
-    ("drop", "nothing, the future was dropped"),
+    ("–", "not observed, or no future was pending"),
+    ("ok", "the future completed successfully"),
+    ("int", "the result reports an interrupt"),
+    ("drop", "the future was dropped"),
     ("tc", "`TransportClosed`"),
     ("st", "`SessionStopped`"),
     ("ie", "`InputEnded`"),
@@ -144,7 +143,7 @@ pub(super) const LEGEND: &[(&str, &str)] = &[
     ("+b", "warning `CallbackBlocked`"),
     (
         "+(f)",
-        "perhaps a warning `CallbackFailed`: the callback and the session end at the same time",
+        "possibly a warning `CallbackFailed`: the callback and the session end at the same time",
     ),
 ];
 
@@ -158,13 +157,13 @@ fn error_code(kind: ErrorKind) -> &'static str {
     }
 }
 
-fn told_code(told: Told) -> &'static str {
-    match told {
-        Told::Nobody => "–",
-        Told::Done => "ok",
-        Told::Interrupted => "int",
-        Told::Dropped => "drop",
-        Told::Error(kind) => match kind {
+fn resolution_code(resolution: Resolution) -> &'static str {
+    match resolution {
+        Resolution::NoWaiter => "–",
+        Resolution::Done => "ok",
+        Resolution::Interrupted => "int",
+        Resolution::Dropped => "drop",
+        Resolution::Error(kind) => match kind {
             ErrorKind::TransportClosed => "tc",
             ErrorKind::SessionStopped => "st",
             ErrorKind::InputEnded => "ie",

@@ -1,33 +1,33 @@
-//! The states of a session in which something goes wrong.
+//! The session states in which faults are injected.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 
-/// Where a session stands when something goes wrong.
+/// The state of a session when a fault is injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum State {
-    /// The process was started and has read nothing.
+    /// The process was started and has not read anything.
     Spawning,
-    /// The handshake was read and is not answered.
+    /// `initialize` was read; the response is held back.
     Handshake,
-    /// Nothing goes on.
+    /// No turn is running.
     Idle,
-    /// The answer of a turn comes piece by piece.
+    /// The answer of a turn is being streamed.
     Streaming,
-    /// A shell of a turn runs.
+    /// A turn runs a shell command.
     Tool,
-    /// A hook is asked.
+    /// A hook callback is running.
     Hook,
-    /// A permission callback is asked.
+    /// A permission callback is running.
     Permission,
-    /// A tool inside of the host is called.
+    /// A tool of an in-process server is running.
     Mcp,
-    /// An operation was read and is not answered.
+    /// An operation was read; the response is held back.
     Operation,
-    /// The session is being stopped, and the CLI takes its time.
+    /// The session is being stopped, and the CLI does not react.
     Stopping,
-    /// The input was ended while a turn runs.
+    /// Stdin was closed while a turn is running.
     InputEnded,
 }
 
@@ -37,13 +37,13 @@ use State::{
 };
 
 impl State {
-    /// All of them, in the order of a session's life.
+    /// All states, in the order of a session's life cycle.
     pub const ALL: [Self; 11] = [
         Spawning, Handshake, Idle, Streaming, Tool, Hook, Permission, Mcp, Operation, Stopping,
         InputEnded,
     ];
 
-    /// Its name, as in the table.
+    /// Returns the name in the table.
     pub fn name(self) -> &'static str {
         match self {
             Spawning => "spawning",
@@ -60,49 +60,53 @@ impl State {
         }
     }
 
-    /// What it is, and who waits in it.
+    /// Describes the state and the future that is pending in it.
     pub fn about(self) -> &'static str {
         match self {
-            Spawning => "the process was started and has read nothing; `ready()` waits",
-            Handshake => "the handshake was read and is not answered; `ready()` waits",
-            Idle => "nothing goes on and nobody waits; if the session goes on, a turn is made",
-            Streaming => "an answer comes piece by piece; `Turn::finish` waits",
-            Tool => "a shell of a turn runs; `Turn::finish` waits",
-            Hook => "a `PreToolUse` hook is asked; `Turn::finish` waits",
-            Permission => "`can_use_tool` is asked; `Turn::finish` waits",
-            Mcp => "a tool of a `ToolServer` is called; `Turn::finish` waits",
-            Operation => "`mcp_status` was read and is not answered; its future waits",
-            Stopping => "`stop()` waits, with an operation open, and the CLI does not hear it",
-            InputEnded => "`end_input()` was called during a turn; `Turn::finish` waits",
+            Spawning => "the process was started and has not read anything; `ready()` is pending",
+            Handshake => "`initialize` was read, the response is held back; `ready()` is pending",
+            Idle => {
+                "no turn is running and no future is pending; a session that survives runs a turn"
+            }
+            Streaming => "an answer is being streamed; `Turn::finish` is pending",
+            Tool => "a turn runs a shell command; `Turn::finish` is pending",
+            Hook => "a `PreToolUse` callback is running; `Turn::finish` is pending",
+            Permission => "`can_use_tool` is running; `Turn::finish` is pending",
+            Mcp => "a tool of a `ToolServer` is running; `Turn::finish` is pending",
+            Operation => "`mcp_status` was read, the response is held back; its future is pending",
+            Stopping => {
+                "`stop()` is pending, an operation is in flight, and the CLI does not react"
+            }
+            InputEnded => "`end_input()` was called during a turn; `Turn::finish` is pending",
         }
     }
 
-    /// The state of this name.
+    /// Returns the state with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
-    /// Whether the handshake is not done.
+    /// Whether the handshake has not completed.
     pub(super) fn is_before_handshake(self) -> bool {
         matches!(self, Spawning | Handshake)
     }
 
-    /// Whether a turn runs.
+    /// Whether a turn is running.
     pub(super) fn has_turn(self) -> bool {
         matches!(self, Streaming | Tool | Hook | Permission | Mcp | InputEnded)
     }
 
-    /// Whether a callback of the host runs.
+    /// Whether a callback is running.
     pub(super) fn has_callback(self) -> bool {
         matches!(self, Hook | Permission | Mcp)
     }
 
-    /// Whether the CLI can be asked something.
+    /// Whether operations can be sent.
     pub(super) fn can_ask(self) -> bool {
         !self.is_before_handshake() && !matches!(self, Stopping | InputEnded)
     }
 
-    /// What the model does in it.
+    /// Returns the script of the model.
     pub(super) fn model(self) -> Script {
         let done = || Reply::text("Done.");
         let call = |name: &str, input| Script::new().otherwise([Reply::tool(name, input), done()]);
@@ -110,7 +114,7 @@ impl State {
             Streaming | InputEnded => {
                 Script::new().otherwise([Reply::text("Once upon a time").deltas_of(5).hold()])
             }
-            // It ends with the directory at the latest.
+            // The loop ends with the directory at the latest.
             Tool => call(
                 "Bash",
                 json!({"command": "touch runs; while [ -e runs ] && [ ! -e go ]; do sleep 0.02; done",
@@ -124,7 +128,7 @@ impl State {
         }
     }
 
-    /// How the CLI is held in it, as lines of a script file.
+    /// Returns the lines of a script file that hold the CLI in the state.
     pub(super) fn held(self) -> &'static str {
         match self {
             Handshake => {

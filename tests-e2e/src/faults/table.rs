@@ -1,11 +1,11 @@
-//! The table of what comes of every fault in every state.
+//! The table of the outcomes of every fault in every state.
 
 use std::fmt::Write as _;
 
 use super::outcome::LEGEND;
 use super::{Fault, State, expected};
 
-/// So many cells have a meaning.
+/// Returns the number of cells.
 pub fn count() -> usize {
     State::ALL
         .into_iter()
@@ -14,15 +14,15 @@ pub fn count() -> usize {
         .count()
 }
 
-/// The table with what `cell` says of each, as Markdown.
+/// Formats a Markdown table with the text of `cell` for each pair.
 pub fn table(cell: impl Fn(State, Fault) -> String) -> String {
-    let mut text = String::from("| whose | fault |");
+    let mut text = String::from("| origin | fault |");
     for state in State::ALL {
         add(&mut text, format_args!(" {} |", state.name()));
     }
     add(&mut text, format_args!("\n|---|---|{}\n", "---|".repeat(State::ALL.len())));
     for fault in Fault::all() {
-        add(&mut text, format_args!("| {} | {} |", fault.whose(), fault.name()));
+        add(&mut text, format_args!("| {} | {} |", fault.origin(), fault.name()));
         for state in State::ALL {
             add(&mut text, format_args!(" {} |", cell(state, fault)));
         }
@@ -31,30 +31,30 @@ pub fn table(cell: impl Fn(State, Fault) -> String) -> String {
     text
 }
 
-/// What should come of a fault in a state, in a few letters.
-pub fn wanted(state: State, fault: Fault) -> String {
+/// Returns the code of the expected outcome of a fault in a state.
+pub fn expected_code(state: State, fault: Fault) -> String {
     expected(state, fault).map_or_else(|_| "·".to_owned(), |outcome| outcome.code())
 }
 
-/// `docs/faults.md`.
+/// Returns the contents of `docs/faults.md`.
 pub fn document() -> String {
     let mut text = String::from(INTRODUCTION);
-    add(&mut text, format_args!("\n## States\n| state | what it is |\n|---|---|\n"));
+    add(&mut text, format_args!("\n## States\n| state | description |\n|---|---|\n"));
     for state in State::ALL {
         add(&mut text, format_args!("| {} | {} |\n", state.name(), state.about()));
     }
-    add(&mut text, format_args!("\n## Faults\n| whose | fault | what it is |\n|---|---|---|\n"));
+    add(&mut text, format_args!("\n## Faults\n| origin | fault | description |\n|---|---|---|\n"));
     for fault in Fault::all() {
-        let (whose, name, about) = (fault.whose(), fault.name(), fault.about());
-        add(&mut text, format_args!("| {whose} | {name} | {about} |\n"));
+        let (origin, name, about) = (fault.origin(), fault.name(), fault.about());
+        add(&mut text, format_args!("| {origin} | {name} | {about} |\n"));
     }
     add(&mut text, format_args!("\n## Outcomes: {} cells\n{EXPLANATION}\n", count()));
-    text.push_str(&table(wanted));
-    text.push_str("\n| letters | meaning |\n|---|---|\n");
+    text.push_str(&table(expected_code));
+    text.push_str("\n| code | meaning |\n|---|---|\n");
     for (letters, meaning) in LEGEND {
         add(&mut text, format_args!("| {letters} | {meaning} |\n"));
     }
-    text.push_str("\n## What cannot be\n| fault | states | why |\n|---|---|---|\n");
+    text.push_str("\n## Excluded pairs\n| fault | states | reason |\n|---|---|---|\n");
     for fault in Fault::all() {
         impossible(&mut text, fault);
     }
@@ -63,28 +63,28 @@ pub fn document() -> String {
 
 const INTRODUCTION: &str = "\
 # Faults
-What becomes of a session when something goes wrong, for every state that it can be in and every
-fault of the CLI, the pipe, the host, a callback and the runtime. Each cell is run on `claude-sim` as
-a real process: `cargo test -p tests-e2e --test faults`. This file is what `cargo xtask faults` prints.
+The outcome of every fault (of the CLI, the pipe, the host, a callback and the runtime) in every session
+state. Each cell runs against `claude-sim` as a separate process: `cargo test -p tests-e2e --test faults`.
+`cargo xtask faults` prints this file.
 
-Besides the outcome below every cell checks that
-- nothing is lost: messages that had arrived before the fault are read, and the reader of
-  `messages()` is told the end of the session as its last item;
-- nobody waits: every future that was pending is told within a bound;
-- nothing is left: no process, no zombie and no descendant of the CLI is there afterwards. What the CLI
-  itself left behind when it ended by itself (`grandchild`; the shell of a tool, when the CLI is killed
-  by somebody else) is not the SDK's to kill, and holds nothing up;
-- a session that goes on works: the CLI answers an operation, what was held in the state is
-  finished, and the session can be stopped.
+In addition to the outcome below, every cell checks that
+- no message is lost: messages that arrived before the fault are delivered, and the reader of `messages()`
+  receives the end of the session as its last item;
+- no future hangs: every pending future resolves within a time bound;
+- no process is left over: neither a zombie nor a descendant of the CLI. Descendants of a CLI that exited on
+  its own or was killed by another process (`grandchild`; the shell of a tool) are not killed by the SDK, and
+  do not delay it;
+- a session that survives is usable: the CLI responds to an operation, the pending work completes, and the
+  session can be stopped.
 ";
 
 const EXPLANATION: &str = "\
-How the session ended, then what was told to whoever waited in the state, then warnings. `S/ok`, and
-`C/ok` after the end of the input, is the mark of a fault that was survived. What is told to those
-who ask besides is checked too; it stands in `tests-e2e/src/faults/expected.rs`.
+A cell lists how the session ended, how the pending future of the state resolved, and the warnings. `S/ok`
+(`C/ok` after stdin was closed) means that the session survived the fault. The outcomes of other requests are
+checked too; see `tests-e2e/src/faults/expected.rs`.
 ";
 
-/// The states that a fault cannot meet, by reason.
+/// Adds the states in which a fault cannot occur, grouped by reason.
 fn impossible(text: &mut String, fault: Fault) {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for state in State::ALL {
@@ -100,6 +100,6 @@ fn impossible(text: &mut String, fault: Fault) {
 }
 
 fn add(text: &mut String, more: std::fmt::Arguments<'_>) {
-    // Writing to a text does not fail.
+    // Writing to a `String` does not fail.
     let _ = text.write_fmt(more);
 }

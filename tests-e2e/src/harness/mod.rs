@@ -1,6 +1,6 @@
-//! Where the SDK is tried: on the simulated CLI, in memory or as a process, and on the real one.
+//! The harness for tests of the SDK: the simulated CLI in memory or as a process, or the real CLI.
 //!
-//! The same script is the model of all three, and none of them sees anything of this machine.
+//! All of them use the same scripted model and a sandbox directory.
 
 pub mod processes;
 
@@ -15,69 +15,69 @@ use claude_agent_testkit::sim::{Faults, Sim};
 
 use crate::real_cli::{InstalledCli, SandboxDir};
 
-/// How long a CLI has to end when it was told to.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a CLI may take to exit.
+const EXIT_GRACE: Duration = Duration::from_secs(30);
 
-/// A CLI with a scripted model, and a sandbox of its own.
+/// A CLI with a scripted model and its own sandbox directory.
 #[derive(Debug)]
 pub struct Harness {
     sandbox: SandboxDir,
     api: MockApi,
-    cli: Cli,
+    cli: CliKind,
 }
 
 #[derive(Debug, Clone)]
-enum Cli {
+enum CliKind {
     InMemory(Faults),
     Program(PathBuf),
-    /// The simulated CLI as a process, with a script file that also says what goes wrong.
+    /// The simulated CLI as a process with a script file, which may contain faults.
     Scripted {
         program: PathBuf,
         script: PathBuf,
-        /// Whether it asks the mock API all the same.
-        asks_api: bool,
+        /// Whether it sends requests to the mock API nevertheless.
+        uses_api: bool,
     },
 }
 
 impl Harness {
-    /// The simulated CLI in memory.
+    /// Uses the simulated CLI in memory.
     ///
     /// # Errors
-    /// When directories or the mock API cannot be had.
+    /// Returns an error when the directories or the mock API cannot be created.
     pub async fn in_memory(script: Script) -> io::Result<Self> {
-        Self::new(script, Cli::InMemory(Faults::new())).await
+        Self::new(script, CliKind::InMemory(Faults::new())).await
     }
 
-    /// The simulated CLI in memory, with something wrong.
+    /// Uses the simulated CLI in memory, with faults.
     ///
     /// # Errors
-    /// When directories or the mock API cannot be had.
+    /// Returns an error when the directories or the mock API cannot be created.
     pub async fn faulty(script: Script, faults: Faults) -> io::Result<Self> {
-        Self::new(script, Cli::InMemory(faults)).await
+        Self::new(script, CliKind::InMemory(faults)).await
     }
 
-    /// The simulated CLI as a process.
+    /// Uses the simulated CLI as a process.
     ///
     /// # Errors
-    /// When directories or the mock API cannot be had.
+    /// Returns an error when the directories or the mock API cannot be created.
     pub async fn sim_process(script: Script, program: impl Into<PathBuf>) -> io::Result<Self> {
-        Self::new(script, Cli::Program(program.into())).await
+        Self::new(script, CliKind::Program(program.into())).await
     }
 
-    /// The simulated CLI as a process that a script file drives, the faults in it included. The
-    /// mock API is not asked.
+    /// Uses the simulated CLI as a process that follows a script file, including its faults. It sends no requests to
+    /// the mock API.
     ///
     /// # Errors
-    /// When directories or the mock API cannot be had.
+    /// Returns an error when the directories or the mock API cannot be created.
     pub async fn scripted(file: &str, program: impl Into<PathBuf>) -> io::Result<Self> {
         Self::with_file(Script::new(), file, program.into(), false).await
     }
 
-    /// The simulated CLI as a process that asks the mock API, with a script file that says what
-    /// goes wrong.
+    /// Uses the simulated CLI as a process that sends requests to the mock API, with a script file that contains
+    /// faults.
     ///
     /// # Errors
-    /// When directories or the mock API cannot be had.
+    /// Returns an error when the directories or the mock API cannot be created.
     pub async fn faulty_process(
         script: Script,
         faults: &str,
@@ -90,39 +90,38 @@ impl Harness {
         model: Script,
         file: &str,
         program: PathBuf,
-        asks_api: bool,
+        uses_api: bool,
     ) -> io::Result<Self> {
-        let mut harness = Self::new(model, Cli::Program(program.clone())).await?;
+        let mut harness = Self::new(model, CliKind::Program(program.clone())).await?;
         let script = harness.root().join("script.sim");
         std::fs::write(&script, file)?;
-        harness.cli = Cli::Scripted { program, script, asks_api };
+        harness.cli = CliKind::Scripted { program, script, uses_api };
         Ok(harness)
     }
 
-    /// The real CLI.
+    /// Uses the real CLI.
     ///
     /// # Errors
-    /// When directories or the mock API cannot be had.
+    /// Returns an error when the directories or the mock API cannot be created.
     pub async fn real(script: Script, cli: &InstalledCli) -> io::Result<Self> {
-        Self::new(script, Cli::Program(cli.path.clone())).await
+        Self::new(script, CliKind::Program(cli.path.clone())).await
     }
 
-    async fn new(script: Script, cli: Cli) -> io::Result<Self> {
+    async fn new(script: Script, cli: CliKind) -> io::Result<Self> {
         Ok(Self { sandbox: SandboxDir::new()?, api: MockApi::start(script).await?, cli })
     }
 
-    /// Options for a run here. A CLI that ends by itself is given the time that a busy machine
-    /// takes for it.
+    /// Returns options for a run with this CLI. The exit grace is long enough for a busy machine.
     pub fn options(&self) -> Options {
         let address = self.api.base_url();
         let options = Options::new()
             .cwd(self.sandbox.project())
-            .timeouts(Timeouts::new().exit_grace(PATIENCE));
+            .timeouts(Timeouts::new().exit_grace(EXIT_GRACE));
         match &self.cli {
-            Cli::InMemory(faults) => {
+            CliKind::InMemory(faults) => {
                 options.simulated(Sim::new().api(address).faults(faults.clone()))
             }
-            Cli::Program(program) | Cli::Scripted { program, .. } => {
+            CliKind::Program(program) | CliKind::Scripted { program, .. } => {
                 let options = options.cli_path(program).environment(EnvironmentPolicy::Clean);
                 let variables = self.variables().into_iter();
                 variables.fold(options, |options, (name, value)| options.env(name, value))
@@ -130,39 +129,39 @@ impl Harness {
         }
     }
 
-    /// Every variable that a CLI as a process gets here.
+    /// Returns the environment variables of a CLI process.
     pub fn variables(&self) -> BTreeMap<String, String> {
         let address = self.api.base_url();
         let mut variables = self.sandbox.variables(&address);
-        if let Cli::Scripted { script, .. } = &self.cli {
+        if let CliKind::Scripted { script, .. } = &self.cli {
             let script = script.to_string_lossy().into_owned();
             variables.insert("CLAUDE_SIM_SCRIPT".to_owned(), script);
         }
-        if !matches!(&self.cli, Cli::Scripted { asks_api: false, .. }) {
+        if !matches!(&self.cli, CliKind::Scripted { uses_api: false, .. }) {
             variables.insert("CLAUDE_SIM_API".to_owned(), address);
         }
         variables
     }
 
-    /// The executable of the CLI; none if it lives in memory.
+    /// Returns the executable of the CLI; `None` in memory.
     pub fn program(&self) -> Option<&Path> {
         match &self.cli {
-            Cli::InMemory(_) => None,
-            Cli::Program(program) | Cli::Scripted { program, .. } => Some(program),
+            CliKind::InMemory(_) => None,
+            CliKind::Program(program) | CliKind::Scripted { program, .. } => Some(program),
         }
     }
 
-    /// The model.
+    /// Returns the mock API.
     pub fn api(&self) -> &MockApi {
         &self.api
     }
 
-    /// The directory that the CLI works in.
+    /// Returns the working directory of the CLI.
     pub fn project(&self) -> PathBuf {
         self.sandbox.project()
     }
 
-    /// All its directories.
+    /// Returns the root of the sandbox directory.
     pub fn root(&self) -> &Path {
         self.sandbox.root()
     }

@@ -1,18 +1,17 @@
-//! What is installed once per machine, outside the clone.
+//! The cache of installed packages, outside the working copy.
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-};
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 
 use super::InstallError;
 
-/// The directory `name` in the cache, filled if it is not there yet. Several processes may call
-/// this at once.
+/// Returns the directory `name` of the cache, and fills it first if it does not exist. May be called by several
+/// processes at once.
 ///
-/// The cache lies below `CLAUDE_E2E_CACHE`, or `claude-agent-kit` in the user's cache directory.
+/// The cache is at `CLAUDE_E2E_CACHE`, or at `claude-agent-kit` in the user's cache directory.
 pub(crate) fn once(
     name: &str,
     fill: impl FnOnce(&Path) -> Result<(), InstallError>,
@@ -26,11 +25,11 @@ pub(crate) fn once(
     fs::create_dir_all(&cache).map_err(at(&cache))?;
     let lock_path = cache.join("lock");
     let lock = fs::File::create(&lock_path).map_err(at(&lock_path))?;
-    // Held until `lock` is dropped, also when this process dies.
+    // Held until `lock` is dropped or the process exits.
     rustix::fs::flock(&lock, FlockOperation::LockExclusive)
         .map_err(|error| InstallError::Cache(lock_path, error.into()))?;
     if !home.exists() {
-        // Beside the place and renamed: a half-done installation is never seen as a whole one.
+        // Installed elsewhere and renamed, so that an incomplete installation is never used.
         let staging = tempfile::Builder::new()
             .prefix("installing-")
             .tempdir_in(&cache)

@@ -1,11 +1,9 @@
 //! Installs the pinned CLIs with npm, once per machine.
 
-use std::{
-    borrow::Cow,
-    env,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::borrow::Cow;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use super::npm::{InstallError, Pin};
 
@@ -23,13 +21,13 @@ const MINIMUM: Pin = Pin {
     ..NEWEST
 };
 
-/// A CLI that is installed and answers `--version`.
+/// An installed CLI.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct InstalledCli {
     /// The executable.
     pub path: PathBuf,
-    /// Its version, as `1.2.3`.
+    /// Its version, such as `1.2.3`.
     pub version: String,
 }
 
@@ -39,31 +37,30 @@ const MIDDLE: Pin = Pin {
     ..NEWEST
 };
 
-/// The version that `package.json` pins.
+/// Returns the version that `package.json` pins.
 pub fn pinned_version() -> String {
     NEWEST.version()
 }
 
-/// The versions that the test run uses: the oldest that is supported, one in the middle, and the
-/// newest.
+/// Returns the versions that the tests use: the oldest supported one, one in the middle, and the newest.
 pub fn pinned_versions() -> [String; 3] {
     [MINIMUM, MIDDLE, NEWEST].map(|pin| pin.version())
 }
 
-/// The pinned CLI, installed if it is not yet.
+/// Returns the pinned CLI, and installs it if necessary.
 ///
 /// # Errors
 ///
-/// Says what is missing and how to get it.
+/// Returns an error that names what is missing and how to install it.
 pub fn install() -> Result<InstalledCli, InstallError> {
     check(&NEWEST)
 }
 
-/// Any released CLI, installed if it is not yet. What comes with it is not pinned.
+/// Returns a released CLI, and installs it if necessary. Its dependencies are not pinned.
 ///
 /// # Errors
 ///
-/// Says what is missing and how to get it.
+/// Returns an error that names what is missing and how to install it.
 pub fn install_version(version: &str) -> Result<InstalledCli, InstallError> {
     let pins = [NEWEST, MIDDLE, MINIMUM];
     if let Some(pin) = pins.into_iter().find(|pin| pin.version() == version) {
@@ -86,24 +83,24 @@ fn check(pin: &Pin) -> Result<InstalledCli, InstallError> {
     let output = Command::new(&path)
         .arg("--version")
         .env_clear()
-        // Where tests look for programs, too: an old CLI is a script that needs `node`.
+        // The `PATH` of tests: old CLIs are scripts that need `node`.
         .env("PATH", super::sandbox::PATH)
         .stdin(Stdio::null())
         .output()
         .map_err(|error| InstallError::Unusable(format!("{}: {error}", path.display())))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let version = said.split_whitespace().next().unwrap_or_default().to_owned();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let version = stdout.split_whitespace().next().unwrap_or_default().to_owned();
     if version == pin.version() {
         Ok(InstalledCli { path, version })
     } else {
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        let said = format!("--version says `{}` {}", said.trim(), complaint.trim());
-        Err(InstallError::Unusable(said))
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let reason = format!("`--version` printed \"{}\" {}", stdout.trim(), stderr.trim());
+        Err(InstallError::Unusable(reason))
     }
 }
 
-/// npm installs the packages that fit the machine and leaves out the others, so what is there fits.
-/// On Linux both C libraries may be: the glibc one comes first. Old versions are a script.
+/// Finds the executable. npm installs only packages that fit the platform. On Linux there may be one for each C
+/// library; glibc is preferred. Old versions are scripts.
 fn executable(home: &Path) -> Option<PathBuf> {
     let system = match env::consts::OS {
         "macos" => "darwin",

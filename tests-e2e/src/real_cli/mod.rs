@@ -1,4 +1,4 @@
-//! The real CLI: installed from npm at an exact version, started with nothing of this machine.
+//! The real CLI: installed from npm at an exact version and started in a clean environment.
 
 pub(crate) mod cache;
 mod install;
@@ -6,9 +6,7 @@ pub(crate) mod npm;
 mod process;
 mod sandbox;
 
-pub use self::{
-    install::{InstalledCli, install, install_version, pinned_version, pinned_versions},
-    npm::InstallError,
-    process::RealProcess,
-    sandbox::{DUMMY_KEY, SandboxDir},
-};
+pub use self::install::{InstalledCli, install, install_version, pinned_version, pinned_versions};
+pub use self::npm::InstallError;
+pub use self::process::RealProcess;
+pub use self::sandbox::{DUMMY_KEY, SandboxDir};

@@ -1,53 +1,53 @@
 //! Installs a pinned package with npm, once per machine.
 
-use std::{
-    borrow::Cow,
-    error::Error,
-    fmt, fs, io,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use super::cache;
 
-/// A package at an exact version, with the checksums of everything that comes with it.
+/// A package at an exact version, with the checksums of its dependencies.
 #[derive(Debug, Clone)]
 pub(crate) struct Pin {
     /// The name of the package.
     pub(crate) name: &'static str,
-    /// The `package.json` that asks for it.
+    /// The `package.json` that depends on it.
     pub(crate) package: Cow<'static, str>,
-    /// The `package-lock.json` beside it; without one the registry decides.
+    /// Its `package-lock.json`; without one, the registry chooses the versions of dependencies.
     pub(crate) lock: Option<&'static str>,
-    /// What the directory in the cache begins with.
+    /// The prefix of its directory in the cache.
     pub(crate) folder: &'static str,
-    /// What npm is told besides.
+    /// Additional arguments for npm.
     pub(crate) arguments: &'static [&'static str],
 }
 
-/// Why something pinned is not there.
+/// Why a pinned package is not available.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum InstallError {
-    /// There is nothing to install it with.
+    /// The installer could not be started.
     ToolMissing {
         /// The program that is missing.
         tool: &'static str,
-        /// What it would have installed.
+        /// What it should have installed.
         wanted: String,
-        /// Why it did not start.
+        /// Why it could not be started.
         error: io::Error,
     },
-    /// It was not installed.
+    /// The installer failed.
     ToolFailed {
         /// The program that failed.
         tool: &'static str,
         /// What it should have installed.
         wanted: String,
-        /// What it said.
+        /// Its stderr.
         output: String,
     },
-    /// Something else was installed than what is needed.
+    /// The installed package cannot be used.
     Unusable(String),
     /// The cache could not be read or written.
     Cache(PathBuf, io::Error),
@@ -58,13 +58,13 @@ impl fmt::Display for InstallError {
         match self {
             Self::ToolMissing { tool, wanted, error } => write!(
                 f,
-                "{tool} could not be started ({error}); the tests install {wanted} with it. \
-                 Install your system's package for it and see that it is on the PATH"
+                "{tool}, which installs {wanted}, could not be started: {error}; help: install it with \
+                 your system's package manager and make sure that it is on the PATH"
             ),
             Self::ToolFailed { tool, wanted, output } => {
-                write!(f, "{tool} did not install {wanted}: {output}")
+                write!(f, "{tool} failed to install {wanted}: {output}")
             }
-            Self::Unusable(reason) => write!(f, "what is installed cannot be used: {reason}"),
+            Self::Unusable(reason) => write!(f, "the installed package cannot be used: {reason}"),
             Self::Cache(path, error) => write!(f, "{}: {error}", path.display()),
         }
     }
@@ -73,13 +73,13 @@ impl fmt::Display for InstallError {
 impl Error for InstallError {}
 
 impl Pin {
-    /// The version that is asked for.
+    /// Returns the pinned version.
     pub(crate) fn version(&self) -> String {
         let package: serde_json::Value = serde_json::from_str(&self.package).unwrap_or_default();
         package["dependencies"][self.name].as_str().unwrap_or("unpinned").to_owned()
     }
 
-    /// The directory that holds `node_modules` with the package.
+    /// Installs the package if necessary and returns the directory that contains `node_modules`.
     pub(crate) fn install(&self) -> Result<PathBuf, InstallError> {
         let version = self.version();
         cache::once(&format!("{}-{version}", self.folder), |staging| self.install_into(staging))
@@ -101,7 +101,7 @@ impl Pin {
     }
 }
 
-/// Runs an installer to its good end.
+/// Runs an installer.
 pub(crate) fn run(
     command: &mut Command,
     tool: &'static str,

@@ -1,33 +1,30 @@
-//! One CLI process: its pipes, its end, and that nothing of it stays behind.
+//! A CLI process: its pipes, its exit, and the removal of its process group.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    fs, io,
-    os::unix::process::CommandExt as _,
-    path::Path,
-    process::{Child, Command, Stdio},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    thread,
-    time::{Duration, Instant},
-};
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use claude_agent_testkit::recording::Exit;
-use rustix::{
-    io::Errno,
-    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid},
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
-use tokio::{
-    process::{ChildStderr, ChildStdin, ChildStdout},
-    sync::watch,
-};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::sync::watch;
 
-/// How long the CLI may take to end by itself.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the CLI may take to exit on its own.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long it may take for each further step of its end.
+/// How long each further step of the shutdown may take.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A running CLI in a process group of its own. Dropping it ends the group, and waits for that.
+/// A running CLI in its own process group. Dropping it ends the group and waits for the exit.
 #[derive(Debug)]
 pub struct RealProcess {
     group: Arc<Group>,
@@ -35,15 +32,15 @@ pub struct RealProcess {
     reaper: Option<thread::JoinHandle<()>>,
 }
 
-/// The ends of the pipes that the client holds.
+/// The host's ends of the pipes.
 pub(crate) struct Pipes {
     pub(crate) stdin: ChildStdin,
     pub(crate) stdout: ChildStdout,
     pub(crate) stderr: ChildStderr,
 }
 
-/// The group may be signalled as long as its leader was not reaped: until then no other process can
-/// get its number. The lock makes the signal and the reaping exclude each other.
+/// A process group, which may be signalled until its leader is reaped: until then no other process can get its ID.
+/// The lock serializes signals and reaping.
 #[derive(Debug)]
 struct Group {
     leader: Pid,
@@ -51,7 +48,7 @@ struct Group {
 }
 
 impl RealProcess {
-    /// Starts `program` with exactly these variables. Must be called inside a tokio runtime.
+    /// Starts `program` with exactly these environment variables. Must be called inside a Tokio runtime.
     pub(crate) fn start(
         program: &Path,
         arguments: &[String],
@@ -76,7 +73,7 @@ impl RealProcess {
         let group = Arc::new(Group { leader, unreaped: Mutex::new(Some(child)) });
         let (report, exit) = watch::channel(None);
         let followed = Arc::clone(&group);
-        // A thread, not a task: it also works when the runtime of a panicking test is gone.
+        // A thread rather than a task: it also works after the runtime of a panicking test is gone.
         let reaper = thread::spawn(move || {
             let exit = followed.reap();
             report.send_replace(Some(exit));
@@ -90,16 +87,16 @@ impl RealProcess {
         Ok((process, pipes))
     }
 
-    /// The process id of the CLI.
+    /// Returns the process ID of the CLI.
     pub fn id(&self) -> u32 {
         self.group.leader.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Waits until the CLI has ended by itself.
+    /// Waits until the CLI has exited.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing; it can be asked again.
+    /// Cancel safe: dropping the future has no effect.
     pub async fn exited(&self) -> Exit {
         let mut exit = self.exit.clone();
         match exit.wait_for(Option::is_some).await {
@@ -108,13 +105,13 @@ impl RealProcess {
         }
     }
 
-    /// Waits for the end after stdin was closed; helps with SIGTERM and then SIGKILL.
+    /// Waits for the exit after stdin was closed; sends SIGTERM and then SIGKILL if necessary.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future stops the waiting; dropping the process still ends it.
+    /// Dropping the future stops waiting; dropping the process still ends it.
     pub async fn end(&self) -> Exit {
-        if let Ok(exit) = tokio::time::timeout(PATIENCE, self.exited()).await {
+        if let Ok(exit) = tokio::time::timeout(EXIT_TIMEOUT, self.exited()).await {
             return exit;
         }
         self.group.terminate();
@@ -129,7 +126,7 @@ impl RealProcess {
 impl Drop for RealProcess {
     fn drop(&mut self) {
         let Some(reaper) = self.reaper.take() else { return };
-        // SIGTERM first: the CLI's tool shells have sessions of their own, only it can end them.
+        // SIGTERM first: tool shells have their own process sessions, and only the CLI can end them.
         self.group.terminate();
         let deadline = Instant::now() + GRACE;
         while !reaper.is_finished() && Instant::now() < deadline {
@@ -145,7 +142,7 @@ impl Group {
         self.signal(Signal::TERM);
     }
 
-    /// Ends the group and, because tool shells leave the group, every descendant.
+    /// Kills the group and every descendant, because tool shells leave the group.
     fn kill(&self) {
         if self.lock().is_none() {
             return;
@@ -153,19 +150,19 @@ impl Group {
         let descendants = descendants(self.leader);
         self.signal(Signal::KILL);
         for process in descendants {
-            // It may have ended by itself meanwhile.
+            // The process may have exited meanwhile.
             let _: Result<(), Errno> = kill_process(process, Signal::KILL);
         }
     }
 
     fn signal(&self, signal: Signal) {
         if self.lock().is_some() {
-            // The only failure is that nobody is left to be signalled.
+            // Fails only if the group is empty.
             let _: Result<(), Errno> = kill_process_group(self.leader, signal);
         }
     }
 
-    /// Blocks until the leader has ended, ends what is left of its group, and reaps it.
+    /// Blocks until the leader has exited, kills the rest of its group, and reaps it.
     fn reap(&self) -> Exit {
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while matches!(waitid(WaitId::Pid(self.leader), ended), Err(Errno::INTR)) {}
@@ -183,7 +180,7 @@ impl Group {
     }
 }
 
-/// The processes below `root`, found through `/proc`; none where there is no such thing.
+/// Returns the descendants of `root`, found through `/proc`; empty on systems without it.
 fn descendants(root: Pid) -> HashSet<Pid> {
     let mut parents = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -194,7 +191,7 @@ fn descendants(root: Pid) -> HashSet<Pid> {
             continue;
         };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // The name in parentheses may hold anything, also spaces and parentheses.
+        // The name in parentheses may contain anything, including spaces and parentheses.
         let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
         let parent = fields.split_whitespace().nth(1).and_then(|parent| parent.parse().ok());
         parents.extend(parent.and_then(Pid::from_raw).map(|parent| (process, parent)));

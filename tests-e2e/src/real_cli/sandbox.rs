@@ -1,36 +1,35 @@
-//! What the CLI gets to see of a machine: fresh directories and a handful of variables.
+//! The environment of a CLI under test: fresh directories and a few variables.
 
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// The key that the CLI is given. The mock takes any.
+/// The API key of the CLI. The mock API accepts any.
 pub const DUMMY_KEY: &str = "sk-dummy-key-for-tests";
 
-/// Where programs are looked for.
+/// The `PATH` of the CLI.
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A home and a project that nobody used before; both vanish with the value.
+/// A fresh home and project directory, removed when the value is dropped.
 #[derive(Debug)]
 pub struct SandboxDir {
     root: PathBuf,
-    // Removed when the last user of the sandbox is gone.
+    // Removed when the last user of the sandbox is dropped.
     _directory: TempDir,
 }
 
 impl SandboxDir {
-    /// Makes the directories.
+    /// Creates the directories.
     ///
     /// # Errors
     ///
-    /// When the system's directory for temporary files cannot be written.
+    /// Returns an error when the temporary directory cannot be created.
     pub fn new() -> io::Result<Self> {
         let directory = tempfile::Builder::new().prefix("claude-e2e-").tempdir()?;
-        // The CLI reports real paths, so that is what has to be looked for in recordings.
+        // The CLI reports canonical paths, which recordings are searched for.
         let root = directory.path().canonicalize()?;
         let sandbox = Self { root, _directory: directory };
         for path in [sandbox.home(), sandbox.config(), sandbox.project(), sandbox.temporary()] {
@@ -39,39 +38,39 @@ impl SandboxDir {
         Ok(sandbox)
     }
 
-    /// The directory that holds all others.
+    /// Returns the directory that contains all others.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The home of the CLI's user.
+    /// Returns the home directory.
     pub fn home(&self) -> PathBuf {
         self.root.join("home")
     }
 
-    /// Where the CLI keeps its settings and transcripts.
+    /// Returns the directory of the CLI's settings and transcripts.
     pub fn config(&self) -> PathBuf {
         self.home().join(".claude")
     }
 
-    /// The directory the CLI works in.
+    /// Returns the working directory of the CLI.
     pub fn project(&self) -> PathBuf {
         self.root.join("project")
     }
 
-    /// Where the CLI puts its temporary files.
+    /// Returns the directory of the CLI's temporary files.
     pub fn temporary(&self) -> PathBuf {
         self.root.join("tmp")
     }
 
-    /// Every variable that the CLI gets, with the Messages API at `api`.
+    /// Returns the environment variables of the CLI, with the Messages API at `api`.
     pub fn variables(&self, api: &str) -> BTreeMap<String, String> {
         let path = |path: PathBuf| path.to_string_lossy().into_owned();
         [
             ("PATH", PATH.to_owned()),
             ("HOME", path(self.home())),
             ("CLAUDE_CONFIG_DIR", path(self.config())),
-            // Without it the CLI leaves files of its own in the machine's directory.
+            // Otherwise the CLI writes files to the temporary directory of this machine.
             ("TMPDIR", path(self.temporary())),
             ("CLAUDE_CODE_TMPDIR", path(self.temporary())),
             ("ANTHROPIC_BASE_URL", api.to_owned()),

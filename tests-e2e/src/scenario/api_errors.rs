@@ -1,13 +1,14 @@
-//! What becomes of an API that refuses, breaks or is absent.
+//! API errors: rejected requests, failures, and an unreachable API.
 
 use std::time::Duration;
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
-use super::{Cli, Failure, Fixture, Outcome, Plan, tools::bash};
+use super::tools::bash;
+use super::{Cli, Failure, Fixture, Outcome, Plan};
 
-/// Plays one turn with an API that always fails like this; two retries are allowed.
+/// Runs one turn with an API that always fails like this; two retries are allowed.
 async fn failing(fixture: &Fixture, reply: Reply) -> Result<(Cli, Value), Failure> {
     let script = Script::new().otherwise([reply]);
     let plan = Plan::session(script).env("CLAUDE_CODE_MAX_RETRIES", "2");
@@ -25,7 +26,7 @@ fn retries(cli: &Cli) -> usize {
 pub(super) async fn api_error_401(fixture: &Fixture) -> Outcome {
     let reply = Reply::error(401, "authentication_error", "invalid x-api-key");
     let (cli, result) = failing(fixture, reply).await?;
-    cli.check(result["api_error_status"] == 401, "the status is told")?;
+    cli.check(result["api_error_status"] == 401, "the result contains the status")?;
     cli.finish(1).await
 }
 
@@ -38,20 +39,20 @@ pub(super) async fn api_error_429_then_success(fixture: &Fixture) -> Outcome {
     cli.initialize().await?;
     let result = cli.turn("hello").await?;
     cli.check(result["result"] == "Hello.", "the retry succeeds")?;
-    cli.check(retries(&cli) == 1, "the retry is told")?;
+    cli.check(retries(&cli) == 1, "the retry is reported")?;
     cli.finish(0).await
 }
 
 pub(super) async fn api_error_500(fixture: &Fixture) -> Outcome {
     let (cli, result) = failing(fixture, Reply::error(500, "api_error", "it broke")).await?;
-    cli.check(result["api_error_status"] == 500, "the status is told")?;
-    cli.check(retries(&cli) == 2, "both retries are told")?;
+    cli.check(result["api_error_status"] == 500, "the result contains the status")?;
+    cli.check(retries(&cli) == 2, "both retries are reported")?;
     cli.finish(1).await
 }
 
 pub(super) async fn api_error_529(fixture: &Fixture) -> Outcome {
     let (cli, result) = failing(fixture, Reply::error(529, "overloaded_error", "too busy")).await?;
-    cli.check(result["api_error_status"] == 529, "the status is told")?;
+    cli.check(result["api_error_status"] == 529, "the result contains the status")?;
     cli.finish(1).await
 }
 

@@ -1,27 +1,30 @@
-//! What a scenario is played on: anything that takes arguments, variables and a script of the
-//! model's answers, and gives byte streams and an exit.
+//! The backends that scenarios run on: they take arguments, environment variables and a script of the model, and
+//! return byte streams and an exit status.
 
-use std::{collections::BTreeMap, fmt, future::Future, io, pin::Pin, sync::Arc};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
 
-use claude_agent_testkit::{
-    mock_api::{MockApi, Script},
-    recording::Exit,
-};
+use claude_agent_testkit::mock_api::{MockApi, Script};
+use claude_agent_testkit::recording::Exit;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::sim_backend::Api;
 use crate::real_cli::{InstalledCli, RealProcess, SandboxDir};
 
-/// A future that can be sent, boxed for use behind `dyn`.
+/// A boxed `Send` future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Something that can be started like the CLI.
+/// Starts CLIs.
 pub trait Backend: Send + Sync {
-    /// The version of the CLI that it is, or plays.
+    /// Returns the version of the CLI, real or simulated.
     fn version(&self) -> &str;
 
-    /// Starts it.
-    fn launch(&self, launch: Launch) -> BoxFuture<'_, io::Result<Running>>;
+    /// Starts a CLI.
+    fn launch(&self, launch: Launch) -> BoxFuture<'_, io::Result<StartedCli>>;
 }
 
 /// How to start a CLI.
@@ -29,37 +32,37 @@ pub trait Backend: Send + Sync {
 pub struct Launch {
     /// Home, project and temporary directory.
     pub sandbox: Arc<SandboxDir>,
-    /// The arguments, without the name of the program.
+    /// The arguments, without the program name.
     pub arguments: Vec<String>,
-    /// Variables to set (or, without a value, to leave out) beyond those that every CLI gets.
+    /// Variables to set, or to remove if the value is `None`, in addition to those of every CLI.
     pub variables: BTreeMap<String, Option<String>>,
-    /// What the model answers.
+    /// The script of the model.
     pub script: Script,
 }
 
-/// A started CLI. Dropping it ends it.
+/// A started CLI. Dropping it ends the process.
 #[non_exhaustive]
-pub struct Running {
-    /// What the CLI reads.
+pub struct StartedCli {
+    /// The stdin of the CLI.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
-    /// What the CLI writes.
+    /// The stdout of the CLI.
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,
-    /// What the CLI complains.
+    /// The stderr of the CLI.
     pub stderr: Box<dyn AsyncRead + Send + Unpin>,
-    /// The process, or what stands for it.
+    /// The process.
     pub process: Box<dyn Process>,
-    /// What stands behind the CLI.
+    /// The API that the CLI talks to.
     pub api: Option<Api>,
 }
 
-/// What can end.
+/// A process that can be ended.
 pub trait Process: Send + Sync {
-    /// Waits for the end after stdin was closed, and brings it about if it does not come.
+    /// Waits for the exit after stdin was closed, and forces it if necessary.
     fn end(&self) -> BoxFuture<'_, Exit>;
 }
 
-impl Running {
-    /// A CLI with these streams.
+impl StartedCli {
+    /// Creates a started CLI from its streams and its process.
     pub fn new(
         stdin: impl AsyncWrite + Send + Unpin + 'static,
         stdout: impl AsyncRead + Send + Unpin + 'static,
@@ -82,9 +85,9 @@ impl fmt::Debug for Launch {
     }
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for StartedCli {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").finish_non_exhaustive()
+        f.debug_struct("StartedCli").finish_non_exhaustive()
     }
 }
 
@@ -94,19 +97,19 @@ impl Process for RealProcess {
     }
 }
 
-/// The real CLI, with the mock as its Messages API.
+/// The real CLI with the mock API.
 #[derive(Debug, Clone)]
 pub struct RealCli {
     cli: InstalledCli,
 }
 
 impl RealCli {
-    /// Scenarios will be played on this CLI.
+    /// Creates a backend for an installed CLI.
     pub fn new(cli: InstalledCli) -> Self {
         Self { cli }
     }
 
-    async fn start(&self, launch: Launch) -> io::Result<Running> {
+    async fn start(&self, launch: Launch) -> io::Result<StartedCli> {
         let api = MockApi::start(launch.script).await?;
         let mut variables = launch.sandbox.variables(&api.base_url());
         for (name, value) in launch.variables {
@@ -118,8 +121,8 @@ impl RealCli {
         let project = launch.sandbox.project();
         let (process, pipes) =
             RealProcess::start(&self.cli.path, &launch.arguments, &variables, &project)?;
-        let running = Running::new(pipes.stdin, pipes.stdout, pipes.stderr, process);
-        Ok(Running { api: Some(Api::Mock(api)), ..running })
+        let running = StartedCli::new(pipes.stdin, pipes.stdout, pipes.stderr, process);
+        Ok(StartedCli { api: Some(Api::Mock(api)), ..running })
     }
 }
 
@@ -128,7 +131,7 @@ impl Backend for RealCli {
         &self.cli.version
     }
 
-    fn launch(&self, launch: Launch) -> BoxFuture<'_, io::Result<Running>> {
+    fn launch(&self, launch: Launch) -> BoxFuture<'_, io::Result<StartedCli>> {
         Box::pin(self.start(launch))
     }
 }

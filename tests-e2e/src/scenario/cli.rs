@@ -1,35 +1,30 @@
-//! The CLI under test, as a scenario sees it: frames in, lines out, everything on tape.
+//! The CLI under test, as a scenario uses it. Everything is recorded.
 
-use std::{fmt, future::Future, time::Duration};
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
 
-use claude_agent_testkit::{
-    mock_api::ApiRequest,
-    recorder::Tape,
-    recording::{Channel, Exit, Recording},
-};
+use claude_agent_testkit::mock_api::ApiRequest;
+use claude_agent_testkit::recorder::Tape;
+use claude_agent_testkit::recording::{Channel, Exit, Recording};
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
-    sync::mpsc,
-    task::JoinHandle,
-    time::timeout,
-};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::harness::processes;
 
-use super::{
-    Failure,
-    answer::{Answer, Handler, agreeable},
-    backend::{Process, Running},
-    ids::Ids,
-    line,
-    sim_backend::Api,
-};
+use super::backend::{Process, StartedCli};
+use super::ids::Ids;
+use super::response::{Handler, Response, default_response};
+use super::sim_backend::Api;
+use super::{Failure, line};
 
-/// Far more than anything here takes, so that only what never comes runs into it.
+/// Far longer than anything here takes.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Beyond this much stderr is drained and not kept.
+/// Further bytes of stderr are discarded.
 const STDERR_KEPT: usize = 256 * 1024;
 
 /// A running CLI in a scenario.
@@ -39,18 +34,18 @@ pub struct Cli {
     readers: Vec<JoinHandle<()>>,
     process: Box<dyn Process>,
     api: Option<Api>,
-    tape: Tape,
+    recorder: Tape,
     ids: Ids,
     handler: Handler,
     history: Vec<Value>,
 }
 
 impl Cli {
-    pub(super) fn new(running: Running, tape: Tape, ids: Ids) -> Self {
+    pub(super) fn new(running: StartedCli, recorder: Tape, ids: Ids) -> Self {
         let (lines_in, lines) = mpsc::channel(1024);
         let readers = vec![
-            tokio::spawn(read_stdout(running.stdout, tape.clone(), lines_in)),
-            tokio::spawn(read_stderr(running.stderr, tape.clone())),
+            tokio::spawn(read_stdout(running.stdout, recorder.clone(), lines_in)),
+            tokio::spawn(read_stderr(running.stderr, recorder.clone())),
         ];
         Self {
             stdin: Some(running.stdin),
@@ -58,41 +53,41 @@ impl Cli {
             readers,
             process: running.process,
             api: running.api,
-            tape,
+            recorder,
             ids,
-            handler: Box::new(agreeable),
+            handler: Box::new(default_response),
             history: Vec::new(),
         }
     }
 
-    /// Replaces what is answered to the requests of the CLI.
-    pub(super) fn on_request(&mut self, handler: impl FnMut(&Value) -> Answer + Send + 'static) {
+    /// Replaces the handler for requests of the CLI.
+    pub(super) fn on_request(&mut self, handler: impl FnMut(&Value) -> Response + Send + 'static) {
         self.handler = Box::new(handler);
     }
 
-    /// What stands behind the CLI.
+    /// Returns the API that the CLI talks to.
     pub(super) fn api(&self) -> Result<&Api, Failure> {
-        self.api.as_ref().ok_or_else(|| self.fail("there is something behind the CLI"))
+        self.api.as_ref().ok_or_else(|| self.fail("the backend has an API"))
     }
 
-    /// Everything that the CLI wrote until now.
+    /// Returns everything that the CLI has written so far.
     pub(super) fn history(&self) -> &[Value] {
         &self.history
     }
 
-    /// Whether the CLI has written a line like this.
+    /// Whether the CLI has written a matching line.
     pub(super) fn saw(&self, like: impl Fn(&Value) -> bool) -> bool {
         self.history.iter().any(like)
     }
 
-    /// Fails with this text unless it is true.
+    /// Fails with this expectation unless `fact` is true.
     pub(super) fn check(&self, fact: bool, expected: &str) -> Result<(), Failure> {
         if fact { Ok(()) } else { Err(self.fail(expected)) }
     }
 
-    /// A failure that shows everything seen so far.
+    /// Creates a failure that contains everything seen so far.
     pub(super) fn fail(&self, expected: &str) -> Failure {
-        let recording = String::from_utf8_lossy(&self.tape.recording().to_bytes()).into_owned();
+        let recording = String::from_utf8_lossy(&self.recorder.recording().to_bytes()).into_owned();
         let lines = recording.lines().map(|line| {
             let short: String = line.chars().take(600).collect();
             if short.len() < line.len() { short + " …" } else { short }
@@ -100,38 +95,38 @@ impl Cli {
         Failure::new(expected, lines.collect::<Vec<_>>().join("\n"))
     }
 
-    // --- what is sent -------------------------------------------------------------------------
+    // --- sending ------------------------------------------------------------------------------
 
     /// Writes one line.
     pub(super) async fn send(&mut self, frame: &str) -> Result<(), Failure> {
         self.send_lines(&[frame]).await
     }
 
-    /// Writes several lines in one go, so that the CLI finds them together.
+    /// Writes several lines at once, so that the CLI reads them together.
     pub(super) async fn send_lines(&mut self, frames: &[&str]) -> Result<(), Failure> {
         let bytes = frames.iter().flat_map(|frame| [*frame, "\n"]).collect::<String>();
         let Some(stdin) = &mut self.stdin else {
             return Err(self.fail("stdin is still open"));
         };
-        // Noted before it is written: no answer may stand before its question.
-        self.tape.bytes(Channel::Sent, bytes.as_bytes());
+        // Recorded before it is written: no response may precede its request.
+        self.recorder.bytes(Channel::Sent, bytes.as_bytes());
         stdin.write_all(bytes.as_bytes()).await?;
         Ok(stdin.flush().await?)
     }
 
-    /// A fresh id for a message.
+    /// Returns a new message ID.
     pub(super) fn message_id(&self) -> String {
         self.ids.message()
     }
 
-    /// Sends a prompt with an id, which it returns.
-    pub(super) async fn say(&mut self, prompt: &str) -> Result<String, Failure> {
+    /// Sends a prompt with a new ID and returns the ID.
+    pub(super) async fn send_prompt(&mut self, prompt: &str) -> Result<String, Failure> {
         let uuid = self.message_id();
         self.send(&user_frame(&json!(prompt), Some(&uuid))).await?;
         Ok(uuid)
     }
 
-    /// Sends a control request and returns its id.
+    /// Sends a control request and returns its ID.
     pub(super) async fn request(
         &mut self,
         subtype: &str,
@@ -145,18 +140,18 @@ impl Cli {
     /// Closes stdin.
     pub(super) async fn close_input(&mut self) {
         if let Some(mut stdin) = self.stdin.take() {
-            self.tape.input_closed();
-            // Dropping closes it whatever the answer.
+            self.recorder.input_closed();
+            // Dropping it closes the pipe even if this fails.
             drop(stdin.shutdown().await);
         }
     }
 
-    // --- what is received ---------------------------------------------------------------------
+    // --- receiving ----------------------------------------------------------------------------
 
-    /// The next line, or nothing at the end of stdout. Requests of the CLI are answered on the way.
+    /// Returns the next line, or `None` at EOF. Responds to requests of the CLI on the way.
     pub(super) async fn next(&mut self) -> Result<Option<Value>, Failure> {
         let Ok(line) = timeout(LIMIT, self.lines.recv()).await else {
-            return Err(self.fail("a line within the limit"));
+            return Err(self.fail("a line within the time limit"));
         };
         let Some(line) = line else { return Ok(None) };
         let value = line::read(&line);
@@ -170,22 +165,22 @@ impl Cli {
     async fn answer(&mut self, request: &Value) -> Result<(), Failure> {
         let id = &request["request_id"];
         let response = match (self.handler)(&request["request"]) {
-            Answer::Silence => return Ok(()),
-            Answer::Success(payload) => {
+            Response::NoResponse => return Ok(()),
+            Response::Success(payload) => {
                 format!(r#"{{"subtype":"success","request_id":{id},"response":{payload}}}"#)
             }
-            Answer::Error(text) => {
+            Response::Error(text) => {
                 format!(r#"{{"subtype":"error","request_id":{id},"error":{}}}"#, json!(text))
             }
         };
-        // The CLI may ask while its input is already closed; then nobody can answer it.
+        // The CLI may send requests after stdin was closed.
         if self.stdin.is_none() {
             return Ok(());
         }
         self.send(&format!(r#"{{"type":"control_response","response":{response}}}"#)).await
     }
 
-    /// Reads until a line is like this, and returns it.
+    /// Reads until a line matches, and returns it.
     pub(super) async fn until(
         &mut self,
         expected: &str,
@@ -203,12 +198,12 @@ impl Cli {
         Err(self.fail(expected))
     }
 
-    /// The next `result`.
+    /// Waits for the next `result`.
     pub(super) async fn result(&mut self) -> Result<Value, Failure> {
         self.until("a result", |line| line["type"] == "result").await
     }
 
-    /// The next report that the CLI is idle.
+    /// Waits until the CLI reports that it is idle.
     pub(super) async fn idle(&mut self) -> Result<Value, Failure> {
         self.until("the CLI becomes idle", |line| {
             line["subtype"] == "session_state_changed" && line["state"] == "idle"
@@ -216,56 +211,64 @@ impl Cli {
         .await
     }
 
-    /// The next request of the CLI of this subtype: the whole frame.
-    pub(super) async fn asked(&mut self, subtype: &str) -> Result<Value, Failure> {
+    /// Waits for the next request of the CLI with this subtype and returns the whole message.
+    pub(super) async fn next_request(&mut self, subtype: &str) -> Result<Value, Failure> {
         self.until(&format!("a control request `{subtype}`"), |line| {
             line["type"] == "control_request" && line["request"]["subtype"] == subtype
         })
         .await
     }
 
-    /// The answer to a control request: its `response` object, success or error.
-    pub(super) async fn answer_to(&mut self, id: &str) -> Result<Value, Failure> {
+    /// Waits for the response to a control request and returns its `response` object.
+    pub(super) async fn response_to(&mut self, id: &str) -> Result<Value, Failure> {
         let frame = self
-            .until(&format!("the answer to {id}"), |line| {
+            .until(&format!("the response to {id}"), |line| {
                 line["type"] == "control_response" && line["response"]["request_id"] == id
             })
             .await?;
         Ok(frame["response"].clone())
     }
 
-    // --- both together ------------------------------------------------------------------------
+    // --- request and response -----------------------------------------------------------------
 
-    /// The handshake without hooks.
+    /// Sends `initialize` without hooks.
     pub(super) async fn initialize(&mut self) -> Result<Value, Failure> {
-        self.ask("initialize", json!({})).await
+        self.operation("initialize", json!({})).await
     }
 
-    /// Asks for an operation that succeeds; returns its payload.
-    pub(super) async fn ask(&mut self, subtype: &str, fields: Value) -> Result<Value, Failure> {
+    /// Sends an operation that must succeed and returns its payload.
+    pub(super) async fn operation(
+        &mut self,
+        subtype: &str,
+        fields: Value,
+    ) -> Result<Value, Failure> {
         let id = self.request(subtype, fields).await?;
-        let answer = self.answer_to(&id).await?;
+        let answer = self.response_to(&id).await?;
         self.check(answer["subtype"] == "success", &format!("`{subtype}` succeeds"))?;
         Ok(answer["response"].clone())
     }
 
-    /// Asks for an operation that fails; returns the answer.
-    pub(super) async fn refused(&mut self, subtype: &str, fields: Value) -> Result<Value, Failure> {
+    /// Sends an operation that must fail and returns the response.
+    pub(super) async fn rejected_operation(
+        &mut self,
+        subtype: &str,
+        fields: Value,
+    ) -> Result<Value, Failure> {
         let id = self.request(subtype, fields).await?;
-        let answer = self.answer_to(&id).await?;
-        self.check(answer["subtype"] == "error", &format!("`{subtype}` is refused"))?;
+        let answer = self.response_to(&id).await?;
+        self.check(answer["subtype"] == "error", &format!("`{subtype}` is rejected"))?;
         Ok(answer)
     }
 
-    /// Sends a prompt and waits for its result and for idle; returns the result.
+    /// Sends a prompt, waits for its result and for idle, and returns the result.
     pub(super) async fn turn(&mut self, prompt: &str) -> Result<Value, Failure> {
-        self.say(prompt).await?;
+        self.send_prompt(prompt).await?;
         let result = self.result().await?;
         self.idle().await?;
         Ok(result)
     }
 
-    /// Waits under the limit for something beside the wire.
+    /// Waits with the time limit for something other than a message.
     pub(super) async fn wait<T>(
         &mut self,
         expected: &str,
@@ -274,7 +277,7 @@ impl Cli {
         timeout(LIMIT, what).await.map_err(|_| self.fail(expected))
     }
 
-    /// Waits until the model was asked something of which this is a part.
+    /// Waits until the model has received a prompt that contains `part`.
     pub(super) async fn model_is_asked(&mut self, part: &str) -> Result<(), Failure> {
         let api = self.api()?;
         let is_asked = || {
@@ -283,36 +286,36 @@ impl Cli {
             prompts.any(|prompt| prompt.contains(part))
         };
         let asked = processes::until(LIMIT, is_asked).await;
-        self.check(asked, "the model is asked")
+        self.check(asked, "the model receives the prompt")
     }
 
-    /// Closes stdin, reads the rest, waits for the end, and expects this exit code.
+    /// Closes stdin, reads the rest, and expects this exit code.
     pub(super) async fn finish(mut self, code: i32) -> Result<Recording, Failure> {
         let exit = self.run_to_the_end().await;
         self.check(exit == Exit::Code(code), &format!("exit code {code}"))?;
-        Ok(self.tape.recording())
+        Ok(self.recorder.recording())
     }
 
-    /// Closes stdin, reads the rest and waits for the end, whatever it is.
+    /// Closes stdin, reads the rest and waits for the exit, with any status.
     pub(super) async fn end(mut self) -> Recording {
         self.run_to_the_end().await;
-        self.tape.recording()
+        self.recorder.recording()
     }
 
     async fn run_to_the_end(&mut self) -> Exit {
         self.close_input().await;
         let exit = self.read_until_the_end().await;
         for reader in self.readers.drain(..) {
-            // The streams end with the process unless something it left behind holds them.
+            // The streams end with the process unless one of its children holds them open.
             drop(timeout(LIMIT, reader).await);
         }
-        self.tape.exited(exit);
+        self.recorder.exited(exit);
         exit
     }
 }
 
 impl Cli {
-    /// Goes on reading while the process ends: one that cannot write does not end.
+    /// Keeps reading while the process exits, because it cannot exit while it blocks on a write.
     async fn read_until_the_end(&mut self) -> Exit {
         let mut end = self.process.end();
         let exit = loop {
@@ -335,7 +338,7 @@ impl fmt::Debug for Cli {
     }
 }
 
-/// A user message, in the order of keys in which the SDK writes it.
+/// Formats a user message with the key order of the SDK.
 pub(super) fn user_frame(content: &Value, uuid: Option<&str>) -> String {
     let uuid = uuid.map(|uuid| format!(r#","uuid":"{uuid}""#)).unwrap_or_default();
     format!(
@@ -354,33 +357,33 @@ fn request_frame(id: &str, subtype: &str, fields: &Value) -> String {
     )
 }
 
-/// Notes and cuts what the CLI writes; goes on until the end, whether or not anybody listens.
+/// Records stdout and splits it into lines until EOF.
 async fn read_stdout(
     mut stdout: Box<dyn AsyncRead + Send + Unpin>,
-    tape: Tape,
+    recorder: Tape,
     lines: mpsc::Sender<Vec<u8>>,
 ) {
     let mut chunk = vec![0; 64 * 1024];
     let mut unfinished = Vec::new();
     while let Ok(count @ 1..) = stdout.read(&mut chunk).await {
-        tape.bytes(Channel::Received, &chunk[..count]);
+        recorder.bytes(Channel::Received, &chunk[..count]);
         unfinished.extend_from_slice(&chunk[..count]);
         while let Some(end) = unfinished.iter().position(|byte| *byte == b'\n') {
             let rest = unfinished.split_off(end + 1);
             unfinished.truncate(end);
-            // Without a listener there is still the tape.
+            // Keeps recording after the receiver was dropped.
             drop(lines.send(std::mem::replace(&mut unfinished, rest)).await);
         }
     }
-    tape.output_closed();
+    recorder.output_closed();
 }
 
-async fn read_stderr(mut stderr: Box<dyn AsyncRead + Send + Unpin>, tape: Tape) {
+async fn read_stderr(mut stderr: Box<dyn AsyncRead + Send + Unpin>, recorder: Tape) {
     let mut chunk = vec![0; 16 * 1024];
     let mut kept = 0;
     while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
         if kept < STDERR_KEPT {
-            tape.bytes(Channel::Stderr, &chunk[..count]);
+            recorder.bytes(Channel::Stderr, &chunk[..count]);
             kept += count;
         }
     }

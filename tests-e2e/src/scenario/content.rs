@@ -1,14 +1,12 @@
-//! What stands in prompts and answers beyond plain text.
+//! Prompts and answers with more than plain text.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 
-use super::{
-    Fixture, Outcome, Plan,
-    answer::{Answer, agreeable},
-    cli::user_frame,
-    tools::tool_results,
-};
+use super::cli::user_frame;
+use super::response::{Response, default_response};
+use super::tools::tool_results;
+use super::{Fixture, Outcome, Plan};
 
 /// One red pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
@@ -98,9 +96,9 @@ pub(super) async fn ask_user_question(fixture: &Fixture) -> Outcome {
         Some("AskUserQuestion") => {
             let mut input = request["input"].clone();
             input["answers"] = json!({"Which colour?": "Red"});
-            Answer::Success(json!({"behavior": "allow", "updatedInput": input}))
+            Response::Success(json!({"behavior": "allow", "updatedInput": input}))
         }
-        _ => agreeable(request),
+        _ => default_response(request),
     });
     cli.initialize().await?;
     cli.turn("choose").await?;
@@ -118,7 +116,7 @@ pub(super) async fn compact(fixture: &Fixture) -> Outcome {
     cli.initialize().await?;
     cli.turn("hello").await?;
     cli.turn("/compact").await?;
-    cli.check(cli.saw(|line| line["subtype"] == "compact_boundary"), "the boundary is told")?;
+    cli.check(cli.saw(|line| line["subtype"] == "compact_boundary"), "a compact boundary")?;
     cli.turn("hello again").await?;
     cli.finish(0).await
 }

@@ -1,8 +1,10 @@
-//! Why a scenario did not go as it should.
+//! The failure of a scenario.
 
-use std::{error::Error, fmt, io};
+use std::error::Error;
+use std::fmt;
+use std::io;
 
-/// What was expected and did not come, with everything that did.
+/// An expectation that was not met, with everything that was seen.
 #[derive(Debug)]
 pub struct Failure {
     expected: String,
@@ -25,6 +27,6 @@ impl Error for Failure {}
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Self::new("the machine does its part", error.to_string())
+        Self::new("no I/O error", error.to_string())
     }
 }

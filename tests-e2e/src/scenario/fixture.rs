@@ -1,26 +1,26 @@
-//! Where a scenario is played: a backend, a fresh sandbox, and how to start a CLI in it.
+//! The fixture of a scenario: a backend and a fresh sandbox directory.
 
-use std::{collections::BTreeMap, fmt, fs, sync::Arc};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::sync::Arc;
 
-use claude_agent_testkit::{
-    mock_api::{Reply, Script},
-    recorder::Tape,
-    recording::Header,
-};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_testkit::recorder::Tape;
+use claude_agent_testkit::recording::Header;
 
-use super::{
-    Failure,
-    backend::{Backend, Launch},
-    cli::Cli,
-    ids::Ids,
-};
-use crate::{harness::processes::eventually, real_cli::SandboxDir};
+use super::Failure;
+use super::backend::{Backend, Launch};
+use super::cli::Cli;
+use super::ids::Ids;
+use crate::harness::processes::eventually;
+use crate::real_cli::SandboxDir;
 
-/// The arguments of a session, as every SDK gives them.
+/// The arguments of a session that every SDK passes.
 const SESSION: &[&str] =
     &["--output-format", "stream-json", "--verbose", "--input-format", "stream-json"];
 
-/// A backend and a fresh sandbox.
+/// A backend and a fresh sandbox directory.
 pub struct Fixture {
     backend: Arc<dyn Backend>,
     sandbox: Arc<SandboxDir>,
@@ -48,12 +48,12 @@ impl Fixture {
         Ok(Self { backend, sandbox, name, about, date: date.to_owned(), ids: Ids::new(name) })
     }
 
-    /// The directories of this scenario.
+    /// Returns the sandbox directory.
     pub fn sandbox(&self) -> &Arc<SandboxDir> {
         &self.sandbox
     }
 
-    /// Puts a file into the project.
+    /// Writes a file into the project.
     pub(super) fn file(&self, name: &str, text: &str) -> Result<(), Failure> {
         let path = self.sandbox.project().join(name);
         if let Some(parent) = path.parent() {
@@ -62,17 +62,17 @@ impl Fixture {
         Ok(fs::write(path, text)?)
     }
 
-    /// The text of a file in the project, if it exists.
+    /// Returns the contents of a file in the project, if it exists.
     pub(super) fn text_of(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.sandbox.project().join(name)).ok()
     }
 
-    /// The absolute path of a file in the project.
+    /// Returns the absolute path of a file in the project.
     pub(super) fn path(&self, name: &str) -> String {
         self.sandbox.project().join(name).to_string_lossy().into_owned()
     }
 
-    /// Waits until a file exists in the project, which a process makes that says nothing else.
+    /// Waits until a process has created a file in the project.
     pub(super) async fn appears(&self, name: &str) {
         let file = self.sandbox.project().join(name);
         eventually(|| file.exists()).await;
@@ -102,17 +102,17 @@ impl Fixture {
 }
 
 impl Plan {
-    /// A session in which the model answers by this script.
+    /// Plans a session with this script of the model.
     pub(super) fn session(script: Script) -> Self {
         Self::bare(script).args(SESSION)
     }
 
-    /// A session in which the model answers `Hello.` to everything.
+    /// Plans a session in which the model always answers `Hello.`
     pub(super) fn hello() -> Self {
         Self::session(Script::new().otherwise([Reply::text("Hello.")]))
     }
 
-    /// No arguments but those that are added; the variables that the SDK always sets.
+    /// Plans a run without arguments, with the environment variables that the SDK always sets.
     pub(super) fn bare(script: Script) -> Self {
         Self { arguments: Vec::new(), variables: BTreeMap::new(), script }
             .env("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1")
@@ -134,7 +134,7 @@ impl Plan {
         self
     }
 
-    /// Tool calls that are not allowed by a rule are asked over the wire.
+    /// Sends permission requests for tool calls that no rule allows.
     pub(super) fn asking(self) -> Self {
         self.args(&["--permission-prompt-tool", "stdio"])
     }

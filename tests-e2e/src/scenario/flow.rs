@@ -1,30 +1,25 @@
-//! How a CLI reports the life of a message: the lines that turns begin and end by, in their order.
+//! The lifecycle messages with which a CLI reports the start and end of each user message.
 //!
-//! Versions differ here more than anywhere else, and a turn that waits for a line that never comes
-//! hangs. Each flow is played to its end and reduced to a short text, so that versions, and the
-//! simulated CLI, can be compared.
+//! Versions differ here more than anywhere else, and a turn that waits for a message that never comes hangs. Each
+//! flow is run and reduced to a short text, so that versions and the simulated CLI can be compared.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
-use claude_agent_testkit::{
-    mock_api::{Reply, Script},
-    recording::{Recording, What},
-};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_testkit::recording::{Recording, What};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{
-    Backend, BoxFuture, Cli, Failure, Fixture, Plan,
-    answer::{Answer, agreeable},
-    cli::user_frame,
-    line,
-    tools::bash,
-};
+use super::cli::user_frame;
+use super::response::{Response, default_response};
+use super::tools::bash;
+use super::{Backend, BoxFuture, Cli, Failure, Fixture, Plan, line};
 
-/// A message that has not come to its end by now never will: nothing here takes this long.
+/// Longer than any message takes to complete.
 const NEVER: Duration = Duration::from_secs(30);
 
-/// A conversation that shows how messages begin and end.
+/// A conversation that shows how messages start and end.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Flow {
@@ -34,11 +29,11 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Plays it, and returns what was said.
+    /// Runs the flow and returns the recording.
     ///
     /// # Errors
     ///
-    /// When the CLI does not do what the flow is about at all.
+    /// Returns a failure when the CLI does not support what the flow exercises.
     ///
     /// # Cancel safety
     ///
@@ -90,9 +85,9 @@ flows![
     message_joins_a_turn_of_the_cli,
 ];
 
-/// The lines that begin and end messages, numbered as they were sent: `q1 s1 r[1] c1` for a first
-/// message that is queued, started, named by a result, and completed. `x` is cancelled, `e` an error
-/// result, `(1)` a result that names one message and has no list, `*` a turn that the CLI began.
+/// Reduces a recording to the lifecycle of its messages, numbered as they were sent: `q1 s1 r[1] c1` is a first
+/// message that is queued, started, named by a result, and completed. `x` is cancelled, `e` an error result, `(1)` a
+/// result that names one message instead of a list, `*` a turn that the CLI started.
 pub fn reduced(recording: &Recording) -> String {
     let mut sent: Vec<String> = Vec::new();
     let mut tokens: Vec<String> = Vec::new();
@@ -141,7 +136,7 @@ fn token(line: &Value, sent: &[String]) -> Option<String> {
     }
 }
 
-/// Reads until each of these messages has come to its end, or never will.
+/// Reads until each of these messages has ended, or the time limit is reached.
 async fn settled(cli: &mut Cli, ids: &[&str]) -> Result<(), Failure> {
     let all = timeout(NEVER, async {
         while !ids.iter().all(|id| has_ended(cli.history(), id)) {
@@ -168,22 +163,22 @@ async fn started(fixture: &Fixture, plan: Plan) -> Result<Cli, Failure> {
     Ok(cli)
 }
 
-/// One prompt to a CLI of this plan, and its end.
+/// Sends one prompt to a new CLI and waits for its end.
 async fn prompt(fixture: &Fixture, plan: Plan, text: &str) -> Result<Recording, Failure> {
     let cli = started(fixture, plan).await?;
     say_and_end(cli, &[text]).await
 }
 
-/// One prompt after the other.
+/// Sends prompts one after the other.
 async fn say_and_end(mut cli: Cli, prompts: &[&str]) -> Result<Recording, Failure> {
     for prompt in prompts {
-        let id = cli.say(prompt).await?;
+        let id = cli.send_prompt(prompt).await?;
         settled(&mut cli, &[&id]).await?;
     }
     Ok(cli.end().await)
 }
 
-/// One prompt to a CLI whose hook of this event answers like this.
+/// Sends one prompt to a CLI whose hook for this event responds like this.
 async fn hooked(
     fixture: &Fixture,
     event: &'static str,
@@ -192,11 +187,11 @@ async fn hooked(
     let plan = Plan::session(bash("touch made")).args(&["--allowedTools", "Bash"]);
     let mut cli = fixture.start(plan).await?;
     cli.on_request(move |request| match request["subtype"].as_str() {
-        Some("hook_callback") => Answer::Success(answer.clone()),
-        _ => agreeable(request),
+        Some("hook_callback") => Response::Success(answer.clone()),
+        _ => default_response(request),
     });
     let hooks = json!({event: [{"matcher": null, "hookCallbackIds": ["hook_0"]}]});
-    cli.ask("initialize", json!({"hooks": hooks})).await?;
+    cli.operation("initialize", json!({"hooks": hooks})).await?;
     say_and_end(cli, &["run it"]).await
 }
 
@@ -214,18 +209,18 @@ async fn four_messages_at_once(fixture: &Fixture) -> Result<Recording, Failure> 
     Ok(cli.end().await)
 }
 
-/// A CLI whose tool runs until there is the file `go`, and the message that began it.
+/// Starts a CLI whose tool runs until the file `go` exists, and returns it with the ID of the message.
 async fn busy(fixture: &Fixture) -> Result<(Cli, String), Failure> {
     let plan = Plan::session(bash("touch begun; until [ -e go ]; do sleep 0.05; done"))
         .args(&["--allowedTools", "Bash"]);
     let mut cli = started(fixture, plan).await?;
-    let first = cli.say("run it").await?;
+    let first = cli.send_prompt("run it").await?;
     cli.wait("the tool runs", fixture.appears("begun")).await?;
     Ok((cli, first))
 }
 
 async fn queued(cli: &mut Cli, text: &str) -> Result<String, Failure> {
-    let id = cli.say(text).await?;
+    let id = cli.send_prompt(text).await?;
     cli.until("the message is queued", |line| {
         line["type"] == "command_lifecycle" && line["command_uuid"] == *id
     })
@@ -243,18 +238,18 @@ async fn message_joins_a_turn(fixture: &Fixture) -> Result<Recording, Failure> {
 
 async fn same_message_twice(fixture: &Fixture) -> Result<Recording, Failure> {
     let mut cli = started(fixture, Plan::hello()).await?;
-    let id = cli.say("hello").await?;
+    let id = cli.send_prompt("hello").await?;
     settled(&mut cli, &[&id]).await?;
     cli.send(&user_frame(&json!("hello"), Some(&id))).await?;
-    let other = cli.say("another").await?;
+    let other = cli.send_prompt("another").await?;
     settled(&mut cli, &[&other]).await?;
     Ok(cli.end().await)
 }
 
-/// A process with one prompt: the id of the message, and that of the session.
+/// Runs a process with one prompt and returns the IDs of the message and of the session.
 async fn first_process(fixture: &Fixture) -> Result<(String, String), Failure> {
     let mut cli = started(fixture, Plan::hello()).await?;
-    let id = cli.say("hello").await?;
+    let id = cli.send_prompt("hello").await?;
     settled(&mut cli, &[&id]).await?;
     let init = cli.history().iter().find(|line| line["subtype"] == "init");
     let session = init.and_then(|line| line["session_id"].as_str()).unwrap_or_default().to_owned();
@@ -270,7 +265,7 @@ async fn same_message_resumed(fixture: &Fixture) -> Result<Recording, Failure> {
     Ok(cli.end().await)
 }
 
-/// Two prompts to a process that resumes a conversation of one.
+/// Sends two prompts to a process that resumes a conversation with one prompt.
 async fn resumed(fixture: &Fixture) -> Result<Recording, Failure> {
     let (_, session) = first_process(fixture).await?;
     let cli = started(fixture, Plan::hello().args(&["--resume", &session])).await?;
@@ -294,7 +289,7 @@ async fn turn_stopped_by_hook(fixture: &Fixture) -> Result<Recording, Failure> {
     hooked(fixture, "PostToolUse", json!({"continue": false, "stopReason": "enough"})).await
 }
 
-/// A CLI in the middle of an answer that does not end, and the message that began it.
+/// Starts a CLI in the middle of an answer that does not end, and returns it with the ID of the message.
 async fn answering(fixture: &Fixture) -> Result<(Cli, String), Failure> {
     let script = Script::new().when("second", [Reply::text("Two.")]).otherwise([Reply::text(
         "A long answer.",
@@ -303,21 +298,21 @@ async fn answering(fixture: &Fixture) -> Result<(Cli, String), Failure> {
     .hold()]);
     let plan = Plan::session(script).args(&["--include-partial-messages"]);
     let mut cli = started(fixture, plan).await?;
-    let first = cli.say("first").await?;
+    let first = cli.send_prompt("first").await?;
     cli.until("the first piece", |line| line["event"]["type"] == "content_block_delta").await?;
     Ok((cli, first))
 }
 
 async fn interrupted_answer(fixture: &Fixture) -> Result<Recording, Failure> {
     let (mut cli, first) = answering(fixture).await?;
-    cli.ask("interrupt", json!({})).await?;
+    cli.operation("interrupt", json!({})).await?;
     settled(&mut cli, &[&first]).await?;
     Ok(cli.end().await)
 }
 
 async fn interrupted_tool(fixture: &Fixture) -> Result<Recording, Failure> {
     let (mut cli, first) = busy(fixture).await?;
-    cli.ask("interrupt", json!({})).await?;
+    cli.operation("interrupt", json!({})).await?;
     settled(&mut cli, &[&first]).await?;
     Ok(cli.end().await)
 }
@@ -325,7 +320,7 @@ async fn interrupted_tool(fixture: &Fixture) -> Result<Recording, Failure> {
 async fn queued_then_interrupted(fixture: &Fixture) -> Result<Recording, Failure> {
     let (mut cli, first) = answering(fixture).await?;
     let second = queued(&mut cli, "second").await?;
-    cli.ask("interrupt", json!({})).await?;
+    cli.operation("interrupt", json!({})).await?;
     settled(&mut cli, &[&first, &second]).await?;
     Ok(cli.end().await)
 }
@@ -333,7 +328,7 @@ async fn queued_then_interrupted(fixture: &Fixture) -> Result<Recording, Failure
 async fn queued_then_cancelled(fixture: &Fixture) -> Result<Recording, Failure> {
     let (mut cli, first) = busy(fixture).await?;
     let second = queued(&mut cli, "never mind").await?;
-    cli.ask("cancel_async_message", json!({"message_uuid": second})).await?;
+    cli.operation("cancel_async_message", json!({"message_uuid": second})).await?;
     fixture.file("go", "")?;
     settled(&mut cli, &[&first, &second]).await?;
     Ok(cli.end().await)
@@ -342,7 +337,7 @@ async fn queued_then_cancelled(fixture: &Fixture) -> Result<Recording, Failure> 
 async fn queued_then_dropped(fixture: &Fixture) -> Result<Recording, Failure> {
     let (mut cli, first) = answering(fixture).await?;
     let second = queued(&mut cli, "second").await?;
-    cli.ask("interrupt", json!({"cancel_queued": true})).await?;
+    cli.operation("interrupt", json!({"cancel_queued": true})).await?;
     settled(&mut cli, &[&first, &second]).await?;
     Ok(cli.end().await)
 }
@@ -385,7 +380,7 @@ async fn background_shell(fixture: &Fixture) -> Result<Recording, Failure> {
         .when("start it", [Reply::tool("Bash", command), Reply::text("Started.")])
         .otherwise([Reply::text("It is done.")]);
     let mut cli = started(fixture, Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
-    let first = cli.say("start it").await?;
+    let first = cli.send_prompt("start it").await?;
     settled(&mut cli, &[&first]).await?;
     fixture.file("go", "")?;
     cli.result().await?;
@@ -402,7 +397,7 @@ async fn message_joins_a_turn_of_the_cli(fixture: &Fixture) -> Result<Recording,
         Reply::text("It is done."),
     ]);
     let mut cli = started(fixture, Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
-    let first = cli.say("start it").await?;
+    let first = cli.send_prompt("start it").await?;
     settled(&mut cli, &[&first]).await?;
     fixture.file("end", "")?;
     cli.wait("the tool of the CLI's own turn runs", fixture.appears("begun")).await?;

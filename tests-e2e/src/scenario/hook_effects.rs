@@ -1,40 +1,38 @@
-//! What the answer of a hook does.
+//! The effects of hook responses.
 
 use claude_agent_testkit::recording::Recording;
 use serde_json::{Value, json};
 
-use super::{
-    Cli, Failure, Fixture, Outcome, Plan,
-    answer::{Answer, agreeable},
-    tools::{bash, tool_results},
-};
+use super::response::{Response, default_response};
+use super::tools::{bash, tool_results};
+use super::{Cli, Failure, Fixture, Outcome, Plan};
 
-/// Plays one turn in which Bash may touch `made` and the hook of this event answers like this.
+/// Runs one turn in which Bash may touch `made` and the hook for this event responds like this.
 async fn hooked(
     fixture: &Fixture,
     event: &'static str,
-    answer: Answer,
+    answer: Response,
 ) -> Result<(Cli, Value), Failure> {
     let plan = Plan::session(bash("touch made")).args(&["--allowedTools", "Bash"]);
     let mut cli = fixture.start(plan).await?;
     cli.on_request(move |request| match request["subtype"].as_str() {
         Some("hook_callback") => answer.clone(),
-        _ => agreeable(request),
+        _ => default_response(request),
     });
     let hooks = json!({event: [{"matcher": null, "hookCallbackIds": ["hook_0"], "timeout": 30}]});
-    cli.ask("initialize", json!({"hooks": hooks})).await?;
+    cli.operation("initialize", json!({"hooks": hooks})).await?;
     let result = cli.turn("run it").await?;
     let asked = cli.saw(|line| line["request"]["input"]["hook_event_name"] == event);
     cli.check(asked, &format!("a callback for {event}"))?;
     Ok((cli, result))
 }
 
-fn pre_tool_use(fields: &Value) -> Answer {
+fn pre_tool_use(fields: &Value) -> Response {
     let mut output = json!({"hookEventName": "PreToolUse"});
     if let (Some(output), Some(fields)) = (output.as_object_mut(), fields.as_object()) {
         output.extend(fields.clone());
     }
-    Answer::Success(json!({"hookSpecificOutput": output}))
+    Response::Success(json!({"hookSpecificOutput": output}))
 }
 
 /// Ends the scenario after checking whether the tool ran.
@@ -49,7 +47,7 @@ pub(super) async fn hook_denies(fixture: &Fixture) -> Outcome {
         &json!({"permissionDecision": "deny", "permissionDecisionReason": "not here"}),
     );
     let (cli, result) = hooked(fixture, "PreToolUse", answer).await?;
-    cli.check(result["result"] == "Done.", "the turn goes on")?;
+    cli.check(result["result"] == "Done.", "the turn continues")?;
     tool_ran(fixture, cli, false).await
 }
 
@@ -57,38 +55,38 @@ pub(super) async fn hook_denies_and_stops(fixture: &Fixture) -> Outcome {
     let output = json!({"hookEventName": "PreToolUse", "permissionDecision": "deny",
                         "permissionDecisionReason": "not here"});
     let answer = json!({"continue": false, "stopReason": "enough", "hookSpecificOutput": output});
-    let (cli, result) = hooked(fixture, "PreToolUse", Answer::Success(answer)).await?;
+    let (cli, result) = hooked(fixture, "PreToolUse", Response::Success(answer)).await?;
     cli.check(result["terminal_reason"] == "hook_stopped", "the turn ends")?;
     tool_ran(fixture, cli, false).await
 }
 
 pub(super) async fn hook_blocks(fixture: &Fixture) -> Outcome {
-    let answer = Answer::Success(json!({"decision": "block", "reason": "not here"}));
+    let answer = Response::Success(json!({"decision": "block", "reason": "not here"}));
     let (cli, result) = hooked(fixture, "PreToolUse", answer).await?;
-    cli.check(result["result"] == "Done.", "the turn goes on")?;
+    cli.check(result["result"] == "Done.", "the turn continues")?;
     tool_ran(fixture, cli, false).await
 }
 
 pub(super) async fn hook_stops(fixture: &Fixture) -> Outcome {
-    let answer = Answer::Success(json!({"continue": false, "stopReason": "enough"}));
+    let answer = Response::Success(json!({"continue": false, "stopReason": "enough"}));
     let (cli, result) = hooked(fixture, "PreToolUse", answer).await?;
     cli.check(result["terminal_reason"] == "hook_stopped", "the turn ends")?;
-    // The surprise that this scenario is about: the tool runs first.
+    // Surprisingly, the tool runs first.
     tool_ran(fixture, cli, true).await
 }
 
 pub(super) async fn hook_allows(fixture: &Fixture) -> Outcome {
-    // Nothing else allows the tool, and nobody is there to be asked.
+    // Nothing else allows the tool, and there is no permission callback.
     let mut cli = fixture.start(Plan::session(bash("touch made"))).await?;
     let answer = pre_tool_use(
         &json!({"permissionDecision": "allow", "permissionDecisionReason": "it is fine"}),
     );
     cli.on_request(move |request| match request["subtype"].as_str() {
         Some("hook_callback") => answer.clone(),
-        _ => agreeable(request),
+        _ => default_response(request),
     });
     let hooks = json!({"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]});
-    cli.ask("initialize", json!({"hooks": hooks})).await?;
+    cli.operation("initialize", json!({"hooks": hooks})).await?;
     cli.turn("run it").await?;
     tool_ran(fixture, cli, true).await
 }
@@ -102,7 +100,7 @@ pub(super) async fn hook_updates_input(fixture: &Fixture) -> Outcome {
 
 pub(super) async fn hook_adds_context(fixture: &Fixture) -> Outcome {
     let output = json!({"hookEventName": "UserPromptSubmit", "additionalContext": "It is noon."});
-    let answer = Answer::Success(json!({"hookSpecificOutput": output}));
+    let answer = Response::Success(json!({"hookSpecificOutput": output}));
     let (cli, _) = hooked(fixture, "UserPromptSubmit", answer).await?;
     let reached = cli
         .api()?
@@ -114,30 +112,30 @@ pub(super) async fn hook_adds_context(fixture: &Fixture) -> Outcome {
 }
 
 pub(super) async fn hook_says_something(fixture: &Fixture) -> Outcome {
-    let answer = Answer::Success(json!({"systemMessage": "look out", "suppressOutput": true}));
+    let answer = Response::Success(json!({"systemMessage": "look out", "suppressOutput": true}));
     let (cli, _) = hooked(fixture, "PostToolUse", answer).await?;
     tool_ran(fixture, cli, true).await
 }
 
 pub(super) async fn hook_answers_later(fixture: &Fixture) -> Outcome {
-    let answer = Answer::Success(json!({"async": true, "asyncTimeout": 1000}));
+    let answer = Response::Success(json!({"async": true, "asyncTimeout": 1000}));
     let (cli, result) = hooked(fixture, "PostToolUse", answer).await?;
-    cli.check(result["result"] == "Done.", "the turn goes on")?;
+    cli.check(result["result"] == "Done.", "the turn continues")?;
     tool_ran(fixture, cli, true).await
 }
 
 pub(super) async fn hook_answers_with_an_error(fixture: &Fixture) -> Outcome {
-    let answer = Answer::Error("the host is confused".to_owned());
+    let answer = Response::Error("the host is confused".to_owned());
     let (cli, _) = hooked(fixture, "PreToolUse", answer).await?;
     cli.check(
         cli.saw(|line| line["tag"] == "hook_callback_failed"),
-        "the failure of the hook is told",
+        "the failure of the hook is reported",
     )?;
     tool_ran(fixture, cli, true).await
 }
 
 pub(super) async fn hook_blocks_prompt(fixture: &Fixture) -> Outcome {
-    let answer = Answer::Success(json!({"decision": "block", "reason": "not today"}));
+    let answer = Response::Success(json!({"decision": "block", "reason": "not today"}));
     let (cli, _) = hooked(fixture, "UserPromptSubmit", answer).await?;
     cli.check(
         cli.api()?
@@ -153,24 +151,24 @@ pub(super) async fn hook_continues_after_stop(fixture: &Fixture) -> Outcome {
     let plan = Plan::hello();
     let mut cli = fixture.start(plan).await?;
     cli.on_request(|request| match request["input"]["stop_hook_active"].as_bool() {
-        Some(false) => Answer::Success(json!({"decision": "block", "reason": "say it again"})),
-        _ => agreeable(request),
+        Some(false) => Response::Success(json!({"decision": "block", "reason": "say it again"})),
+        _ => default_response(request),
     });
     let hooks = json!({"Stop": [{"matcher": null, "hookCallbackIds": ["hook_0"]}]});
-    cli.ask("initialize", json!({"hooks": hooks})).await?;
+    cli.operation("initialize", json!({"hooks": hooks})).await?;
     let result = cli.turn("hello").await?;
-    cli.check(result["num_turns"] == 2, "the model is asked again")?;
+    cli.check(result["num_turns"] == 2, "the model is called again")?;
     cli.finish(0).await
 }
 
 pub(super) async fn hook_times_out(fixture: &Fixture) -> Outcome {
     let plan = Plan::session(bash("touch made")).args(&["--allowedTools", "Bash"]);
     let mut cli = fixture.start(plan).await?;
-    cli.on_request(|_| Answer::Silence);
+    cli.on_request(|_| Response::NoResponse);
     let matcher = json!({"matcher": null, "hookCallbackIds": ["hook_0"], "timeout": 1});
-    cli.ask("initialize", json!({"hooks": {"PreToolUse": [matcher]}})).await?;
-    cli.say("run it").await?;
-    let open = cli.asked("hook_callback").await?;
+    cli.operation("initialize", json!({"hooks": {"PreToolUse": [matcher]}})).await?;
+    cli.send_prompt("run it").await?;
+    let open = cli.next_request("hook_callback").await?;
     cli.until("the hook is withdrawn", |line| {
         line["type"] == "control_cancel_request" && line["request_id"] == open["request_id"]
     })
@@ -192,7 +190,7 @@ pub(super) async fn hook_matchers(fixture: &Fixture) -> Outcome {
         {"matcher": "Write|Edit", "hookCallbackIds": ["hook_2"]},
         {"matcher": null, "hookCallbackIds": ["hook_3"]},
     ]});
-    cli.ask("initialize", json!({"hooks": hooks})).await?;
+    cli.operation("initialize", json!({"hooks": hooks})).await?;
     cli.turn("run it").await?;
     for (id, fires) in [("hook_0", true), ("hook_1", true), ("hook_2", false), ("hook_3", true)] {
         let fired = cli.saw(|line| line["request"]["callback_id"] == id);
@@ -202,7 +200,7 @@ pub(super) async fn hook_matchers(fixture: &Fixture) -> Outcome {
 }
 
 pub(super) async fn hook_events_included(fixture: &Fixture) -> Outcome {
-    // Callbacks are not told this way; commands from a settings file are.
+    // Only commands from a settings file are reported like this, not callbacks.
     let command = json!({"type": "command", "command": "echo checked"});
     let settings = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [command]}]}});
     fixture.file(".claude/settings.json", &settings.to_string())?;
@@ -210,7 +208,7 @@ pub(super) async fn hook_events_included(fixture: &Fixture) -> Outcome {
         Plan::session(bash("echo hi")).args(&["--allowedTools", "Bash", "--include-hook-events"]);
     let mut cli = fixture.start(plan).await?;
     let hooks = json!({"PreToolUse": [{"matcher": null, "hookCallbackIds": ["hook_0"]}]});
-    cli.ask("initialize", json!({"hooks": hooks})).await?;
+    cli.operation("initialize", json!({"hooks": hooks})).await?;
     cli.turn("run it").await?;
     for subtype in ["hook_started", "hook_response"] {
         cli.check(cli.saw(|line| line["subtype"] == subtype), &format!("a `{subtype}`"))?;

@@ -4,11 +4,9 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::control::HookInput;
 use serde_json::{Map, Value, json};
 
-use super::{
-    Cli, Failure, Fixture, Outcome, Plan,
-    answer::{Answer, agreeable},
-    tools::bash,
-};
+use super::response::{Response, default_response};
+use super::tools::bash;
+use super::{Cli, Failure, Fixture, Outcome, Plan};
 
 /// Starts the CLI and registers a callback for every event.
 async fn listening(fixture: &Fixture, plan: Plan) -> Result<Cli, Failure> {
@@ -21,7 +19,7 @@ async fn listening(fixture: &Fixture, plan: Plan) -> Result<Cli, Failure> {
             ((*event).to_owned(), json!([{"matcher": null, "hookCallbackIds": [id]}]))
         })
         .collect();
-    cli.ask("initialize", json!({"hooks": hooks})).await?;
+    cli.operation("initialize", json!({"hooks": hooks})).await?;
     Ok(cli)
 }
 
@@ -65,8 +63,10 @@ pub(super) async fn hooks_tool_failure(fixture: &Fixture) -> Outcome {
 pub(super) async fn hooks_permission(fixture: &Fixture) -> Outcome {
     let mut cli = listening(fixture, Plan::session(bash("touch made")).asking()).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
-        Some("can_use_tool") => Answer::Success(json!({"behavior": "deny", "message": "not here"})),
-        _ => agreeable(request),
+        Some("can_use_tool") => {
+            Response::Success(json!({"behavior": "deny", "message": "not here"}))
+        }
+        _ => default_response(request),
     });
     cli.turn("run it").await?;
     check_seen(&cli, &["PermissionRequest"])?;
@@ -99,14 +99,14 @@ pub(super) async fn hooks_compact(fixture: &Fixture) -> Outcome {
 pub(super) async fn hooks_model_switch(fixture: &Fixture) -> Outcome {
     let mut cli = listening(fixture, Plan::hello()).await?;
     cli.turn("hello").await?;
-    cli.ask("set_model", json!({"model": "claude-haiku-5-5"})).await?;
+    cli.operation("set_model", json!({"model": "claude-haiku-5-5"})).await?;
     cli.turn("hello again").await?;
     check_seen(&cli, &["PreModelSwitch", "PostModelSwitch"])?;
     cli.finish(0).await
 }
 
 pub(super) async fn hooks_instructions(fixture: &Fixture) -> Outcome {
-    // A callback hears of the file below the project, not of the one at its top.
+    // The callback is called for the file in the subdirectory, not for the one at the top level.
     fixture.file("CLAUDE.md", "Be brief.\n")?;
     fixture.file("below/CLAUDE.md", "Be briefer.\n")?;
     fixture.file("below/notes.txt", "one\n")?;
@@ -132,7 +132,7 @@ pub(super) async fn hooks_directory(fixture: &Fixture) -> Outcome {
     fixture.file("library/README.md", "A library.\n")?;
     let mut cli = listening(fixture, Plan::hello()).await?;
     cli.turn("hello").await?;
-    cli.ask("register_repo_root", json!({"directory": fixture.path("library")})).await?;
+    cli.operation("register_repo_root", json!({"directory": fixture.path("library")})).await?;
     cli.turn("hello again").await?;
     check_seen(&cli, &["DirectoryAdded"])?;
     cli.finish(0).await
@@ -174,10 +174,10 @@ pub(super) async fn hooks_clear(fixture: &Fixture) -> Outcome {
 pub(super) async fn hooks_notification(fixture: &Fixture) -> Outcome {
     let mut cli = listening(fixture, Plan::session(bash("touch made")).asking()).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
-        Some("can_use_tool") => Answer::Silence,
-        _ => agreeable(request),
+        Some("can_use_tool") => Response::NoResponse,
+        _ => default_response(request),
     });
-    cli.say("run it").await?;
+    cli.send_prompt("run it").await?;
     cli.until("Notification", |line| is_event(line, "Notification")).await?;
     cli.finish(0).await
 }
@@ -212,9 +212,9 @@ pub(super) async fn hooks_worktree(fixture: &Fixture) -> Outcome {
     cli.on_request(move |request| {
         if request["input"]["hook_event_name"] == "WorktreeCreate" {
             let output = json!({"hookEventName": "WorktreeCreate", "worktreePath": path});
-            return Answer::Success(json!({"hookSpecificOutput": output}));
+            return Response::Success(json!({"hookSpecificOutput": output}));
         }
-        agreeable(request)
+        default_response(request)
     });
     cli.turn("use a worktree").await?;
     check_seen(&cli, &["WorktreeCreate", "WorktreeRemove"])?;
@@ -228,9 +228,9 @@ pub(super) async fn hooks_file_changed(fixture: &Fixture) -> Outcome {
     cli.on_request(move |request| {
         if request["input"]["hook_event_name"] == "SessionStart" {
             let output = json!({"hookEventName": "SessionStart", "watchPaths": [watched]});
-            return Answer::Success(json!({"hookSpecificOutput": output}));
+            return Response::Success(json!({"hookSpecificOutput": output}));
         }
-        agreeable(request)
+        default_response(request)
     });
     cli.turn("hello").await?;
     cli.turn("/clear").await?;

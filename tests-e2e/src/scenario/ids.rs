@@ -1,11 +1,9 @@
-//! Ids of requests and messages: counted, so that a scenario sends the same bytes every time.
+//! IDs of requests and messages: counted, so that a scenario sends the same bytes in every run.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Mints ids that are unique in a scenario. Clones go on counting where the others are.
+/// Generates IDs that are unique in a scenario. Clones share the counters.
 #[derive(Debug, Clone)]
 pub(super) struct Ids {
     seed: u64,
@@ -19,14 +17,14 @@ impl Ids {
         Self { seed, requests: Arc::default(), messages: Arc::default() }
     }
 
-    /// `req_<n>_<8 hex>`.
+    /// Returns a request ID, `req_<n>_<8 hex>`.
     pub(super) fn request(&self) -> String {
         let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         let hex = mix(self.seed, &number.to_le_bytes()) & 0xffff_ffff;
         format!("req_{number}_{hex:08x}")
     }
 
-    /// A UUID of version 4 by its form.
+    /// Returns a message ID with the form of a UUID of version 4.
     pub(super) fn message(&self) -> String {
         let number = self.messages.fetch_add(1, Ordering::Relaxed) + 1;
         let high = mix(self.seed, &number.to_be_bytes());
@@ -42,7 +40,7 @@ impl Ids {
     }
 }
 
-/// FNV-1a: enough to look unlike its neighbour.
+/// FNV-1a.
 fn mix(seed: u64, bytes: &[u8]) -> u64 {
     bytes
         .iter()

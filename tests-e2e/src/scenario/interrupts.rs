@@ -1,13 +1,11 @@
-//! `interrupt`, in each situation that a session can be in.
+//! `interrupt` in each state of a session.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
-use super::{
-    Fixture, Outcome, Plan,
-    answer::{Answer, agreeable},
-    tools::bash,
-};
+use super::response::{Response, default_response};
+use super::tools::bash;
+use super::{Fixture, Outcome, Plan};
 
 fn cancels(line: &Value) -> bool {
     line["type"] == "control_cancel_request"
@@ -16,7 +14,7 @@ fn cancels(line: &Value) -> bool {
 pub(super) async fn interrupt_idle(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
-    let receipt = cli.ask("interrupt", json!({})).await?;
+    let receipt = cli.operation("interrupt", json!({})).await?;
     cli.check(receipt["still_queued"] == json!([]), "the interrupt is acknowledged")?;
     let result = cli.turn("hello").await?;
     cli.check(result["subtype"] == "success", "the next turn is not touched")?;
@@ -29,9 +27,9 @@ pub(super) async fn interrupt_streaming(fixture: &Fixture) -> Outcome {
     let plan = Plan::session(script).args(&["--include-partial-messages"]);
     let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
-    cli.say("hello").await?;
+    cli.send_prompt("hello").await?;
     cli.until("the first piece", |line| line["event"]["type"] == "content_block_delta").await?;
-    cli.ask("interrupt", json!({})).await?;
+    cli.operation("interrupt", json!({})).await?;
     let result = cli.result().await?;
     cli.check(result["is_error"] == true, "the turn ends with an error result")?;
     cli.idle().await?;
@@ -43,10 +41,10 @@ pub(super) async fn interrupt_tool(fixture: &Fixture) -> Outcome {
         Plan::session(bash("touch begun; sleep 60; touch ended")).args(&["--allowedTools", "Bash"]);
     let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
-    cli.say("run it").await?;
+    cli.send_prompt("run it").await?;
     cli.until("the call", |line| line["message"]["content"][0]["type"] == "tool_use").await?;
     cli.wait("the tool runs", fixture.appears("begun")).await?;
-    cli.ask("interrupt", json!({})).await?;
+    cli.operation("interrupt", json!({})).await?;
     let result = cli.result().await?;
     cli.check(result["is_error"] == true, "the turn ends with an error result")?;
     cli.idle().await?;
@@ -57,13 +55,13 @@ pub(super) async fn interrupt_tool(fixture: &Fixture) -> Outcome {
 pub(super) async fn interrupt_permission(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::session(bash("touch made")).asking()).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
-        Some("can_use_tool") => Answer::Silence,
-        _ => agreeable(request),
+        Some("can_use_tool") => Response::NoResponse,
+        _ => default_response(request),
     });
     cli.initialize().await?;
-    cli.say("run it").await?;
-    let open = cli.asked("can_use_tool").await?;
-    cli.ask("interrupt", json!({})).await?;
+    cli.send_prompt("run it").await?;
+    let open = cli.next_request("can_use_tool").await?;
+    cli.operation("interrupt", json!({})).await?;
     let result = cli.result().await?;
     cli.check(result["is_error"] == true, "the turn ends with an error result")?;
     cli.check(
@@ -79,14 +77,14 @@ pub(super) async fn interrupt_hook(fixture: &Fixture) -> Outcome {
     let plan = Plan::session(bash("touch made")).args(&["--allowedTools", "Bash"]);
     let mut cli = fixture.start(plan).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
-        Some("hook_callback") => Answer::Silence,
-        _ => agreeable(request),
+        Some("hook_callback") => Response::NoResponse,
+        _ => default_response(request),
     });
     let hooks = json!({"PreToolUse": [{"matcher": null, "hookCallbackIds": ["hook_0"]}]});
-    cli.ask("initialize", json!({"hooks": hooks})).await?;
-    cli.say("run it").await?;
-    let open = cli.asked("hook_callback").await?;
-    cli.ask("interrupt", json!({})).await?;
+    cli.operation("initialize", json!({"hooks": hooks})).await?;
+    cli.send_prompt("run it").await?;
+    let open = cli.next_request("hook_callback").await?;
+    cli.operation("interrupt", json!({})).await?;
     cli.result().await?;
     cli.check(
         cli.saw(|line| cancels(line) && line["request_id"] == open["request_id"]),

@@ -1,16 +1,16 @@
-//! What a scenario reads of a line.
+//! Parses lines for scenarios.
 
 use serde_json::{Value, json};
 
-/// The line as JSON. What is not JSON becomes an object of no known type, so that a scenario shows
-/// it and goes on.
+/// Parses a line as JSON. A line that is not JSON becomes an object of an unknown type, so that the scenario can
+/// show it.
 pub(super) fn read(line: &[u8]) -> Value {
     serde_json::from_slice(line)
         .or_else(|_| serde_json::from_str(&without_lone_surrogates(&String::from_utf8_lossy(line))))
         .unwrap_or_else(|_| json!({"type": "not JSON", "text": String::from_utf8_lossy(line)}))
 }
 
-/// Replaces `\ud83d` and its kind by `\ufffd` wherever it has no other half.
+/// Replaces lone surrogates such as `\ud83d` with `\ufffd`.
 fn without_lone_surrogates(text: &str) -> String {
     let mut repaired = String::with_capacity(text.len());
     let mut rest = text;
@@ -24,7 +24,7 @@ fn without_lone_surrogates(text: &str) -> String {
                 rest = &rest[6..];
                 continue;
             }
-            // A backslash and what it escapes, so that `\\ud83d` stays text.
+            // A backslash with the escaped character, so that `\\ud83d` stays text.
             (None, _) => 1 + rest.chars().nth(1).map_or(0, char::len_utf8),
         };
         repaired.push_str(&rest[..length]);

@@ -3,18 +3,16 @@
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
-use crate::outside;
+use crate::external_mcp;
 
-use super::{
-    Fixture, Outcome, Plan,
-    answer::{Answer, agreeable},
-    tools::tool_results,
-};
+use super::response::{Response, default_response};
+use super::tools::tool_results;
+use super::{Fixture, Outcome, Plan};
 
 const CONFIG: &str = r#"{"mcpServers":{"calc":{"type":"sdk","name":"calc"}}}"#;
 const ALL: &str = "mcp__calc__add,mcp__calc__look,mcp__calc__fail";
 
-/// A session with the in-process server `calc`, all of whose tools are allowed.
+/// Plans a session with the in-process server `calc`, whose tools are all allowed.
 fn with_calc(script: Script) -> Plan {
     Plan::session(script).args(&["--mcp-config", CONFIG, "--allowedTools", ALL])
 }
@@ -28,14 +26,17 @@ pub(super) async fn mcp_tool(fixture: &Fixture) -> Outcome {
         .otherwise([Reply::tool("mcp__calc__add", json!({"a": 2, "b": 3})), Reply::text("Five.")]);
     let mut cli = fixture.start(with_calc(script)).await?;
     cli.initialize().await?;
-    cli.check(cli.saw(|line| calls(line, "initialize")), "the server is asked before the answer")?;
+    cli.check(
+        cli.saw(|line| calls(line, "initialize")),
+        "the server is initialized before the answer",
+    )?;
     let result = cli.turn("add 2 and 3").await?;
-    cli.check(result["result"] == "Five.", "the turn goes on")?;
+    cli.check(result["result"] == "Five.", "the turn continues")?;
     cli.check(
         cli.saw(|line| tool_results(line).any(|block| block["content"][0]["text"] == "5")),
         "the model gets the sum",
     )?;
-    let status = cli.ask("mcp_status", json!({})).await?;
+    let status = cli.operation("mcp_status", json!({})).await?;
     cli.check(status["mcpServers"][0]["status"] == "connected", "the server is connected")?;
     cli.finish(0).await
 }
@@ -49,19 +50,19 @@ pub(super) async fn mcp_read_only_tools_in_parallel(fixture: &Fixture) -> Outcom
     });
     let script = Script::new().otherwise([reply, Reply::text("Looked.")]);
     let mut cli = fixture.start(with_calc(script)).await?;
-    // Nothing is answered until all calls are open, which proves that they are open at once.
+    // Responds only when all calls are in flight, which proves that they run concurrently.
     cli.on_request(|request| match request["message"]["method"].as_str() {
-        Some("tools/call") => Answer::Silence,
-        _ => agreeable(request),
+        Some("tools/call") => Response::NoResponse,
+        _ => default_response(request),
     });
     cli.initialize().await?;
-    cli.say("look four times").await?;
+    cli.send_prompt("look four times").await?;
     let mut open = Vec::new();
     while open.len() < 4 {
         open.push(cli.until("a call", |line| calls(line, "tools/call")).await?);
     }
     for request in open {
-        let Answer::Success(payload) = agreeable(&request["request"]) else { continue };
+        let Response::Success(payload) = default_response(&request["request"]) else { continue };
         let id = &request["request_id"];
         cli.send(&format!(
             r#"{{"type":"control_response","response":{{"subtype":"success","request_id":{id},"response":{payload}}}}}"#
@@ -81,7 +82,7 @@ pub(super) async fn mcp_tool_error(fixture: &Fixture) -> Outcome {
     cli.turn("fail").await?;
     cli.check(
         cli.saw(|line| tool_results(line).any(|block| block["is_error"] == true)),
-        "the model is told that the tool failed",
+        "the model gets the tool error",
     )?;
     cli.finish(0).await
 }
@@ -97,15 +98,15 @@ pub(super) async fn mcp_protocol_error(fixture: &Fixture) -> Outcome {
             let error = json!({"code": -32602, "message": "no such number"});
             let response =
                 json!({"jsonrpc": "2.0", "id": request["message"]["id"], "error": error});
-            Answer::Success(json!({"mcp_response": response}))
+            Response::Success(json!({"mcp_response": response}))
         }
-        _ => agreeable(request),
+        _ => default_response(request),
     });
     cli.initialize().await?;
     cli.turn("add").await?;
     cli.check(
         cli.saw(|line| tool_results(line).any(|block| block["is_error"] == true)),
-        "the model is told that the call failed",
+        "the model gets the error of the call",
     )?;
     cli.finish(0).await
 }
@@ -115,11 +116,11 @@ pub(super) async fn mcp_call_interrupted(fixture: &Fixture) -> Outcome {
         .otherwise([Reply::tool("mcp__calc__add", json!({"a": 2, "b": 3})), Reply::text("Five.")]);
     let mut cli = fixture.start(with_calc(script)).await?;
     cli.on_request(|request| match request["message"]["method"].as_str() {
-        Some("tools/call") => Answer::Silence,
-        _ => agreeable(request),
+        Some("tools/call") => Response::NoResponse,
+        _ => default_response(request),
     });
     cli.initialize().await?;
-    cli.say("add").await?;
+    cli.send_prompt("add").await?;
     cli.until("the call", |line| calls(line, "tools/call")).await?;
     cli.request("interrupt", json!({})).await?;
     cli.result().await?;
@@ -132,7 +133,7 @@ pub(super) async fn mcp_call_interrupted(fixture: &Fixture) -> Outcome {
 }
 
 pub(super) async fn mcp_elicitation(fixture: &Fixture) -> Outcome {
-    fixture.file("server.sh", outside::ASKING_SERVER)?;
+    fixture.file("server.sh", external_mcp::ELICITATION_SERVER)?;
     let servers = json!({"asker": {"command": "sh", "args": [fixture.path("server.sh")]}});
     let config = json!({"mcpServers": servers}).to_string();
     let script = Script::new()
@@ -146,16 +147,19 @@ pub(super) async fn mcp_elicitation(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(plan).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
         Some("elicitation") => {
-            Answer::Success(json!({"action": "accept", "content": {"name": "Ada"}}))
+            Response::Success(json!({"action": "accept", "content": {"name": "Ada"}}))
         }
-        _ => agreeable(request),
+        _ => default_response(request),
     });
     let hooks = json!({
         "Elicitation": [{"matcher": null, "hookCallbackIds": ["hook_0"]}],
         "ElicitationResult": [{"matcher": null, "hookCallbackIds": ["hook_1"]}],
     });
-    cli.ask("initialize", json!({"hooks": hooks})).await?;
+    cli.operation("initialize", json!({"hooks": hooks})).await?;
     cli.turn("greet").await?;
-    cli.check(cli.saw(|line| line["request"]["subtype"] == "elicitation"), "the host is asked")?;
+    cli.check(
+        cli.saw(|line| line["request"]["subtype"] == "elicitation"),
+        "an elicitation request",
+    )?;
     cli.finish(0).await
 }

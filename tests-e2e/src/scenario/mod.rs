@@ -1,9 +1,8 @@
-//! What is played on a CLI.
+//! Scenarios that run against a CLI.
 //!
-//! A scenario starts a CLI on a [`Backend`], talks to it and checks what it says; it fails when the
-//! CLI does not behave as it is known to. What was said is its [`Recording`].
+//! A scenario starts a CLI on a [`Backend`], exchanges messages with it and checks the responses; it fails when the
+//! CLI behaves differently than documented here. The exchange is returned as a [`Recording`].
 
-mod answer;
 mod backend;
 mod cli;
 mod failure;
@@ -12,6 +11,7 @@ pub mod flow;
 mod ids;
 mod line;
 pub mod probe;
+mod response;
 mod sim_backend;
 mod table;
 
@@ -24,31 +24,30 @@ mod mcp;
 mod operations;
 mod permissions;
 mod queue;
-mod rare;
 mod startup;
 mod tasks;
 mod tool_lists;
 mod tools;
 mod turns;
+mod uncommon_messages;
 
-use std::{fmt, sync::Arc};
+use std::fmt;
+use std::sync::Arc;
 
 use claude_agent_testkit::recording::Recording;
 
-pub use self::{
-    backend::{Backend, BoxFuture, Launch, Process, RealCli, Running},
-    cli::Cli,
-    failure::Failure,
-    fixture::{Fixture, Plan},
-    sim_backend::{Api, SimInMemory, SimProcessBackend},
-    table::SCENARIOS,
-};
+pub use self::backend::{Backend, BoxFuture, Launch, Process, RealCli, StartedCli};
+pub use self::cli::Cli;
+pub use self::failure::Failure;
+pub use self::fixture::{Fixture, Plan};
+pub use self::sim_backend::{Api, SimInMemory, SimProcessBackend};
+pub use self::table::SCENARIOS;
 use crate::{decoded, scrub};
 
-/// Something to play on a CLI.
+/// A scenario.
 #[non_exhaustive]
 pub struct Scenario {
-    /// Its name, also of its recording.
+    /// The name of the scenario and of its recording.
     pub name: &'static str,
     /// One sentence on what it shows.
     pub about: &'static str,
@@ -56,26 +55,30 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The scenario of this name.
+    /// Returns the scenario with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         SCENARIOS.iter().find(|scenario| scenario.name == name)
     }
 
-    /// Plays it, and returns what was said, fit to be stored under this date.
+    /// Runs the scenario and returns the recording, scrubbed and dated.
     ///
     /// # Errors
     ///
-    /// When the CLI does not behave as the scenario knows it, or writes a line that does not decode.
+    /// Returns a failure when the CLI behaves differently, or writes a line that cannot be decoded.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future ends the CLI.
-    pub async fn play(&self, backend: Arc<dyn Backend>, date: &str) -> Result<Recording, Failure> {
+    pub async fn record(
+        &self,
+        backend: Arc<dyn Backend>,
+        date: &str,
+    ) -> Result<Recording, Failure> {
         let fixture = Arc::new(Fixture::new(backend, self.name, self.about, date)?);
         let recording = (self.run)(Arc::clone(&fixture)).await?;
-        let complaints = decoded::complaints(&recording);
-        if !complaints.is_empty() {
-            return Err(Failure::new("every line of the CLI decodes", complaints.join("\n")));
+        let problems = decoded::problems(&recording);
+        if !problems.is_empty() {
+            return Err(Failure::new("every line of the CLI can be decoded", problems.join("\n")));
         }
         Ok(scrub::recording(&recording, fixture.sandbox()))
     }
@@ -87,5 +90,5 @@ impl fmt::Debug for Scenario {
     }
 }
 
-/// What a scenario function returns.
+/// The result of a scenario function.
 type Outcome = Result<Recording, Failure>;

@@ -1,4 +1,4 @@
-//! Operations that the client asks of the CLI.
+//! Operations that the host sends.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
@@ -8,12 +8,12 @@ use super::{Fixture, Outcome, Plan};
 pub(super) async fn set_model(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
-    let answer = cli.ask("set_model", json!({"model": "claude-haiku-5-5"})).await?;
+    let answer = cli.operation("set_model", json!({"model": "claude-haiku-5-5"})).await?;
     cli.check(answer["model"] == "claude-haiku-5-5", "the new model is confirmed")?;
     cli.turn("hello").await?;
     let last = cli.api()?.requests().last().map(|request| request.model().to_owned());
-    cli.check(last.as_deref() == Some("claude-haiku-5-5"), "the new model is asked")?;
-    let answer = cli.ask("set_model", json!({"model": null})).await?;
+    cli.check(last.as_deref() == Some("claude-haiku-5-5"), "the new model is used")?;
+    let answer = cli.operation("set_model", json!({"model": null})).await?;
     cli.check(answer["model"] != "claude-haiku-5-5", "null takes the model back")?;
     cli.turn("hello again").await?;
     cli.finish(0).await
@@ -27,15 +27,16 @@ pub(super) async fn set_permission_mode(fixture: &Fixture) -> Outcome {
     ]);
     let mut cli = fixture.start(Plan::session(script)).await?;
     cli.initialize().await?;
-    let answer = cli.ask("set_permission_mode", json!({"mode": "acceptEdits"})).await?;
+    let answer = cli.operation("set_permission_mode", json!({"mode": "acceptEdits"})).await?;
     cli.check(answer["mode"] == "acceptEdits", "the mode is confirmed")?;
     cli.turn("write it").await?;
     cli.check(fixture.text_of("notes.txt").is_some(), "edits are accepted")?;
-    let refusal = cli.refused("set_permission_mode", json!({"mode": "nonsense"})).await?;
-    cli.check(refusal["error_code"] == "invalid_mode", "a mode that does not exist is refused")?;
+    let refusal =
+        cli.rejected_operation("set_permission_mode", json!({"mode": "nonsense"})).await?;
+    cli.check(refusal["error_code"] == "invalid_mode", "an unknown mode is rejected")?;
     for mode in ["plan", "dontAsk", "auto", "default"] {
         let id = cli.request("set_permission_mode", json!({"mode": mode})).await?;
-        cli.answer_to(&id).await?;
+        cli.response_to(&id).await?;
     }
     cli.finish(0).await
 }
@@ -44,9 +45,9 @@ pub(super) async fn questions(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     cli.turn("hello").await?;
-    let status = cli.ask("mcp_status", json!({})).await?;
-    cli.check(status["mcpServers"] == json!([]), "there are no servers")?;
-    let usage = cli.ask("get_context_usage", json!({})).await?;
+    let status = cli.operation("mcp_status", json!({})).await?;
+    cli.check(status["mcpServers"] == json!([]), "an empty list of servers")?;
+    let usage = cli.operation("get_context_usage", json!({})).await?;
     cli.check(usage["totalTokens"].is_number(), "the context is counted")?;
     for subtype in [
         "list_models",
@@ -58,7 +59,7 @@ pub(super) async fn questions(fixture: &Fixture) -> Outcome {
         "list_permission_rules",
     ] {
         let id = cli.request(subtype, json!({})).await?;
-        cli.answer_to(&id).await?;
+        cli.response_to(&id).await?;
     }
     cli.finish(0).await
 }
@@ -83,7 +84,7 @@ pub(super) async fn more_operations(fixture: &Fixture) -> Outcome {
     ];
     for (subtype, fields) in asked {
         let id = cli.request(subtype, fields).await?;
-        cli.answer_to(&id).await?;
+        cli.response_to(&id).await?;
     }
     cli.finish(0).await
 }
@@ -91,14 +92,14 @@ pub(super) async fn more_operations(fixture: &Fixture) -> Outcome {
 pub(super) async fn refusals(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
-    let refusal = cli.refused("make_coffee", json!({})).await?;
-    cli.check(refusal["error_code"] == "unsupported_request", "an unknown subtype is refused")?;
-    cli.refused("mcp_reconnect", json!({"serverName": "nobody"})).await?;
-    cli.refused("mcp_toggle", json!({"serverName": "nobody", "enabled": true})).await?;
-    cli.ask("stop_task", json!({"task_id": "nothing"})).await?;
-    cli.refused("rewind_files", json!({"user_message_id": cli.message_id()})).await?;
+    let refusal = cli.rejected_operation("make_coffee", json!({})).await?;
+    cli.check(refusal["error_code"] == "unsupported_request", "an unknown subtype is rejected")?;
+    cli.rejected_operation("mcp_reconnect", json!({"serverName": "nobody"})).await?;
+    cli.rejected_operation("mcp_toggle", json!({"serverName": "nobody", "enabled": true})).await?;
+    cli.operation("stop_task", json!({"task_id": "nothing"})).await?;
+    cli.rejected_operation("rewind_files", json!({"user_message_id": cli.message_id()})).await?;
     let id = cli.request("set_model", json!({"model": 7})).await?;
-    cli.answer_to(&id).await?;
+    cli.response_to(&id).await?;
     cli.finish(0).await
 }
 
@@ -118,21 +119,21 @@ pub(super) async fn rewind_files(fixture: &Fixture) -> Outcome {
         .env("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true");
     let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
-    let uuid = cli.say("change the notes").await?;
+    let uuid = cli.send_prompt("change the notes").await?;
     cli.result().await?;
     cli.idle().await?;
     cli.check(fixture.text_of("notes.txt").as_deref() == Some("after\n"), "the file is changed")?;
     let dry = json!({"user_message_id": uuid, "dry_run": true});
-    let answer = cli.ask("rewind_files", dry).await?;
+    let answer = cli.operation("rewind_files", dry).await?;
     cli.check(answer["canRewind"] == true, "the file can be restored")?;
     cli.check(
         fixture.text_of("notes.txt").as_deref() == Some("after\n"),
         "a dry run changes nothing",
     )?;
-    cli.ask("rewind_files", json!({"user_message_id": uuid})).await?;
+    cli.operation("rewind_files", json!({"user_message_id": uuid})).await?;
     cli.check(fixture.text_of("notes.txt").as_deref() == Some("before\n"), "the file is restored")?;
     let unknown = json!({"user_message_id": cli.message_id()});
-    let refusal = cli.refused("rewind_files", unknown).await?;
+    let refusal = cli.rejected_operation("rewind_files", unknown).await?;
     cli.check(
         refusal["error"] == "No file checkpoint found for this message.",
         "an unknown message is refused",

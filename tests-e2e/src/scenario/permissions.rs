@@ -1,22 +1,20 @@
-//! `can_use_tool` and every way to answer it.
+//! `can_use_tool` with every kind of response.
 
 use serde_json::{Value, json};
 
-use super::{
-    Cli, Failure, Fixture, Outcome, Plan,
-    answer::{Answer, agreeable},
-    tools::{bash, tool_results},
-};
+use super::response::{Response, default_response};
+use super::tools::{bash, tool_results};
+use super::{Cli, Failure, Fixture, Outcome, Plan};
 
-/// Plays one turn in which the model wants to touch `made` and the host answers like this.
+/// Runs one turn in which the model calls a tool that touches `made`, and the host responds like this.
 async fn asked(
     fixture: &Fixture,
-    answer: impl Fn(&Value) -> Answer + Send + 'static,
+    answer: impl Fn(&Value) -> Response + Send + 'static,
 ) -> Result<(Cli, Value), Failure> {
     let mut cli = fixture.start(Plan::session(bash("touch made")).asking()).await?;
     cli.on_request(move |request| match request["subtype"].as_str() {
         Some("can_use_tool") => answer(request),
-        _ => agreeable(request),
+        _ => default_response(request),
     });
     cli.initialize().await?;
     let result = cli.turn("run it").await?;
@@ -34,8 +32,8 @@ fn failed_tool(line: &Value) -> bool {
 }
 
 pub(super) async fn permission_allow(fixture: &Fixture) -> Outcome {
-    let (cli, result) = asked(fixture, agreeable).await?;
-    cli.check(result["result"] == "Done.", "the turn goes on")?;
+    let (cli, result) = asked(fixture, default_response).await?;
+    cli.check(result["result"] == "Done.", "the turn continues")?;
     cli.check(fixture.text_of("made").is_some(), "the tool ran")?;
     cli.finish(0).await
 }
@@ -43,17 +41,17 @@ pub(super) async fn permission_allow(fixture: &Fixture) -> Outcome {
 pub(super) async fn permission_allow_changed_input(fixture: &Fixture) -> Outcome {
     let (cli, _) = asked(fixture, |_| {
         let input = json!({"command": "touch other", "description": "Run it"});
-        Answer::Success(json!({"behavior": "allow", "updatedInput": input}))
+        Response::Success(json!({"behavior": "allow", "updatedInput": input}))
     })
     .await?;
-    cli.check(fixture.text_of("made").is_none(), "the tool did not run as asked")?;
+    cli.check(fixture.text_of("made").is_none(), "the original input is not executed")?;
     cli.check(fixture.text_of("other").is_some(), "the tool ran as changed")?;
     cli.finish(0).await
 }
 
 pub(super) async fn permission_allow_updated_permissions(fixture: &Fixture) -> Outcome {
     let (mut cli, _) = asked(fixture, |request| {
-        Answer::Success(json!({
+        Response::Success(json!({
             "behavior": "allow",
             "updatedInput": request["input"],
             "updatedPermissions": [{
@@ -69,16 +67,19 @@ pub(super) async fn permission_allow_updated_permissions(fixture: &Fixture) -> O
     cli.turn("run it again").await?;
     let asked = cli.history().iter().filter(|line| line["request"]["subtype"] == "can_use_tool");
     let asked = asked.count();
-    cli.check(asked == 1, "with the new rule the host is not asked again")?;
+    cli.check(asked == 1, "no second request after the new rule")?;
     cli.finish(0).await
 }
 
 pub(super) async fn permission_deny(fixture: &Fixture) -> Outcome {
     let (cli, result) =
-        asked(fixture, |_| Answer::Success(json!({"behavior": "deny", "message": "not here"})))
+        asked(fixture, |_| Response::Success(json!({"behavior": "deny", "message": "not here"})))
             .await?;
-    cli.check(result["result"] == "Done.", "the turn goes on")?;
-    cli.check(result["permission_denials"][0]["tool_name"] == "Bash", "the denial is told")?;
+    cli.check(result["result"] == "Done.", "the turn continues")?;
+    cli.check(
+        result["permission_denials"][0]["tool_name"] == "Bash",
+        "the result lists the denial",
+    )?;
     cli.check(cli.saw(failed_tool), "the tool failed")?;
     cli.check(fixture.text_of("made").is_none(), "the tool did not run")?;
     cli.finish(0).await
@@ -86,7 +87,7 @@ pub(super) async fn permission_deny(fixture: &Fixture) -> Outcome {
 
 pub(super) async fn permission_deny_interrupt(fixture: &Fixture) -> Outcome {
     let (cli, result) = asked(fixture, |_| {
-        Answer::Success(json!({"behavior": "deny", "message": "stop", "interrupt": true}))
+        Response::Success(json!({"behavior": "deny", "message": "stop", "interrupt": true}))
     })
     .await?;
     cli.check(result["result"] != "Done.", "the turn ends")?;
@@ -96,14 +97,14 @@ pub(super) async fn permission_deny_interrupt(fixture: &Fixture) -> Outcome {
 }
 
 pub(super) async fn permission_ask_is_invalid(fixture: &Fixture) -> Outcome {
-    let (cli, _) = asked(fixture, |_| Answer::Success(json!({"behavior": "ask"}))).await?;
+    let (cli, _) = asked(fixture, |_| Response::Success(json!({"behavior": "ask"}))).await?;
     cli.check(cli.saw(failed_tool), "the answer is rejected and the tool fails")?;
     cli.check(fixture.text_of("made").is_none(), "the tool did not run")?;
     cli.finish(0).await
 }
 
 pub(super) async fn permission_error_answer(fixture: &Fixture) -> Outcome {
-    let (cli, _) = asked(fixture, |_| Answer::Error("the host is confused".to_owned())).await?;
+    let (cli, _) = asked(fixture, |_| Response::Error("the host is confused".to_owned())).await?;
     cli.check(cli.saw(failed_tool), "the tool fails")?;
     cli.check(fixture.text_of("made").is_none(), "the tool did not run")?;
     cli.finish(0).await

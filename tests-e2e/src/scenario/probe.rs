@@ -1,17 +1,20 @@
-//! What is asked of the launcher itself and is no part of the corpus.
+//! Probes of the CLI that are not part of the corpus.
 
-use std::{fs, path::Path, sync::Arc};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Backend, Cli, Failure, Fixture, Plan, tools::bash};
+use super::tools::bash;
+use super::{Backend, Cli, Failure, Fixture, Plan};
 use crate::real_cli::SandboxDir;
 
-/// The environment that a tool sees, in the form of `env`.
+/// Returns the environment of a tool, in the format of `env`.
 ///
 /// # Errors
 ///
-/// When the CLI does not run the tool.
+/// Returns a failure when the CLI does not run the tool.
 ///
 /// # Cancel safety
 ///
@@ -27,11 +30,11 @@ pub async fn environment_of_a_tool(backend: Arc<dyn Backend>) -> Result<String, 
     environment.ok_or_else(|| Failure::new("the tool writes its environment", ""))
 }
 
-/// Whether the CLI knows an operation; one that it refuses for other reasons it knows.
+/// Returns whether the CLI knows an operation, even if it rejects this request.
 ///
 /// # Errors
 ///
-/// When the CLI does not answer.
+/// Returns a failure when the CLI does not respond.
 ///
 /// # Cancel safety
 ///
@@ -45,18 +48,18 @@ pub async fn knows_operation(
     let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
     let id = cli.request(operation, fields).await?;
-    let answer = cli.answer_to(&id).await?;
+    let answer = cli.response_to(&id).await?;
     cli.end().await;
     let refused = answer["error"].as_str().unwrap_or_default();
     Ok(answer["error_code"] != "unsupported_request"
         && !refused.starts_with("Unsupported control request subtype"))
 }
 
-/// A CLI whose tool runs for a minute, and the sandbox it lives in.
+/// Starts a CLI whose tool runs for a minute, and returns it with its sandbox directory.
 ///
 /// # Errors
 ///
-/// When the CLI does not run the tool.
+/// Returns a failure when the CLI does not run the tool.
 ///
 /// # Cancel safety
 ///
@@ -67,14 +70,14 @@ pub async fn busy_with_a_tool(
     let fixture = Fixture::new(backend, "busy", "", "")?;
     let plan = Plan::session(bash("touch begun; sleep 60")).args(&["--allowedTools", "Bash"]);
     let mut cli = fixture.start(plan).await?;
-    cli.ask("initialize", json!({})).await?;
-    cli.say("run it").await?;
+    cli.operation("initialize", json!({})).await?;
+    cli.send_prompt("run it").await?;
     cli.until("the call", |line| line["message"]["content"][0]["type"] == "tool_use").await?;
     cli.wait("the tool runs", fixture.appears("begun")).await?;
     Ok((cli, Arc::clone(fixture.sandbox())))
 }
 
-/// The processes that were started in this sandbox and live, found through `/proc`.
+/// Returns the running processes that were started in this sandbox directory, found through `/proc`.
 pub fn alive_in(sandbox: &SandboxDir) -> Vec<String> {
     let home = format!("HOME={}", sandbox.home().display());
     let lives_here = |process: &Path| {

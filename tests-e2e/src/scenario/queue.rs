@@ -3,9 +3,11 @@
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
-use super::{Cli, Failure, Fixture, Outcome, Plan, cli::user_frame, tools::bash};
+use super::cli::user_frame;
+use super::tools::bash;
+use super::{Cli, Failure, Fixture, Outcome, Plan};
 
-/// Sends prompts in one write; returns their ids.
+/// Sends prompts in one write and returns their IDs.
 async fn say_together(cli: &mut Cli, prompts: &[&str]) -> Result<Vec<String>, Failure> {
     let ids: Vec<String> = prompts.iter().map(|_| cli.message_id()).collect();
     let frames: Vec<String> =
@@ -15,7 +17,7 @@ async fn say_together(cli: &mut Cli, prompts: &[&str]) -> Result<Vec<String>, Fa
     Ok(ids)
 }
 
-/// Reads results until each of these messages is named by one; returns how many it took.
+/// Reads results until each of these messages is named by one, and returns the number of results.
 async fn until_all_are_named(cli: &mut Cli, ids: &[String]) -> Result<usize, Failure> {
     let mut named: Vec<Value> = Vec::new();
     let mut results = 0;
@@ -28,20 +30,20 @@ async fn until_all_are_named(cli: &mut Cli, ids: &[String]) -> Result<usize, Fai
     Ok(results)
 }
 
-/// The CLI says that it has a message that waits.
+/// Waits until the CLI reports that a message is queued.
 async fn until_queued(cli: &mut Cli, id: &str) -> Result<(), Failure> {
     let queued = |line: &Value| line["type"] == "command_lifecycle" && line["command_uuid"] == *id;
     cli.until("the message is queued", queued).await?;
     Ok(())
 }
 
-/// A CLI whose tool runs until there is the file `go`, and the id of the message that began it.
+/// Starts a CLI whose tool runs until the file `go` exists, and returns it with the ID of the message.
 async fn start_busy(fixture: &Fixture) -> Result<(Cli, String), Failure> {
     let plan = Plan::session(bash("touch begun; until [ -e go ]; do sleep 0.05; done"))
         .args(&["--allowedTools", "Bash"]);
     let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
-    let first = cli.say("run it").await?;
+    let first = cli.send_prompt("run it").await?;
     cli.wait("the tool runs", fixture.appears("begun")).await?;
     Ok((cli, first))
 }
@@ -74,7 +76,7 @@ pub(super) async fn three_messages_at_once(fixture: &Fixture) -> Outcome {
 
 pub(super) async fn message_joins_a_turn(fixture: &Fixture) -> Outcome {
     let (mut cli, first) = start_busy(fixture).await?;
-    let second = cli.say("and hurry").await?;
+    let second = cli.send_prompt("and hurry").await?;
     until_queued(&mut cli, &second).await?;
     fixture.file("go", "")?;
     let result = cli.result().await?;
@@ -98,7 +100,7 @@ pub(super) async fn message_joins_a_turn_of_the_cli(fixture: &Fixture) -> Outcom
     cli.turn("start it").await?;
     fixture.file("end", "")?;
     cli.wait("the tool of the CLI's own turn runs", fixture.appears("begun")).await?;
-    let joined = cli.say("and hurry").await?;
+    let joined = cli.send_prompt("and hurry").await?;
     until_queued(&mut cli, &joined).await?;
     fixture.file("go", "")?;
     let result = cli.result().await?;
@@ -117,11 +119,11 @@ pub(super) async fn queued_message_and_interrupt(fixture: &Fixture) -> Outcome {
     let plan = Plan::session(script).args(&["--include-partial-messages"]);
     let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
-    cli.say("first").await?;
+    cli.send_prompt("first").await?;
     cli.until("the first piece", |line| line["event"]["type"] == "content_block_delta").await?;
-    let second = cli.say("second").await?;
+    let second = cli.send_prompt("second").await?;
     until_queued(&mut cli, &second).await?;
-    let receipt = cli.ask("interrupt", json!({})).await?;
+    let receipt = cli.operation("interrupt", json!({})).await?;
     cli.check(receipt["still_queued"] == json!([second]), "the receipt names what is queued")?;
     let results = until_all_are_named(&mut cli, &[second]).await?;
     cli.check(results == 2, "the queued message has its own turn")?;
@@ -130,11 +132,11 @@ pub(super) async fn queued_message_and_interrupt(fixture: &Fixture) -> Outcome {
 
 pub(super) async fn queued_message_cancelled(fixture: &Fixture) -> Outcome {
     let (mut cli, first) = start_busy(fixture).await?;
-    let second = cli.say("never mind").await?;
+    let second = cli.send_prompt("never mind").await?;
     until_queued(&mut cli, &second).await?;
-    let answer = cli.ask("cancel_async_message", json!({"message_uuid": second})).await?;
+    let answer = cli.operation("cancel_async_message", json!({"message_uuid": second})).await?;
     cli.check(answer["cancelled"] == true, "the message is withdrawn")?;
-    let answer = cli.ask("cancel_async_message", json!({"message_uuid": second})).await?;
+    let answer = cli.operation("cancel_async_message", json!({"message_uuid": second})).await?;
     cli.check(answer["cancelled"] == false, "it cannot be withdrawn twice")?;
     fixture.file("go", "")?;
     let result = cli.result().await?;
@@ -150,11 +152,11 @@ pub(super) async fn queued_messages_dropped_by_interrupt(fixture: &Fixture) -> O
     let plan = Plan::session(script).args(&["--include-partial-messages"]);
     let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
-    cli.say("first").await?;
+    cli.send_prompt("first").await?;
     cli.until("the first piece", |line| line["event"]["type"] == "content_block_delta").await?;
-    let second = cli.say("second").await?;
+    let second = cli.send_prompt("second").await?;
     until_queued(&mut cli, &second).await?;
-    cli.ask("interrupt", json!({"cancel_queued": true})).await?;
+    cli.operation("interrupt", json!({"cancel_queued": true})).await?;
     cli.result().await?;
     cli.idle().await?;
     let end = life(&cli, &second);

@@ -1,29 +1,27 @@
-//! The simulated CLI, in memory and as a process, behind the same scenarios as the real one.
+//! The simulated CLI as a backend, in memory and as a process.
 
-use std::{io, path::PathBuf};
+use std::io;
+use std::path::PathBuf;
 
-use claude_agent_testkit::{
-    mock_api::{ApiRequest, MockApi},
-    recording::Exit,
-    sim::{self, Model, Sim, SimHandle},
-};
+use claude_agent_testkit::mock_api::{ApiRequest, MockApi};
+use claude_agent_testkit::recording::Exit;
+use claude_agent_testkit::sim::{self, Model, Sim, SimHandle};
 
-use super::backend::{Backend, BoxFuture, Launch, Process, Running};
+use super::backend::{Backend, BoxFuture, Launch, Process, StartedCli};
 use crate::real_cli::RealProcess;
 
-/// What stands behind a CLI in a scenario: the mock of the Messages API, or the model of a
-/// simulation.
+/// The API of a CLI in a scenario: the mock API, or the model of a simulation in memory.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Api {
-    /// The mock, spoken to over HTTP.
+    /// The mock API over HTTP.
     Mock(MockApi),
     /// The model of a simulation in memory.
     Model(Model),
 }
 
 impl Api {
-    /// What it was asked so far.
+    /// Returns the requests so far.
     pub fn requests(&self) -> Vec<ApiRequest> {
         match self {
             Self::Mock(api) => api.requests(),
@@ -31,7 +29,7 @@ impl Api {
         }
     }
 
-    /// Lets go of every answer that is on hold.
+    /// Releases every answer that is held back.
     pub fn release_held(&self) {
         match self {
             Self::Mock(api) => api.release_held(),
@@ -40,7 +38,7 @@ impl Api {
     }
 }
 
-/// The simulation in memory.
+/// Runs scenarios on simulated CLIs in memory.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SimInMemory {
@@ -48,12 +46,12 @@ pub struct SimInMemory {
 }
 
 impl SimInMemory {
-    /// Scenarios will be played on simulations in this process.
+    /// Creates a backend with the newest simulated version.
     pub fn new() -> Self {
         Self::of(sim::VERSION)
     }
 
-    /// The same, with simulations that speak like this version.
+    /// Creates a backend that simulates this version.
     pub fn of(version: impl Into<String>) -> Self {
         Self { version: version.into() }
     }
@@ -70,7 +68,7 @@ impl Backend for SimInMemory {
         &self.version
     }
 
-    fn launch(&self, launch: Launch) -> BoxFuture<'_, io::Result<Running>> {
+    fn launch(&self, launch: Launch) -> BoxFuture<'_, io::Result<StartedCli>> {
         Box::pin(async move {
             let variables = variables(&launch, "http://127.0.0.1:1");
             let sim = Sim::new()
@@ -81,8 +79,8 @@ impl Backend for SimInMemory {
                 .script(launch.script);
             let (stdin, stdout, stderr, handle) = sim.start().into_parts();
             let model = handle.model().clone();
-            let running = Running::new(stdin, stdout, stderr, InMemory(handle));
-            Ok(Running { api: Some(Api::Model(model)), ..running })
+            let running = StartedCli::new(stdin, stdout, stderr, InMemory(handle));
+            Ok(StartedCli { api: Some(Api::Model(model)), ..running })
         })
     }
 }
@@ -95,14 +93,14 @@ impl Process for InMemory {
     }
 }
 
-/// The simulation as a process with real pipes; its model is the mock, like that of the real CLI.
+/// Runs scenarios on the simulated CLI as a process, with the mock API.
 #[derive(Debug, Clone)]
 pub struct SimProcessBackend {
     program: PathBuf,
 }
 
 impl SimProcessBackend {
-    /// Scenarios will be played on this program.
+    /// Creates a backend for this program.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self { program: program.into() }
     }
@@ -113,7 +111,7 @@ impl Backend for SimProcessBackend {
         sim::VERSION
     }
 
-    fn launch(&self, mut launch: Launch) -> BoxFuture<'_, io::Result<Running>> {
+    fn launch(&self, mut launch: Launch) -> BoxFuture<'_, io::Result<StartedCli>> {
         Box::pin(async move {
             let script = std::mem::take(&mut launch.script);
             let api = MockApi::start(script).await?;
@@ -122,13 +120,13 @@ impl Backend for SimProcessBackend {
             let project = launch.sandbox.project();
             let (process, pipes) =
                 RealProcess::start(&self.program, &launch.arguments, &variables, &project)?;
-            let running = Running::new(pipes.stdin, pipes.stdout, pipes.stderr, process);
-            Ok(Running { api: Some(Api::Mock(api)), ..running })
+            let running = StartedCli::new(pipes.stdin, pipes.stdout, pipes.stderr, process);
+            Ok(StartedCli { api: Some(Api::Mock(api)), ..running })
         })
     }
 }
 
-/// The variables of a launch. A simulation needs no key, so that there is none has to be said.
+/// Returns the environment variables of a launch. A simulation needs no key, so a missing key is passed explicitly.
 fn variables(launch: &Launch, api: &str) -> std::collections::BTreeMap<String, String> {
     let mut variables = launch.sandbox.variables(api);
     for (name, value) in &launch.variables {

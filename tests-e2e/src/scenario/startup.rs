@@ -1,4 +1,4 @@
-//! Starts that fail, and sessions that go on.
+//! Failing starts and resumed sessions.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
@@ -54,7 +54,7 @@ pub(super) async fn resume(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::session(script).args(&["--resume", &session])).await?;
     cli.initialize().await?;
     let second = cli.turn("which number?").await?;
-    cli.check(second["session_id"] == *session, "the session goes on under its id")?;
+    cli.check(second["session_id"] == *session, "the session keeps its ID")?;
     let remembers = cli.api()?.requests().iter().any(|request| {
         request.prompts().iter().any(|prompt| prompt.contains("remember the number 7"))
     });
@@ -101,7 +101,7 @@ pub(super) async fn resume_and_clear(fixture: &Fixture) -> Outcome {
 pub(super) async fn resume_missing(fixture: &Fixture) -> Outcome {
     let id = "00000000-0000-4000-8000-000000000000";
     let mut cli = fixture.start(Plan::hello().args(&["--resume", id])).await?;
-    // It may be gone before it is written to.
+    // The CLI may exit before stdin is written.
     drop(cli.request("initialize", json!({})).await);
     while cli.next().await?.is_some() {}
     cli.finish(1).await

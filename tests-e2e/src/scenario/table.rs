@@ -2,7 +2,7 @@
 
 use super::{
     Scenario, api_errors, content, hook_effects, hooks, interrupts, mcp, operations, permissions,
-    queue, rare, startup, tasks, tool_lists, tools, turns,
+    queue, startup, tasks, tool_lists, tools, turns, uncommon_messages,
 };
 
 macro_rules! scenarios {
@@ -138,13 +138,13 @@ pub const SCENARIOS: &[Scenario] = scenarios![
     content::compact "The conversation is compacted.",
     content::slash_commands "Commands that the CLI answers itself.",
     content::system_prompts "A system prompt, replaced and appended to.",
-    rare::startup_marks "A client that asks for marks of the start.",
-    rare::session_mirror "The transcript is sent to the client.",
-    rare::refusal "The model refuses.",
-    rare::answer_too_long "The model reaches its limit of tokens.",
-    rare::plan_mode "The model shows a plan and is let go.",
-    rare::document_in_prompt "A prompt with a document.",
-    rare::hook_defers "PreToolUse hands the call to the host.",
-    rare::commands_changed "A skill is added while the session runs.",
-    rare::mcp_server_notifies "An in-process MCP server speaks first.",
+    uncommon_messages::startup_marks "A client that asks for marks of the start.",
+    uncommon_messages::session_mirror "The transcript is sent to the client.",
+    uncommon_messages::refusal "The model refuses.",
+    uncommon_messages::answer_too_long "The model reaches its limit of tokens.",
+    uncommon_messages::plan_mode "The model shows a plan and is let go.",
+    uncommon_messages::document_in_prompt "A prompt with a document.",
+    uncommon_messages::hook_defers "PreToolUse hands the call to the host.",
+    uncommon_messages::commands_changed "A skill is added while the session runs.",
+    uncommon_messages::mcp_server_notifies "An in-process MCP server speaks first.",
 ];

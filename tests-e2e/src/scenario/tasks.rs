@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Fixture, Outcome, Plan};
 
-/// A model that delegates once, to an agent that answers like this.
+/// Scripts a model that delegates once to an agent that answers like this.
 fn delegating(agent: Reply, background: bool) -> Script {
     Script::new().when("greet the world", [agent]).otherwise([
         Reply::tool(
@@ -23,13 +23,13 @@ fn is_task(line: &Value, subtype: &str) -> bool {
 
 pub(super) async fn subagent(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::session(delegating(Reply::text("Greeted."), false))).await?;
-    cli.ask("initialize", json!({"forwardSubagentText": true})).await?;
+    cli.operation("initialize", json!({"forwardSubagentText": true})).await?;
     cli.turn("delegate").await?;
     cli.check(
         cli.saw(|line| line["parent_tool_use_id"].is_string()),
         "messages of the agent name their parent",
     )?;
-    cli.check(cli.saw(|line| is_task(line, "task_started")), "the start of the agent is told")?;
+    cli.check(cli.saw(|line| is_task(line, "task_started")), "the agent is reported as started")?;
     cli.finish(0).await
 }
 
@@ -49,14 +49,14 @@ pub(super) async fn subagent_with_tool(fixture: &Fixture) -> Outcome {
         ]);
     let mut cli = fixture.start(Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
     let agents = json!({"lister": {"description": "Lists files", "prompt": "You list files."}});
-    cli.ask("initialize", json!({"agents": agents})).await?;
+    cli.operation("initialize", json!({"agents": agents})).await?;
     cli.turn("delegate").await?;
     cli.check(
         cli.saw(|line| {
             line["parent_tool_use_id"].is_string()
                 && line["message"]["content"][0]["type"] == "tool_use"
         }),
-        "the tool call of the agent is told",
+        "the tool call of the agent is reported",
     )?;
     cli.finish(0).await
 }
@@ -65,9 +65,9 @@ pub(super) async fn background_agent(fixture: &Fixture) -> Outcome {
     let script = delegating(Reply::text("Greeted.").hold(), true);
     let mut cli = fixture.start(Plan::session(script)).await?;
     cli.initialize().await?;
-    cli.say("delegate").await?;
+    cli.send_prompt("delegate").await?;
     cli.result().await?;
-    // The agent goes on only now, so that its end comes after the turn that started it.
+    // The agent continues only now, so that it ends after the turn that started it.
     cli.model_is_asked("greet the world").await?;
     cli.api()?.release_held();
     let second = cli.result().await?;
@@ -75,7 +75,10 @@ pub(super) async fn background_agent(fixture: &Fixture) -> Outcome {
     let idle = |line: &Value| line["state"] == "idle";
     cli.check(!cli.saw(idle), "the CLI is not idle while the agent works")?;
     cli.idle().await?;
-    cli.check(cli.saw(|line| is_task(line, "task_notification")), "the end of the agent is told")?;
+    cli.check(
+        cli.saw(|line| is_task(line, "task_notification")),
+        "the agent is reported as ended",
+    )?;
     cli.finish(0).await
 }
 
@@ -92,7 +95,7 @@ pub(super) async fn background_shell(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::session(script).args(&["--allowedTools", "Bash"])).await?;
     cli.initialize().await?;
     cli.turn("start it").await?;
-    cli.check(cli.saw(|line| is_task(line, "task_started")), "the start of the shell is told")?;
+    cli.check(cli.saw(|line| is_task(line, "task_started")), "the shell is reported as started")?;
     fixture.file("go", "")?;
     let second = cli.result().await?;
     cli.check(second["origin"]["kind"] == "task-notification", "the shell's end starts a turn")?;
@@ -115,10 +118,10 @@ pub(super) async fn background_shell_stopped(fixture: &Fixture) -> Outcome {
     let started = cli.history().iter().find(|line| is_task(line, "task_started"));
     let task = started.map(|line| line["task_id"].clone()).unwrap_or_default();
     cli.check(task.is_string(), "the task has an id")?;
-    cli.ask("stop_task", json!({"task_id": task})).await?;
+    cli.operation("stop_task", json!({"task_id": task})).await?;
     cli.check(
         cli.saw(|line| is_task(line, "task_notification") && line["status"] == "stopped"),
-        "the end of the task is told before the answer",
+        "the end of the task is reported before the answer",
     )?;
     cli.finish(0).await
 }

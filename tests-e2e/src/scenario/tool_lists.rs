@@ -1,16 +1,18 @@
-//! Which tools the model is offered: `--tools`, rules, schemas and servers.
+//! The tools that are offered to the model: `--tools`, rules, schemas and servers.
 
 use std::collections::BTreeSet;
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
-use super::{Failure, Fixture, Outcome, Plan, cli::Cli, tools::tool_results};
+use super::cli::Cli;
+use super::tools::tool_results;
+use super::{Failure, Fixture, Outcome, Plan};
 
 const CALC: &str = r#"{"mcpServers":{"calc":{"type":"sdk","name":"calc"}}}"#;
 const CITY: &str = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}"#;
 
-/// What a real CLI offers in place of the tools that the model has to search for.
+/// The search tool that the real CLI offers instead of deferred tools.
 const PLACEHOLDER: &str = "DeferredToolPlaceholder";
 
 /// Expects exactly these tools, in `system/init` and in the requests to the model.
@@ -18,7 +20,7 @@ fn check_tools(cli: &Cli, expected: &[&str]) -> Result<(), Failure> {
     let listed = cli.history().iter().find(|line| line["subtype"] == "init");
     let listed = listed.map_or(&Value::Null, |line| &line["tools"]);
     cli.check(*listed == json!(expected), &format!("init lists {expected:?}"))?;
-    // The model knows it by another name.
+    // The model sees it under another name.
     let expected = expected.iter().map(|name| if *name == "Task" { "Agent" } else { name });
     let expected: BTreeSet<String> = expected.map(str::to_owned).collect();
     for request in cli.api()?.requests().iter().filter(|request| request.stream()) {
@@ -32,14 +34,14 @@ fn check_tools(cli: &Cli, expected: &[&str]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Expects that the model was told that it has no such tool.
+/// Expects a tool error that reports a missing tool.
 fn check_refused(cli: &Cli, name: &str) -> Result<(), Failure> {
     let text = format!("No such tool available: {name}");
-    let told = cli.saw(|line| {
+    let is_reported = cli.saw(|line| {
         tool_results(line)
             .any(|block| block["is_error"] == true && block["content"].to_string().contains(&text))
     });
-    cli.check(told, "the model is told that it does not have the tool")
+    cli.check(is_reported, "the model gets an error for the missing tool")
 }
 
 pub(super) async fn tools_listed(fixture: &Fixture) -> Outcome {
@@ -147,11 +149,11 @@ pub(super) async fn structured_output_missing(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     let result = cli.turn("which city?").await?;
-    cli.check(result["structured_output"].is_null(), "there is no value")?;
+    cli.check(result["structured_output"].is_null(), "no structured output")?;
     cli.finish(0).await
 }
 
-/// A typed answer from a model that is offered these tools.
+/// Requests a structured answer from a model that is offered these tools.
 async fn typed(fixture: &Fixture, plan: Plan, tools: &[&str]) -> Outcome {
     let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;

@@ -1,11 +1,11 @@
-//! Tools that are allowed by a rule, and how they end.
+//! Tools that a rule allows, and their results.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
 use super::{Fixture, Outcome, Plan};
 
-/// A model that calls Bash once and then says `Done.`
+/// Scripts a model that calls Bash once and then answers `Done.`
 pub(super) fn bash(command: &str) -> Script {
     Script::new().otherwise([
         Reply::tool("Bash", json!({"command": command, "description": "Run it"})),
@@ -13,7 +13,7 @@ pub(super) fn bash(command: &str) -> Script {
     ])
 }
 
-/// The `tool_result` blocks of a line.
+/// Returns the `tool_result` blocks of a line.
 pub(super) fn tool_results(line: &Value) -> impl Iterator<Item = &Value> {
     let content = line["message"]["content"].as_array();
     content.into_iter().flatten().filter(|block| block["type"] == "tool_result")
@@ -24,10 +24,10 @@ pub(super) async fn tool_allowed(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     let result = cli.turn("run it").await?;
-    cli.check(result["result"] == "Done.", "the turn goes on after the tool")?;
+    cli.check(result["result"] == "Done.", "the turn continues after the tool")?;
     cli.check(
         cli.saw(|line| tool_results(line).any(|block| block["content"] == "hi")),
-        "the result of the tool is told",
+        "the result of the tool is reported",
     )?;
     cli.check(fixture.text_of("made").is_some(), "the tool ran")?;
     cli.finish(0).await
@@ -40,7 +40,7 @@ pub(super) async fn tool_disallowed(fixture: &Fixture) -> Outcome {
     cli.turn("run it").await?;
     cli.check(
         cli.saw(|line| tool_results(line).any(|block| block["is_error"] == true)),
-        "the model is told that it does not have the tool",
+        "the model gets an error for the missing tool",
     )?;
     cli.check(fixture.text_of("made").is_none(), "the tool did not run")?;
     cli.finish(0).await
@@ -66,7 +66,7 @@ pub(super) async fn tool_fails(fixture: &Fixture) -> Outcome {
     cli.check(result["is_error"] == false, "a failed tool does not fail the turn")?;
     cli.check(
         cli.saw(|line| tool_results(line).any(|block| block["is_error"] == true)),
-        "the failure of the tool is told",
+        "the failure of the tool is reported",
     )?;
     cli.finish(0).await
 }

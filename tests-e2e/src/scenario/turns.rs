@@ -1,9 +1,10 @@
-//! Handshake and turns without tools.
+//! The handshake, and turns without tools.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
-use super::{Fixture, Outcome, Plan, cli::user_frame};
+use super::cli::user_frame;
+use super::{Fixture, Outcome, Plan};
 
 pub(super) async fn handshake(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::hello()).await?;
@@ -16,7 +17,7 @@ pub(super) async fn handshake(fixture: &Fixture) -> Outcome {
 pub(super) async fn plain_turn(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
-    let uuid = cli.say("hello").await?;
+    let uuid = cli.send_prompt("hello").await?;
     let result = cli.result().await?;
     cli.check(result["subtype"] == "success", "the turn succeeds")?;
     cli.check(result["result"] == "Hello.", "the result holds the text")?;
@@ -28,7 +29,10 @@ pub(super) async fn plain_turn(fixture: &Fixture) -> Outcome {
         .filter(|line| line["type"] == "command_lifecycle" && line["command_uuid"] == *uuid)
         .map(|line| &line["state"])
         .collect();
-    cli.check(states == ["queued", "started", "completed"], "the life of the prompt is told")?;
+    cli.check(
+        states == ["queued", "started", "completed"],
+        "the lifecycle of the prompt is reported",
+    )?;
     cli.finish(0).await
 }
 
@@ -51,7 +55,7 @@ pub(super) async fn three_turns(fixture: &Fixture) -> Outcome {
 pub(super) async fn turn_without_initialize(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::hello()).await?;
     let result = cli.turn("hello").await?;
-    cli.check(result["subtype"] == "success", "a prompt needs no handshake")?;
+    cli.check(result["subtype"] == "success", "a prompt without a handshake succeeds")?;
     cli.finish(0).await
 }
 
@@ -60,9 +64,9 @@ pub(super) async fn prompt_without_uuid(fixture: &Fixture) -> Outcome {
     cli.initialize().await?;
     cli.send(&user_frame(&json!("hello"), None)).await?;
     let result = cli.result().await?;
-    cli.check(result.get("user_message_uuids").is_none(), "the result names no prompt")?;
+    cli.check(result.get("user_message_uuids").is_none(), "the result does not name a prompt")?;
     cli.idle().await?;
-    cli.check(!cli.saw(|line| line["type"] == "command_lifecycle"), "no life is told")?;
+    cli.check(!cli.saw(|line| line["type"] == "command_lifecycle"), "no lifecycle message")?;
     cli.finish(0).await
 }
 
@@ -70,13 +74,13 @@ pub(super) async fn session_state_off(fixture: &Fixture) -> Outcome {
     let plan = Plan::hello().without_env("CLAUDE_CODE_SDK_READS_SESSION_STATE");
     let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
-    cli.say("hello").await?;
+    cli.send_prompt("hello").await?;
     cli.result().await?;
     cli.close_input().await;
     while cli.next().await?.is_some() {}
     cli.check(
         !cli.saw(|line| line["subtype"] == "session_state_changed"),
-        "the state is not told unless asked for",
+        "the state is not reported by default",
     )?;
     cli.finish(0).await
 }
@@ -84,7 +88,7 @@ pub(super) async fn session_state_off(fixture: &Fixture) -> Outcome {
 pub(super) async fn replayed_user_messages(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::hello().args(&["--replay-user-messages"])).await?;
     cli.initialize().await?;
-    let uuid = cli.say("hello").await?;
+    let uuid = cli.send_prompt("hello").await?;
     cli.result().await?;
     cli.check(
         cli.saw(|line| line["isReplay"] == true && line["uuid"] == *uuid),

@@ -1,4 +1,4 @@
-//! Callbacks that answer, late or never, fail, and panic; and a record of what they said.
+//! Callbacks that respond immediately, late or never, fail or panic, and a record of their outcomes.
 
 use std::future::pending;
 use std::panic::resume_unwind;
@@ -15,8 +15,8 @@ use claude_agent_kit::{
 use serde::Deserialize;
 use tokio::time::sleep;
 
-use super::draw::Draw;
-use super::record::{Answer, Record};
+use super::record::{CallbackOutcome, Record};
+use super::rng::Rng;
 
 /// What a tool is called with.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -27,9 +27,9 @@ struct Work {
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a callback does. The first drawn number decides.
+/// What a callback does.
 #[derive(Clone, Copy, Debug)]
-enum Manner {
+enum Behavior {
     AtOnce,
     Late(Duration),
     Never,
@@ -37,43 +37,43 @@ enum Manner {
     Panics,
 }
 
-/// The callbacks of a run: each call draws.
+/// The callbacks of a run. Each call picks a behavior.
 #[derive(Clone)]
 struct Callbacks {
-    draw: Arc<Mutex<Draw>>,
+    rng: Arc<Mutex<Rng>>,
     record: Record,
 }
 
-/// Adds callbacks, drawn like everything else. Says whether all of them have limits.
+/// Adds random callbacks. Returns whether all of them have timeouts.
 pub(super) fn add(
     options: Options,
-    mut draw: Draw,
+    mut rng: Rng,
     record: &Record,
     healthy: bool,
 ) -> (Options, bool) {
-    let limit = |draw: &mut Draw| Duration::from_millis(draw.between(500, 20_000) as u64);
+    let limit = |rng: &mut Rng| Duration::from_millis(rng.between(500, 20_000) as u64);
     let mut options = options
         .timeouts(
             Timeouts::new()
-                .hook(limit(&mut draw))
-                .cancel_grace(draw.pick(&[Duration::ZERO, Duration::from_secs(1)])),
+                .hook(limit(&mut rng))
+                .cancel_grace(rng.pick(&[Duration::ZERO, Duration::from_secs(1)])),
         )
-        .hooks_fail_closed(draw.chance(50));
-    let limited = healthy || draw.chance(80);
+        .hooks_fail_closed(rng.chance(50));
+    let limited = healthy || rng.chance(80);
     if limited {
-        options = options.timeouts(Timeouts::new().permission(limit(&mut draw)));
+        options = options.timeouts(Timeouts::new().permission(limit(&mut rng)));
     }
-    if draw.chance(10) {
-        record.count("options: few places for callbacks");
-        options = options
-            .limits(Limits::new().running_callbacks(1).waiting_callbacks(draw.between(0, 2)));
+    if rng.chance(10) {
+        record.count("options: low callback limits");
+        options =
+            options.limits(Limits::new().running_callbacks(1).waiting_callbacks(rng.between(0, 2)));
     }
-    if draw.chance(10) {
+    if rng.chance(10) {
         options = options.limits(Limits::new().running_mcp_messages(1));
     }
-    let (hooks, permission, questions) = (draw.chance(40), draw.chance(75), draw.chance(30));
-    let limit = limit(&mut draw);
-    let callbacks = Callbacks { draw: Arc::new(Mutex::new(draw)), record: record.clone() };
+    let (hooks, permission, questions) = (rng.chance(40), rng.chance(75), rng.chance(30));
+    let limit = limit(&mut rng);
+    let callbacks = Callbacks { rng: Arc::new(Mutex::new(rng)), record: record.clone() };
     options = callbacks.clone().tools(options, limit);
     if hooks {
         options = callbacks.clone().hooks(options);
@@ -86,56 +86,56 @@ pub(super) fn add(
 }
 
 impl Callbacks {
-    fn with_draw<T>(&self, decide: impl FnOnce(&mut Draw) -> T) -> T {
-        decide(&mut self.draw.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_rng<T>(&self, decide: impl FnOnce(&mut Rng) -> T) -> T {
+        decide(&mut self.rng.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn manner(&self, what: &str) -> Manner {
-        let manner = self.with_draw(|draw| match draw.between(0, 19) {
-            0..=10 => Manner::AtOnce,
-            11..=15 => Manner::Late(draw.moment()),
-            16 => Manner::Never,
-            17 => Manner::Fails,
-            _ => Manner::Panics,
+    fn behavior(&self, what: &str) -> Behavior {
+        let behavior = self.with_rng(|rng| match rng.between(0, 19) {
+            0..=10 => Behavior::AtOnce,
+            11..=15 => Behavior::Late(rng.moment()),
+            16 => Behavior::Never,
+            17 => Behavior::Fails,
+            _ => Behavior::Panics,
         });
-        let name = match manner {
-            Manner::AtOnce => "at once",
-            Manner::Late(_) => "late",
-            Manner::Never => "never",
-            Manner::Fails => "fails",
-            Manner::Panics => "panics",
+        let name = match behavior {
+            Behavior::AtOnce => "immediate",
+            Behavior::Late(_) => "late",
+            Behavior::Never => "never",
+            Behavior::Fails => "fails",
+            Behavior::Panics => "panics",
         };
         self.record.count(format!("callback: {what} {name}"));
-        manner
+        behavior
     }
 
-    fn told(&self, id: &str, answer: Answer) {
+    fn record_outcome(&self, id: &str, answer: CallbackOutcome) {
         let now = self.record.now();
         self.record.lock().answers.insert(id.to_owned(), (now, answer));
     }
 
-    /// Waits as drawn; an error if the callback is to fail. What is dropped meanwhile is noted.
+    /// Waits as the behavior requires, or fails. Records whether the future was dropped meanwhile.
     async fn behave(&self, what: &'static str, id: &str) -> Result<(), Failure> {
-        let manner = self.manner(what);
-        self.told(id, Answer::Running);
-        let here = Here { what, record: &self.record, done: false };
-        match manner {
-            Manner::AtOnce => {}
-            Manner::Late(delay) => sleep(delay).await,
-            Manner::Never => pending().await,
-            Manner::Fails => {
-                self.told(id, Answer::Failed);
-                here.leave();
+        let behavior = self.behavior(what);
+        self.record_outcome(id, CallbackOutcome::Running);
+        let probe = DropProbe { what, record: &self.record, done: false };
+        match behavior {
+            Behavior::AtOnce => {}
+            Behavior::Late(delay) => sleep(delay).await,
+            Behavior::Never => pending().await,
+            Behavior::Fails => {
+                self.record_outcome(id, CallbackOutcome::Failed);
+                probe.leave();
                 return Err("drawn to fail".into());
             }
-            Manner::Panics => {
-                self.told(id, Answer::Failed);
-                here.leave();
-                // Without the report of a panic: thousands of them are wanted.
+            Behavior::Panics => {
+                self.record_outcome(id, CallbackOutcome::Failed);
+                probe.leave();
+                // Without the panic hook: there are thousands of panics.
                 resume_unwind(Box::new("drawn to panic"))
             }
         }
-        here.leave();
+        probe.leave();
         Ok(())
     }
 
@@ -145,7 +145,7 @@ impl Callbacks {
             async move {
                 let id = context.request_id.as_str().to_owned();
                 callbacks.behave("permission", &id).await?;
-                let (approved, answer) = callbacks.with_draw(|draw| match draw.between(0, 9) {
+                let (approved, answer) = callbacks.with_rng(|rng| match rng.between(0, 9) {
                     0..=6 => (true, Permission::allow()),
                     7 | 8 => (false, Permission::deny("no")),
                     _ => (false, Permission::deny("no").and_interrupt()),
@@ -162,9 +162,12 @@ impl Callbacks {
             async move {
                 let id = context.request_id.as_str().to_owned();
                 callbacks.behave("question", &id).await?;
-                let declines = callbacks.with_draw(|draw| draw.chance(20));
-                // Answers travel as an approval of the tool with which the model asks.
-                callbacks.told(&id, if declines { Answer::Other } else { Answer::Approved });
+                let declines = callbacks.with_rng(|rng| rng.chance(20));
+                // Answers are sent as an approval of the tool that asks the questions.
+                callbacks.record_outcome(
+                    &id,
+                    if declines { CallbackOutcome::Other } else { CallbackOutcome::Approved },
+                );
                 let choose = |answers: Answers, question| answers.choose(question, "yes");
                 Ok::<_, Failure>(if declines {
                     Answers::decline("not now")
@@ -175,9 +178,12 @@ impl Callbacks {
         })
     }
 
-    /// Notes what was decided about a tool call, before anybody hears of it.
+    /// Records the decision about a tool call before it is returned.
     fn decided(&self, id: &str, approved: bool, input: &Json) {
-        self.told(id, if approved { Answer::Approved } else { Answer::Other });
+        self.record_outcome(
+            id,
+            if approved { CallbackOutcome::Approved } else { CallbackOutcome::Other },
+        );
         let call = input.deserialize::<Work>().map(|work| work.call);
         if let (true, Ok(call)) = (approved, call) {
             self.record.lock().approved.push(call);
@@ -192,7 +198,7 @@ impl Callbacks {
                 async move {
                     let id = context.request_id.as_str().to_owned();
                     callbacks.behave("hook", &id).await?;
-                    let (approved, answer) = callbacks.with_draw(|draw| match draw.between(0, 4) {
+                    let (approved, answer) = callbacks.with_rng(|rng| match rng.between(0, 4) {
                         0 => (true, HookResponse::allow()),
                         1 => (false, HookResponse::deny("no")),
                         2 => (false, HookResponse::ask("why not")),
@@ -211,7 +217,7 @@ impl Callbacks {
         self,
         context: claude_agent_kit::CallbackContext,
     ) -> Result<HookResponse<UserPromptSubmitInput>, Failure> {
-        let blocks = self.with_draw(|draw| draw.chance(20));
+        let blocks = self.with_rng(|rng| rng.chance(20));
         self.plain(context).await?;
         let answer = HookResponse::new();
         Ok(if blocks { HookResponse::block("drawn to block") } else { answer })
@@ -220,7 +226,7 @@ impl Callbacks {
     async fn plain(self, context: claude_agent_kit::CallbackContext) -> Result<(), Failure> {
         let id = context.request_id.as_str().to_owned();
         self.behave("hook", &id).await?;
-        self.told(&id, Answer::Other);
+        self.record_outcome(&id, CallbackOutcome::Other);
         Ok(())
     }
 
@@ -235,27 +241,27 @@ impl Callbacks {
 
     async fn work(self, input: Work) -> Result<String, ToolError> {
         self.record.lock().ran.push(input.call);
-        // Tools are no requests of their own: nothing is noted by an id.
+        // Tool calls have no request ID of their own.
         let id = format!("call {}", input.call);
         self.behave("tool", &id).await.map_err(|error| ToolError::new(error.to_string()))?;
         Ok("done".to_owned())
     }
 }
 
-/// Somebody inside a callback.
-struct Here<'a> {
+/// Records whether a callback was dropped while it was running.
+struct DropProbe<'a> {
     what: &'static str,
     record: &'a Record,
     done: bool,
 }
 
-impl Here<'_> {
+impl DropProbe<'_> {
     fn leave(mut self) {
         self.done = true;
     }
 }
 
-impl Drop for Here<'_> {
+impl Drop for DropProbe<'_> {
     fn drop(&mut self) {
         if !self.done {
             self.record.count(format!("callback: {} dropped", self.what));

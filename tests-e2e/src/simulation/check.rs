@@ -1,4 +1,4 @@
-//! What must hold for every run.
+//! The invariants of every run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,16 +8,16 @@ use claude_agent_kit::ErrorKind;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::record::{Answer, Lines, Reading, Record, State};
+use super::record::{CallbackOutcome, Lines, ReaderLog, Record, RecordState};
 
-/// How long an answer may take from the callback to the pipe: longer than a stop takes from its
-/// beginning, when callbacks are let go, to the end of the input.
-const ON_ITS_WAY: Duration = Duration::from_secs(3);
+/// How long a response may take from the callback to the pipe: longer than a stop takes from cancelling the
+/// callbacks to closing stdin.
+const RESPONSE_DELAY: Duration = Duration::from_secs(3);
 
-/// How long the last of several callbacks takes that wait for each other and reach their limits.
+/// How long the last of several queued callbacks takes when each of them times out.
 const LONGEST_CALLBACK: Duration = Duration::from_secs(200);
 
-/// The lines that readers get: all but control frames.
+/// Returns the lines that readers receive: all except control messages.
 pub(super) fn expected(read: &Lines, until: Duration) -> Vec<Bytes> {
     let whole = read.whole.iter().filter(|(at, _)| *at <= until).map(|(_, line)| line);
     whole.filter(|line| is_message(line)).cloned().collect()
@@ -40,7 +40,7 @@ fn is_result(line: &[u8]) -> bool {
     serde_json::from_slice::<Value>(line).is_ok_and(|line| line["type"] == "result")
 }
 
-/// Checks everything that can be seen when all is over.
+/// Checks the invariants of a finished run.
 pub(super) fn run(record: &Record, strict_time: bool) {
     let violations = {
         let state = record.lock();
@@ -58,9 +58,9 @@ pub(super) fn run(record: &Record, strict_time: bool) {
     }
 }
 
-fn check_readings(state: &State, violations: &mut Vec<String>) {
+fn check_readings(state: &RecordState, violations: &mut Vec<String>) {
     let mut all = expected(&state.wire.read, Duration::MAX);
-    // The last line need not have its end.
+    // The last line may lack its newline.
     if serde_json::from_slice::<Value>(&state.wire.read.rest).is_ok_and(|line| line.is_object())
         && is_message(&state.wire.read.rest)
     {
@@ -73,60 +73,57 @@ fn check_readings(state: &State, violations: &mut Vec<String>) {
     }
 }
 
-fn check_reading(reading: &Reading, all: &[Bytes]) -> Result<(), String> {
+fn check_reading(reading: &ReaderLog, all: &[Bytes]) -> Result<(), String> {
     let count = reading.lines.len();
     let places = 0..=all.len().saturating_sub(count);
     let starts: Vec<usize> =
         places.filter(|at| all.get(*at..at + count) == Some(&*reading.lines)).collect();
     if starts.is_empty() {
-        return Err(format!(
-            "got {count} messages that were not read like this: {:?}",
-            reading.lines
-        ));
+        return Err(format!("got {count} messages that differ from the wire: {:?}", reading.lines));
     }
     if reading.from_start && !starts.contains(&0) {
-        return Err(format!("missed the first messages, it begins with number {}", starts[0]));
+        return Err(format!("missed the first messages and started with number {}", starts[0]));
     }
-    let ended_well = reading.end == Some(Ok(()));
-    if ended_well
+    let ended_ok = reading.end == Some(Ok(()));
+    if ended_ok
         && reading.who == "turn"
-        // A result that does not name its message is followed by the report of its completion.
+        // A result that does not name its message is followed by a completion message.
         && !reading.lines.iter().rev().take(2).any(|line| is_result(line))
     {
-        return Err("ended well without a result".to_owned());
+        return Err("ended without an error and without a result".to_owned());
     }
-    let whole = ended_well && reading.who != "turn";
+    let whole = ended_ok && reading.who != "turn";
     let starts = starts.iter().filter(|at| !reading.from_start || **at == 0);
     if whole && !starts.clone().any(|at| at + count == all.len()) {
-        return Err(format!("ended well after {count} of {} messages", all.len()));
+        return Err(format!("ended without an error after {count} of {} messages", all.len()));
     }
     Ok(())
 }
 
-/// What was said on the wire.
+/// The messages on the wire.
 struct Frames {
-    /// Requests of the CLI: when they were read, and what they ask for.
-    asked: BTreeMap<String, (Duration, Value)>,
+    /// Requests of the CLI, with the time at which they were read.
+    requests: BTreeMap<String, (Duration, Value)>,
     cancelled: BTreeSet<String>,
-    /// Answers of the host, by the request.
-    answered: BTreeMap<String, Vec<Value>>,
-    /// Requests of the host, by their ids.
-    host_asked: BTreeMap<String, String>,
-    /// Which of these the CLI granted.
+    /// Responses of the host, by request ID.
+    responses: BTreeMap<String, Vec<Value>>,
+    /// Requests of the host, by their IDs.
+    host_requests: BTreeMap<String, String>,
+    /// Requests of the host that the CLI granted.
     granted: Vec<String>,
     users: Vec<String>,
-    /// Results, as they came.
+    /// Result messages.
     results: Vec<Bytes>,
     unreadable: usize,
 }
 
 impl Frames {
-    fn of(state: &State) -> Self {
+    fn of(state: &RecordState) -> Self {
         let mut frames = Self {
-            asked: BTreeMap::new(),
+            requests: BTreeMap::new(),
             cancelled: BTreeSet::new(),
-            answered: BTreeMap::new(),
-            host_asked: BTreeMap::new(),
+            responses: BTreeMap::new(),
+            host_requests: BTreeMap::new(),
             granted: Vec::new(),
             users: Vec::new(),
             results: Vec::new(),
@@ -150,7 +147,7 @@ impl Frames {
                 if message["method"] == "notifications/cancelled" {
                     self.cancel_call(&message["params"]["requestId"]);
                 }
-                self.asked.insert(id(&frame), (at, frame["request"].take()));
+                self.requests.insert(id(&frame), (at, frame["request"].take()));
             }
             Some("control_cancel_request") => {
                 self.cancelled.insert(id(&frame));
@@ -163,13 +160,13 @@ impl Frames {
         }
     }
 
-    /// A call of a tool is given up by its number, which no two calls of the one server share.
+    /// Cancels the tool call with this JSON-RPC ID, which is unique per server.
     fn cancel_call(&mut self, number: &Value) {
         let is_it = |request: &Value| {
             let message = &request["message"];
             message["method"] == "tools/call" && message["id"] == *number
         };
-        let open = self.asked.iter().filter(|(_, (_, request))| is_it(request));
+        let open = self.requests.iter().filter(|(_, (_, request))| is_it(request));
         self.cancelled.extend(open.map(|(id, _)| id.clone()));
     }
 
@@ -182,10 +179,10 @@ impl Frames {
         match frame["type"].as_str() {
             Some("control_response") => {
                 let id = text(&frame["response"]["request_id"]);
-                self.answered.entry(id).or_default().push(frame["response"].take());
+                self.responses.entry(id).or_default().push(frame["response"].take());
             }
             Some("control_request") => {
-                self.host_asked
+                self.host_requests
                     .insert(text(&frame["request_id"]), text(&frame["request"]["subtype"]));
             }
             Some("user") => self.users.push(text(&frame["uuid"])),
@@ -194,66 +191,73 @@ impl Frames {
     }
 }
 
-fn check_answers(state: &State, frames: &Frames, strict_time: bool, violations: &mut Vec<String>) {
+fn check_answers(
+    state: &RecordState,
+    frames: &Frames,
+    strict_time: bool,
+    violations: &mut Vec<String>,
+) {
     if frames.unreadable > 0 {
-        violations.push(format!("the host wrote {} lines that are no JSON", frames.unreadable));
+        violations.push(format!("the host wrote {} lines that are not JSON", frames.unreadable));
     }
-    for (id, answers) in &frames.answered {
-        if !frames.asked.contains_key(id) {
-            violations.push(format!("`{id}` was answered and never asked"));
+    for (id, answers) in &frames.responses {
+        if !frames.requests.contains_key(id) {
+            violations.push(format!("the host responded to `{id}`, which was never requested"));
         }
         if answers.len() > 1 {
-            violations.push(format!("`{id}` was answered {} times", answers.len()));
+            violations.push(format!("the host responded to `{id}` {} times", answers.len()));
         }
     }
-    // What is half written is on its way.
+    // The remaining bytes are still being written.
     if !state.wire.written.rest.is_empty() {
         return;
     }
-    // While the host could write.
+    // Only while the host was able to write.
     let until = [state.wire.closed, state.wire.blocked].into_iter().flatten().min();
     let until = until.unwrap_or(Duration::MAX);
-    for (id, (at, request)) in &frames.asked {
-        if frames.cancelled.contains(id) || frames.answered.contains_key(id) {
+    for (id, (at, request)) in &frames.requests {
+        if frames.cancelled.contains(id) || frames.responses.contains_key(id) {
             continue;
         }
         let due = match state.answers.get(id) {
-            Some((at, answer)) if *answer != Answer::Running => at.saturating_add(ON_ITS_WAY),
+            Some((at, answer)) if *answer != CallbackOutcome::Running => {
+                at.saturating_add(RESPONSE_DELAY)
+            }
             _ if strict_time => at.saturating_add(LONGEST_CALLBACK),
             _ => continue,
         };
         if due < until {
-            violations.push(format!("`{id}` ({}) was never answered", request["subtype"]));
+            violations.push(format!("`{id}` ({}) never got a response", request["subtype"]));
         }
     }
 }
 
-/// Nobody approves but callbacks.
-fn check_approvals(state: &State, frames: &Frames, violations: &mut Vec<String>) {
-    for (id, answers) in &frames.answered {
+/// Checks that only callbacks approve tool calls.
+fn check_approvals(state: &RecordState, frames: &Frames, violations: &mut Vec<String>) {
+    for (id, answers) in &frames.responses {
         let approves = answers.iter().any(|answer| {
             let answer = &answer["response"];
             answer["behavior"] == "allow"
                 || answer["hookSpecificOutput"]["permissionDecision"] == "allow"
                 || answer["decision"] == "approve"
         });
-        let said = state.answers.get(id).map(|(_, answer)| *answer);
-        if approves && said != Some(Answer::Approved) {
-            violations.push(format!("`{id}` was approved, but its callback said {said:?}"));
+        let outcome = state.answers.get(id).map(|(_, answer)| *answer);
+        if approves && outcome != Some(CallbackOutcome::Approved) {
+            violations.push(format!("`{id}` was approved, but its callback returned {outcome:?}"));
         }
     }
     for call in &state.ran {
         if !state.approved.contains(call) {
-            violations.push(format!("tool call {call} ran, and nobody approved it"));
+            violations.push(format!("tool call {call} ran without approval"));
         }
     }
 }
 
-/// No operation succeeds that the CLI did not grant.
-fn check_operations(state: &State, frames: &Frames, violations: &mut Vec<String>) {
+/// Checks that no operation succeeds that the CLI did not grant.
+fn check_operations(state: &RecordState, frames: &Frames, violations: &mut Vec<String>) {
     let mut granted: BTreeMap<&str, usize> = BTreeMap::new();
     for id in &frames.granted {
-        if let Some(subtype) = frames.host_asked.get(id) {
+        if let Some(subtype) = frames.host_requests.get(id) {
             *granted.entry(subtype).or_default() += 1;
         }
     }
@@ -267,8 +271,8 @@ fn check_operations(state: &State, frames: &Frames, violations: &mut Vec<String>
     }
 }
 
-/// Messages are written once, and results belong to them.
-fn check_sent(state: &State, frames: &Frames, violations: &mut Vec<String>) {
+/// Checks that messages are written once and that results belong to them.
+fn check_sent(state: &RecordState, frames: &Frames, violations: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for user in &frames.users {
         if !seen.insert(user) && !state.repeated.contains(user) {
@@ -283,27 +287,27 @@ fn check_sent(state: &State, frames: &Frames, violations: &mut Vec<String>) {
     for id in &state.finished {
         let named = |line: &Bytes| line.windows(id.len()).any(|some| some == id.as_bytes());
         if !frames.results.iter().any(named) {
-            violations.push(format!("turn `{id}` has a result that the CLI did not give it"));
+            violations.push(format!("turn `{id}` has a result that the CLI did not send for it"));
         }
     }
 }
 
-/// Checks how the CLI was ended, where the runtime lived to see it.
+/// Checks how the process was ended, for runs that kept their runtime.
 pub(super) fn process(record: &Record) {
     let (abandoned, killed_at_once, gone) = {
         let state = record.lock();
         let wire = &state.wire;
-        let gone = |reading: &Reading| reading.end == Some(Err(ErrorKind::RuntimeGone));
+        let gone = |reading: &ReaderLog| reading.end == Some(Err(ErrorKind::RuntimeGone));
         let gone = state.readings.iter().any(gone);
         (wire.abandoned, wire.killed.is_some() && wire.terminated.is_none(), gone)
     };
     if abandoned {
-        record.violation("the host let go of a CLI that still ran");
+        record.violation("the host dropped the process while the CLI was running");
     }
     if killed_at_once {
-        record.violation("the CLI was killed without having been asked to end");
+        record.violation("the CLI was killed without being terminated first");
     }
     if gone {
-        record.violation("the runtime is said to be gone, and is there");
+        record.violation("an error reports that the runtime is gone, but it is running");
     }
 }

@@ -1,4 +1,4 @@
-//! The simulated CLI behind pipes that a seed disturbs.
+//! The simulated CLI behind pipes that the seed disturbs.
 
 use std::future::Future;
 use std::io;
@@ -12,64 +12,64 @@ use claude_agent_kit::{Options, PermissionMode};
 use claude_agent_testkit::sim::{Fault, Faults, Point, Sim, SimHandle, VERSIONS};
 use tokio::time::sleep;
 
-use super::draw::Draw;
 use super::model;
-use super::pipe::{Way, carry};
+use super::observed_streams::{ObservedReader, ObservedWriter};
+use super::pipe::{PipeBehavior, carry};
 use super::record::Record;
-use super::tap::{TapRead, TapWrite};
+use super::rng::Rng;
 
-/// Options that reach the CLI of this seed.
-pub(super) fn reaching(options: Options, draw: Draw, record: &Record, healthy: bool) -> Options {
+/// Returns options that connect to the CLI of this seed.
+pub(super) fn reaching(options: Options, rng: Rng, record: &Record, healthy: bool) -> Options {
     let record = record.clone();
-    // Some versions start in a mode in which they do not ask.
+    // Some versions start in a mode that never requests permission.
     let options = options.permission_mode(PermissionMode::Default);
     options.transport(InMemory::new(move |launch| {
-        connect(launch, draw.clone(), record.clone(), healthy)
+        connect(launch, rng.clone(), record.clone(), healthy)
     }))
 }
 
 async fn connect(
     launch: Launch,
-    mut draw: Draw,
+    mut rng: Rng,
     record: Record,
     healthy: bool,
 ) -> io::Result<Connection> {
-    sleep(draw.delay()).await;
-    if !healthy && draw.chance(2) {
+    sleep(rng.delay()).await;
+    if !healthy && rng.chance(2) {
         record.count("fault: not started");
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    let faults = if healthy { Faults::new() } else { faults(&mut draw, &record) };
-    // The oldest differs most from what the newest says.
-    let version = if draw.chance(30) { VERSIONS[0] } else { draw.pick(&VERSIONS) };
+    let faults = if healthy { Faults::new() } else { faults(&mut rng, &record) };
+    // The oldest version differs most from the newest.
+    let version = if rng.chance(30) { VERSIONS[0] } else { rng.pick(&VERSIONS) };
     record.count(format!("version {version}"));
     let variables = launch.envs().iter();
     record.lock().launch = described(&launch);
     let sim = Sim::new()
-        .script(model::script(draw.branch(), &record, healthy))
+        .script(model::script(rng.branch(), &record, healthy))
         .faults(faults)
         .version(version)
         .args(launch.args())
         .envs(variables.map(|(name, value)| (name.as_str(), value.expose())))
-        // A directory that is nowhere, and the same on every machine.
+        // A directory that does not exist and has the same name on every machine.
         .cwd("/simulated")
         .env("CLAUDE_SIM_PID", "1234");
     let (stdin, stdout, stderr, handle) = sim.start().into_parts();
     record.lock().wire.started = true;
     let handle = Arc::new(handle);
-    let output = Way::draw(&mut draw, "output", healthy);
-    let (input, their_input) = tokio::io::duplex(draw.pick(&[64, 1_000, 65_536]));
-    let (their_output, host_output) = tokio::io::duplex(draw.pick(&[64, 1_000, 65_536]));
+    let output = PipeBehavior::pick(&mut rng, "stdout", healthy);
+    let (input, their_input) = tokio::io::duplex(rng.pick(&[64, 1_000, 65_536]));
+    let (their_output, host_output) = tokio::io::duplex(rng.pick(&[64, 1_000, 65_536]));
     let (their_errors, errors) = tokio::io::duplex(1_000);
     let breaks = output.breaks;
     tokio::spawn(carry(stdout, their_output, output, record.clone()));
-    let way = Way::draw(&mut draw, "input", healthy);
-    tokio::spawn(carry(their_input, stdin, way, record.clone()));
-    let way = Way::draw(&mut draw, "errors", healthy);
-    tokio::spawn(carry(stderr, their_errors, way, record.clone()));
-    let child = Process::new(handle, &mut draw, &record, healthy);
-    let output = TapRead { inner: host_output, record: record.clone(), breaks };
-    let input = TapWrite { inner: input, record };
+    let pipe = PipeBehavior::pick(&mut rng, "stdin", healthy);
+    tokio::spawn(carry(their_input, stdin, pipe, record.clone()));
+    let pipe = PipeBehavior::pick(&mut rng, "stderr", healthy);
+    tokio::spawn(carry(stderr, their_errors, pipe, record.clone()));
+    let child = Process::new(handle, &mut rng, &record, healthy);
+    let output = ObservedReader { inner: host_output, record: record.clone(), breaks };
+    let input = ObservedWriter { inner: input, record };
     Ok(Connection::new(input, output, child).stderr(errors))
 }
 
@@ -79,8 +79,8 @@ fn described(launch: &Launch) -> Vec<String> {
     launch.args().iter().cloned().chain(variables).collect()
 }
 
-/// What goes wrong inside the CLI.
-fn faults(draw: &mut Draw, record: &Record) -> Faults {
+/// Picks the faults of the CLI.
+fn faults(rng: &mut Rng, record: &Record) -> Faults {
     const LINES: [&str; 7] = [
         "assistant",
         "result",
@@ -92,35 +92,35 @@ fn faults(draw: &mut Draw, record: &Record) -> Faults {
     ];
     const READ: [&str; 3] = ["user", "control_request", "control_response"];
     let mut faults = Faults::new();
-    if draw.chance(10) {
-        record.count("fault: deaf to terminate");
+    if rng.chance(10) {
+        record.count("fault: SIGTERM ignored");
         faults = faults.at_start(Fault::IgnoreTerminate);
     }
-    for _ in 0..draw.pick(&[0, 0, 1, 1, 2]) {
-        let (name, fault) = fault(draw);
+    for _ in 0..rng.pick(&[0, 0, 1, 1, 2]) {
+        let (name, fault) = fault(rng);
         record.count(format!("fault: {name}"));
-        let times = draw.between(1, 3);
-        let point = match draw.between(0, 4) {
+        let times = rng.between(1, 3);
+        let point = match rng.between(0, 4) {
             0 => Point::Start,
-            1 => Point::Read(draw.pick(&READ).to_owned(), times),
-            2 => Point::After(draw.pick(&LINES).to_owned(), times),
-            _ => Point::Before(draw.pick(&LINES).to_owned(), times),
+            1 => Point::Read(rng.pick(&READ).to_owned(), times),
+            2 => Point::After(rng.pick(&LINES).to_owned(), times),
+            _ => Point::Before(rng.pick(&LINES).to_owned(), times),
         };
         faults = faults.at(point, fault);
     }
     faults
 }
 
-fn fault(draw: &mut Draw) -> (&'static str, Fault) {
-    match draw.between(0, 10) {
-        0 => ("exit", Fault::Exit(draw.pick(&[0, 1, 7]))),
-        1 => ("signal", Fault::Signal(draw.pick(&[6, 9, 15]))),
+fn fault(rng: &mut Rng) -> (&'static str, Fault) {
+    match rng.between(0, 10) {
+        0 => ("exit", Fault::Exit(rng.pick(&[0, 1, 7]))),
+        1 => ("signal", Fault::Signal(rng.pick(&[6, 9, 15]))),
         2 => ("hang", Fault::Hang),
-        3 => ("pause", Fault::Pause(draw.moment())),
-        4 => ("flood of messages", Fault::Messages(draw.between(1, 40))),
-        5 => ("flood of deltas", Fault::Deltas(draw.between(1, 60))),
-        6 => ("flood of stderr", Fault::Stderr(draw.between(1, 20_000))),
-        7 => ("long line", Fault::LongLine(draw.between(500, 20_000))),
+        3 => ("pause", Fault::Pause(rng.moment())),
+        4 => ("flood of messages", Fault::Messages(rng.between(1, 40))),
+        5 => ("flood of deltas", Fault::Deltas(rng.between(1, 60))),
+        6 => ("flood of stderr", Fault::Stderr(rng.between(1, 20_000))),
+        7 => ("long line", Fault::LongLine(rng.between(500, 20_000))),
         8 => ("closed stdout", Fault::CloseStdout),
         9 => ("closed stdin", Fault::CloseStdin),
         _ => ("no more reading", Fault::StopReading),
@@ -131,27 +131,27 @@ fn fault(draw: &mut Draw) -> (&'static str, Fault) {
 struct Process {
     handle: Arc<SimHandle>,
     exit: Pin<Box<dyn Future<Output = Exit> + Send>>,
-    told: Option<Exit>,
-    deaf: bool,
+    exit_status: Option<Exit>,
+    ignores_signals: bool,
     record: Record,
 }
 
 impl Process {
-    fn new(handle: Arc<SimHandle>, draw: &mut Draw, record: &Record, healthy: bool) -> Self {
+    fn new(handle: Arc<SimHandle>, rng: &mut Rng, record: &Record, healthy: bool) -> Self {
         let crash = Arc::new(Mutex::new(None));
-        if !healthy && draw.chance(15) {
-            let exit = draw.pick(&[Exit::Code(1), Exit::Code(137), Exit::Signal(11)]);
+        if !healthy && rng.chance(15) {
+            let exit = rng.pick(&[Exit::Code(1), Exit::Code(137), Exit::Signal(11)]);
             let crashing =
-                crash_at(draw.moment(), exit, handle.clone(), crash.clone(), record.clone());
+                crash_at(rng.moment(), exit, handle.clone(), crash.clone(), record.clone());
             tokio::spawn(crashing);
         }
-        let late = if healthy || !draw.chance(20) { Duration::ZERO } else { draw.delay() };
+        let late = if healthy || !rng.chance(20) { Duration::ZERO } else { rng.delay() };
         if late > Duration::ZERO {
             record.count("fault: late exit");
         }
-        let deaf = !healthy && draw.chance(10);
-        if deaf {
-            record.count("fault: no signal arrives");
+        let ignores_signals = !healthy && rng.chance(10);
+        if ignores_signals {
+            record.count("fault: signals lost");
         }
         let waited_for = handle.clone();
         let exit = Box::pin(async move {
@@ -159,7 +159,7 @@ impl Process {
             sleep(late).await;
             crash.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or(exit)
         });
-        Self { handle, exit, told: None, deaf, record: record.clone() }
+        Self { handle, exit, exit_status: None, ignores_signals, record: record.clone() }
     }
 }
 
@@ -182,15 +182,15 @@ async fn crash_at(
 
 impl Child for Process {
     fn poll_exit(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Exit>> {
-        if let Some(exit) = self.told {
+        if let Some(exit) = self.exit_status {
             return Poll::Ready(Ok(exit));
         }
         let polled = self.exit.as_mut().poll(context);
         if let Poll::Ready(exit) = polled {
-            self.told = Some(exit);
+            self.exit_status = Some(exit);
             self.record.count(format!("exit: {exit:?}"));
             let now = self.record.now();
-            self.record.lock().wire.exit_told = Some(now);
+            self.record.lock().wire.exit_reported = Some(now);
         }
         polled.map(Ok)
     }
@@ -199,7 +199,7 @@ impl Child for Process {
         self.record.count("terminated");
         let now = self.record.now();
         self.record.lock().wire.terminated.get_or_insert(now);
-        if !self.deaf {
+        if !self.ignores_signals {
             self.handle.terminate();
         }
     }
@@ -214,7 +214,7 @@ impl Child for Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if self.told.is_none() {
+        if self.exit_status.is_none() {
             self.record.lock().wire.abandoned = true;
             self.handle.kill();
         }

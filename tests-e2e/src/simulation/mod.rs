@@ -1,25 +1,24 @@
-//! Runs that follow from a seed: the SDK, the simulated CLI and a host in one thread, on a clock
-//! that only moves when nobody has anything to do.
+//! Deterministic simulation: the SDK, the simulated CLI and a host run on one thread with a paused clock, which
+//! advances only when every task is idle.
 //!
-//! A seed decides everything: how pipes behave, what goes wrong, what the model says, what
-//! callbacks do, what the host asks for and which of its futures and handles it drops when. Two
-//! runs of a seed are the same, so that what a seed found can be looked at again:
-//! `cargo xtask simulate --seed N`.
+//! The seed determines everything: how pipes behave, which faults are injected, what the model answers, what
+//! callbacks do, which operations the host sends, and when it drops futures and handles. A run can therefore be
+//! reproduced: `cargo xtask simulate --seed N`.
 
 mod callbacks;
 mod check;
 mod cli;
-mod draw;
-mod fate;
-mod many;
 mod model;
+mod observed_streams;
 mod operations;
 mod pipe;
 mod query;
 mod reading;
 mod record;
+mod rng;
+mod seeds;
 mod session;
-mod tap;
+mod watcher;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,103 +30,103 @@ use claude_agent_kit::{
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::{sleep, timeout};
 
-pub use many::{KINDS, Total, seeds};
+pub use seeds::{KINDS, Total, seeds};
 
 use crate::golden::Golden;
-use draw::Draw;
-use fate::Waiting;
 use record::Record;
+use rng::Rng;
+use watcher::Watcher;
 
-/// How long it may take until everything is gone after the host let go of everything.
-const GONE: Duration = Duration::from_secs(300);
+/// How long tasks and the CLI may take to end after the host has dropped every handle.
+const CLEANUP_LIMIT: Duration = Duration::from_secs(300);
 
-/// More than any run takes, whatever is drawn.
+/// Longer than any run takes.
 const WHOLE_RUN: Duration = Duration::from_secs(48 * 3_600);
 
-/// What came of a seed.
+/// The report of one run.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
-    /// What must not be, each with the seed and how to repeat it.
+    /// Violated invariants, each with the seed and the command that reproduces it.
     pub violations: Vec<String>,
-    /// What happened, and how often.
+    /// What happened, with counts.
     pub counts: BTreeMap<String, u64>,
-    /// Everything that happened, in order; only if it was asked for.
+    /// Everything that happened, in order; empty unless the run is traced.
     pub trace: Vec<String>,
-    /// What the host wrote and was given; only if it was asked for.
+    /// What the host wrote and received; empty unless the run is traced.
     pub golden: Golden,
 }
 
-/// Something that the host still has when its runtime goes.
-enum Kept {
+/// A handle that the host still holds when its runtime is dropped.
+enum HeldHandle {
     Session(Session),
     Query(Box<QueryStream>),
 }
 
-/// When the runtime is lost, and whether the host goes before it or after it.
+/// When the runtime is dropped, and whether the host is dropped before it.
 #[derive(Clone, Copy)]
-struct Loss {
+struct RuntimeLoss {
     at: Duration,
     host_first: bool,
 }
 
-/// What the parts of a host share.
+/// What the tasks of a host share.
 #[derive(Clone)]
 struct HostContext {
-    waiting: Waiting,
-    kept: Arc<Mutex<Vec<Kept>>>,
+    watcher: Watcher,
+    held: Arc<Mutex<Vec<HeldHandle>>>,
 }
 
 impl HostContext {
-    fn keep(&self, what: Kept) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+    fn hold(&self, what: HeldHandle) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).push(what);
     }
 
-    fn let_go(&self) {
+    fn drop_held(&self) {
         drop(self.take());
     }
 
-    fn take(&self) -> Vec<Kept> {
-        std::mem::take(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    fn take(&self) -> Vec<HeldHandle> {
+        std::mem::take(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// Runs a seed.
 ///
 /// # Panics
-/// When there can be no runtime.
+/// Panics if the runtime cannot be created.
 pub fn run(seed: u64) -> Report {
-    play(seed, false)
+    run_seed(seed, false)
 }
 
-/// Runs a seed, and keeps everything that happened.
+/// Runs a seed and records everything that happens.
 ///
 /// # Panics
-/// When there can be no runtime.
+/// Panics if the runtime cannot be created.
 pub fn run_traced(seed: u64) -> Report {
-    play(seed, true)
+    run_seed(seed, true)
 }
 
-fn play(seed: u64, traced: bool) -> Report {
-    let mut draw = Draw::new(seed);
+fn run_seed(seed: u64, traced: bool) -> Report {
+    let mut rng = Rng::new(seed);
     let runtime = runtime();
-    let healthy = draw.chance(40);
-    let on_its_clock = runtime.enter();
+    let healthy = rng.chance(40);
+    let clock_guard = runtime.enter();
     let record = Record::new();
     record.count(if healthy { "run: healthy" } else { "run: with faults" });
     let context =
-        HostContext { waiting: Waiting { record: record.clone(), healthy }, kept: Arc::default() };
-    let asks_once = draw.chance(35);
-    let (options, strict_time) = options(&mut draw, &record, healthy, asks_once);
-    let loss = draw.chance(8).then(|| Loss { at: draw.moment(), host_first: draw.chance(50) });
-    let host = run_host(context.clone(), options, draw, asks_once);
-    drop(on_its_clock);
+        HostContext { watcher: Watcher { record: record.clone(), healthy }, held: Arc::default() };
+    let is_query = rng.chance(35);
+    let (options, strict_time) = options(&mut rng, &record, healthy, is_query);
+    let loss = rng.chance(8).then(|| RuntimeLoss { at: rng.moment(), host_first: rng.chance(50) });
+    let host = run_host(context.clone(), options, rng, is_query);
+    drop(clock_guard);
     if let Some(loss) = loss {
-        lose_the_runtime(runtime, loss, &context, host);
+        drop_runtime(runtime, loss, &context, host);
         check::run(&record, false);
     } else {
-        runtime.block_on(to_the_end(&record, host));
-        let _on_its_clock = runtime.enter();
+        runtime.block_on(run_to_end(&record, host));
+        let _clock_guard = runtime.enter();
         check::run(&record, strict_time);
         check::process(&record);
     }
@@ -141,51 +140,54 @@ fn play(seed: u64, traced: bool) -> Report {
 
 fn runtime() -> Runtime {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
-    #[expect(clippy::expect_used, reason = "a runtime of one thread needs nothing that can lack")]
+    #[expect(
+        clippy::expect_used,
+        reason = "a current-thread runtime without I/O cannot fail to start"
+    )]
     runtime.expect("a runtime")
 }
 
-/// Options of a run, and whether all its time limits are in force.
-fn options(draw: &mut Draw, record: &Record, healthy: bool, asks_once: bool) -> (Options, bool) {
+/// Returns the options of a run, and whether all of its time limits apply.
+fn options(rng: &mut Rng, record: &Record, healthy: bool, is_query: bool) -> (Options, bool) {
     let mut options = Options::new()
         .environment(EnvironmentPolicy::Clean)
-        .include(if draw.chance(50) { Include::PARTIAL_MESSAGES } else { Include::NONE })
+        .include(if rng.chance(50) { Include::PARTIAL_MESSAGES } else { Include::NONE })
         .timeouts(
-            Timeouts::new().exit_grace(Duration::from_millis(draw.between(100, 6_000) as u64)),
+            Timeouts::new().exit_grace(Duration::from_millis(rng.between(100, 6_000) as u64)),
         );
     let mut strict_time = true;
-    if draw.chance(15) {
+    if rng.chance(15) {
         record.count("options: small backlog");
-        let soft = draw.between(200, 5_000);
+        let soft = rng.between(200, 5_000);
         options = options.limits(
-            Limits::new().backlog_soft_bytes(soft).backlog_hard_bytes(soft * draw.between(1, 5)),
+            Limits::new().backlog_soft_bytes(soft).backlog_hard_bytes(soft * rng.between(1, 5)),
         );
         strict_time = false;
     }
-    if draw.chance(10) {
-        record.count("options: little may be unwritten");
-        options = options.limits(Limits::new().max_unwritten_bytes(draw.between(1, 4_000)));
+    if rng.chance(10) {
+        record.count("options: small write buffer");
+        options = options.limits(Limits::new().max_unwritten_bytes(rng.between(1, 4_000)));
     }
-    if draw.chance(10) {
-        record.count("options: few operations");
+    if rng.chance(10) {
+        record.count("options: low operation limits");
         options = options.limits(
             Limits::new()
-                .waiting_operations(draw.between(1, 2))
-                .pending_operations(draw.between(1, 2)),
+                .waiting_operations(rng.between(1, 2))
+                .pending_operations(rng.between(1, 2)),
         );
     }
-    if !healthy && draw.chance(30) {
+    if !healthy && rng.chance(30) {
         options =
-            options.timeouts(Timeouts::new().initialize(draw.moment() + Duration::from_millis(1)));
+            options.timeouts(Timeouts::new().initialize(rng.moment() + Duration::from_millis(1)));
     }
-    if !healthy && draw.chance(20) {
-        options = options.timeouts(Timeouts::new().idle(draw.moment() + Duration::from_millis(1)));
+    if !healthy && rng.chance(20) {
+        options = options.timeouts(Timeouts::new().idle(rng.moment() + Duration::from_millis(1)));
     }
-    let (callbacks, own) = (draw.branch(), draw.branch());
-    if asks_once && draw.chance(10) {
-        record.count("options: one-way form");
+    let (callbacks, own) = (rng.branch(), rng.branch());
+    if is_query && rng.chance(10) {
+        record.count("options: one-pipe form");
         options = options.print_mode(true);
-    } else if draw.chance(85) {
+    } else if rng.chance(85) {
         let (with, limited) = callbacks::add(options, callbacks, record, healthy);
         options = with;
         strict_time &= limited;
@@ -193,53 +195,53 @@ fn options(draw: &mut Draw, record: &Record, healthy: bool, asks_once: bool) -> 
     (cli::reaching(options, own, record, healthy), strict_time)
 }
 
-async fn run_host(context: HostContext, options: Options, draw: Draw, asks_once: bool) {
-    if asks_once {
-        context.waiting.record.count("host: query");
-        Box::pin(query::play(&context, options, draw)).await;
+async fn run_host(context: HostContext, options: Options, rng: Rng, is_query: bool) {
+    if is_query {
+        context.watcher.record.count("host: query");
+        Box::pin(query::run(&context, options, rng)).await;
     } else {
-        context.waiting.record.count("host: session");
-        session::play(&context, options, draw).await;
+        context.watcher.record.count("host: session");
+        session::run(&context, options, rng).await;
     }
 }
 
-/// Runs the host, and sees that nothing is left of it.
-async fn to_the_end(record: &Record, host: impl Future<Output = ()>) {
+/// Runs the host and checks that nothing is left running.
+async fn run_to_end(record: &Record, host: impl Future<Output = ()>) {
     if timeout(WHOLE_RUN, host).await.is_err() {
-        return record.violation("the host never came to its end");
+        return record.violation("the host never finished");
     }
     let alive = || Handle::current().metrics().num_alive_tasks();
-    let until = record.now() + GONE;
+    let until = record.now() + CLEANUP_LIMIT;
     while alive() > 0 && record.now() < until {
         sleep(Duration::from_millis(100)).await;
     }
     let (started, ended) = {
         let state = record.lock();
-        (state.wire.started, state.wire.exit_told.is_some())
+        (state.wire.started, state.wire.exit_reported.is_some())
     };
     if started && !ended {
-        record.violation("the CLI still runs after everything was let go");
+        record.violation("the CLI still runs after every handle was dropped");
     }
     if alive() > 0 {
-        record.violation(format!("{} tasks are left", alive()));
+        record.violation(format!("{} tasks are still alive", alive()));
     }
 }
 
-/// Drops the runtime in the middle; what the host still has must come to its end all the same.
-fn lose_the_runtime(
+/// Drops the runtime during the run; handles that the host still holds must resolve nevertheless.
+fn drop_runtime(
     runtime: Runtime,
-    loss: Loss,
+    loss: RuntimeLoss,
     context: &HostContext,
     host: impl Future<Output = ()>,
 ) {
-    let record = &context.waiting.record;
+    let record = &context.watcher.record;
     let mut host = Box::pin(host);
     let finished = runtime.block_on(async {
         let finished = timeout(loss.at, &mut host).await.is_ok();
         record.stop_the_clock();
         finished
     });
-    let kept = context.take();
+    let held = context.take();
     if loss.host_first {
         drop(host);
         drop(runtime);
@@ -252,28 +254,28 @@ fn lose_the_runtime(
     }
     record.count("runtime dropped");
     let other = self::runtime();
-    for kept in kept {
-        other.block_on(after_the_runtime(kept, context));
+    for held in held {
+        other.block_on(check_held_handle(held, context));
     }
 }
 
-async fn after_the_runtime(kept: Kept, context: &HostContext) {
-    let record = &context.waiting.record;
-    match kept {
-        Kept::Session(session) => {
+async fn check_held_handle(held: HeldHandle, context: &HostContext) {
+    let record = &context.watcher.record;
+    match held {
+        HeldHandle::Session(session) => {
             record.count("runtime dropped under a session");
-            if timeout(GONE, session.stop()).await.is_err() {
-                record.violation("`stop` waits for ever after the runtime is gone");
+            if timeout(CLEANUP_LIMIT, session.stop()).await.is_err() {
+                record.violation("`stop` hangs after the runtime was dropped");
             }
-            if timeout(GONE, session.send("hello")).await.is_err() {
-                record.violation("`send` waits for ever after the runtime is gone");
+            if timeout(CLEANUP_LIMIT, session.send("hello")).await.is_err() {
+                record.violation("`send` hangs after the runtime was dropped");
             }
         }
-        Kept::Query(mut stream) => {
+        HeldHandle::Query(mut stream) => {
             record.count("runtime dropped under a query");
             let all = async { while stream.next().await.is_some() {} };
-            if timeout(GONE, all).await.is_err() {
-                record.violation("a query waits for ever after the runtime is gone");
+            if timeout(CLEANUP_LIMIT, all).await.is_err() {
+                record.violation("a query hangs after the runtime was dropped");
             }
         }
     }

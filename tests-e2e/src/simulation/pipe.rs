@@ -1,93 +1,93 @@
-//! Pipes that are slow, break lines into pieces, and break.
+//! Pipes that are slow, split lines into pieces, and break.
 
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::sleep;
 
-use super::draw::Draw;
 use super::record::Record;
+use super::rng::Rng;
 
 /// How one direction of a pipe behaves.
-pub(super) struct Way {
+pub(super) struct PipeBehavior {
     name: &'static str,
-    draw: Draw,
-    /// The most that goes through at once.
+    rng: Rng,
+    /// The largest chunk that is forwarded at once.
     chunk: usize,
-    /// How often, in percent, something takes its time.
+    /// The probability of a delay, in percent.
     slow: u64,
-    /// After how many bytes it is cut.
+    /// The number of bytes after which the pipe is cut.
     cut: Option<usize>,
-    /// How often, in percent, a line is followed by one that is none of the protocol.
+    /// The probability, in percent, that a line is followed by one that is not part of the protocol.
     garbage: u64,
-    /// How long it stays open after the other end is closed.
+    /// How long it stays open after the other end was closed.
     held: Duration,
-    /// Whether its end is an error for who reads.
+    /// Whether the reader gets an error at the end of the stream.
     pub(super) breaks: bool,
 }
 
-impl Way {
-    pub(super) fn draw(draw: &mut Draw, name: &'static str, healthy: bool) -> Self {
-        let mut own = draw.branch();
+impl PipeBehavior {
+    pub(super) fn pick(rng: &mut Rng, name: &'static str, healthy: bool) -> Self {
+        let mut own = rng.branch();
         let cut = !healthy && own.chance(12);
-        // Near the beginning, or anywhere.
+        // Near the start, or anywhere.
         let reach = own.pick(&[300, 3_000, 20_000]);
-        let held = name == "output" && !healthy && own.chance(10);
+        let held = name == "stdout" && !healthy && own.chance(10);
         Self {
             name,
             chunk: own.pick(&[1, 7, 50, 1_000, 4_096, 4_096]),
             slow: own.pick(&[0, 0, 5, 50]),
             cut: cut.then(|| own.between(0, reach)),
-            garbage: if name == "output" && !healthy && own.chance(15) { 10 } else { 0 },
+            garbage: if name == "stdout" && !healthy && own.chance(15) { 10 } else { 0 },
             held: if held { own.moment() } else { Duration::ZERO },
-            breaks: name == "output" && !healthy && own.chance(10),
-            draw: own,
+            breaks: name == "stdout" && !healthy && own.chance(10),
+            rng: own,
         }
     }
 }
 
-/// Carries bytes until one end is closed, or the cut.
+/// Forwards bytes until one end is closed or the pipe is cut.
 pub(super) async fn carry(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    mut way: Way,
+    mut pipe: PipeBehavior,
     record: Record,
 ) {
     let mut buffer = [0; 4_096];
     let mut carried = 0;
     let mut slept = 0;
     loop {
-        let left = way.cut.map_or(usize::MAX, |cut| cut - carried);
+        let left = pipe.cut.map_or(usize::MAX, |cut| cut - carried);
         if left == 0 {
-            record.count(format!("fault: cut {}", way.name));
+            record.count(format!("fault: cut {}", pipe.name));
             return;
         }
-        // Byte by byte only at first, where the handshake is: it takes long.
-        let chunk = if carried < 3_000 { way.chunk } else { way.chunk.max(100) };
-        let most = way.draw.between(1, chunk).min(left);
+        // Single bytes only during the handshake; more of them would take too long.
+        let chunk = if carried < 3_000 { pipe.chunk } else { pipe.chunk.max(100) };
+        let most = pipe.rng.between(1, chunk).min(left);
         let read = from.read(&mut buffer[..most]).await.unwrap_or(0);
         if read == 0 {
             break;
         }
-        // Slow all the time it would take for ever, byte by byte.
-        if slept < 200 && way.draw.chance(way.slow) {
+        // Limits the number of delays, so that a run with single bytes finishes.
+        if slept < 200 && pipe.rng.chance(pipe.slow) {
             slept += 1;
-            sleep(way.draw.delay() / 10).await;
+            sleep(pipe.rng.delay() / 10).await;
         }
         if to.write_all(&buffer[..read]).await.is_err() {
             return;
         }
         carried += read;
-        if buffer[read - 1] == b'\n' && way.draw.chance(way.garbage) {
+        if buffer[read - 1] == b'\n' && pipe.rng.chance(pipe.garbage) {
             record.count("fault: garbage line");
-            let line = way.draw.pick(&["no json\n", "{\"type\":\n", "[1]\n", "\u{fffd}{}\n"]);
+            let line = pipe.rng.pick(&["no json\n", "{\"type\":\n", "[1]\n", "\u{fffd}{}\n"]);
             if to.write_all(line.as_bytes()).await.is_err() {
                 return;
             }
         }
     }
-    if way.held > Duration::ZERO {
-        record.count("fault: output held open");
-        sleep(way.held).await;
+    if pipe.held > Duration::ZERO {
+        record.count("fault: stdout held open");
+        sleep(pipe.held).await;
     }
 }

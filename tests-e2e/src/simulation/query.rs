@@ -1,90 +1,91 @@
-//! A host that asks once.
+//! A host that sends a single query.
 
 use claude_agent_kit::{Options, Prompt, QueryStream, query};
 use tokio::time::sleep;
 
-use super::draw::Draw;
-use super::fate::{Promise, Waiting};
 use super::reading::Reader;
-use super::{HostContext, Kept};
+use super::rng::Rng;
+use super::watcher::{Completion, Watcher};
+use super::{HeldHandle, HostContext};
 
-/// Asks, reads some of the answer or all, and lets go.
-pub(super) async fn play(context: &HostContext, options: Options, mut draw: Draw) {
-    let waiting = &context.waiting;
+/// Sends a query, reads some or all of its items, and drops it.
+pub(super) async fn run(context: &HostContext, options: Options, mut rng: Rng) {
+    let watcher = &context.watcher;
     let prompt = Prompt::from("go on").with_id("00000000-0000-4000-8000-000000000001");
     let asking = query(prompt, options);
     let asking = Box::pin(asking);
-    let stream = match waiting.mortal("query", Promise::Kept, &mut draw, asking).await {
+    let stream = match watcher.run_or_drop("query", Completion::Guaranteed, &mut rng, asking).await
+    {
         Some(Ok(stream)) => stream,
         Some(Err(error)) => {
-            return waiting.record.count(format!("not opened: {:?}", error.kind()));
+            return watcher.record.count(format!("not opened: {:?}", error.kind()));
         }
         None => return,
     };
-    let mut reader = Reader::new(stream, true, waiting);
-    if draw.chance(50) {
-        let items = draw.between(0, 20);
-        reader.read(items, &mut draw).await;
-        sleep(draw.moment()).await;
+    let mut reader = Reader::new(stream, true, watcher);
+    if rng.chance(50) {
+        let items = rng.between(0, 20);
+        reader.read(items, &mut rng).await;
+        sleep(rng.moment()).await;
     }
-    match draw.between(0, 9) {
-        0..=4 => reader.read(10_000, &mut draw).await,
-        5 => close(&mut reader, waiting, &mut draw).await,
-        6 | 7 => collect(&mut reader, waiting, &mut draw).await,
+    match rng.between(0, 9) {
+        0..=4 => reader.read(10_000, &mut rng).await,
+        5 => close(&mut reader, watcher, &mut rng).await,
+        6 | 7 => collect(&mut reader, watcher, &mut rng).await,
         8 => {
             if let Some(stream) = reader.stream.take() {
-                context.keep(Kept::Query(Box::new(stream)));
-                sleep(draw.moment()).await;
+                context.hold(HeldHandle::Query(Box::new(stream)));
+                sleep(rng.moment()).await;
             }
         }
         _ => {}
     }
     drop(reader);
-    context.let_go();
+    context.drop_held();
 }
 
-async fn close(reader: &mut Reader<QueryStream>, waiting: &Waiting, draw: &mut Draw) {
+async fn close(reader: &mut Reader<QueryStream>, watcher: &Watcher, rng: &mut Rng) {
     let Some(stream) = &mut reader.stream else { return };
     let mut closed = false;
-    for _ in 0..draw.between(1, 2) {
+    for _ in 0..rng.between(1, 2) {
         let closing = stream.close();
-        if waiting.mortal("close", Promise::Kept, draw, closing).await.is_some() {
-            waiting.record.count("closed");
+        if watcher.run_or_drop("close", Completion::Guaranteed, rng, closing).await.is_some() {
+            watcher.record.count("closed");
             closed = true;
         }
     }
     if !closed {
         return;
     }
-    if waiting
-        .patient("query", Promise::Kept, stream.next())
+    if watcher
+        .run("query", Completion::Guaranteed, stream.next())
         .await
         .is_some_and(|item| item.is_some())
     {
-        waiting.record.violation("a query that was closed gave an item");
+        watcher.record.violation("a closed query returned an item");
     }
 }
 
-async fn collect(reader: &mut Reader<QueryStream>, waiting: &Waiting, draw: &mut Draw) {
+async fn collect(reader: &mut Reader<QueryStream>, watcher: &Watcher, rng: &mut Rng) {
     let Some(stream) = reader.stream.take() else { return };
-    let promise = Promise::IfHealthy;
-    let ended = match draw.between(0, 2) {
-        0 => waiting
-            .mortal("collect", promise, draw, stream.collect())
+    let completion = Completion::IfHealthy;
+    let ended = match rng.between(0, 2) {
+        0 => watcher
+            .run_or_drop("collect", completion, rng, stream.collect())
             .await
             .map(|all| all.error.map(|error| error.kind())),
-        1 => waiting
-            .mortal("collect_messages", promise, draw, stream.collect_messages())
+        1 => watcher
+            .run_or_drop("collect_messages", completion, rng, stream.collect_messages())
             .await
             .map(|all| all.err().map(|error| error.kind())),
-        _ => waiting
-            .mortal("final_result", promise, draw, stream.final_result())
+        _ => watcher
+            .run_or_drop("final_result", completion, rng, stream.final_result())
             .await
             .map(|all| all.err().map(|error| error.kind())),
     };
     match ended {
-        Some(Some(kind)) => waiting.record.count(format!("query ended: {kind:?}")),
-        Some(None) => waiting.record.count("query ended: well"),
+        Some(Some(kind)) => watcher.record.count(format!("query ended: {kind:?}")),
+        Some(None) => watcher.record.count("query ended: ok"),
         None => {}
     }
 }

@@ -1,4 +1,4 @@
-//! Who reads messages, and what they got.
+//! Readers of messages, and what they received.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,14 +11,14 @@ use tokio::time::sleep;
 use crate::golden;
 
 use super::check::expected;
-use super::draw::Draw;
-use super::fate::{Promise, Waiting};
-use super::record::Reading;
+use super::record::ReaderLog;
+use super::rng::Rng;
+use super::watcher::{Completion, Watcher};
 
-/// What came just now may still be on its way to the reader.
+/// Messages that arrived this recently may not have been delivered yet.
 const JUST_NOW: Duration = Duration::from_secs(1);
 
-/// Longer than a reader that is not disturbed waits.
+/// Longer than a reader without faults waits.
 const LONG: Duration = Duration::from_secs(200);
 
 type Next<'a> = Pin<Box<dyn Future<Output = Option<Result<Item>>> + Send + 'a>>;
@@ -26,15 +26,15 @@ type Next<'a> = Pin<Box<dyn Future<Output = Option<Result<Item>>> + Send + 'a>>;
 /// A stream of items.
 pub(super) trait Items {
     const NAME: &'static str;
-    const PROMISE: Promise;
+    const COMPLETION: Completion;
     fn next(&mut self) -> Next<'_>;
 }
 
 macro_rules! items {
-    ($type:ty, $name:literal, $promise:ident) => {
+    ($type:ty, $name:literal, $completion:ident) => {
         impl Items for $type {
             const NAME: &'static str = $name;
-            const PROMISE: Promise = Promise::$promise;
+            const COMPLETION: Completion = Completion::$completion;
             fn next(&mut self) -> Next<'_> {
                 Box::pin(self.next())
             }
@@ -42,52 +42,52 @@ macro_rules! items {
     };
 }
 
-items!(Messages, "messages", AtTheEnd);
+items!(Messages, "messages", WithCli);
 items!(QueryStream, "query", IfHealthy);
 items!(Turn, "turn", IfHealthy);
 
-/// A stream of which everything is noted that it gives.
+/// A stream whose items are recorded.
 pub(super) struct Reader<S: Items> {
     pub(super) stream: Option<S>,
-    waiting: Waiting,
-    reading: Reading,
+    watcher: Watcher,
+    reading: ReaderLog,
 }
 
 impl<S: Items> Reader<S> {
-    pub(super) fn new(stream: S, from_start: bool, waiting: &Waiting) -> Self {
+    pub(super) fn new(stream: S, from_start: bool, watcher: &Watcher) -> Self {
         let reading =
-            Reading { who: S::NAME, from_start, lines: Vec::new(), items: Vec::new(), end: None };
-        Self { stream: Some(stream), waiting: waiting.clone(), reading }
+            ReaderLog { who: S::NAME, from_start, lines: Vec::new(), items: Vec::new(), end: None };
+        Self { stream: Some(stream), watcher: watcher.clone(), reading }
     }
 
-    /// Whether there is nothing more.
+    /// Whether the stream has ended.
     pub(super) fn ended(&self) -> bool {
         self.reading.end.is_some()
     }
 
-    /// Reads so many items, slowly perhaps, each of which may be waited for in vain.
-    pub(super) async fn read(&mut self, items: usize, draw: &mut Draw) {
-        let slow = draw.chance(20);
+    /// Reads up to `items` items, possibly slowly; each wait may be dropped.
+    pub(super) async fn read(&mut self, items: usize, rng: &mut Rng) {
+        let slow = rng.chance(20);
         for _ in 0..items {
             if self.ended() {
                 return self.read_after_the_end().await;
             }
             if slow {
-                sleep(draw.delay()).await;
+                sleep(rng.delay()).await;
             }
             let Some(stream) = &mut self.stream else { return };
             let next = stream.next();
-            let waiting = self.waiting.clone();
-            let began = waiting.record.now();
-            if let Some(item) = waiting.mortal(S::NAME, S::PROMISE, draw, next).await {
+            let watcher = self.watcher.clone();
+            let began = watcher.record.now();
+            if let Some(item) = watcher.run_or_drop(S::NAME, S::COMPLETION, rng, next).await {
                 self.take(item);
                 continue;
             }
-            let waited = waiting.record.now().saturating_sub(began);
+            let waited = watcher.record.now().saturating_sub(began);
             if waited > JUST_NOW {
                 self.check_nothing_is_held_back();
             }
-            // Who has waited in vain for that long does not wait again.
+            // Stops after one wait of this length.
             if waited > LONG {
                 return;
             }
@@ -100,16 +100,16 @@ impl<S: Items> Reader<S> {
             Some(Ok(Item::Message(message))) => self.reading.lines.push(message.raw().clone()),
             Some(Ok(Item::PermissionRequest(_))) => {}
             Some(Ok(Item::Warning(warning))) => {
-                self.waiting.record.count(format!("warning: {:?}", warning.code()));
+                self.watcher.record.count(format!("warning: {:?}", warning.code()));
                 let line = warning.line().filter(|_| warning.code() == WarningCode::Malformed);
                 self.reading.lines.extend(line.cloned());
             }
             Some(Err(error)) => {
-                self.waiting.record.count(format!("{} ended: {:?}", S::NAME, error.kind()));
+                self.watcher.record.count(format!("{} ended: {:?}", S::NAME, error.kind()));
                 self.reading.end = Some(Err(error.kind()));
             }
             None => {
-                self.waiting.record.count(format!("{} ended: well", S::NAME));
+                self.watcher.record.count(format!("{} ended: ok", S::NAME));
                 self.reading.end = Some(Ok(()));
             }
         }
@@ -118,15 +118,15 @@ impl<S: Items> Reader<S> {
     async fn read_after_the_end(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         let next = stream.next();
-        if let Some(Some(_)) = self.waiting.patient(S::NAME, Promise::Kept, next).await {
-            self.waiting.record.violation(format!("`{}` gave an item after its end", S::NAME));
+        if let Some(Some(_)) = self.watcher.run(S::NAME, Completion::Guaranteed, next).await {
+            self.watcher.record.violation(format!("`{}` returned an item after its end", S::NAME));
         }
     }
 
-    /// Somebody waited in vain: then nothing must have come that it did not get.
+    /// Checks after an unsuccessful wait that no message was withheld from the reader.
     fn check_nothing_is_held_back(&self) {
-        let state = self.waiting.record.lock();
-        let since = self.waiting.record.now().saturating_sub(JUST_NOW);
+        let state = self.watcher.record.lock();
+        let since = self.watcher.record.now().saturating_sub(JUST_NOW);
         let read: Vec<Bytes> = expected(&state.wire.read, since);
         let missing = self.reading.from_start && read.len() > self.reading.lines.len();
         drop(state);
@@ -137,14 +137,14 @@ impl<S: Items> Reader<S> {
                 self.reading.lines.len(),
                 read.len()
             );
-            self.waiting.record.violation(text);
+            self.watcher.record.violation(text);
         }
     }
 }
 
 impl<S: Items> Drop for Reader<S> {
     fn drop(&mut self) {
-        let reading = Reading {
+        let reading = ReaderLog {
             who: S::NAME,
             from_start: self.reading.from_start,
             lines: std::mem::take(&mut self.reading.lines),
@@ -152,8 +152,8 @@ impl<S: Items> Drop for Reader<S> {
             end: self.reading.end,
         };
         if reading.end.is_none() {
-            self.waiting.record.count(format!("handle dropped: {}", S::NAME));
+            self.watcher.record.count(format!("handle dropped: {}", S::NAME));
         }
-        self.waiting.record.lock().readings.push(reading);
+        self.watcher.record.lock().readings.push(reading);
     }
 }

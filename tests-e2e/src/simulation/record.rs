@@ -1,4 +1,4 @@
-//! What was seen of a run, by everybody who takes part in it.
+//! The record of a run, shared by all of its parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,62 +9,62 @@ use bytes::Bytes;
 use claude_agent_kit::ErrorKind;
 use tokio::time::Instant;
 
-use crate::golden::{Golden, Names};
+use crate::golden::{Golden, Normalizer};
 
-/// The record of a run. Clones are the same.
+/// The record of a run. Clones share the same state.
 #[derive(Clone)]
 pub(super) struct Record {
     start: Instant,
-    state: Arc<Mutex<State>>,
-    /// The time at which its runtime was lost, and with it the clock.
+    state: Arc<Mutex<RecordState>>,
+    /// The time at which the runtime, and with it the clock, was dropped.
     stopped: Arc<OnceLock<Duration>>,
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct RecordState {
     trace: Vec<(Duration, String)>,
-    /// The arguments and variables that the CLI was started with.
+    /// The arguments and environment variables of the CLI.
     pub(super) launch: Vec<String>,
     pub(super) counts: BTreeMap<String, u64>,
     violations: Vec<String>,
     pub(super) wire: Wire,
-    pub(super) readings: Vec<Reading>,
-    /// What became of requests of the CLI that reached a callback, by their ids, and when.
-    pub(super) answers: BTreeMap<String, (Duration, Answer)>,
-    /// Numbers of tool calls that really ran.
+    pub(super) readings: Vec<ReaderLog>,
+    /// Outcomes of the CLI's requests that reached a callback, by request ID, with their time.
+    pub(super) answers: BTreeMap<String, (Duration, CallbackOutcome)>,
+    /// Numbers of the tool calls that were executed.
     pub(super) ran: Vec<u64>,
-    /// Numbers of tool calls that a callback approved.
+    /// Numbers of the tool calls that a callback approved.
     pub(super) approved: Vec<u64>,
     /// Operations that succeeded, by their names on the wire.
     pub(super) succeeded: BTreeMap<&'static str, usize>,
     /// User messages that were accepted.
     pub(super) sent: Vec<String>,
-    /// Those that were to be sent again.
+    /// User messages that were sent more than once on purpose.
     pub(super) repeated: BTreeSet<String>,
-    /// User messages whose result came, as the CLI named it.
+    /// User messages that a result of the CLI named.
     pub(super) finished: Vec<String>,
 }
 
-/// What went over the wire, as the host's end saw it.
+/// What crossed the wire, as the host's end saw it.
 #[derive(Default)]
 pub(super) struct Wire {
     pub(super) read: Lines,
     pub(super) written: Lines,
-    /// When the host read the end of the output.
+    /// When the host read EOF from stdout.
     pub(super) read_end: Option<Duration>,
-    /// When the host closed the input, or it broke.
+    /// When stdin was closed by the host, or broke.
     pub(super) closed: Option<Duration>,
-    /// Since when the host cannot write.
+    /// Since when writes of the host are blocked.
     pub(super) blocked: Option<Duration>,
     pub(super) started: bool,
-    pub(super) exit_told: Option<Duration>,
+    pub(super) exit_reported: Option<Duration>,
     pub(super) terminated: Option<Duration>,
     pub(super) killed: Option<Duration>,
-    /// Whether the host let go of it while it ran.
+    /// Whether the host dropped the process while it was running.
     pub(super) abandoned: bool,
 }
 
-/// Bytes cut into lines, each with its time.
+/// Bytes split into lines, each with its time.
 #[derive(Default)]
 pub(super) struct Lines {
     pub(super) whole: Vec<(Duration, Bytes)>,
@@ -84,29 +84,29 @@ impl Lines {
 
 /// What a callback did with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// It was called and has not ended.
+pub(super) enum CallbackOutcome {
+    /// It was called and has not returned.
     Running,
     Approved,
     Other,
-    /// It failed, or panicked.
+    /// It returned an error or panicked.
     Failed,
 }
 
-/// What somebody read.
-pub(super) struct Reading {
+/// What one reader received.
+pub(super) struct ReaderLog {
     pub(super) who: &'static str,
-    /// Whether it began with the run.
+    /// Whether it has been reading since the start of the run.
     pub(super) from_start: bool,
     pub(super) lines: Vec<Bytes>,
-    /// Everything that it was given, as text.
+    /// Every item that it received, as text.
     pub(super) items: Vec<String>,
-    /// How it ended; nothing if it was let go before.
+    /// How the stream ended; `None` if the reader was dropped first.
     pub(super) end: Option<Result<(), ErrorKind>>,
 }
 
 impl Record {
-    /// A record that begins now.
+    /// Creates a record that starts now.
     pub(super) fn new() -> Self {
         Self { start: Instant::now(), state: Arc::default(), stopped: Arc::default() }
     }
@@ -115,25 +115,25 @@ impl Record {
         self.stopped.get().copied().unwrap_or_else(|| self.start.elapsed())
     }
 
-    /// From here on it is always now.
+    /// Freezes the clock of the record.
     pub(super) fn stop_the_clock(&self) {
         let now = self.now();
         self.stopped.get_or_init(|| now);
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, RecordState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn note(&self, what: impl Into<String>) {
-        // In which order tasks are dropped with their runtime is not decided by the seed.
+        // The order in which a runtime drops its tasks does not depend on the seed.
         if self.stopped.get().is_none() {
             let now = self.now();
             self.lock().trace.push((now, what.into()));
         }
     }
 
-    /// Counts a thing that happened, and notes it.
+    /// Counts an occurrence and adds it to the trace.
     pub(super) fn count(&self, what: impl Into<String>) {
         let what = what.into();
         self.note(what.as_str());
@@ -162,12 +162,11 @@ impl Record {
         state.wire.blocked = None;
     }
 
-    /// What was written to the CLI, and what readers were given, with ids that are the same in
-    /// every run.
+    /// Returns what was written to the CLI and what readers received, with IDs that are the same in every run.
     pub(super) fn golden(&self) -> Golden {
         let state = self.lock();
         let mut written = state.launch.clone();
-        // In which order tasks are dropped with their runtime is not decided by the seed.
+        // The order in which a runtime drops its tasks does not depend on the seed.
         let until = self.stopped.get().copied().unwrap_or(Duration::MAX);
         let lines = state.wire.written.whole.iter().filter(|(at, _)| *at < until);
         written.extend(lines.map(|(_, line)| String::from_utf8_lossy(line).into_owned()));
@@ -176,7 +175,7 @@ impl Record {
         Golden::ordered(written, readings)
     }
 
-    /// Everything in the order of its time, with ids and dates that are the same in every run.
+    /// Returns everything in chronological order, with IDs and dates that are the same in every run.
     pub(super) fn trace(&self) -> Vec<String> {
         let state = self.lock();
         let line = |mark: &str, (at, line): &(Duration, Bytes)| {
@@ -187,11 +186,11 @@ impl Record {
         let mut all: Vec<(Duration, String)> =
             state.trace.iter().cloned().chain(read).chain(written).collect();
         all.sort_by_key(|(at, _)| *at);
-        let mut names = Names::default();
+        let mut names = Normalizer::default();
         all.iter()
             .map(|(at, what)| {
                 let mut line = format!("{:>12.6} ", at.as_secs_f64());
-                let _ = write!(line, "{}", names.normalise(what));
+                let _ = write!(line, "{}", names.normalize(what));
                 line
             })
             .collect()

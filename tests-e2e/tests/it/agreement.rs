@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use claude_agent_testkit::recording::Recording;
-use tests_e2e::compare::{self, Allowed, Measure};
+use tests_e2e::compare::{self, Allowed, Baseline};
 use tests_e2e::scenario::SCENARIOS;
 use tests_e2e::{corpus, real_cli};
 
@@ -38,7 +38,7 @@ pub(crate) fn check(
     differences.extend(compare::figures(&stored, recording));
     // New fields in the real CLI's lines are reported by `cargo xtask drift`.
     if backend != crate::REAL {
-        differences.extend(measure().differences(recording));
+        differences.extend(baseline().differences(recording));
     }
     let (covered, refused): (Vec<_>, Vec<_>) =
         differences.into_iter().partition(|difference| allowed.covers(scenario, difference));
@@ -60,18 +60,18 @@ pub(crate) fn record_failed_attempt(backend: &str, scenario: &str, fault: &str) 
 }
 
 /// Returns the fields of each kind of line in the whole corpus.
-fn measure() -> &'static Measure {
-    static MEASURE: OnceLock<Measure> = OnceLock::new();
-    MEASURE.get_or_init(|| {
+fn baseline() -> &'static Baseline {
+    static BASELINE: OnceLock<Baseline> = OnceLock::new();
+    BASELINE.get_or_init(|| {
         let directory = corpus::directory(&real_cli::pinned_version());
-        let mut measure = Measure::default();
+        let mut baseline = Baseline::default();
         for scenario in SCENARIOS {
             // A missing recording fails the comparison of its own scenario.
             if let Ok(recording) = corpus::load(&directory, scenario.name) {
-                measure.add(&recording);
+                baseline.add(&recording);
             }
         }
-        measure
+        baseline
     })
 }
 

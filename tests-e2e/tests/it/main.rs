@@ -86,7 +86,7 @@ fn play_once(
     scenario: &'static Scenario,
     backend: &Arc<dyn Backend>,
 ) -> Result<(), String> {
-    let played = block_on(scenario.play(Arc::clone(backend), "today"));
+    let played = block_on(scenario.record(Arc::clone(backend), "today"));
     let recording =
         played.map_err(|error| error.to_string())?.map_err(|failure| failure.to_string())?;
     let leftovers = scrub::leftovers(&recording);

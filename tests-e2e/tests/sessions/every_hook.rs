@@ -14,8 +14,8 @@ use claude_agent_kit::{Options, PermissionMode};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::control::{HookInput, RegisterRepoRoot};
 use serde_json::json;
+use tests_e2e::external_mcp::ELICITATION_SERVER;
 use tests_e2e::harness::Harness;
-use tests_e2e::outside::ASKING_SERVER;
 
 use crate::helpers::{Notes, bash, model_received, repeat_until, start, turn};
 use crate::support::{hello, in_time, real, run, until};
@@ -132,7 +132,7 @@ async fn long_session() -> Notes<&'static str> {
     write(&harness, "side/file", "x\n");
     write(&harness, "watched.txt", "one\n");
     write(&harness, "library/README.md", "A library.\n");
-    write(&harness, "server.sh", ASKING_SERVER);
+    write(&harness, "server.sh", ELICITATION_SERVER);
     let server = json!({"command": "sh", "args": [path(&harness, "server.sh")]});
     let allowed =
         ["Bash", "EnterWorktree", "ExitWorktree", "mcp__asker__greet", "TaskCreate", "TaskUpdate"];

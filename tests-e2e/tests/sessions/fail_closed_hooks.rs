@@ -6,8 +6,8 @@ use claude_agent_kit::hook::{HookRegistration, PreToolUse, RawHookResponse, Sess
 use claude_agent_kit::{BoxError, ErrorKind, Json, Options, Session, TurnOutcome};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
+use tests_e2e::external_mcp::ELICITATION_SERVER;
 use tests_e2e::harness::Harness;
-use tests_e2e::outside::ASKING_SERVER;
 
 use crate::helpers::{Notes, bash, has_file, model_received, on_both, one_turn, start, turn};
 use crate::support::{hello, in_time, real, run};
@@ -46,7 +46,7 @@ async fn prepare_project() -> (Harness, Options) {
             .otherwise([Reply::text("Hello.")]),
     );
     write(&harness, ".claude/commands/greet.md", "Greet $ARGUMENTS.\n");
-    write(&harness, "server.sh", ASKING_SERVER);
+    write(&harness, "server.sh", ELICITATION_SERVER);
     let server = json!({"command": "sh", "args": [path(&harness, "server.sh")]});
     let options = harness
         .options()

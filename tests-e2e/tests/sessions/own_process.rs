@@ -7,7 +7,7 @@ use claude_agent_kit::{ErrorKind, Options, Session, SessionState, Timeouts, shut
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::harness::Harness;
-use tests_e2e::harness::processes::{Holdings, children_of, exists};
+use tests_e2e::harness::processes::{ResourceUsage, children_of, exists};
 use tokio::runtime::Handle;
 
 use crate::fake_cli;
@@ -104,9 +104,9 @@ async fn run_session(number: usize, good: &Harness, bad: &Harness) {
     }
 }
 
-async fn wait_until_released(before: Holdings, tasks: usize) {
+async fn wait_until_released(before: ResourceUsage, tasks: usize) {
     until("all resources are released", || {
-        let now = Holdings::now();
+        let now = ResourceUsage::now();
         let grown = now.descriptors > before.descriptors
             || now.threads > before.threads
             || now.children > before.children
@@ -123,9 +123,9 @@ async fn run_many_sessions(good: Harness, bad: Harness, count: usize) {
     until("the warm-up is over", || children_of(std::process::id()).is_empty()).await;
     // Tokio keeps idle blocking threads for a while, and the mock API keeps connections.
     let tasks = || Handle::current().metrics().num_alive_tasks();
-    let mut least = (Holdings::now(), tasks());
+    let mut least = (ResourceUsage::now(), tasks());
     until("the counts are stable", || {
-        let now = (Holdings::now(), tasks());
+        let now = (ResourceUsage::now(), tasks());
         let quiet = now.0.descriptors == least.0.descriptors && now.1 == least.1;
         least = now;
         quiet

@@ -7,15 +7,15 @@ use claude_agent_kit::{Options, Session};
 use claude_agent_testkit::mock_api::Script;
 use claude_wire::control::{HostRequest, McpSetServers, McpSetServersAnswer};
 use serde_json::{Value, json};
+use tests_e2e::external_mcp::{HttpServer, MARK};
 use tests_e2e::harness::Harness;
-use tests_e2e::outside::{HttpServer, MARK};
 
 use crate::calc::{calc, call_script, results, texts, with_server};
 use crate::helpers::{on_both, start, turn};
 use crate::support::{LIMIT, hello, in_time, real, run};
 
 /// The path of the MCP server of these tests.
-pub(crate) const MCP_SERVER: &str = env!("CARGO_BIN_EXE_outside");
+pub(crate) const MCP_SERVER: &str = env!("CARGO_BIN_EXE_external_mcp");
 
 fn echo_script() -> Script {
     call_script(&[("mcp__out__echo", json!({"text": "hello"}))])

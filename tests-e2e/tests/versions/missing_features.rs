@@ -9,10 +9,10 @@ use claude_agent_testkit::mock_api::Script;
 use claude_wire::control::HostRequest;
 use tests_e2e::harness::Harness;
 use tests_e2e::parity::{Source, flags, stored};
-use tests_e2e::places;
 use tests_e2e::prove::deferred;
 use tests_e2e::real_cli::{self, InstalledCli};
 use tests_e2e::versions::LATER_OPERATIONS;
+use tests_e2e::workspace;
 
 use crate::helpers::{start, turn};
 use crate::support::{ask, cache_version, error_of, hello, in_time, run};
@@ -94,7 +94,7 @@ fn missing_features_of_the_oldest_cli_are_documented() {
     let lacking: Vec<&str> =
         newest.difference(&known).filter_map(|flag| flag.strip_prefix("flag ")).collect();
     assert_eq!(lacking, FLAGS);
-    let document = std::fs::read_to_string(places::root().join("docs/cli-versions.md")).unwrap();
+    let document = std::fs::read_to_string(workspace::root().join("docs/cli-versions.md")).unwrap();
     let operations = LATER_OPERATIONS.iter().map(|(operation, _)| *operation);
     for name in operations.chain(FLAGS) {
         assert!(

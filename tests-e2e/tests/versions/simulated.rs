@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tests_e2e::places;
 use tests_e2e::scenario::SimInMemory;
 use tests_e2e::versions::{self, Facts};
+use tests_e2e::workspace;
 
 use crate::support::run;
 
 /// Returns the rows of the table, with the value for each version.
 fn table() -> BTreeMap<String, Facts> {
-    let document = std::fs::read_to_string(places::root().join("docs/cli-versions.md")).unwrap();
+    let document = std::fs::read_to_string(workspace::root().join("docs/cli-versions.md")).unwrap();
     let mut rows = document.lines().skip_while(|line| !line.starts_with("|  | 2.1."));
     let cells = |row: &str| -> Vec<String> {
         row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect()

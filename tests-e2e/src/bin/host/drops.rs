@@ -1,4 +1,4 @@
-//! Dropping a query at every moment of its life.
+//! Drops a query at every point of its life cycle.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -15,42 +15,42 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::Outcome;
 
-/// Far more than the end of a CLI takes.
+/// Far longer than the CLI takes to exit.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a CLI has that nobody drives any more.
+/// The exit grace of a CLI whose host is gone.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// No query takes more steps than this.
+/// More polls than any query takes.
 const MOST_STEPS: usize = 1000;
 
-/// Where the query lives when it is dropped.
+/// The runtime of the query.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum RuntimeKind {
     MultiThread,
     CurrentThread,
-    /// On a runtime that is gone by then.
+    /// A runtime that is dropped before the query.
     Gone,
 }
 
-#[expect(clippy::print_stdout, reason = "that is its answer")]
-pub(crate) fn run(sim: &str, place: &str) -> Outcome {
-    let place = match place {
-        "multi-thread" => Place::MultiThread,
-        "current-thread" => Place::CurrentThread,
-        "gone" => Place::Gone,
-        other => return Err(format!("there is no such runtime: {other}").into()),
+#[expect(clippy::print_stdout, reason = "the test reads stdout")]
+pub(crate) fn run(sim: &str, kind: &str) -> Outcome {
+    let kind = match kind {
+        "multi-thread" => RuntimeKind::MultiThread,
+        "current-thread" => RuntimeKind::CurrentThread,
+        "gone" => RuntimeKind::Gone,
+        other => return Err(format!("unknown runtime: \"{other}\"").into()),
     };
-    // The model outlives the runtimes of the queries.
-    let backstage = Runtime::new()?;
-    // Until it is let go, a CLI that nobody ends would stay for ever.
+    // The mock API outlives the runtimes of the queries.
+    let api_runtime = Runtime::new()?;
+    // The answer is held back: a CLI that is not ended would run forever.
     let script = Script::new().otherwise([Reply::text("Hello, world.").deltas_of(4).hold()]);
-    let harness = backstage.block_on(Harness::sim_process(script, sim))?;
+    let harness = api_runtime.block_on(Harness::sim_process(script, sim))?;
     for steps in 0..MOST_STEPS {
-        let completed = drop_after(steps, place, &harness)?;
+        let completed = drop_after(steps, kind, &harness)?;
         if !wait_until(LIMIT, || children_of(id()).is_empty()) {
             let left = children_of(id());
-            return Err(format!("dropped after {steps} steps, {left:?} is left").into());
+            return Err(format!("dropped after {steps} polls: {left:?} still run").into());
         }
         if completed {
             println!("{steps}");
@@ -60,31 +60,35 @@ pub(crate) fn run(sim: &str, place: &str) -> Outcome {
     Err("the query never ended".into())
 }
 
-/// Drops a query after so many steps; says whether it was over before that.
-fn drop_after(steps: usize, place: Place, harness: &Harness) -> io::Result<bool> {
-    let runtime = match place {
-        Place::MultiThread => Builder::new_multi_thread().worker_threads(2).enable_all().build()?,
-        Place::CurrentThread | Place::Gone => Builder::new_current_thread().enable_all().build()?,
+/// Drops a query after this many polls. Returns whether it had completed before.
+fn drop_after(steps: usize, kind: RuntimeKind, harness: &Harness) -> io::Result<bool> {
+    let runtime = match kind {
+        RuntimeKind::MultiThread => {
+            Builder::new_multi_thread().worker_threads(2).enable_all().build()?
+        }
+        RuntimeKind::CurrentThread | RuntimeKind::Gone => {
+            Builder::new_current_thread().enable_all().build()?
+        }
     };
     let mut whole = Box::pin(whole(harness));
     let completed = runtime.block_on(steps_of(whole.as_mut(), steps));
-    if place == Place::Gone {
+    if kind == RuntimeKind::Gone {
         drop(runtime);
         drop(whole);
         return Ok(completed);
     }
     let ended = runtime.block_on(async {
         drop(whole);
-        // Not later: a runtime that is dropped ends everything by itself.
+        // Checked while the runtime lives: dropping a runtime would end the process as well.
         until(LIMIT, || children_of(id()).is_empty()).await
     });
     if !ended {
-        return Err(io::Error::other(format!("dropped after {steps} steps, it did not end")));
+        return Err(io::Error::other(format!("dropped after {steps} polls: the CLI did not exit")));
     }
     Ok(completed)
 }
 
-/// A whole query. After each item it lets others run, so that it can be dropped there too.
+/// Runs a whole query. Yields after each item, so that it can be dropped there too.
 async fn whole(harness: &Harness) {
     let options = harness
         .options()
@@ -100,7 +104,7 @@ async fn whole(harness: &Harness) {
     }
 }
 
-/// Polls so many times; says whether the future was done with that.
+/// Polls a future this many times. Returns whether it completed.
 async fn steps_of(mut future: Pin<&mut impl Future<Output = ()>>, steps: usize) -> bool {
     let mut done = 0;
     poll_fn(|context| {
@@ -110,7 +114,7 @@ async fn steps_of(mut future: Pin<&mut impl Future<Output = ()>>, steps: usize) 
         done += 1;
         match future.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(true),
-            // At once, not when it would be polled again.
+            // Returns immediately instead of waiting for the next poll.
             Poll::Pending if done == steps => Poll::Ready(false),
             Poll::Pending => Poll::Pending,
         }

@@ -1,4 +1,4 @@
-//! What is left of thousands of queries or sessions: nothing.
+//! Checks that thousands of queries or sessions leave nothing behind in the process.
 
 use std::time::Duration;
 
@@ -7,49 +7,49 @@ use claude_agent_kit::tool::NoArguments;
 use claude_agent_kit::{Options, Permission, Session, ToolServer, query};
 use claude_agent_testkit::sim::Sim;
 use tests_e2e::harness::Harness;
-use tests_e2e::harness::processes::{Holdings, until};
+use tests_e2e::harness::processes::{ResourceUsage, until};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::Outcome;
 
-/// More memory than this is a leak, in KiB. Allocators keep some of what is given back.
+/// More growth than this, in KiB, is a leak. Allocators keep some freed memory.
 const MOST_GROWTH: usize = 3 * 1024;
 
-/// How long what ends in the background may take to be gone.
+/// How long cleanup in the background may take.
 const SETTLED: Duration = Duration::from_secs(30);
 
-/// So many queries come before it is counted: caches and threads are made once.
+/// The number of runs before the first measurement: caches and threads are created once.
 const WARM_UP: usize = 50;
 
-/// Queries in memory.
+/// Runs queries in memory.
 pub(crate) fn queries(count: &str) -> Outcome {
     runtime()?.block_on(async {
-        // A model for each run, since a model keeps its last requests.
+        // A new model for each run, because a model keeps its latest requests.
         let options = || Options::new().simulated(Sim::new());
         no_growth(count.parse()?, async |number| one_query(&options(), number).await).await
     })
 }
 
-/// Queries with a process each.
+/// Runs queries with a process each.
 pub(crate) fn queries_as_processes(count: &str, sim: &str) -> Outcome {
     runtime()?.block_on(async {
-        // No mock API: it keeps what it was asked.
+        // Without the mock API, which keeps its requests.
         let harness = Harness::scripted("otherwise say \"Hello.\"", sim).await?;
         let options = harness.options();
         no_growth(count.parse()?, async |number| one_query(&options, number).await).await
     })
 }
 
-/// Sessions in memory.
+/// Runs sessions in memory.
 pub(crate) fn sessions(count: &str) -> Outcome {
     runtime()?.block_on(async {
-        // A model for each run, since a model keeps its last requests.
+        // A new model for each run, because a model keeps its latest requests.
         let options = || equipped(Options::new().simulated(Sim::new()));
         no_growth(count.parse()?, async |number| one_session(&options(), number).await).await
     })
 }
 
-/// Sessions with a process each.
+/// Runs sessions with a process each.
 pub(crate) fn sessions_as_processes(count: &str, sim: &str) -> Outcome {
     runtime()?.block_on(async {
         let harness = Harness::scripted("otherwise say \"Hello.\"", sim).await?;
@@ -58,7 +58,7 @@ pub(crate) fn sessions_as_processes(count: &str, sim: &str) -> Outcome {
     })
 }
 
-/// Everything that a session could hold on to.
+/// Registers every kind of callback that a session could leak.
 fn equipped(options: Options) -> Options {
     let server =
         ToolServer::new().tool("look", "Looks", |_: NoArguments| async { Ok("nothing there") });
@@ -74,45 +74,47 @@ fn runtime() -> std::io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
-/// Does something so often; afterwards this process holds no more than before.
-#[expect(clippy::print_stdout, reason = "that is its answer")]
+/// Repeats `one` and checks that the process uses no more resources than before.
+#[expect(clippy::print_stdout, reason = "the test reads stdout")]
 async fn no_growth(count: usize, one: impl AsyncFn(usize) -> Outcome) -> Outcome {
-    // The harness has its own.
+    // The harness has tasks of its own.
     let others = Handle::current().metrics().num_alive_tasks();
     let tasks = || Handle::current().metrics().num_alive_tasks().saturating_sub(others);
     for number in 0..WARM_UP {
         one(number).await?;
     }
-    // What still ends must not be counted as having been there.
-    if !until(SETTLED, || Holdings::now().children == 0 && tasks() == 0).await {
-        return Err(format!("after {WARM_UP}: {:?}, {} tasks", Holdings::now(), tasks()).into());
+    // Resources that are still being released must not count as used before.
+    if !until(SETTLED, || ResourceUsage::now().children == 0 && tasks() == 0).await {
+        return Err(
+            format!("after {WARM_UP}: {:?}, {} tasks", ResourceUsage::now(), tasks()).into()
+        );
     }
-    let before = Holdings::now();
+    let before = ResourceUsage::now();
     for number in 0..count {
         one(number).await?;
     }
-    let mut after = Holdings::now();
+    let mut after = ResourceUsage::now();
     let settled = until(SETTLED, || {
-        after = Holdings::now();
+        after = ResourceUsage::now();
         after.descriptors <= before.descriptors
             && after.threads <= before.threads
             && after.children == 0
             && tasks() == 0
     });
     let settled = settled.await;
-    let told = format!("before {before:?}, after {after:?} and {} tasks", tasks());
+    let summary = format!("before {before:?}, after {after:?} and {} tasks", tasks());
     if !settled || after.memory > before.memory + MOST_GROWTH {
-        return Err(format!("{count} runs left something: {told}").into());
+        return Err(format!("{count} runs leaked: {summary}").into());
     }
-    println!("{told}");
+    println!("{summary}");
     Ok(())
 }
 
-/// One session, ended in one of the ways in which one can end.
+/// Runs one session and ends it in one of the possible ways.
 async fn one_session(options: &Options, number: usize) -> Outcome {
     let session = Session::open(options).await?;
     match number % 10 {
-        // As soon as it is there.
+        // Immediately.
         0 => drop(session),
         1 => drop((session.clone(), session.messages(), session.events())),
         2 => session.ready().await?,
@@ -124,14 +126,14 @@ async fn one_session(options: &Options, number: usize) -> Outcome {
             drop(session);
             turn.finish().await?;
         }
-        // Whoever reads keeps it, and reads to its end.
+        // A reader keeps the session alive until its end.
         5 => {
             let mut messages = session.messages();
             session.stop().await?;
             drop(session);
             while messages.next().await.is_some() {}
         }
-        // An operation and a stop that nobody waits for.
+        // An operation and a stop whose futures are dropped.
         6 => {
             tokio::select! {
                 biased;
@@ -152,7 +154,7 @@ async fn one_session(options: &Options, number: usize) -> Outcome {
     Ok(())
 }
 
-/// One query: most are read to the end, some are closed, some dropped.
+/// Runs one query: most are read to the end, some are closed, some are dropped.
 async fn one_query(options: &Options, number: usize) -> Outcome {
     let mut stream = query("hello", options).await?;
     match number % 10 {

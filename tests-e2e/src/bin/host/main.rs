@@ -1,8 +1,8 @@
-//! A host of the SDK as a process of its own, for what cannot be seen from inside of a test: what it
-//! holds after thousands of queries, what it leaves behind when it dies.
+//! A host application as a separate process, for what cannot be observed inside a test: its resource usage after
+//! thousands of queries, and the processes that are left when it is killed.
 
-mod bait;
 mod drops;
+mod isolation;
 mod leaks;
 mod memory;
 mod signals;
@@ -15,11 +15,11 @@ use claude_agent_kit::{Cli, Options, query};
 #[cfg(unix)]
 use tests_e2e::faults::{self, Fault, State};
 use tests_e2e::harness::Harness;
-use tests_e2e::harness::processes::Holdings;
+use tests_e2e::harness::processes::ResourceUsage;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-#[expect(clippy::print_stderr, reason = "whoever started it reads its complaints")]
+#[expect(clippy::print_stderr, reason = "the test reads stderr")]
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -27,8 +27,8 @@ fn main() -> ExitCode {
         ["turn"] => turn(),
         ["find", arguments @ ..] => find(arguments),
         ["long-line", sim, size] => long_line(sim, size),
-        ["open"] => bait::run(Options::new()),
-        ["isolated", directory] => bait::isolated(directory),
+        ["open"] => isolation::run(Options::new()),
+        ["isolated", directory] => isolation::isolated(directory),
         ["drops", sim, runtime] => drops::run(sim, runtime),
         #[cfg(unix)]
         ["fault", sim, state, fault] => one_fault(sim, state, fault),
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         ["sessions", count, sim] => leaks::sessions_as_processes(count, sim),
         ["memory", case] => memory::run(case),
         ["soak", seconds, sim] => soak::run(seconds, sim),
-        other => Err(format!("there is no such command: {other:?}").into()),
+        other => Err(format!("unknown command: {other:?}").into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -53,25 +53,25 @@ fn main() -> ExitCode {
     }
 }
 
-/// One cell of the fault matrix, and what came of it.
+/// Runs one cell of the fault matrix and prints its outcome.
 #[cfg(unix)]
-#[expect(clippy::print_stdout, reason = "that is its answer")]
+#[expect(clippy::print_stdout, reason = "the test reads stdout")]
 fn one_fault(sim: &str, state: &str, fault: &str) -> Outcome {
-    let state = State::named(state).ok_or("there is no such state")?;
-    let fault = Fault::named(fault).ok_or("there is no such fault")?;
+    let state = State::named(state).ok_or("unknown state")?;
+    let fault = Fault::named(fault).ok_or("unknown fault")?;
     let (line, text) = faults::run_here(state, fault, sim)?;
     println!("{line}\n{text}");
     Ok(())
 }
 
-/// A session in a state, until this process is killed.
+/// Holds a session in a state until this process is killed.
 #[cfg(unix)]
 fn hold(sim: &str, state: &str) -> Outcome {
-    let state = State::named(state).ok_or("there is no such state")?;
+    let state = State::named(state).ok_or("unknown state")?;
     Ok(faults::hold(state, sim)?)
 }
 
-/// One query, with everything that the environment says.
+/// Runs one query that is configured by environment variables.
 fn turn() -> Outcome {
     tokio::runtime::Runtime::new()?.block_on(async {
         let options = Options::new().allowed_tools(["Bash"]);
@@ -80,8 +80,8 @@ fn turn() -> Outcome {
     })
 }
 
-/// Finds the CLI, with these options and values, and prints its path and version. On one thread.
-#[expect(clippy::print_stdout, reason = "that is its answer")]
+/// Finds the CLI with these options, on a current-thread runtime, and prints its path and version.
+#[expect(clippy::print_stdout, reason = "the test reads stdout")]
 fn find(arguments: &[&str]) -> Outcome {
     let mut options = Options::new();
     for pair in arguments.chunks(2) {
@@ -89,7 +89,7 @@ fn find(arguments: &[&str]) -> Outcome {
             ["cli_path", path] => options.cli_path(*path),
             #[cfg(unix)]
             ["user", name] => options.user(*name),
-            other => return Err(format!("there is no such option: {other:?}").into()),
+            other => return Err(format!("unknown option: {other:?}").into()),
         };
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -98,15 +98,15 @@ fn find(arguments: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// A query with a line of this size, and how much memory it took.
-#[expect(clippy::print_stdout, reason = "that is its answer")]
+/// Runs a query with a line of this size, and prints how much memory it used.
+#[expect(clippy::print_stdout, reason = "the test reads stdout")]
 fn long_line(sim: &str, size: &str) -> Outcome {
     let script = format!("otherwise say \"Hello.\"\nfaults before assistant long-line {size}");
     tokio::runtime::Runtime::new()?.block_on(async {
         let harness = Harness::scripted(&script, sim).await?;
-        let before = Holdings::now();
+        let before = ResourceUsage::now();
         let mut stream = query("hello", harness.options()).await?;
-        let mut told = "ended".to_owned();
+        let mut summary = "ended".to_owned();
         let mut longest = 0;
         while let Some(item) = stream.next().await {
             match item {
@@ -114,11 +114,11 @@ fn long_line(sim: &str, size: &str) -> Outcome {
                     let length = item.message().map_or(0, |message| message.raw().len());
                     longest = longest.max(length);
                 }
-                Err(error) => told = format!("{:?} {:?}", error.kind(), error.size()),
+                Err(error) => summary = format!("{:?} {:?}", error.kind(), error.size()),
             }
         }
-        let grown = Holdings::now().most_memory.saturating_sub(before.memory);
-        println!("{told}; longest {longest}; grown {grown} KiB");
+        let grown = ResourceUsage::now().peak_memory.saturating_sub(before.memory);
+        println!("{summary}; longest {longest}; grown {grown} KiB");
         Ok(())
     })
 }

@@ -1,4 +1,4 @@
-//! How much memory a host holds whose CLI tries to make it hold more than it should.
+//! The memory usage of a host whose CLI tries to exhaust it.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::transport::{ChildFuture, Connection, Exit, InMemory};
 use claude_agent_kit::{Item, Options, Session, query};
 use serde_json::{Value, json};
-use tests_e2e::harness::processes::Holdings;
+use tests_e2e::harness::processes::ResourceUsage;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
 use tokio::sync::{mpsc, watch};
 
@@ -16,34 +16,34 @@ use crate::Outcome;
 
 const MIB: usize = 1024 * 1024;
 
-/// How much a pipe holds.
+/// The capacity of a pipe.
 const PIPE: usize = 64 * 1024;
 
-/// What a case found: the memory of the process while it kept its items, and what they were.
-type Found = Result<(Holdings, String), Box<dyn Error>>;
+/// The memory usage while the items were held, and a description of them.
+type CaseResult = Result<(ResourceUsage, String), Box<dyn Error>>;
 
-/// Runs a case, and prints by how many MiB the process grew: while it kept its items, and at most.
-#[expect(clippy::print_stdout, reason = "that is its answer")]
+/// Runs a case and prints by how many MiB the process grew: while it held its items, and at its peak.
+#[expect(clippy::print_stdout, reason = "the test reads stdout")]
 pub(crate) fn run(case: &str) -> Outcome {
     tokio::runtime::Runtime::new()?.block_on(async {
-        let before = Holdings::now();
-        let (kept, told) = match case {
+        let before = ResourceUsage::now();
+        let (kept, summary) = match case {
             "kept-results" => kept_results(40, 8 * MIB).await?,
             "blank-lines" => blank_lines(40, 8 * MIB).await?,
             "warnings" => warnings(40, 4 * MIB).await?,
             "responses" => responses().await?,
             "tasks" => tasks(150, MIB).await?,
             "shared" => shared(10, 1_000_000).await?,
-            other => return Err(format!("there is no such case: {other}").into()),
+            other => return Err(format!("unknown case: \"{other}\"").into()),
         };
         let mib = |memory: usize| memory.saturating_sub(before.memory) / 1024;
-        println!("{} {} {told}", mib(kept.memory), mib(kept.most_memory));
+        println!("{} {} {summary}", mib(kept.memory), mib(kept.peak_memory));
         Ok(())
     })
 }
 
 /// Keeps the small results of turns whose large messages are dropped.
-async fn kept_results(turns: usize, size: usize) -> Found {
+async fn kept_results(turns: usize, size: usize) -> CaseResult {
     let (session, mut cli) = start(Options::new()).await?;
     let mut kept = Vec::new();
     let long = json!({"type": "assistant", "session_id": "s",
@@ -71,8 +71,8 @@ fn result_of(item: Item) -> Option<claude_wire::Message> {
     (message.body.kind() == Some("result")).then_some(message)
 }
 
-/// Leaves messages unread that each came after many blanks.
-async fn blank_lines(count: usize, size: usize) -> Found {
+/// Leaves messages unread that each follow a long blank line.
+async fn blank_lines(count: usize, size: usize) -> CaseResult {
     let (session, mut cli) = start(Options::new()).await?;
     let unread = session.messages();
     let lines = format!("{}\n{{\"type\":\"a\"}}\n", " ".repeat(size));
@@ -84,7 +84,7 @@ async fn blank_lines(count: usize, size: usize) -> Found {
 }
 
 /// Leaves warnings unread that are about requests with a very long subtype.
-async fn warnings(count: usize, size: usize) -> Found {
+async fn warnings(count: usize, size: usize) -> CaseResult {
     let (session, mut cli) = start(Options::new()).await?;
     let unread = session.messages();
     let subtype = "x".repeat(size);
@@ -101,8 +101,8 @@ async fn warnings(count: usize, size: usize) -> Found {
     Ok(while_held(format!("{count} warnings"), unread))
 }
 
-/// Asks a hook again and again, and reads no response.
-async fn responses() -> Found {
+/// Sends hook requests and reads no response.
+async fn responses() -> CaseResult {
     let reason = "no".repeat(32 * 1024);
     let options = Options::new().on(PreToolUse, move |_, _| {
         let reason = reason.clone();
@@ -119,18 +119,18 @@ async fn responses() -> Found {
     }
     let mut events = session.events();
     let mut last = None;
-    // A CLI that nobody ends goes on; the limit is against that.
+    // The time limit covers a session that does not end.
     let ended = async {
         while let Some(event) = events.next().await {
             last = Some(event);
         }
     };
     let in_time = tokio::time::timeout(Duration::from_secs(60), ended).await.is_ok();
-    Ok((Holdings::now(), format!("ended: {in_time}, {last:?}")))
+    Ok((ResourceUsage::now(), format!("ended: {in_time}, {last:?}")))
 }
 
-/// Reads and drops the messages of a query that starts many tasks with long ids.
-async fn tasks(count: usize, size: usize) -> Found {
+/// Reads and drops the messages of a query that starts many tasks with long IDs.
+async fn tasks(count: usize, size: usize) -> CaseResult {
     let (options, mut started) = with_cli(Options::new());
     let mut stream = query("go", options).await?;
     let mut cli = started.recv().await.ok_or("no CLI was started")?;
@@ -154,7 +154,7 @@ async fn tasks(count: usize, size: usize) -> Found {
 }
 
 /// Ends turns with a result that names very many messages.
-async fn shared(turns: usize, count: usize) -> Found {
+async fn shared(turns: usize, count: usize) -> CaseResult {
     let (session, mut cli) = start(Options::new()).await?;
     let mut open = Vec::new();
     let mut named = Vec::new();
@@ -169,22 +169,22 @@ async fn shared(turns: usize, count: usize) -> Found {
     cli.write(result.as_bytes()).await?;
     let mut shared = Vec::new();
     for turn in open {
-        // The result itself is decoded for each turn, and dropped here.
+        // The result itself is decoded for each turn and dropped here.
         shared.push(turn.finish().await?.shared_with);
     }
     let all: usize = shared.iter().map(Vec::len).sum();
     Ok(while_held(format!("{all} names"), shared))
 }
 
-/// Looks at the memory of the process before `kept` is dropped.
-fn while_held<T>(told: String, kept: T) -> (Holdings, String) {
-    let now = Holdings::now();
+/// Measures the memory of the process before `kept` is dropped.
+fn while_held<T>(summary: String, kept: T) -> (ResourceUsage, String) {
+    let now = ResourceUsage::now();
     drop(kept);
-    (now, told)
+    (now, summary)
 }
 
-/// Waits until the host has read everything that was written: it answers in order.
-async fn all_was_read(session: &Session, cli: &mut Cli) -> Outcome {
+/// Waits until the host has read everything that was written: it responds in order.
+async fn all_was_read(session: &Session, cli: &mut FakeCli) -> Outcome {
     let asking = session.mcp().status();
     let answering = async {
         let request = cli.read().await?;
@@ -196,13 +196,13 @@ async fn all_was_read(session: &Session, cli: &mut Cli) -> Outcome {
     Ok(())
 }
 
-/// The end of a session at which the CLI would be.
-struct Cli {
+/// The CLI's end of a session.
+struct FakeCli {
     input: Lines<BufReader<DuplexStream>>,
     output: DuplexStream,
 }
 
-async fn start(options: Options) -> Result<(Session, Cli), Box<dyn Error>> {
+async fn start(options: Options) -> Result<(Session, FakeCli), Box<dyn Error>> {
     let (options, mut started) = with_cli(options);
     let session = Session::open(options).await?;
     let mut cli = started.recv().await.ok_or("no CLI was started")?;
@@ -211,7 +211,7 @@ async fn start(options: Options) -> Result<(Session, Cli), Box<dyn Error>> {
     Ok((session, cli))
 }
 
-fn with_cli(options: Options) -> (Options, mpsc::UnboundedReceiver<Cli>) {
+fn with_cli(options: Options) -> (Options, mpsc::UnboundedReceiver<FakeCli>) {
     let (sender, started) = mpsc::unbounded_channel();
     let options = options.transport(InMemory::new(move |_| {
         let (input, their_input) = tokio::io::duplex(PIPE);
@@ -225,14 +225,14 @@ fn with_cli(options: Options) -> (Options, mpsc::UnboundedReceiver<Cli>) {
         .on_terminate(move || {
             exit.send_replace(true);
         });
-        // Whoever starts a second CLI does not want the first any more.
-        drop(sender.send(Cli { input: BufReader::new(their_input).lines(), output }));
+        // Fails only after a second start, when the receiver is gone.
+        drop(sender.send(FakeCli { input: BufReader::new(their_input).lines(), output }));
         std::future::ready(Ok(Connection::new(input, ours, child)))
     }));
     (options, started)
 }
 
-impl Cli {
+impl FakeCli {
     async fn read(&mut self) -> Result<Value, Box<dyn Error>> {
         let line = self.input.next_line().await?.ok_or("the host closed stdin")?;
         Ok(serde_json::from_str(&line)?)

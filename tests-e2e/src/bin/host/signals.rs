@@ -1,4 +1,4 @@
-//! Hosts to which the system does not tell how a process exits, or which it does not let end one.
+//! Hosts that cannot observe the exit of a process, or are not permitted to end it.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -11,8 +11,8 @@ use tests_e2e::harness::Harness;
 
 use crate::Outcome;
 
-/// Runs a query, a session whose input is ended and one that is stopped, and prints how each ends.
-#[expect(clippy::print_stdout, reason = "that is its answer")]
+/// Runs a query, a session whose stdin is closed and one that is stopped, and prints how each ends.
+#[expect(clippy::print_stdout, reason = "the test reads stdout")]
 pub(crate) fn exits(sim: &str) -> Outcome {
     tokio::runtime::Runtime::new()?.block_on(async {
         let harness = Harness::scripted("otherwise say \"Hello.\"", sim).await?;
@@ -39,11 +39,11 @@ pub(crate) fn exits(sim: &str) -> Outcome {
 }
 
 /// Starts a CLI as another user, stops it, and prints how it ended and all warnings.
-#[expect(clippy::print_stdout, reason = "that is its answer")]
+#[expect(clippy::print_stdout, reason = "the test reads stdout")]
 pub(crate) fn stops_another_user(program: &str) -> Outcome {
     tokio::runtime::Runtime::new()?.block_on(async {
         let warnings = Arc::new(Mutex::new(Vec::new()));
-        let told = warnings.clone();
+        let log = warnings.clone();
         let options = Options::new()
             .cli_path(program)
             .cwd(Path::new(program).parent().ok_or("no directory")?)
@@ -53,8 +53,8 @@ pub(crate) fn stops_another_user(program: &str) -> Outcome {
             .timeouts(Timeouts::new().exit_grace(Duration::from_millis(100)))
             .user(OsUser::Ids { user: 65_534, group: 65_534 })
             .on_warning(move |warning| {
-                if let Ok(mut told) = told.lock() {
-                    told.push(format!("{:?}: {warning}", warning.code()));
+                if let Ok(mut log) = log.lock() {
+                    log.push(format!("{:?}: {warning}", warning.code()));
                 }
             });
         let session = Session::open(&options).await?;

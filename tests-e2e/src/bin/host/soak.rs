@@ -1,5 +1,5 @@
-//! Sessions with real processes for as long as one likes: turns, hooks, permissions, tools, handles
-//! that are dropped at any time, processes that are killed.
+//! A soak test: sessions with real processes, with turns, hooks, permissions, tools, dropped handles and killed
+//! processes.
 
 use std::process::id;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use claude_agent_kit::hook::PreToolUse;
 use claude_agent_kit::tool::NoArguments;
 use claude_agent_kit::{Options, Permission, Session, Timeouts, ToolServer, Turn};
 use tests_e2e::harness::Harness;
-use tests_e2e::harness::processes::{Holdings, children_of, until};
+use tests_e2e::harness::processes::{ResourceUsage, children_of, until};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinSet;
 
 use crate::Outcome;
 
-/// So many sessions run at a time.
+/// The number of concurrent sessions.
 const AT_A_TIME: usize = 4;
 
-/// More memory than this is a leak, in KiB. Allocators keep some of what is given back.
+/// More growth than this, in KiB, is a leak. Allocators keep some freed memory.
 const MOST_GROWTH: usize = 8 * 1024;
 
-/// How long what ends in the background may take to be gone.
+/// How long cleanup in the background may take.
 const SETTLED: Duration = Duration::from_secs(30);
 
-/// How long a CLI has that nobody drives any more.
+/// The exit grace of a CLI whose session was dropped.
 const GRACE: Duration = Duration::from_millis(200);
 
 const SCRIPT: &str = r#"
@@ -46,7 +46,7 @@ struct Counts {
     tools: AtomicUsize,
     dropped: AtomicUsize,
     killed: AtomicUsize,
-    /// Turns that were cut off, by a kill or by a stop.
+    /// Turns that were ended early by a kill or a stop.
     cut_off: AtomicUsize,
     random: AtomicU64,
 }
@@ -56,7 +56,7 @@ fn add(count: &AtomicUsize) {
 }
 
 impl Counts {
-    /// A number below this one (splitmix64).
+    /// Returns a random number below `most` (`SplitMix64`).
     fn below(&self, most: u64) -> u64 {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let state = self.random.fetch_add(STEP, Ordering::Relaxed);
@@ -65,7 +65,7 @@ impl Counts {
         (mixed ^ (mixed >> 31)) % most
     }
 
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         [
             ("sessions", &self.sessions),
             ("turns", &self.turns),
@@ -81,7 +81,7 @@ impl Counts {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "that is its answer")]
+#[expect(clippy::print_stdout, reason = "the test reads stdout")]
 pub(crate) fn run(seconds: &str, sim: &str) -> Outcome {
     let time = Duration::from_secs(seconds.parse()?);
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -90,16 +90,18 @@ pub(crate) fn run(seconds: &str, sim: &str) -> Outcome {
         let counts = Arc::new(Counts::default());
         let options =
             equipped(harness.options().timeouts(Timeouts::new().exit_grace(GRACE)), &counts);
-        // Caches and threads are made once; that is not counted.
+        // Caches and threads are created in the first quarter, which is not measured.
         let quarter = time / 4;
         for_a_while(&options, &counts, quarter).await?;
         let before = settled(None).await?;
         for_a_while(&options, &counts, quarter * 3).await?;
         let after = settled(Some(before)).await?;
-        println!("{}", counts.told());
+        println!("{}", counts.summary());
         println!("before {before:?}\nafter {after:?}");
         if after.memory > before.memory + MOST_GROWTH {
-            return Err(format!("it grew from {} to {} KiB", before.memory, after.memory).into());
+            return Err(
+                format!("memory grew from {} to {} KiB", before.memory, after.memory).into()
+            );
         }
         Ok(())
     })
@@ -123,7 +125,7 @@ fn equipped(options: Options, counts: &Arc<Counts>) -> Options {
         })
 }
 
-/// Sessions one after the other in several tasks, until the time is over.
+/// Runs sessions one after the other in several tasks, until the time is over.
 async fn for_a_while(options: &Options, counts: &Arc<Counts>, time: Duration) -> Outcome {
     let end = Instant::now() + time;
     let mut tasks = JoinSet::new();
@@ -142,12 +144,12 @@ async fn for_a_while(options: &Options, counts: &Arc<Counts>, time: Duration) ->
     Ok(())
 }
 
-/// One session: some turns, each of which may be left, cut off or killed.
+/// Runs one session with some turns, each of which may be dropped, stopped or killed.
 async fn one(options: &Options, counts: &Counts) -> Outcome {
     let session = Session::open(options).await?;
     add(&counts.sessions);
     if counts.below(8) == 0 {
-        // Before or during the handshake, at some time.
+        // Drops the session at a random point of the handshake.
         tokio::time::sleep(Duration::from_millis(counts.below(20))).await;
         add(&counts.dropped);
         return Ok(());
@@ -185,12 +187,12 @@ async fn one(options: &Options, counts: &Counts) -> Outcome {
     Ok(())
 }
 
-/// Kills the CLI in the middle of a turn: that ends with an error, or had ended before.
+/// Kills the CLI during a turn. The turn fails unless it had completed before.
 async fn killed(session: &Session, turn: Turn, counts: &Counts) -> Outcome {
     tokio::time::sleep(Duration::from_millis(counts.below(30))).await;
     let pid = session.pid().and_then(|pid| i32::try_from(pid).ok());
     if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
-        // It may have ended by itself.
+        // The process may have exited before.
         if rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok() {
             add(&counts.killed);
         }
@@ -198,17 +200,19 @@ async fn killed(session: &Session, turn: Turn, counts: &Counts) -> Outcome {
     if turn.finish().await.is_err() {
         add(&counts.cut_off);
     }
-    // Nobody may wait for ever.
+    // Must not hang.
     drop(session.stop().await);
     Ok(())
 }
 
-/// What is held when everything that ends has ended.
-async fn settled(before: Option<Holdings>) -> Result<Holdings, Box<dyn std::error::Error>> {
+/// Waits until all cleanup is done, and returns the resource usage.
+async fn settled(
+    before: Option<ResourceUsage>,
+) -> Result<ResourceUsage, Box<dyn std::error::Error>> {
     let tasks = || Handle::current().metrics().num_alive_tasks();
-    let mut now = Holdings::now();
+    let mut now = ResourceUsage::now();
     let is_settled = until(SETTLED, || {
-        now = Holdings::now();
+        now = ResourceUsage::now();
         let same = before.is_none_or(|before| {
             now.descriptors <= before.descriptors && now.threads <= before.threads
         });

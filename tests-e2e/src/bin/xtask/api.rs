@@ -1,24 +1,20 @@
-//! The listings of what the crates publish, `docs/api/*.txt`.
+//! The listings of the public API, `docs/api/*.txt`.
 
-use std::{
-    env,
-    error::Error,
-    fs,
-    path::Path,
-    process::{Command, ExitCode, Stdio},
-};
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
 
-use tests_e2e::{
-    parity::{Names, stored},
-    places, public_api,
-};
+use tests_e2e::parity::{Names, stored};
+use tests_e2e::{public_api, workspace};
 
 use super::Outcome;
 
-/// Set where this program is run in the place of rustdoc.
+/// Set when this program runs in place of rustdoc.
 const AS_RUSTDOC: &str = "XTASK_AS_RUSTDOC";
 
-/// Writes the listings anew.
+/// Regenerates the listings.
 pub(crate) fn store() -> Outcome {
     for (name, lines) in listings(&env::current_exe()?)? {
         let path = public_api::path(name);
@@ -29,8 +25,7 @@ pub(crate) fn store() -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the crates publish what the listings say; prints what they do not agree on. `program` is
-/// where this one lies.
+/// Returns whether the listings are up to date, and prints the differences. `program` is the path of this program.
 pub(crate) fn is_as_listed(program: &Path) -> Result<bool, Box<dyn Error>> {
     let mut as_listed = true;
     for (name, lines) in listings(program)? {
@@ -38,28 +33,29 @@ pub(crate) fn is_as_listed(program: &Path) -> Result<bool, Box<dyn Error>> {
         let listed: Names = listed.lines().map(str::to_owned).collect();
         let drift = stored::drift(&listed, &lines);
         if !drift.is_empty() {
-            println!("the public API of {name} is not what docs/api says:\n{}", drift.join("\n"));
-            println!("if that is meant: `cargo xtask api` writes the listing anew");
+            println!("the public API of {name} differs from docs/api:\n{}", drift.join("\n"));
+            println!(
+                "help: if the change is intended, run `cargo xtask api` to update the listing"
+            );
             as_listed = false;
         }
     }
     Ok(as_listed)
 }
 
-/// What each crate publishes.
+/// Returns the public API of each crate.
 fn listings(program: &Path) -> Result<Vec<(&'static str, Names)>, Box<dyn Error>> {
-    // The whole workspace, as the step that builds the documentation does: so the crates it needs
-    // are built once for both.
+    // The whole workspace, like the step that builds the documentation, so that dependencies are built only once.
     let status = Command::new(env!("CARGO"))
         .args(["doc", "--workspace", "--lib", "--no-deps", "--all-features", "--quiet"])
         .env("RUSTDOC", program)
         .env(AS_RUSTDOC, "1")
         .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json")
-        .current_dir(places::root())
+        .current_dir(workspace::root())
         .stdin(Stdio::null())
         .status()?;
     if !status.success() {
-        return Err("the documentation cannot be built".into());
+        return Err("the documentation could not be built".into());
     }
     let mut listings = Vec::new();
     for name in public_api::CRATES {
@@ -72,16 +68,16 @@ fn listings(program: &Path) -> Result<Vec<(&'static str, Names)>, Box<dyn Error>
 }
 
 fn target() -> std::path::PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| places::root().join("target"), Into::into)
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace::root().join("target"), Into::into)
 }
 
-/// Whether this program was started in the place of rustdoc.
+/// Whether this program was started in place of rustdoc.
 pub(crate) fn is_rustdoc() -> bool {
     env::var_os(AS_RUSTDOC).is_some()
 }
 
-/// Runs rustdoc. Its output as JSON is not stable yet and has to be unlocked, for rustdoc only: if
-/// cargo saw the variable, it would build everything anew.
+/// Runs rustdoc. Its JSON output is unstable and must be enabled for rustdoc only: cargo would rebuild everything if
+/// it saw the variable.
 pub(crate) fn rustdoc() -> Outcome {
     let mut rustdoc = Command::new("rustdoc");
     rustdoc.args(env::args_os().skip(1)).env("RUSTC_BOOTSTRAP", "1").env_remove(AS_RUSTDOC);

@@ -1,36 +1,35 @@
-//! The unit tests where there is nothing: no CLI, no npm, no network, no home, no variables.
+//! Runs the unit tests in a bare environment: no CLI, npm, network, home directory or environment variables.
 
-use std::{
-    error::Error,
-    fs, io,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::error::Error;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
-use tests_e2e::places::root;
+use tests_e2e::workspace::root;
 
-/// What is left out of the directories where programs are looked for.
+/// The programs that are not on the `PATH`.
 const ABSENT: [&str; 6] = ["claude", "npm", "npx", "node", "bun", "deno"];
 
-/// No directory, and nobody can make it one, not even root.
+/// A path that cannot be created, not even by root.
 const NO_HOME: &str = "/dev/null/home";
 
-/// Asks cargo for the dependency tree, so it needs more than nothing. It is about the crate, not of it.
+/// A test that needs cargo, for the dependency tree of the crate.
 const NEEDS_CARGO: &str = "purity::the_dependency_tree_holds_no_runtime_and_no_io";
 
-/// What came of it.
-pub(crate) enum Bare {
+/// The outcome of the tests.
+pub(crate) enum BareOutcome {
     /// All passed without a network.
     Passed,
-    /// All passed, but this machine cannot take the network away from a process.
+    /// All passed, but with network access: this machine cannot start a process without it.
     WithNetwork(String),
-    /// Something failed; the tests have said what.
+    /// A test failed and printed the reason.
     Failed,
 }
 
-/// Runs the unit tests of the three crates with nothing around them.
-pub(crate) fn run() -> Result<Bare, Box<dyn Error>> {
+/// Runs the unit tests of the three crates in a bare environment.
+pub(crate) fn run() -> Result<BareOutcome, Box<dyn Error>> {
     let programs = programs()?;
     let network = without_network();
     for (directory, test) in executables()? {
@@ -45,13 +44,13 @@ pub(crate) fn run() -> Result<Bare, Box<dyn Error>> {
         command.args(["--quiet", "--skip", NEEDS_CARGO]).current_dir(directory);
         command.env_clear().env("PATH", programs.path()).env("HOME", NO_HOME);
         if !command.stdin(Stdio::null()).status()?.success() {
-            return Ok(Bare::Failed);
+            return Ok(BareOutcome::Failed);
         }
     }
-    Ok(network.map_or_else(Bare::WithNetwork, |()| Bare::Passed))
+    Ok(network.map_or_else(BareOutcome::WithNetwork, |()| BareOutcome::Passed))
 }
 
-/// Whether a process can be started that has no network; or why not.
+/// Checks that a process can be started without network access.
 fn without_network() -> Result<(), String> {
     let output = Command::new("unshare").args(["--map-root-user", "--net", "--", "true"]).output();
     match output {
@@ -61,7 +60,7 @@ fn without_network() -> Result<(), String> {
     }
 }
 
-/// A directory with the system's programs but for what must not be needed.
+/// Creates a directory with the programs of the system, except [`ABSENT`].
 fn programs() -> io::Result<TempDir> {
     let directory = tempfile::tempdir()?;
     for place in ["/usr/bin", "/bin"] {
@@ -84,11 +83,11 @@ fn link_to(program: &Path, link: &Path) -> io::Result<()> {
 
 #[cfg(not(unix))]
 fn link_to(_program: &Path, _link: &Path) -> io::Result<()> {
-    Err(io::Error::other("there are no such links on this system"))
+    Err(io::Error::other("symbolic links are not supported on this system"))
 }
 
-/// The unit tests, built, each with the directory of its crate. Those of `claude-wire` stand beside
-/// it for the most part, and need as little.
+/// Builds the unit tests and returns the executables with the directories of their crates. Most unit tests of
+/// `claude-wire` are in its integration test `it`.
 fn executables() -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn Error>> {
     let mut found = Vec::new();
     for arguments in [
@@ -102,7 +101,7 @@ fn executables() -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn Error>> {
             .stderr(Stdio::inherit())
             .output()?;
         if !output.status.success() {
-            return Err("the unit tests cannot be built".into());
+            return Err("the unit tests could not be built".into());
         }
         for line in output.stdout.split(|byte| *byte == b'\n') {
             let message: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
@@ -116,7 +115,7 @@ fn executables() -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn Error>> {
         }
     }
     if found.len() < 4 {
-        return Err(format!("cargo names only {} unit tests", found.len()).into());
+        return Err(format!("cargo built only {} test executables", found.len()).into());
     }
     Ok(found)
 }

@@ -1,80 +1,77 @@
-//! How fast the SDK is, beside others: two tables, and whether what is aimed at is reached.
+//! Compares the performance of the SDK with others and with its targets.
 
-use std::{env, process::ExitCode};
+use std::env;
+use std::process::ExitCode;
 
-use tests_e2e::bench::{
-    contestant::{self, Answer, Arena, Contestant, NAMES},
-    linear::{self, GROWTHS, Growth},
-    measure,
-    row::{ROWS, Row},
-    spread::Spread,
-    table,
-};
+use tests_e2e::bench::linear::{self, GROWTHS, Growth};
+use tests_e2e::bench::row::{ROWS, Row};
+use tests_e2e::bench::spread::Spread;
+use tests_e2e::bench::subject::{self, Measurement, NAMES, Subject, SubjectRunner};
+use tests_e2e::bench::{measure, table};
 
 use super::Outcome;
 
-/// Rounds of what grows.
+/// The number of rounds for the growth measurements.
 const GROWING: usize = 7;
 
-/// What is wanted.
-struct Wanted {
+/// The arguments of the command.
+struct BenchArgs {
     quick: bool,
-    /// Fewer than are published.
+    /// Overrides the number of rounds.
     rounds: Option<usize>,
     works: Vec<String>,
     only: Vec<&'static str>,
 }
 
-/// Measures, prints and judges.
+/// Measures, prints the tables and checks the targets.
 pub(crate) fn run(words: &[String]) -> Outcome {
-    let wanted = Wanted::read(words)?;
+    let args = BenchArgs::read(words)?;
     raise_descriptor_limit()?;
-    let (cli, contestants) = contestant::build(&wanted.only)?;
-    let missing = missing(&contestants);
+    let (cli, subjects) = subject::build(&args.only)?;
+    let missing = missing(&subjects);
     if missing && env::var_os("CI").is_some_and(|value| !value.is_empty()) {
-        println!("in CI that is a failure");
+        println!("this is a failure in CI");
         return Ok(ExitCode::FAILURE);
     }
-    let arena = Arena::new(cli)?;
-    let mut good = compare(&wanted, &arena, &contestants);
-    if wanted.has("linear") {
-        good &= grow(&wanted, &arena, &contestants);
+    let runner = SubjectRunner::new(cli)?;
+    let mut good = compare(&args, &runner, &subjects);
+    if args.has("linear") {
+        good &= grow(&args, &runner, &subjects);
     }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-impl Wanted {
+impl BenchArgs {
     fn read(words: &[String]) -> Result<Self, String> {
-        let mut wanted = Self { quick: false, rounds: None, works: Vec::new(), only: Vec::new() };
+        let mut args = Self { quick: false, rounds: None, works: Vec::new(), only: Vec::new() };
         let mut naming = false;
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match word.as_str() {
-                "--quick" => wanted.quick = true,
+                "--quick" => args.quick = true,
                 "--only" => naming = true,
                 "--rounds" => {
                     let rounds = words.next().and_then(|rounds| rounds.parse().ok());
-                    wanted.rounds = Some(rounds.ok_or("--rounds takes a number")?);
+                    args.rounds = Some(rounds.ok_or("`--rounds` needs a number")?);
                 }
-                name if naming => wanted.only.push(
-                    NAMES
-                        .into_iter()
-                        .find(|known| *known == name)
-                        .ok_or_else(|| format!("there is no `{name}`; there are {NAMES:?}"))?,
-                ),
+                name if naming => {
+                    args.only.push(NAMES.into_iter().find(|known| *known == name).ok_or_else(
+                        || format!("unknown subject: \"{name}\"; help: use one of {NAMES:?}"),
+                    )?)
+                }
                 work if work == "linear" || ROWS.iter().any(|row| row.work == work) => {
-                    wanted.works.push(work.to_owned());
+                    args.works.push(work.to_owned());
                 }
-                other => return Err(format!("there is no work `{other}`")),
+                other => return Err(format!("unknown workload: \"{other}\"")),
             }
         }
-        if wanted.only.is_empty() {
-            wanted.only.extend(NAMES);
+        if args.only.is_empty() {
+            args.only.extend(NAMES);
         } else {
-            // Nothing can be said without the floor, and nothing is judged without the SDK.
-            wanted.only.extend(["floor", "kit"]);
+            // Comparisons need the floor, and targets apply to the SDK.
+            args.only.extend(["floor", "kit"]);
         }
-        Ok(wanted)
+        Ok(args)
     }
 
     fn rounds(&self, published: usize) -> usize {
@@ -82,11 +79,11 @@ impl Wanted {
     }
 
     fn has(&self, work: &str) -> bool {
-        self.works.is_empty() || self.works.iter().any(|wanted| wanted == work)
+        self.works.is_empty() || self.works.iter().any(|args| args == work)
     }
 }
 
-/// A thousand sessions hold three thousand pipes, which is more than is usual.
+/// Raises the limit of open files: a thousand sessions use three thousand pipes.
 fn raise_descriptor_limit() -> Result<(), Box<dyn std::error::Error>> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -94,38 +91,38 @@ fn raise_descriptor_limit() -> Result<(), Box<dyn std::error::Error>> {
     Ok(setrlimit(Resource::Nofile, limit)?)
 }
 
-fn missing(contestants: &[Contestant]) -> bool {
+fn missing(subjects: &[Subject]) -> bool {
     let mut missing = false;
-    for contestant in contestants {
-        if let Err(reason) = &contestant.program {
-            println!("{}: {reason}", contestant.title);
+    for subject in subjects {
+        if let Err(reason) = &subject.program {
+            println!("{}: {reason}", subject.title);
             missing = true;
         }
     }
     missing
 }
 
-/// The table of everybody, and whether the SDK did all of it and is as fast as it should be.
-fn compare(wanted: &Wanted, arena: &Arena, contestants: &[Contestant]) -> bool {
-    let titles: Vec<String> = contestants.iter().map(|one| one.title.clone()).collect();
+/// Prints the comparison table. Returns whether the SDK completed every workload and met its targets.
+fn compare(args: &BenchArgs, runner: &SubjectRunner, subjects: &[Subject]) -> bool {
+    let titles: Vec<String> = subjects.iter().map(|one| one.title.clone()).collect();
     print!("{}", table::head(&titles));
     let mut verdicts = Vec::new();
     let mut good = true;
-    for row in ROWS.iter().filter(|row| wanted.has(row.work)) {
-        let count = if wanted.quick { row.quick_count } else { row.count };
-        let rounds = wanted.rounds(row.rounds);
+    for row in ROWS.iter().filter(|row| args.has(row.work)) {
+        let count = if args.quick { row.quick_count } else { row.count };
+        let rounds = args.rounds(row.rounds);
         eprintln!("{}: {rounds} rounds", row.title);
-        let columns = measure::rounds(row, rounds, contestants.len(), |index| {
-            turn(arena, contestants, row, count, index)
+        let columns = measure::rounds(row, rounds, subjects.len(), |index| {
+            turn(runner, subjects, row, count, index)
         });
-        // The floor cannot hold sessions; whatever else stops one of the two is a fault.
-        let failed = |trouble: &String| !trouble.starts_with("cannot");
-        good &= !columns.iter().take(2).any(|column| column.trouble.as_ref().is_some_and(failed));
+        // The floor does not support every workload; any other failure of the two is an error.
+        let failed = |failure: &String| !failure.starts_with("unsupported");
+        good &= !columns.iter().take(2).any(|column| column.failure.as_ref().is_some_and(failed));
         print!("{}", table::line(row, count, &columns));
         verdicts.extend(table::verdict(row, &columns));
     }
     println!();
-    if !wanted.quick {
+    if !args.quick {
         for (met, verdict) in verdicts {
             println!("{verdict}");
             good &= met;
@@ -136,28 +133,28 @@ fn compare(wanted: &Wanted, arena: &Arena, contestants: &[Contestant]) -> bool {
 }
 
 fn turn(
-    arena: &Arena,
-    contestants: &[Contestant],
+    runner: &SubjectRunner,
+    subjects: &[Subject],
     row: &Row,
     count: usize,
     index: usize,
-) -> Answer {
-    let contestant = &contestants[index];
-    let answer = arena.run(contestant, row.work, count, row.pinned);
-    eprintln!("  {}: {answer:?}", contestant.name);
-    answer
+) -> Measurement {
+    let subject = &subjects[index];
+    let measurement = runner.run(subject, row.work, count, row.pinned);
+    eprintln!("  {}: {measurement:?}", subject.name);
+    measurement
 }
 
-/// The table of what the SDK costs for more and more, and whether that is linear.
-fn grow(wanted: &Wanted, arena: &Arena, contestants: &[Contestant]) -> bool {
-    let Some(kit) = contestants.iter().find(|one| one.name == "kit") else { return false };
+/// Prints the growth table. Returns whether the cost of the SDK is linear.
+fn grow(args: &BenchArgs, runner: &SubjectRunner, subjects: &[Subject]) -> bool {
+    let Some(kit) = subjects.iter().find(|one| one.name == "kit") else { return false };
     println!("{}", linear::HEAD.trim_end());
     let mut good = true;
     for growth in &GROWTHS {
         eprintln!("{}", growth.title);
-        if let Some(costs) = costs(wanted, arena, kit, growth) {
+        if let Some(costs) = costs(args, runner, kit, growth) {
             print!("{}", linear::line(growth, costs));
-            good &= wanted.quick || linear::is_linear(costs);
+            good &= args.quick || linear::is_linear(costs);
         } else {
             println!("| {} | failed | | | | |", growth.title);
             good = false;
@@ -166,16 +163,21 @@ fn grow(wanted: &Wanted, arena: &Arena, contestants: &[Contestant]) -> bool {
     good
 }
 
-/// What one costs at every size, the sizes measured by turns; nothing if a run failed.
-fn costs(wanted: &Wanted, arena: &Arena, kit: &Contestant, growth: &Growth) -> Option<[f64; 3]> {
-    let shrink = if wanted.quick { 20 } else { 1 };
+/// Returns the cost per item at every size, measured in interleaved rounds, or `None` if a run failed.
+fn costs(
+    args: &BenchArgs,
+    runner: &SubjectRunner,
+    kit: &Subject,
+    growth: &Growth,
+) -> Option<[f64; 3]> {
+    let shrink = if args.quick { 20 } else { 1 };
     let sizes = growth.sizes().map(|size| (size / shrink).max(1));
     let mut found: [Vec<f64>; 3] = Default::default();
-    for _ in 0..wanted.rounds(GROWING) {
+    for _ in 0..args.rounds(GROWING) {
         for (size, found) in sizes.iter().zip(&mut found) {
-            let answer = arena.run(kit, growth.work, *size, false);
-            eprintln!("  {size}: {answer:?}");
-            let Answer::Figure(seconds) = answer else { return None };
+            let measurement = runner.run(kit, growth.work, *size, false);
+            eprintln!("  {size}: {measurement:?}");
+            let Measurement::Figure(seconds) = measurement else { return None };
             found.push(growth.cost(seconds, *size));
         }
     }

@@ -1,29 +1,22 @@
-//! Everything that must hold before a change is good, in the order in which it fails fastest.
+//! All checks of a change, ordered so that failures show up early.
 
-use std::{
-    env,
-    process::{Command, ExitCode, Stdio},
-    time::Instant,
-};
+use std::env;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
 
-use tests_e2e::{
-    parity::{Source, official},
-    real_cli::{self, InstallError},
-};
+use tests_e2e::parity::{Source, official};
+use tests_e2e::real_cli::{self, InstallError};
 
-use super::{
-    Outcome, api,
-    bare::{self, Bare},
-    outside,
-    platforms::{self, Platforms},
-};
+use super::bare::{self, BareOutcome};
+use super::platforms::{self, PlatformsOutcome};
+use super::{Outcome, api, outside};
 
-/// A step: what it is for, the arguments of cargo, and a variable to set.
+/// A step: its name, the arguments of cargo, and an environment variable to set.
 type Step = (&'static str, &'static [&'static str], Option<(&'static str, &'static str)>);
 
 const STEPS: &[Step] = &[
     ("format", &["fmt", "--all", "--check"], None),
-    // These workspaces are not built here; a changed dependency must not make them fail to build.
+    // These workspaces are not built here, but a changed dependency must not break their lock files.
     ("lock file", &["tree", "--locked", "--depth=0", "--manifest-path=benches/Cargo.toml"], None),
     ("lock file", &["tree", "--locked", "--depth=0", "--manifest-path=fuzz/Cargo.toml"], None),
     (
@@ -50,14 +43,14 @@ const STEPS: &[Step] = &[
     ("example", &["run", "--quiet", "--example", "doctor"], None),
 ];
 
-/// Installs what the tests need and runs every step; the first that fails ends it.
+/// Installs what the tests need and runs all steps, until one fails.
 pub(crate) fn run() -> Outcome {
-    // Before the steps, which build it anew: a program that was replaced has no path any more.
+    // Determined before the steps rebuild this program: a replaced executable has no path.
     let program = env::current_exe()?;
-    // First, so that a machine without npm says so before minutes of building.
+    // Installed first, so that a missing npm is reported before minutes of building.
     let cli = installed();
     if let Err(error) = &cli {
-        println!("the tests on the real CLI and on the official SDKs cannot all run: {error}");
+        println!("some tests on the real CLI and the official SDKs cannot run: {error}");
         if is_ci() {
             return Ok(ExitCode::FAILURE);
         }
@@ -65,7 +58,7 @@ pub(crate) fn run() -> Outcome {
     for (name, arguments, variable) in STEPS {
         println!("== {name}: cargo {}", arguments.join(" "));
         let mut cargo = Command::new(env!("CARGO"));
-        // Nobody is there to answer: what asks has to do without.
+        // Steps must not wait for input.
         cargo.args(*arguments).envs(variable.iter().copied()).stdin(Stdio::null());
         let began = Instant::now();
         if !cargo.status()?.success() {
@@ -83,9 +76,9 @@ pub(crate) fn run() -> Outcome {
         return Ok(ExitCode::FAILURE);
     }
     let all_platforms = match platforms::check()? {
-        Platforms::Passed => true,
-        Platforms::Skipped if !is_ci() => false,
-        Platforms::Skipped | Platforms::Failed => return Ok(ExitCode::FAILURE),
+        PlatformsOutcome::Passed => true,
+        PlatformsOutcome::Skipped if !is_ci() => false,
+        PlatformsOutcome::Skipped | PlatformsOutcome::Failed => return Ok(ExitCode::FAILURE),
     };
     println!("== public API: cargo xtask api, compared");
     if !api::is_as_listed(&program)? {
@@ -94,42 +87,44 @@ pub(crate) fn run() -> Outcome {
     }
     match cli {
         Ok(versions) if all_platforms => println!("== all passed, on claude {versions}"),
-        _ => println!("== all that could run passed; what is told of above was SKIPPED"),
+        _ => println!("== all checks that could run passed; the checks named above were SKIPPED"),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether this is CI, where what is left out is a failure; says so.
+/// Returns whether this is CI, where skipped checks are failures, and prints a note.
 fn is_ci() -> bool {
     let is_ci = env::var_os("CI").is_some_and(|value| !value.is_empty());
     if is_ci {
-        println!("in CI that is a failure");
+        println!("this is a failure in CI");
     }
     is_ci
 }
 
-/// The unit tests alone, where there is nothing.
+/// Runs only the unit tests, in a bare environment.
 pub(crate) fn bare() -> Outcome {
     Ok(if unit_tests_need_nothing()? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Whether the unit tests pass without a CLI, a network, a home and variables.
+/// Returns whether the unit tests pass without a CLI, network, home directory and environment variables.
 fn unit_tests_need_nothing() -> Result<bool, Box<dyn std::error::Error>> {
-    println!("== unit tests without CLI, network, home and variables");
+    println!("== unit tests without CLI, network, home directory and environment variables");
     match bare::run()? {
-        Bare::Passed => Ok(true),
-        Bare::WithNetwork(reason) => {
-            println!("== all passed, but the network could not be taken away from them: {reason}");
+        BareOutcome::Passed => Ok(true),
+        BareOutcome::WithNetwork(reason) => {
+            println!(
+                "== all passed, but with network access, which could not be removed: {reason}"
+            );
             Ok(true)
         }
-        Bare::Failed => {
-            println!("== unit tests that need something failed");
+        BareOutcome::Failed => {
+            println!("== unit tests failed in the bare environment");
             Ok(false)
         }
     }
 }
 
-/// Installs everything that the tests compare the project with, and says the versions of the CLI.
+/// Installs everything that the tests compare the project with, and returns the versions of the CLI.
 fn installed() -> Result<String, InstallError> {
     let versions = real_cli::pinned_versions();
     for version in &versions {

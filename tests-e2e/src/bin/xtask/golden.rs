@@ -1,55 +1,52 @@
-//! Golden traces: what is written and delivered, compared with what was kept.
+//! Compares golden traces of what is written and delivered.
 
-use std::{
-    collections::BTreeMap,
-    env,
-    error::Error,
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, ExitCode},
-    sync::Mutex,
-    thread,
-};
+use std::collections::BTreeMap;
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::thread;
 
-use tests_e2e::{
-    golden::{self, Golden, List},
-    simulation,
-};
+use tests_e2e::golden::{self, Golden, List};
+use tests_e2e::simulation;
 
 use super::Outcome;
 
-/// How many seeds there are.
+/// The number of seeds.
 const SEEDS: u64 = 5_000;
 
-/// How often a trace is made when it is kept: some differ by chance, and that part is not kept.
+/// How often a trace is generated for an update: parts that differ by chance are not stored.
 const KEPT_RUNS: usize = 4;
 
-/// How many differences are printed.
+/// The maximum number of differences to print.
 const SHOWN: usize = 40;
 
-/// What is traced, and how.
+/// The parts, and the functions that trace them.
 const PARTS: [(&str, Trace); 3] = [("corpus", corpus), ("seeds", seeds), ("faults", faults)];
 
-/// Makes the traces of a part in so many rounds.
+/// Generates the traces of a part in this many rounds.
 type Trace = fn(usize) -> Rounds;
 
-/// What a part gives: the traces of each round.
+/// The traces of each round.
 type Rounds = Result<Vec<Traces>, Box<dyn Error>>;
 
-/// The traces of one round, by their names.
+/// The traces of one round, by name.
 type Traces = BTreeMap<String, Golden>;
 
-/// Compares the parts that are named, or all. `--update` keeps what is found; `--dump DIR` also writes
-/// the traces themselves, to be compared by `diff`.
+/// Compares the given parts, or all. `--update` stores the new hashes; `--dump DIR` also writes the traces themselves.
 pub(crate) fn run(words: &[String]) -> Outcome {
     let (mut update, mut dump, mut names) = (false, None, Vec::new());
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--update" => update = true,
-            "--dump" => dump = Some(PathBuf::from(words.next().ok_or("--dump needs a directory")?)),
+            "--dump" => {
+                dump = Some(PathBuf::from(words.next().ok_or("`--dump` needs a directory")?))
+            }
             name if PARTS.iter().any(|(part, _)| *part == name) => names.push(name),
-            other => return Err(format!("there is no part `{other}`").into()),
+            other => return Err(format!("unknown part: \"{other}\"").into()),
         }
     }
     let mut same = true;
@@ -113,7 +110,7 @@ fn faults(rounds: usize) -> Rounds {
     use tests_e2e::faults::{Fault, State, expected, golden, quiet_panics};
     quiet_panics();
     let sim = env::current_exe()?.with_file_name("sim");
-    let sim = sim.to_str().ok_or("the path of the simulated CLI is not Unicode")?;
+    let sim = sim.to_str().ok_or("the path of the simulated CLI is not valid UTF-8")?;
     let cells = || {
         let all = Fault::all().flat_map(|fault| State::ALL.map(|state| (state, fault)));
         all.filter(|(state, fault)| {
@@ -128,7 +125,7 @@ fn faults(rounds: usize) -> Rounds {
         .collect()
 }
 
-/// What the machine does with every recording, as its own test writes it.
+/// Traces the session machine on every recording, with one of its tests.
 fn corpus(_rounds: usize) -> Rounds {
     let file = tempfile::NamedTempFile::new()?;
     let test = "session_recorded::the_trace_of_every_recording_can_be_written";
@@ -153,7 +150,7 @@ fn corpus(_rounds: usize) -> Rounds {
     Ok(vec![traces])
 }
 
-/// Traces everything in some threads. The first error ends it.
+/// Traces everything in several threads, until the first error.
 fn in_parallel<T: Send>(
     all: Vec<(String, T)>,
     threads: usize,

@@ -1,20 +1,19 @@
-//! What takes as long as one says: fuzzing, and a soak with real processes.
+//! Long-running checks: fuzzing, and a soak test with real processes.
 
-use std::{
-    env, fs,
-    path::Path,
-    process::{Command, ExitCode, Stdio},
-};
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
 
-use tests_e2e::places::root;
+use tests_e2e::workspace::root;
 
 use super::Outcome;
 
-/// Runs every fuzz target for so many seconds. New inputs go to `fuzz/found`, not to the corpus.
+/// Runs every fuzz target for this many seconds. New inputs are stored in `fuzz/found`, not in the corpus.
 pub(crate) fn fuzz(seconds: &str) -> Outcome {
     let seconds: u32 = seconds.parse()?;
     let Some(compiler) = compiler() else {
-        println!("cargo-fuzz is missing; install it with `cargo install cargo-fuzz`");
+        println!("cargo-fuzz is not installed; help: run `cargo install cargo-fuzz`");
         return Ok(ExitCode::FAILURE);
     };
     let root = root();
@@ -31,15 +30,15 @@ pub(crate) fn fuzz(seconds: &str) -> Outcome {
             .current_dir(&root)
             .status()?;
         if !status.success() {
-            println!("== {target} failed; what it failed on is in fuzz/artifacts/{target}");
+            println!("== {target} failed; the input is in fuzz/artifacts/{target}");
             return Ok(ExitCode::FAILURE);
         }
     }
-    println!("== nothing was found");
+    println!("== no failures");
     Ok(ExitCode::SUCCESS)
 }
 
-/// The targets, by the names of their programs.
+/// Returns the names of the fuzz targets.
 fn targets(root: &Path) -> std::io::Result<Vec<String>> {
     let mut names = Vec::new();
     for program in fs::read_dir(root.join("fuzz/fuzz_targets"))? {
@@ -50,11 +49,11 @@ fn targets(root: &Path) -> std::io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// What fuzzing is compiled with: it needs flags that only a nightly compiler takes.
+/// The compiler for fuzzing, which needs flags of a nightly compiler.
 #[derive(Clone, Copy)]
 enum Compiler {
     Nightly,
-    /// The present one, told to take them.
+    /// The current compiler, with unstable flags enabled.
     Present,
 }
 
@@ -86,13 +85,13 @@ fn compiler() -> Option<Compiler> {
         return Some(Compiler::Nightly);
     }
     println!(
-        "there is no nightly compiler (`rustup toolchain install nightly`); the present one is \
-              tried with RUSTC_BOOTSTRAP=1"
+        "no nightly compiler with cargo-fuzz; using the current compiler with RUSTC_BOOTSTRAP=1; help: run \
+              `rustup toolchain install nightly`"
     );
     Some(Compiler::Present).filter(|compiler| compiler.has_fuzz())
 }
 
-/// Runs sessions with real processes for so many seconds, and says what they did.
+/// Runs sessions with real processes for this many seconds, and prints what they did.
 pub(crate) fn soak(seconds: &str) -> Outcome {
     let seconds: u32 = seconds.parse()?;
     let build = ["build", "--package", "tests-e2e", "--bin", "host", "--bin", "sim"];
@@ -105,6 +104,6 @@ pub(crate) fn soak(seconds: &str) -> Outcome {
         .args(["soak", &seconds.to_string()])
         .arg(beside("sim"))
         .status()?;
-    println!("== {}", if status.success() { "nothing was left" } else { "the soak failed" });
+    println!("== {}", if status.success() { "no leaks" } else { "the soak test failed" });
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

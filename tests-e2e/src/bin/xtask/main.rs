@@ -1,6 +1,6 @@
-//! The commands of the project that are no tests: `cargo xtask <command>`.
+//! The commands of the project other than tests: `cargo xtask <command>`.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its caller")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "commands print their results")]
 
 mod api;
 mod bare;
@@ -18,39 +18,41 @@ mod simulate;
 mod tables;
 mod versions;
 
-use std::{env, error::Error, path::Path, process::ExitCode, sync::Arc};
+use std::env;
+use std::error::Error;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
 
 use claude_agent_testkit::recording::today;
-use tests_e2e::{
-    corpus,
-    drift::Shapes,
-    real_cli::{self, InstalledCli},
-    scenario::{RealCli, SCENARIOS, Scenario},
-    scrub,
-};
+use tests_e2e::drift::Shapes;
+use tests_e2e::real_cli::{self, InstalledCli};
+use tests_e2e::scenario::{RealCli, SCENARIOS, Scenario};
+use tests_e2e::{corpus, scrub};
 
 const USAGE: &str = "\
 cargo xtask test              everything: format, lints, tests, documentation, the first run
-cargo xtask bare              unit tests without CLI, network, home and variables
-cargo xtask cli               install the pinned CLI and say its version
-cargo xtask record [names…]   play scenarios on the real CLI and store what was said
-cargo xtask drift [names…]    play scenarios and print how they differ from what is stored
+cargo xtask bare              run the unit tests without CLI, network, home directory and environment variables
+cargo xtask cli               install the pinned CLI and print its version
+cargo xtask record [names…]   run scenarios on the real CLI and store the recordings
+cargo xtask drift [names…]    run scenarios and print how they differ from the stored recordings
 cargo xtask faults            print the fault matrix, as in docs/faults.md
-cargo xtask api               list what the crates publish, in docs/api
-cargo xtask tables            write the tables of the guide and rows of docs/parity.md that follow from the code
+cargo xtask api               update the listings of the public API in docs/api
+cargo xtask tables            update the tables of the guide, and rows of docs/parity.md, that are derived from the code
 cargo xtask outside           compile every snippet, example and application in a project outside the workspace
-cargo xtask fuzz SECONDS      run every fuzz target for so long
-cargo xtask soak SECONDS      run sessions with real processes for so long, and count
+cargo xtask fuzz SECONDS      run each fuzz target for SECONDS
+cargo xtask soak SECONDS      run sessions with real processes for SECONDS and print statistics
 cargo xtask simulate SECONDS [FIRST]
-                              play whole runs that follow from seeds, for so long
-cargo xtask simulate --seed N play one of them and print all that happens
-cargo xtask bench [works…]    how fast it is, beside others (--quick: whether that works; --only NAME…; --rounds N)
-cargo xtask prove [areas…]    repeat what docs/proofs.md claims on the real CLI, and count
+                              run seeds of the simulation for SECONDS, starting with FIRST
+cargo xtask simulate --seed N run one seed and print its trace
+cargo xtask bench [workloads…]
+                              compare the SDK with others (--quick: check that it works; --only NAME…; --rounds N)
+cargo xtask prove [areas…]    repeat the experiments of docs/proofs.md on the real CLI and count the results
 cargo xtask cli-versions VERSIONS…
-                              try released CLIs, and print the table of docs/cli-versions.md
-cargo xtask golden [parts…]   compare what is written and delivered with what was kept: corpus, seeds, faults
-                              (--update keeps it; --dump DIR writes the traces themselves)
-cargo xtask parity            store the names that the pinned official SDKs publish, and add rows that follow from them
+                              run released CLIs and print the table of docs/cli-versions.md
+cargo xtask golden [parts…]   compare golden traces with the stored hashes: corpus, seeds, faults
+                              (--update stores new hashes; --dump DIR writes the traces)
+cargo xtask parity            store the names that the pinned official SDKs publish, and add derived rows
 cargo xtask scenarios         list the scenarios";
 
 type Outcome = Result<ExitCode, Box<dyn Error>>;
@@ -118,7 +120,7 @@ fn install() -> Result<InstalledCli, Box<dyn Error>> {
 fn record(names: &[String]) -> Outcome {
     let cli = install()?;
     let directory = corpus::directory(&cli.version);
-    play(cli, &choose(names)?, &directory)
+    record_all(cli, &choose(names)?, &directory)
 }
 
 fn drift(names: &[String]) -> Outcome {
@@ -126,38 +128,38 @@ fn drift(names: &[String]) -> Outcome {
     let scenarios = choose(names)?;
     let stored = corpus::directory(&cli.version);
     let fresh = tempfile::tempdir()?;
-    let failed = play(cli, &scenarios, fresh.path())?;
+    let failed = record_all(cli, &scenarios, fresh.path())?;
     let differences = shapes(&stored, &scenarios).differences(&shapes(fresh.path(), &scenarios));
     for difference in &differences {
         println!("{difference}");
     }
-    println!("{} differences of shape", differences.len());
+    println!("{} differences", differences.len());
     Ok(if differences.is_empty() { failed } else { ExitCode::FAILURE })
 }
 
-/// The scenarios of these names, or all.
+/// Returns the scenarios with these names, or all.
 fn choose(names: &[String]) -> Result<Vec<&'static Scenario>, Box<dyn Error>> {
     if names.is_empty() {
         return Ok(SCENARIOS.iter().collect());
     }
     let find = |name: &String| {
-        Scenario::named(name).ok_or_else(|| format!("there is no scenario `{name}`").into())
+        Scenario::named(name).ok_or_else(|| format!("unknown scenario: \"{name}\"").into())
     };
     names.iter().map(find).collect()
 }
 
-/// Plays scenarios one after the other and stores each that went as it should.
-fn play(cli: InstalledCli, scenarios: &[&Scenario], directory: &Path) -> Outcome {
+/// Runs scenarios one after the other and stores the recordings of those that succeed.
+fn record_all(cli: InstalledCli, scenarios: &[&Scenario], directory: &Path) -> Outcome {
     let runtime = tokio::runtime::Runtime::new()?;
     let backend = Arc::new(RealCli::new(cli));
     let date = today();
     let mut outcome = ExitCode::SUCCESS;
     for scenario in scenarios {
-        match runtime.block_on(scenario.play(Arc::clone(&backend) as _, &date)) {
+        match runtime.block_on(scenario.record(Arc::clone(&backend) as _, &date)) {
             Ok(recording) => {
                 let leftovers = scrub::leftovers(&recording);
                 if !leftovers.is_empty() {
-                    return Err(format!("{} still holds {leftovers:?}", scenario.name).into());
+                    return Err(format!("{}: not scrubbed: {leftovers:?}", scenario.name).into());
                 }
                 corpus::store(directory, &recording)?;
                 println!("{}", scenario.name);
@@ -174,7 +176,7 @@ fn play(cli: InstalledCli, scenarios: &[&Scenario], directory: &Path) -> Outcome
 fn shapes(directory: &Path, scenarios: &[&Scenario]) -> Shapes {
     let mut shapes = Shapes::default();
     for scenario in scenarios {
-        // What is not stored yet, or failed just now, shows as a difference.
+        // A missing recording shows up as a difference.
         if let Ok(recording) = corpus::load(directory, scenario.name) {
             shapes.add(&recording);
         }

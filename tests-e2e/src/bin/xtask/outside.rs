@@ -1,18 +1,17 @@
 //! A project outside the workspace that depends on the kit as users do, and compiles every snippet
 //! of README and guide, every example, and the applications of `docs/ergonomics`.
 
-use std::{
-    error::Error,
-    fs,
-    path::Path,
-    process::{Command, ExitCode, Stdio},
-};
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
 
-use tests_e2e::{places::root, snippets};
+use tests_e2e::snippets;
+use tests_e2e::workspace::root;
 
 use super::Outcome;
 
-/// What users have beside the kit, and no more.
+/// The dependencies of a typical user of the kit.
 const SNIPPETS: &str = "\
 [package]
 name = \"snippets\"
@@ -25,7 +24,7 @@ serde = { version = \"1\", features = [\"derive\"] }
 tokio = { version = \"1\", features = [\"full\", \"test-util\"] }
 ";
 
-/// The web services among the applications need a web framework too.
+/// The web services among the applications need a web framework as well.
 const APPLICATIONS: &str = "\
 [package]
 name = \"applications\"
@@ -112,7 +111,7 @@ fn write_applications(package: &Path) -> Result<(), Box<dyn Error>> {
 fn copy_programs(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     for entry in fs::read_dir(from)? {
         let path = entry?.path();
-        // A server written with rmcp needs that crate, too.
+        // A server written with rmcp needs that crate as well.
         if path.extension().is_some_and(|end| end == "rs")
             && !fs::read_to_string(&path)?.contains("use rmcp::")
         {

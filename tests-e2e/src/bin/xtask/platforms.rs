@@ -1,37 +1,35 @@
-//! Whether the crates build for the other supported platforms, and with the oldest supported Rust.
+//! Checks that the crates build for the other platforms, and with the oldest supported Rust.
 
-use std::{
-    error::Error,
-    process::{Command, Stdio},
-};
+use std::error::Error;
+use std::process::{Command, Stdio};
 
-use tests_e2e::places::root;
+use tests_e2e::workspace::root;
 
 /// A target for each platform.
 const TARGETS: [(&str, &str); 2] =
     [("macOS", "aarch64-apple-darwin"), ("Windows", "x86_64-pc-windows-gnu")];
 
-/// The oldest Rust that the crates promise to build with.
+/// The oldest supported Rust.
 const MINIMUM_RUST: &str = env!("CARGO_PKG_RUST_VERSION");
 
 /// The outcome of the checks.
-pub(crate) enum Platforms {
+pub(crate) enum PlatformsOutcome {
     /// All passed.
     Passed,
     /// Some could not run, and those that could passed.
     Skipped,
-    /// One failed; its output says why.
+    /// One failed and printed the reason.
     Failed,
 }
 
 /// Installs each target and the oldest supported Rust, type-checks the crates for the targets
 /// without warnings, and runs the unit tests with that Rust.
-pub(crate) fn check() -> Result<Platforms, Box<dyn Error>> {
-    let mut outcome = Platforms::Passed;
+pub(crate) fn check() -> Result<PlatformsOutcome, Box<dyn Error>> {
+    let mut outcome = PlatformsOutcome::Passed;
     for (platform, target) in TARGETS {
         if !is_installed(target)? && !rustup(&["target", "add", target]) {
             println!("== {platform}: SKIPPED, `rustup target add {target}` failed");
-            outcome = Platforms::Skipped;
+            outcome = PlatformsOutcome::Skipped;
             continue;
         }
         println!("== {platform}: cargo check --target {target}");
@@ -42,25 +40,25 @@ pub(crate) fn check() -> Result<Platforms, Box<dyn Error>> {
             .env("RUSTFLAGS", "-D warnings");
         if !passes(cargo)? {
             println!("== {platform} failed");
-            return Ok(Platforms::Failed);
+            return Ok(PlatformsOutcome::Failed);
         }
     }
-    // rustup's cargo, since the one that runs this is of a certain toolchain.
+    // rustup's cargo, because the current one belongs to a specific toolchain.
     if !rustup(&["toolchain", "install", MINIMUM_RUST, "--profile", "minimal", "--no-self-update"])
     {
         println!("== Rust {MINIMUM_RUST}: SKIPPED, `rustup toolchain install` failed");
-        return Ok(Platforms::Skipped);
+        return Ok(PlatformsOutcome::Skipped);
     }
     println!("== Rust {MINIMUM_RUST}: unit tests");
     let mut cargo = Command::new("rustup");
     cargo
         .args(["run", MINIMUM_RUST, "cargo", "test", "--quiet", "--all-features"])
         .args(["-p", "claude-wire", "-p", "claude-agent-kit", "--lib", "--test", "it"])
-        // Of its own, so that neither compiler discards what the other has built.
+        // A separate directory, so that the compilers do not discard each other's output.
         .args(["--target-dir", "target/minimum-rust"]);
     if !passes(cargo)? {
         println!("== Rust {MINIMUM_RUST} failed");
-        return Ok(Platforms::Failed);
+        return Ok(PlatformsOutcome::Failed);
     }
     Ok(outcome)
 }
@@ -69,7 +67,7 @@ fn passes(mut command: Command) -> Result<bool, Box<dyn Error>> {
     Ok(command.current_dir(root()).stdin(Stdio::null()).status()?.success())
 }
 
-/// Runs rustup; false also where there is none.
+/// Runs rustup. Returns `false` if it fails or is not installed.
 fn rustup(arguments: &[&str]) -> bool {
     let status =
         Command::new("rustup").args(arguments).current_dir(root()).stdin(Stdio::null()).status();

@@ -1,20 +1,20 @@
-//! Proofs by counting: `docs/proofs.md` says what they gave.
+//! Repeats the experiments of `docs/proofs.md` and counts the results.
 
-use std::{error::Error, process::ExitCode};
+use std::error::Error;
+use std::process::ExitCode;
 
-use claude_agent_testkit::{mock_api::Script, recording::today};
-use tests_e2e::{
-    harness::Harness,
-    prove::{AREAS, Area, Load, deferred},
-};
+use claude_agent_testkit::mock_api::Script;
+use claude_agent_testkit::recording::today;
+use tests_e2e::harness::Harness;
+use tests_e2e::prove::{AREAS, Area, Load, deferred};
 
 use super::{Outcome, install};
 
-/// Proves these areas, or all, and prints a row for each as it stands in `docs/proofs.md`.
+/// Proves the given areas, or all, and prints a row for each in the format of `docs/proofs.md`.
 pub(crate) fn run(names: &[String]) -> Outcome {
     let known = |name: &str| AREAS.iter().any(|area| area.name == name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
-        return Err(format!("there is no area `{unknown}`").into());
+        return Err(format!("unknown area: \"{unknown}\"").into());
     }
     let runtime = tokio::runtime::Runtime::new()?;
     let mut outcome = ExitCode::SUCCESS;
@@ -53,6 +53,6 @@ async fn prove(area: &Area) -> Result<(bool, String), Box<dyn Error>> {
             let holds = asked == area.repetitions && executed == 0;
             Ok((holds, format!("{asked} asked, {executed} executed")))
         }
-        other => Err(format!("nothing proves `{other}`").into()),
+        other => Err(format!("no experiment for area \"{other}\"").into()),
     }
 }

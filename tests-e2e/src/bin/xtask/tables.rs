@@ -1,12 +1,10 @@
 //! Writes the tables that are derived from the code.
 
-use std::{
-    error::Error,
-    fs,
-    process::{Command, ExitCode, Stdio},
-};
+use std::error::Error;
+use std::fs;
+use std::process::{Command, ExitCode, Stdio};
 
-use tests_e2e::{places, tables};
+use tests_e2e::{tables, workspace};
 
 use super::{Outcome, parity};
 
@@ -15,7 +13,7 @@ pub(crate) fn store() -> Outcome {
     for chapter in tables::chapters()? {
         if chapter.difference().is_some() {
             fs::write(&chapter.path, &chapter.derived)?;
-            println!("{} is written", chapter.path.display());
+            println!("updated {}", chapter.path.display());
         }
     }
     sources_of_options()?;
@@ -23,14 +21,13 @@ pub(crate) fn store() -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The table of the sources of options follows from what is private to the kit: a unit test of the
-/// kit writes it.
+/// Updates the table of option sources with a unit test of the kit, because it needs private items.
 fn sources_of_options() -> Result<(), Box<dyn Error>> {
     let test = "options::layers::tests::guide_contains_the_layer_table";
     let status = Command::new(env!("CARGO"))
         .args(["test", "--quiet", "-p", "claude-agent-kit", "--lib", "--", "--exact", test])
         .env("UPDATE_TABLES", "1")
-        .current_dir(places::root())
+        .current_dir(workspace::root())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .status()?;

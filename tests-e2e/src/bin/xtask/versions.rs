@@ -1,25 +1,21 @@
-//! Tries released CLIs and prints how they differ.
+//! Compares released CLIs.
 
-use std::{
-    collections::BTreeSet,
-    error::Error,
-    process::{Command, ExitCode, Stdio},
-};
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::process::{Command, ExitCode, Stdio};
 
-use tests_e2e::{
-    real_cli,
-    versions::{self, Facts},
-};
+use tests_e2e::real_cli;
+use tests_e2e::versions::{self, Facts};
 
 use super::Outcome;
 
-/// The row of the suite.
+/// The name of the row for the test suite.
 const SUITE: &str = "compact suite";
 
 /// Prints a table with a column for each version and a row for each fact that differs.
 pub(crate) fn run(versions: &[String]) -> Outcome {
     if versions.is_empty() {
-        return Err("name at least one version, such as 2.1.325".into());
+        return Err("no version given; help: pass at least one, such as 2.1.325".into());
     }
     let runtime = tokio::runtime::Runtime::new()?;
     let mut columns: Vec<(String, Facts)> = Vec::new();
@@ -36,7 +32,7 @@ pub(crate) fn run(versions: &[String]) -> Outcome {
     Ok(if any_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Runs the suite on one version; what fails is shown.
+/// Runs the suite on one version and prints its failures.
 fn suite(version: &str) -> Result<String, Box<dyn Error>> {
     let output = Command::new(env!("CARGO"))
         .args(["test", "--package", "tests-e2e", "--test", "versions", "--"])
@@ -70,7 +66,7 @@ fn table(columns: &[(String, Facts)]) -> String {
     for name in names {
         let cells: Vec<&str> =
             columns.iter().map(|(_, facts)| facts.get(name).map_or("no", String::as_str)).collect();
-        // One version alone has nothing to differ from.
+        // With a single version, all facts are shown.
         let differs = columns.len() == 1 || cells.iter().any(|cell| *cell != cells[0]);
         if differs || name == SUITE {
             table += &row(name, cells);

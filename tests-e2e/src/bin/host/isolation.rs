@@ -1,4 +1,4 @@
-//! One query on a machine full of what must not reach a session.
+//! A query in an environment full of settings that must not reach the session.
 
 use std::env;
 
@@ -6,8 +6,8 @@ use claude_agent_kit::{Options, query};
 
 use crate::Outcome;
 
-/// Says everything that the CLI says.
-#[expect(clippy::print_stdout, reason = "that is its answer")]
+/// Runs a query and prints every message of the CLI.
+#[expect(clippy::print_stdout, reason = "the test reads stdout")]
 pub(crate) fn run(options: Options) -> Outcome {
     tokio::runtime::Runtime::new()?.block_on(async {
         let collected = query("hello", options).await?.collect().await;
@@ -18,7 +18,8 @@ pub(crate) fn run(options: Options) -> Outcome {
     })
 }
 
-/// Isolated in this directory, at work in that of this process. Only the way to the model is let in.
+/// Runs an isolated query with this directory, in the working directory of this process. Only the variables of the
+/// API are passed on.
 pub(crate) fn isolated(directory: &str) -> Outcome {
     let mut options = Options::isolated(directory).cwd(env::current_dir()?);
     for name in ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"] {

@@ -1,25 +1,23 @@
-//! Builds the contestants that are written in Rust, each by itself.
+//! Builds the subjects that are written in Rust, one by one.
 
-use std::{
-    path::PathBuf,
-    process::{Command, Stdio},
-};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
-use super::{Contestant, NAMES, Program, official};
-use crate::places::root;
+use super::{NAMES, Program, Subject, official};
+use crate::workspace::root;
 
 const LOCK: &str = include_str!("../../../../benches/Cargo.lock");
 
-/// Those of these names, built or installed, and the CLI that they talk to.
+/// Builds or installs the subjects with these names, and the CLI that they talk to.
 ///
 /// # Errors
 ///
-/// When something does not build.
-pub fn build(names: &[&'static str]) -> Result<(PathBuf, Vec<Contestant>), String> {
+/// Returns an error when a build fails.
+pub fn build(names: &[&'static str]) -> Result<(PathBuf, Vec<Subject>), String> {
     cargo(&["--bin", "bench-cli", "--bin", "floor"])?;
-    let mut contestants = Vec::new();
+    let mut subjects = Vec::new();
     for name in NAMES.into_iter().filter(|name| names.contains(name)) {
-        contestants.push(match name {
+        subjects.push(match name {
             "python" => official::python(),
             "typescript" => official::typescript(),
             "floor" => native(name, name.to_owned()),
@@ -33,15 +31,15 @@ pub fn build(names: &[&'static str]) -> Result<(PathBuf, Vec<Contestant>), Strin
             }
         });
     }
-    Ok((program("bench-cli"), contestants))
+    Ok((program("bench-cli"), subjects))
 }
 
-fn native(name: &'static str, title: String) -> Contestant {
+fn native(name: &'static str, title: String) -> Subject {
     let command = vec![program(name)];
-    Contestant { name, title, program: Ok(Program { command, variables: Vec::new() }) }
+    Subject { name, title, program: Ok(Program { command, variables: Vec::new() }) }
 }
 
-/// Beside what cargo builds for the project, and removed with it.
+/// Below cargo's target directory of the workspace, so that `cargo clean` removes it.
 fn target() -> PathBuf {
     root().join("target/benches")
 }
@@ -61,12 +59,12 @@ fn cargo(arguments: &[&str]) -> Result<(), String> {
         .status();
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(format!("benches do not build: cargo build {}", arguments.join(" "))),
-        Err(error) => Err(format!("cargo does not start: {error}")),
+        Ok(_) => Err(format!("`cargo build {}` failed in benches", arguments.join(" "))),
+        Err(error) => Err(format!("cargo could not be started: {error}")),
     }
 }
 
-/// The version of a crate in the lock file of the benches.
+/// Returns the version of a crate in the lock file of the benches.
 fn version_of(name: &str) -> &'static str {
     let entry =
         LOCK.split("[[package]]").find(|entry| entry.contains(&format!("name = \"{name}\"\n")));
@@ -76,10 +74,11 @@ fn version_of(name: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::NAMES, version_of};
+    use super::super::NAMES;
+    use super::version_of;
 
     #[test]
-    fn every_crate_that_takes_part_has_a_version() {
+    fn every_crate_has_a_locked_version() {
         for name in NAMES.into_iter().filter(|name| name.contains('-')) {
             assert!(version_of(name).starts_with(|first: char| first.is_ascii_digit()), "{name}");
         }

@@ -1,4 +1,4 @@
-"""The official SDK for Python. See src/lib.rs for what a contestant is."""
+"""The official SDK for Python. See src/lib.rs for what a subject is."""
 
 import asyncio
 import gc
@@ -33,7 +33,7 @@ async def read_messages(work, count, cli):
     if work == "line":
         options.max_buffer_size = count + 4096
     messages = deltas = arrived = 0
-    told = None
+    reported = None
     async for message in query(prompt="go", options=options):
         if isinstance(message, AssistantMessage):
             messages += 1
@@ -42,11 +42,11 @@ async def read_messages(work, count, cli):
         elif isinstance(message, StreamEvent):
             deltas += 1
         elif isinstance(message, ResultMessage):
-            told = message.result
+            reported = message.result
             if work != "line":
                 arrived = time.monotonic_ns()
     all_of(1 if work == "line" else count, messages + deltas)
-    return (arrived - int(told)) / 1e9
+    return (arrived - int(reported)) / 1e9
 
 
 @tool("add", "Adds two numbers", {"a": int, "b": int})
@@ -76,11 +76,11 @@ async def answer_questions(work, _count, cli):
 
 async def turn(client):
     await client.query("go")
-    told = None
+    reported = None
     async for message in client.receive_response():
         if isinstance(message, ResultMessage):
-            told = message.result
-    return told
+            reported = message.result
+    return reported
 
 
 async def first(_work, count, cli):
@@ -104,8 +104,8 @@ async def start(cli):
 async def sessions(_work, count, cli):
     began = time.monotonic()
     clients = await asyncio.gather(*(start(cli) for _ in range(count)))
-    for told in await asyncio.gather(*(turn(client) for client in clients)):
-        if told is None:
+    for reported in await asyncio.gather(*(turn(client) for client in clients)):
+        if reported is None:
             raise RuntimeError("a turn without a result")
     took = time.monotonic() - began
     for client in clients:

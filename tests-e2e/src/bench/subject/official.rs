@@ -1,25 +1,19 @@
-//! Installs the official SDKs, with what they need to run.
+//! Installs the official SDKs and their dependencies.
 
-use std::{
-    borrow::Cow,
-    collections::hash_map::DefaultHasher,
-    fs,
-    hash::{Hash as _, Hasher as _},
-    path::PathBuf,
-    process::{Command, Stdio},
-};
+use std::borrow::Cow;
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash as _, Hasher as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
-use super::{Contestant, Program};
-use crate::{
-    parity::{Source, official},
-    places::root,
-    real_cli::{
-        InstallError, cache,
-        npm::{self, Pin},
-    },
-};
+use super::{Program, Subject};
+use crate::parity::{Source, official};
+use crate::real_cli::npm::{self, Pin};
+use crate::real_cli::{InstallError, cache};
+use crate::workspace::root;
 
-/// What tools of the SDK for TypeScript describe their arguments with.
+/// The schema library that tools of the TypeScript SDK need.
 const ZOD: Pin = Pin {
     name: "zod",
     package: Cow::Borrowed(include_str!("../../../../benches/typescript/package.json")),
@@ -28,12 +22,12 @@ const ZOD: Pin = Pin {
     arguments: &[],
 };
 
-/// What the SDK for Python runs on.
+/// The dependencies of the Python SDK.
 const REQUIREMENTS: &str = include_str!("../../../../benches/python/requirements.txt");
 
-pub(super) fn typescript() -> Contestant {
+pub(super) fn typescript() -> Subject {
     let title = format!("TypeScript SDK {}", official::version(Source::TypeScript));
-    Contestant { name: "typescript", title, program: not_missing(typescript_program()) }
+    Subject { name: "typescript", title, program: availability(typescript_program()) }
 }
 
 fn typescript_program() -> Result<Program, InstallError> {
@@ -42,25 +36,25 @@ fn typescript_program() -> Result<Program, InstallError> {
     let node = interpreter("node", &["-p", "process.execPath"])?;
     let command = vec![
         node,
-        // So that memory is measured without what is only not yet collected.
+        // Lets the subject collect garbage before it measures memory.
         PathBuf::from("--expose-gc"),
-        root().join("benches/typescript/contestant.mjs"),
+        root().join("benches/typescript/subject.mjs"),
     ];
     Ok(Program { command, variables: vec![("BENCH_SDK", sdk), ("BENCH_ZOD", zod)] })
 }
 
-pub(super) fn python() -> Contestant {
+pub(super) fn python() -> Subject {
     let title = format!("Python SDK {}", official::version(Source::Python));
-    Contestant { name: "python", title, program: not_missing(python_program()) }
+    Subject { name: "python", title, program: availability(python_program()) }
 }
 
 fn python_program() -> Result<Program, InstallError> {
     let mut path = official::python_sources()?.join("src").into_os_string();
     let python = interpreter("python3", &["-c", "import sys; print(sys.executable)"])?;
-    let abi = said_by("python3", &["-c", "import sys; print(sys.implementation.cache_tag)"])?;
+    let abi = stdout_of("python3", &["-c", "import sys; print(sys.implementation.cache_tag)"])?;
     let mut hasher = DefaultHasher::new();
     REQUIREMENTS.hash(&mut hasher);
-    // What is compiled fits one version of Python.
+    // Compiled packages fit one version of Python.
     let folder = format!("bench-python-{abi}-{:016x}", hasher.finish());
     let needs = cache::once(&folder, |staging| {
         let failed = |error| InstallError::Cache(staging.to_owned(), error);
@@ -72,20 +66,20 @@ fn python_program() -> Result<Program, InstallError> {
     })?;
     path.push(":");
     path.push(needs.join("packages"));
-    let command = vec![python, root().join("benches/python/contestant.py")];
+    let command = vec![python, root().join("benches/python/subject.py")];
     Ok(Program { command, variables: vec![("PYTHONPATH", path.into())] })
 }
 
-fn not_missing(program: Result<Program, InstallError>) -> Result<Program, String> {
+fn availability(program: Result<Program, InstallError>) -> Result<Program, String> {
     program.map_err(|error| format!("not installed: {error}"))
 }
 
-/// Where an interpreter is: contestants do not see this machine's `PATH`.
+/// Returns the path of an interpreter: subjects do not see the `PATH` of this machine.
 fn interpreter(tool: &'static str, arguments: &[&str]) -> Result<PathBuf, InstallError> {
-    said_by(tool, arguments).map(PathBuf::from)
+    stdout_of(tool, arguments).map(PathBuf::from)
 }
 
-fn said_by(tool: &'static str, arguments: &[&str]) -> Result<String, InstallError> {
+fn stdout_of(tool: &'static str, arguments: &[&str]) -> Result<String, InstallError> {
     let wanted = "the comparison with an official SDK".to_owned();
     match Command::new(tool).args(arguments).stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => {

@@ -1,4 +1,4 @@
-//! The server over HTTP: streamable at `/mcp`, with server-sent events at `/sse`.
+//! The server over HTTP: streamable HTTP at `/mcp`, server-sent events at `/sse`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,23 +10,23 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 
-use super::{MARK, Server};
+use super::{ExternalServer, MARK};
 
-/// A server on loopback. It ends with the value.
+/// A server on loopback, which stops when it is dropped.
 #[derive(Debug)]
 pub struct HttpServer {
     address: SocketAddr,
     accepting: JoinHandle<()>,
 }
 
-/// Where events go, once a client listens.
+/// Where events are sent once a client listens.
 type Events = Arc<Mutex<Option<mpsc::Sender<Value>>>>;
 
 impl HttpServer {
-    /// Starts it.
+    /// Starts the server.
     ///
     /// # Errors
-    /// When there is no port.
+    /// Returns an error when no port is available.
     pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
@@ -34,19 +34,19 @@ impl HttpServer {
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let events = events.clone();
-                // A client that breaks off has what it wanted.
-                drop(tokio::spawn(async move { converse(stream, events).await.ok() }));
+                // A closed connection is not an error.
+                drop(tokio::spawn(async move { serve(stream, events).await.ok() }));
             }
         });
         Ok(Self { address, accepting })
     }
 
-    /// Its address for streamable HTTP.
+    /// Returns the URL for streamable HTTP.
     pub fn http(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    /// Its address for server-sent events.
+    /// Returns the URL for server-sent events.
     pub fn sse(&self) -> String {
         format!("http://{}/sse", self.address)
     }
@@ -65,34 +65,34 @@ struct Request {
     body: Value,
 }
 
-async fn converse(stream: TcpStream, events: Events) -> io::Result<()> {
+async fn serve(stream: TcpStream, events: Events) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     while let Some(request) = read(&mut stream).await? {
-        let said = Server::default().hear(&request.body, &request.mark);
+        let reply = ExternalServer::default().handle(&request.body, &request.mark);
         match request.what.as_str() {
             "POST /mcp" => {
-                let reply = match said {
-                    Some(said) => reply("200 OK", &said.to_string()),
-                    None => reply("202 Accepted", ""),
+                let reply = match reply {
+                    Some(reply) => http_response("200 OK", &reply.to_string()),
+                    None => http_response("202 Accepted", ""),
                 };
                 stream.write_all(reply.as_bytes()).await?;
             }
             "POST /messages" => {
-                if let (Some(said), Some(events)) = (said, &*events.lock().await) {
-                    // A listener that is gone wants no answer.
-                    drop(events.send(said).await);
+                if let (Some(reply), Some(events)) = (reply, &*events.lock().await) {
+                    // The client may have disconnected.
+                    drop(events.send(reply).await);
                 }
-                stream.write_all(reply("202 Accepted", "").as_bytes()).await?;
+                stream.write_all(http_response("202 Accepted", "").as_bytes()).await?;
             }
-            "GET /sse" => return tell(&mut stream, &events).await,
-            _ => stream.write_all(reply("405 Method Not Allowed", "").as_bytes()).await?,
+            "GET /sse" => return send_events(&mut stream, &events).await,
+            _ => stream.write_all(http_response("405 Method Not Allowed", "").as_bytes()).await?,
         }
     }
     Ok(())
 }
 
-/// Tells a listener where messages go, and then every answer.
-async fn tell(stream: &mut BufReader<TcpStream>, events: &Events) -> io::Result<()> {
+/// Sends the endpoint and then every response to a client.
+async fn send_events(stream: &mut BufReader<TcpStream>, events: &Events) -> io::Result<()> {
     const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
         Connection: close\r\n\r\nevent: endpoint\ndata: /messages\n\n";
     let (sender, mut answers) = mpsc::channel(16);
@@ -104,7 +104,7 @@ async fn tell(stream: &mut BufReader<TcpStream>, events: &Events) -> io::Result<
     Ok(())
 }
 
-/// The next request; none when the client is gone.
+/// Reads the next request. Returns `None` when the client has disconnected.
 async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     let (mut what, mut mark, mut length) = (String::new(), String::new(), 0);
     loop {
@@ -130,7 +130,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> 
     Ok(Some(Request { what, mark, body: serde_json::from_slice(&body).unwrap_or_default() }))
 }
 
-fn reply(status: &str, body: &str) -> String {
+fn http_response(status: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()

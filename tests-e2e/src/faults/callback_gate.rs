@@ -1,4 +1,4 @@
-//! Callbacks that wait until they are told what to do.
+//! Callbacks that block until the test chooses what they do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use tokio::sync::watch;
 
 use super::State;
 
-/// Longer than a callback may hold its thread without a warning.
+/// Longer than a callback may block its thread without a warning.
 const TOO_LONG: Duration = Duration::from_millis(1300);
 
-/// What a callback is to do.
+/// What a callback does once it is released.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Order {
+pub(super) enum CallbackAction {
     Wait,
     Answer,
     Panic,
@@ -26,32 +26,32 @@ pub(super) enum Order {
     AnswerWhenCancelled,
 }
 
-/// Where callbacks wait.
+/// Holds callbacks until an action is chosen.
 #[derive(Debug)]
-pub(super) struct Gate {
-    order: watch::Sender<Order>,
+pub(super) struct CallbackGate {
+    order: watch::Sender<CallbackAction>,
     entered: watch::Sender<bool>,
 }
 
-impl Gate {
+impl CallbackGate {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
-            order: watch::Sender::new(Order::Wait),
+            order: watch::Sender::new(CallbackAction::Wait),
             entered: watch::Sender::new(false),
         })
     }
 
-    pub(super) fn order(&self, order: Order) {
+    pub(super) fn order(&self, order: CallbackAction) {
         self.order.send_replace(order);
     }
 
-    /// Returns when a callback waits.
+    /// Waits until a callback has been entered.
     pub(super) async fn entered(&self) {
-        // The sender is in `self`, so that this does not fail.
+        // Cannot fail: `self` owns the sender.
         drop(self.entered.subscribe().wait_for(|entered| *entered).await);
     }
 
-    /// Options with a callback of this state that waits here.
+    /// Returns options whose callback for this state blocks on the gate.
     pub(super) fn guard(
         self: &Arc<Self>,
         options: Options,
@@ -96,33 +96,33 @@ impl Gate {
     async fn pass(self: Arc<Self>, cancel: CancelToken) -> Result<(), BoxError> {
         self.entered.send_replace(true);
         let mut orders = self.order.subscribe();
-        let order = *orders.wait_for(|order| *order != Order::Wait).await?;
-        obey(order, &cancel).await
+        let order = *orders.wait_for(|order| *order != CallbackAction::Wait).await?;
+        perform(order, &cancel).await
     }
 }
 
-/// What a callback says that panics on order.
+/// The message of deliberate panics and errors.
 const PANIC: &str = "as the fault matrix wants it";
 
-/// Keeps the panics that the matrix wants from being told on stderr. With a backtrace that can take
-/// so long that the callback blocks.
+/// Silences the panics that the matrix provokes. Printing one with a backtrace can take so long that the
+/// callback counts as blocked.
 pub fn quiet_panics() {
-    let told = std::panic::take_hook();
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !panic.to_string().contains(PANIC) {
-            told(panic);
+            default_hook(panic);
         }
     }));
 }
 
 #[expect(clippy::panic, reason = "that is the order")]
-async fn obey(order: Order, cancel: &CancelToken) -> Result<(), BoxError> {
+async fn perform(order: CallbackAction, cancel: &CancelToken) -> Result<(), BoxError> {
     match order {
-        Order::Wait | Order::Answer => {}
-        Order::Panic => panic!("{PANIC}"),
-        Order::Fail => return Err(PANIC.into()),
-        Order::Block => std::thread::sleep(TOO_LONG),
-        Order::AnswerWhenCancelled => cancel.cancelled().await,
+        CallbackAction::Wait | CallbackAction::Answer => {}
+        CallbackAction::Panic => panic!("{PANIC}"),
+        CallbackAction::Fail => return Err(PANIC.into()),
+        CallbackAction::Block => std::thread::sleep(TOO_LONG),
+        CallbackAction::AnswerWhenCancelled => cancel.cancelled().await,
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! An MCP server outside the host, for tests: over pipes and over HTTP.
+//! An MCP server outside the host process, for tests: over stdio and over HTTP.
 
 mod http;
 
@@ -8,26 +8,26 @@ use serde_json::{Value, json};
 
 pub use http::HttpServer;
 
-/// The variable, and the header, whose value the tool `echo` tells.
+/// The environment variable, and the HTTP header, whose value the tool `echo` returns.
 pub const MARK: &str = "MARK";
 
-/// A server over pipes as a shell script: its only tool asks the user for a name.
-pub const ASKING_SERVER: &str = include_str!("asking.sh");
+/// A server over stdio as a shell script. Its only tool requests a name from the user.
+pub const ELICITATION_SERVER: &str = include_str!("elicitation_server.sh");
 
-/// A server with three tools: `echo` tells the mark and the text that it is given, `wait` never
-/// answers, `ask` asks the user for a name and tells what came of that.
+/// A server with three tools: `echo` returns the mark and its argument, `wait` never responds, and `ask` requests a
+/// name from the user and returns the result.
 #[derive(Debug, Default)]
-pub struct Server {
-    /// The call that waits for the user.
-    asking: Value,
+pub struct ExternalServer {
+    /// The ID of the call that waits for the user.
+    pending_call: Value,
 }
 
-impl Server {
-    /// What it says to a message, if anything.
-    pub fn hear(&mut self, message: &Value, mark: &str) -> Option<Value> {
+impl ExternalServer {
+    /// Handles a message and returns the reply, if any.
+    pub fn handle(&mut self, message: &Value, mark: &str) -> Option<Value> {
         let (id, params) = (&message["id"], &message["params"]);
         if id == "question" && message["method"].is_null() {
-            let call = self.asking.take();
+            let call = self.pending_call.take();
             return Some(answer(&call, &text(&message["result"].to_string())));
         }
         let result = match (message["method"].as_str()?, params["name"].as_str()) {
@@ -38,11 +38,11 @@ impl Server {
             }),
             ("tools/list", _) => json!({"tools": tools()}),
             ("tools/call", Some("echo")) => {
-                let said = params["arguments"]["text"].as_str().unwrap_or_default();
-                text(&format!("{mark}: {said}"))
+                let argument = params["arguments"]["text"].as_str().unwrap_or_default();
+                text(&format!("{mark}: {argument}"))
             }
             ("tools/call", Some("ask")) => {
-                self.asking = id.clone();
+                self.pending_call = id.clone();
                 return Some(question());
             }
             ("tools/call", _) => return None,
@@ -53,17 +53,17 @@ impl Server {
     }
 }
 
-/// Serves a client over the pipes of this process, until that is gone.
+/// Serves a client over stdin and stdout until EOF.
 ///
 /// # Errors
-/// When the pipes break.
+/// Returns an error when reading or writing fails.
 pub fn serve_pipes() -> io::Result<()> {
     let mark = std::env::var(MARK).unwrap_or_default();
-    let mut server = Server::default();
+    let mut server = ExternalServer::default();
     let mut output = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         let message = serde_json::from_str(&line?).unwrap_or_default();
-        if let Some(answer) = server.hear(&message, &mark) {
+        if let Some(answer) = server.handle(&message, &mark) {
             writeln!(output, "{answer}")?;
             output.flush()?;
         }

@@ -1,4 +1,4 @@
-//! Many seeds, on all cores.
+//! Runs many seeds on all cores.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 
 use super::{Report, run};
 
-/// Everything that has to happen in some of thousands of runs, by how its name begins.
+/// What must happen in at least one of several thousand runs, as prefixes of the counted names.
 pub const KINDS: &[&str] = &[
     "run: healthy",
     "run: with faults",
     "host: query",
     "host: session",
-    "options: one-way form",
+    "options: one-pipe form",
     "options: small backlog",
-    "options: little may be unwritten",
-    "options: few operations",
-    "options: few places for callbacks",
+    "options: small write buffer",
+    "options: low operation limits",
+    "options: low callback limits",
     "model: tools",
     "model: text",
     "model: error",
@@ -38,28 +38,28 @@ pub const KINDS: &[&str] = &[
     "fault: closed stdout",
     "fault: closed stdin",
     "fault: no more reading",
-    "fault: deaf to terminate",
-    "fault: no signal arrives",
+    "fault: SIGTERM ignored",
+    "fault: signals lost",
     "fault: crash",
     "fault: late exit",
     "fault: garbage line",
-    "fault: cut input",
-    "fault: cut output",
-    "fault: cut errors",
-    "fault: output held open",
-    "callback: permission at once",
+    "fault: cut stdin",
+    "fault: cut stdout",
+    "fault: cut stderr",
+    "fault: stdout held open",
+    "callback: permission immediate",
     "callback: permission late",
     "callback: permission never",
     "callback: permission fails",
     "callback: permission panics",
     "callback: permission dropped",
-    "callback: hook at once",
+    "callback: hook immediate",
     "callback: hook late",
     "callback: hook never",
     "callback: hook fails",
     "callback: hook panics",
     "callback: hook dropped",
-    "callback: tool at once",
+    "callback: tool immediate",
     "callback: tool late",
     "callback: tool never",
     "callback: tool fails",
@@ -85,24 +85,24 @@ pub const KINDS: &[&str] = &[
     "dropped after polls: final_result",
     "dropped after polls: interrupt",
     "dropped after polls: event",
-    "dropped after a time: query",
-    "dropped after a time: open",
-    "dropped after a time: start",
-    "dropped after a time: send",
-    "dropped after a time: finish",
-    "dropped after a time: turn",
-    "dropped after a time: messages",
-    "dropped after a time: stop",
-    "dropped after a time: ready",
-    "dropped after a time: close",
-    "dropped after a time: collect",
-    "dropped after a time: final_result",
-    "dropped after a time: interrupt",
+    "dropped after a delay: query",
+    "dropped after a delay: open",
+    "dropped after a delay: start",
+    "dropped after a delay: send",
+    "dropped after a delay: finish",
+    "dropped after a delay: turn",
+    "dropped after a delay: messages",
+    "dropped after a delay: stop",
+    "dropped after a delay: ready",
+    "dropped after a delay: close",
+    "dropped after a delay: collect",
+    "dropped after a delay: final_result",
+    "dropped after a delay: interrupt",
     "handle dropped: session",
     "handle dropped: turn",
     "handle dropped: messages",
     "handle dropped: query",
-    "actor ended in the middle",
+    "actor aborted",
     "runtime dropped under a session",
     "runtime dropped under a query",
     "sent",
@@ -125,10 +125,10 @@ pub const KINDS: &[&str] = &[
     "operation failed: InitQueueFull",
     "operation failed: SessionStopped",
     "operation failed: TransportClosed",
-    "messages ended: well",
+    "messages ended: ok",
     "messages ended: Lagged",
     "messages ended: InitializeTimeout",
-    "query ended: well",
+    "query ended: ok",
     "query ended: IdleTimeout",
     "query ended: InitializeTimeout",
     "query ended: Lagged",
@@ -139,15 +139,15 @@ pub const KINDS: &[&str] = &[
     "killed",
 ];
 
-/// What came of many seeds.
+/// The results of many runs.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Total {
-    /// How many runs there were.
+    /// The number of runs.
     pub runs: u64,
-    /// What must not be, each with its seed.
+    /// Violated invariants, each with its seed.
     pub violations: Vec<String>,
-    /// What happened, and how often.
+    /// What happened, with counts.
     pub counts: BTreeMap<String, u64>,
 }
 
@@ -181,16 +181,16 @@ impl fmt::Display for Total {
     }
 }
 
-/// How long a run takes at most by the clock on the wall; most take some milliseconds. One that takes
-/// longer turns in a circle while its own clock stands still.
+/// The longest wall-clock time of a run; most take milliseconds. A run that takes longer is stuck in a loop
+/// while its own clock does not advance.
 const LONGEST_RUN: Duration = Duration::from_secs(120);
 
-/// Plays seeds from `first` on, for as long as `goes_on` says so when told how many were begun. Ends
-/// the process if a run never ends.
+/// Runs seeds from `first` on, while `continues` returns `true` for the number of runs started so far. Exits the
+/// process if a run never ends.
 ///
 /// # Panics
-/// When a run does, which none should.
-pub fn seeds(first: u64, goes_on: impl Fn(u64) -> bool + Sync) -> Total {
+/// Panics if a run panics.
+pub fn seeds(first: u64, continues: impl Fn(u64) -> bool + Sync) -> Total {
     let begun = AtomicU64::new(0);
     let running = Mutex::new(BTreeMap::new());
     let running = || running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -198,7 +198,7 @@ pub fn seeds(first: u64, goes_on: impl Fn(u64) -> bool + Sync) -> Total {
         let mut total = Total::default();
         loop {
             let number = begun.fetch_add(1, Ordering::Relaxed);
-            if !goes_on(number) {
+            if !continues(number) {
                 return total;
             }
             let seed = first.wrapping_add(number);
@@ -226,8 +226,11 @@ pub fn seeds(first: u64, goes_on: impl Fn(u64) -> bool + Sync) -> Total {
 }
 
 fn give_up(seed: u64) -> ! {
-    // Not by a macro: what those print in a test is held back until it ends, and this one does not.
-    let last_words = format!("seed {seed}: never ends (cargo xtask simulate --seed {seed})\n");
-    drop(io::stderr().write_all(last_words.as_bytes()));
+    // Written directly, because a test captures the output of `eprintln!` until it ends.
+    let message = format!(
+        "seed {seed}: never ends (cargo xtask simulate --seed {seed})
+    "
+    );
+    drop(io::stderr().write_all(message.as_bytes()));
     std::process::exit(101)
 }

@@ -1,14 +1,12 @@
-//! Messages that come only when they are asked for, or when something rare happens.
+//! Messages that are opt-in or rarely sent.
 
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 
-use super::{
-    Fixture, Outcome, Plan,
-    answer::{Answer, agreeable},
-    cli::user_frame,
-    tools::bash,
-};
+use super::cli::user_frame;
+use super::response::{Response, default_response};
+use super::tools::bash;
+use super::{Fixture, Outcome, Plan};
 
 pub(super) async fn startup_marks(fixture: &Fixture) -> Outcome {
     let plan = Plan::hello().env("CLAUDE_CODE_SDK_READS_STARTUP_MARKS", "1");
@@ -31,7 +29,7 @@ pub(super) async fn refusal(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::session(script)).await?;
     cli.initialize().await?;
     let result = cli.turn("hello").await?;
-    cli.check(result["stop_reason"] == "refusal", "the refusal is told")?;
+    cli.check(result["stop_reason"] == "refusal", "the result reports the refusal")?;
     let code = i32::from(result["is_error"] == true);
     cli.finish(code).await
 }
@@ -80,12 +78,12 @@ pub(super) async fn hook_defers(fixture: &Fixture) -> Outcome {
     let plan = Plan::session(bash("touch made")).args(&["--allowedTools", "Bash"]);
     let mut cli = fixture.start(plan).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
-        Some("hook_callback") => Answer::Success(json!({"hookSpecificOutput": {
+        Some("hook_callback") => Response::Success(json!({"hookSpecificOutput": {
             "hookEventName": "PreToolUse", "permissionDecision": "defer"}})),
-        _ => agreeable(request),
+        _ => default_response(request),
     });
     let hooks = json!({"PreToolUse": [{"matcher": null, "hookCallbackIds": ["hook_0"]}]});
-    cli.ask("initialize", json!({"hooks": hooks})).await?;
+    cli.operation("initialize", json!({"hooks": hooks})).await?;
     let result = cli.turn("run it").await?;
     cli.check(result["deferred_tool_use"].is_object(), "the call is handed to the host")?;
     cli.check(fixture.text_of("made").is_none(), "the tool did not run")?;
@@ -100,9 +98,12 @@ pub(super) async fn commands_changed(fixture: &Fixture) -> Outcome {
         ".claude/skills/wave/SKILL.md",
         "---\nname: wave\ndescription: Waves\n---\nWave.\n",
     )?;
-    cli.ask("reload_skills", json!({})).await?;
+    cli.operation("reload_skills", json!({})).await?;
     cli.turn("hello again").await?;
-    cli.check(cli.saw(|line| line["subtype"] == "commands_changed"), "the commands are told")?;
+    cli.check(
+        cli.saw(|line| line["subtype"] == "commands_changed"),
+        "the new commands are reported",
+    )?;
     cli.finish(0).await
 }
 
@@ -112,13 +113,13 @@ pub(super) async fn mcp_server_notifies(fixture: &Fixture) -> Outcome {
     cli.initialize().await?;
     cli.turn("hello").await?;
     let notification = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
-    cli.ask("mcp_message", json!({"server_name": "calc", "message": notification})).await?;
+    cli.operation("mcp_message", json!({"server_name": "calc", "message": notification})).await?;
     let ping = json!({"jsonrpc": "2.0", "id": 77, "method": "ping"});
     let id = cli.request("mcp_message", json!({"server_name": "calc", "message": ping})).await?;
     let answers = |line: &Value| line["request"]["message"]["id"] == 77;
     cli.until("the answer of the CLI to the server", answers).await?;
     if !cli.saw(|line| line["response"]["request_id"] == *id) {
-        cli.answer_to(&id).await?;
+        cli.response_to(&id).await?;
     }
     cli.turn("hello again").await?;
     cli.finish(0).await

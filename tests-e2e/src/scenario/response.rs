@@ -1,35 +1,35 @@
-//! What a scenario answers to the requests of the CLI.
+//! Responses of a scenario to the requests of the CLI.
 
 use serde_json::{Value, json};
 
-/// The answer to one control request.
+/// The response to a control request.
 #[derive(Debug, Clone)]
-pub(super) enum Answer {
-    /// Done, with this payload.
+pub(super) enum Response {
+    /// Success, with this payload.
     Success(Value),
-    /// Not done, for this reason.
+    /// An error, with this message.
     Error(String),
-    /// No answer, now or ever.
-    Silence,
+    /// No response at all.
+    NoResponse,
 }
 
-/// Decides what is answered, from the `request` object of a control request.
-pub(super) type Handler = Box<dyn FnMut(&Value) -> Answer + Send>;
+/// Chooses the response, from the `request` object of a control request.
+pub(super) type Handler = Box<dyn FnMut(&Value) -> Response + Send>;
 
-/// Hooks say nothing, every tool is allowed as it is, and the server `calc` calculates.
-pub(super) fn agreeable(request: &Value) -> Answer {
+/// Responds with an empty hook output, allows every tool, and serves the server `calc`.
+pub(super) fn default_response(request: &Value) -> Response {
     match request["subtype"].as_str().unwrap_or_default() {
-        "hook_callback" => Answer::Success(json!({})),
+        "hook_callback" => Response::Success(json!({})),
         "can_use_tool" => {
-            Answer::Success(json!({"behavior": "allow", "updatedInput": request["input"]}))
+            Response::Success(json!({"behavior": "allow", "updatedInput": request["input"]}))
         }
         "mcp_message" => calc(&request["message"]),
-        other => Answer::Error(format!("Unsupported control request subtype: {other}")),
+        other => Response::Error(format!("Unsupported control request subtype: {other}")),
     }
 }
 
 /// An in-process MCP server with the tools `add`, `look` (read-only) and `fail`.
-pub(super) fn calc(message: &Value) -> Answer {
+pub(super) fn calc(message: &Value) -> Response {
     let id = &message["id"];
     let result = match message["method"].as_str().unwrap_or_default() {
         "initialize" => json!({
@@ -39,17 +39,17 @@ pub(super) fn calc(message: &Value) -> Answer {
         }),
         "tools/list" => json!({"tools": tools()}),
         "tools/call" => call(&message["params"]),
-        // A notification, or the CLI's answer to the server: the control request wants its answer.
+        // A notification, or the CLI's reply to the server: the control request needs a response anyway.
         _ if id.is_null() || message["method"].is_null() => {
-            return Answer::Success(json!({"mcp_response": {"jsonrpc": "2.0", "result": {}}}));
+            return Response::Success(json!({"mcp_response": {"jsonrpc": "2.0", "result": {}}}));
         }
         other => {
             let error = json!({"code": -32601, "message": format!("Method not found: {other}")});
             let response = json!({"jsonrpc": "2.0", "id": id, "error": error});
-            return Answer::Success(json!({"mcp_response": response}));
+            return Response::Success(json!({"mcp_response": response}));
         }
     };
-    Answer::Success(json!({"mcp_response": {"jsonrpc": "2.0", "id": id, "result": result}}))
+    Response::Success(json!({"mcp_response": {"jsonrpc": "2.0", "id": id, "result": result}}))
 }
 
 fn tools() -> Value {

@@ -1,4 +1,4 @@
-//! The host's ends of the pipes, with somebody who listens.
+//! The host's ends of the pipes, which record everything that passes.
 
 use std::io;
 use std::pin::Pin;
@@ -8,15 +8,15 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
 use super::record::Record;
 
-/// What the host reads.
-pub(super) struct TapRead {
+/// Records what the host reads.
+pub(super) struct ObservedReader {
     pub(super) inner: DuplexStream,
     pub(super) record: Record,
-    /// Whether the end is an error.
+    /// Whether the end of the stream is reported as an error.
     pub(super) breaks: bool,
 }
 
-impl AsyncRead for TapRead {
+impl AsyncRead for ObservedReader {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -39,20 +39,20 @@ impl AsyncRead for TapRead {
     }
 }
 
-/// What the host writes.
-pub(super) struct TapWrite {
+/// Records what the host writes.
+pub(super) struct ObservedWriter {
     pub(super) inner: DuplexStream,
     pub(super) record: Record,
 }
 
-impl TapWrite {
+impl ObservedWriter {
     fn close(&self) {
         let now = self.record.now();
         self.record.lock().wire.closed.get_or_insert(now);
     }
 }
 
-impl AsyncWrite for TapWrite {
+impl AsyncWrite for ObservedWriter {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -80,7 +80,7 @@ impl AsyncWrite for TapWrite {
     }
 }
 
-impl Drop for TapWrite {
+impl Drop for ObservedWriter {
     fn drop(&mut self) {
         self.close();
     }

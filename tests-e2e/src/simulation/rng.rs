@@ -1,17 +1,17 @@
-//! What a seed decides.
+//! The random number generator of a run.
 
 use std::time::Duration;
 
-/// Numbers that follow from a seed (`SplitMix64`).
+/// A seeded random number generator (`SplitMix64`).
 #[derive(Clone, Debug)]
-pub(super) struct Draw(u64);
+pub(super) struct Rng(u64);
 
-impl Draw {
+impl Rng {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Another sequence, so that what one part draws does not move what others draw.
+    /// Returns an independent generator, so that one part of a run does not influence the numbers of another.
     pub(super) fn branch(&mut self) -> Self {
         Self(self.next())
     }
@@ -23,13 +23,13 @@ impl Draw {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, inclusive.
     pub(super) fn between(&mut self, low: usize, high: usize) -> usize {
         let span = high.saturating_sub(low) as u64 + 1;
         low + usize::try_from(self.next() % span).unwrap_or_default()
     }
 
-    /// True so many times out of a hundred.
+    /// Returns `true` with this probability in percent.
     pub(super) fn chance(&mut self, percent: u64) -> bool {
         self.next() % 100 < percent
     }
@@ -38,7 +38,7 @@ impl Draw {
         of[self.between(0, of.len() - 1)].clone()
     }
 
-    /// Mostly none, often some milliseconds, seldom seconds.
+    /// Returns a delay: mostly zero, often milliseconds, rarely seconds.
     pub(super) fn delay(&mut self) -> Duration {
         match self.between(0, 9) {
             0..=4 => Duration::ZERO,
@@ -48,7 +48,7 @@ impl Draw {
         }
     }
 
-    /// A moment in a run.
+    /// Returns a point in time of a run.
     pub(super) fn moment(&mut self) -> Duration {
         let most = self.pick(&[20, 200, 2_000, 30_000]);
         Duration::from_micros(self.between(0, most * 1_000) as u64)

@@ -1,4 +1,4 @@
-// The official SDK for TypeScript. See src/lib.rs for what a contestant is.
+// The official SDK for TypeScript. See src/lib.rs for what a subject is.
 // Where the SDK and zod are installed stands in BENCH_SDK and BENCH_ZOD.
 
 import { readFileSync } from "node:fs";
@@ -24,7 +24,7 @@ async function readMessages(work, count, cli) {
   let messages = 0;
   let deltas = 0;
   let arrived = 0n;
-  let told;
+  let reported;
   for await (const message of query({ prompt: "go", options })) {
     if (message.type === "assistant") {
       messages += 1;
@@ -32,12 +32,12 @@ async function readMessages(work, count, cli) {
     } else if (message.type === "stream_event") {
       deltas += 1;
     } else if (message.type === "result") {
-      told = message.result;
+      reported = message.result;
       if (work !== "line") arrived = now();
     }
   }
   allOf(work === "line" ? 1 : count, messages + deltas);
-  return seconds(BigInt(told), arrived);
+  return seconds(BigInt(reported), arrived);
 }
 
 async function answerQuestions(work, _count, cli) {
@@ -54,10 +54,10 @@ async function answerQuestions(work, _count, cli) {
   }
   const session = new Session(options);
   await session.start();
-  const told = await session.turn();
+  const reported = await session.turn();
   session.stop();
-  const figure = Number(told);
-  if (Number.isNaN(figure)) throw new Error(`the CLI says: ${told}`);
+  const figure = Number(reported);
+  if (Number.isNaN(figure)) throw new Error(`unexpected result of the CLI: ${reported}`);
   return figure;
 }
 
