@@ -20,9 +20,12 @@ pub fn has_test(test: &str) -> bool {
     }
     let Some(folder) = test_dir(place) else { return false };
     let Some((file, name)) = rest.split_once("::") else { return false };
-    let file = root().join(folder).join(format!("{file}.rs"));
-    let source = fs::read_to_string(&file);
-    is_built(&file) && source.is_ok_and(|source| source.contains(&format!("fn {name}(")))
+    let directory = root().join(folder);
+    [format!("{file}.rs"), format!("{file}/mod.rs")].iter().any(|file| {
+        let file = directory.join(file);
+        let source = fs::read_to_string(&file);
+        is_built(&file) && source.is_ok_and(|source| source.contains(&format!("fn {name}(")))
+    })
 }
 
 /// Returns the directory of the tests of one kind, relative to the workspace.
