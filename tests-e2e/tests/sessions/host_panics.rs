@@ -25,11 +25,11 @@ impl Drop for Explosive {
 
 /// Asserts that the session still performs operations.
 async fn assert_works(session: &Session, cli: &mut FakeCli) {
-    let (answer, ()) = tokio::join!(in_time(session.mcp().status()), async {
+    let (response, ()) = tokio::join!(in_time(session.mcp().status()), async {
         let request = cli.expect_request("mcp_status").await;
         cli.respond(&request, json!({"mcpServers": []})).await;
     });
-    answer.unwrap();
+    response.unwrap();
 }
 
 fn on_one_thread<T>(future: impl Future<Output = T>) -> T {

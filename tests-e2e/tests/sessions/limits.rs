@@ -82,8 +82,8 @@ fn sixty_fifth_pending_operation_is_rejected_and_dropped_ones_free_capacity() {
             let request = cli.expect_request("mcp_status").await;
             cli.respond(&request, json!({"mcpServers": [], "number": number})).await;
         }
-        let answer = in_time(pending.pop().unwrap()).await.unwrap();
-        assert_eq!(answer.extra.get("number").unwrap().text(), "193");
+        let response = in_time(pending.pop().unwrap()).await.unwrap();
+        assert_eq!(response.extra.get("number").unwrap().text(), "193");
     });
 }
 
@@ -100,8 +100,8 @@ fn responses_are_matched_by_request_id() {
         cli.respond(&second, json!({"from": "the second, again"})).await;
         cli.respond_error(&first, "no").await;
         cli.respond(&first, json!({"from": "the first, too late"})).await;
-        let answer = in_time(pending.pop().unwrap()).await.unwrap();
-        assert_eq!(answer.extra.get("from").unwrap().text(), "\"the second\"");
+        let response = in_time(pending.pop().unwrap()).await.unwrap();
+        assert_eq!(response.extra.get("from").unwrap().text(), "\"the second\"");
         let error = in_time(pending.pop().unwrap()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlRejected);
         assert!(error.to_string().contains("no"), "{error}");
@@ -149,8 +149,8 @@ fn late_response_is_discarded() {
         let request = cli.expect_request("mcp_status").await;
         cli.respond(&late, json!({"late": true})).await;
         cli.respond(&request, json!({"late": false})).await;
-        let answer = in_time(pending.pop().unwrap()).await.unwrap();
-        assert_eq!(answer.extra.get("late").unwrap().text(), "false");
+        let response = in_time(pending.pop().unwrap()).await.unwrap();
+        assert_eq!(response.extra.get("late").unwrap().text(), "false");
     });
 }
 
@@ -238,16 +238,16 @@ fn invalid_requests_get_one_response_and_have_no_effect() {
         cli.send(json!({"type": "control_cancel_request", "request_id": "missing"})).await;
         cli.write(b"not JSON\n[1, 2]\n").await;
         cli.request_permission("f").await;
-        let mut answers = std::collections::BTreeMap::new();
+        let mut responses = std::collections::BTreeMap::new();
         for _ in 0..6 {
             let response = cli.read_line().await["response"].clone();
-            answers.insert(response["request_id"].as_str().unwrap().to_owned(), response);
+            responses.insert(response["request_id"].as_str().unwrap().to_owned(), response);
         }
-        let denied = |id: &str| answers[id].to_string().contains("\"deny\"");
-        assert!(denied("a") && denied("c") && denied("d"), "{answers:?}");
-        assert_eq!(answers["b"]["subtype"], "error");
-        assert_eq!(answers["e"]["subtype"], "error");
-        assert_eq!(answers["f"]["response"]["behavior"], "allow");
+        let denied = |id: &str| responses[id].to_string().contains("\"deny\"");
+        assert!(denied("a") && denied("c") && denied("d"), "{responses:?}");
+        assert_eq!(responses["b"]["subtype"], "error");
+        assert_eq!(responses["e"]["subtype"], "error");
+        assert_eq!(responses["f"]["response"]["behavior"], "allow");
         assert!(warnings.lock().unwrap().len() >= 6, "{warnings:?}");
         let mut pending = start_status_requests(&session, 1);
         let request = cli.expect_request("mcp_status").await;

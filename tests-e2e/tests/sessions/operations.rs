@@ -27,11 +27,11 @@ fn fields_with(names: &str, more: Value) -> Value {
     object
 }
 
-/// Reads the next request, and responds with `answer` and an unknown field.
-async fn respond_once(cli: &mut FakeCli, mut answer: Value) -> Value {
-    answer["novel"] = json!(1);
+/// Reads the next request, and responds with `response` and an unknown field.
+async fn respond_once(cli: &mut FakeCli, mut response: Value) -> Value {
+    response["novel"] = json!(1);
     let line = cli.read_line().await;
-    cli.respond(&line, answer).await;
+    cli.respond(&line, response).await;
     line["request"].clone()
 }
 
@@ -39,10 +39,10 @@ async fn respond_once(cli: &mut FakeCli, mut answer: Value) -> Value {
 async fn connect_with_capabilities(capabilities: &[&str]) -> (Session, FakeCli) {
     let (session, mut cli) = fake_cli::open(Options::new().file_checkpointing(true)).await;
     let request = cli.expect_request("initialize").await;
-    let answer = json!({"capabilities": capabilities, "claude_code_version": "9.9.9",
+    let response = json!({"capabilities": capabilities, "claude_code_version": "9.9.9",
                         "commands": [{"name": "wave"}], "models": [{"value": "opus"}],
                         "agents": [{"name": "general"}], "account": {"email": "a@b"}});
-    cli.respond(&request, answer).await;
+    cli.respond(&request, response).await;
     in_time(session.ready()).await.unwrap();
     (session, cli)
 }
@@ -58,21 +58,21 @@ const CAPABILITIES: &[&str] = &[
 /// nothing.
 macro_rules! operations {
     ($session:ident, $cli:ident, $asked:ident; $( $method:ident($($argument:expr),*)
-        asks { $($request:tt)* } $(gets $answer:expr)?; )+) => {$(
-        let answer = operations!(@answer $($answer)?);
+        asks { $($request:tt)* } $(gets $response:expr)?; )+) => {$(
+        let response = operations!(@response $($response)?);
         let (given, request) =
-            tokio::join!($session.$method($($argument),*), respond_once($cli, answer));
+            tokio::join!($session.$method($($argument),*), respond_once($cli, response));
         let given = format!("{:?}", given.unwrap());
         assert_eq!(request, json!({ $($request)* }), stringify!($method));
         let unnamed = given.matches("Extra(Some(").count();
-        let expected = operations!(@unnamed $($answer)?);
+        let expected = operations!(@unnamed $($response)?);
         assert_eq!(unnamed, expected, "{}: {given}", stringify!($method));
         $asked.push(request["subtype"].as_str().unwrap().to_owned());
     )+};
-    (@answer) => { json!({}) };
-    (@answer $answer:expr) => { $answer };
+    (@response) => { json!({}) };
+    (@response $response:expr) => { $response };
     (@unnamed) => { 0 };
-    (@unnamed $answer:expr) => { 1 };
+    (@unnamed $response:expr) => { 1 };
 }
 
 fn call() -> McpCall {
