@@ -50,6 +50,7 @@ pub mod message;
 mod repair;
 pub mod session;
 pub mod tool_input;
+pub mod transcript;
 
 pub use envelope::Envelope;
 pub use error::DecodeError;
