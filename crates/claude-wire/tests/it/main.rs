@@ -43,6 +43,8 @@ mod session_termination;
 mod session_turns;
 mod session_world;
 mod tool_inputs;
+mod transcript_lines;
+mod transcript_tree;
 mod typed_messages;
 mod unions;
 mod views;
