@@ -33,23 +33,25 @@ impl<'i> Tree<'i> {
         if rows.is_empty() {
             return Err(TranscriptError::NoMessages);
         }
+        let mut end_id = None;
         if let Some(uuid) = up_to {
             let end = self
-                .fork_end(uuid)
+                .fork_end(uuid, &rows)
                 .ok_or_else(|| TranscriptError::MessageNotFound(uuid.to_owned()))?;
+            end_id = Some(self.row(end).id);
             rows.retain(|at| *at <= end);
             self.cut_trailing_compaction(&mut rows);
-            self.leave_out_newer_branches(&mut rows);
+            self.leave_out_newer_branches(&mut rows, end_id);
         }
         if rows.iter().all(|at| self.row(*at).is(row::PROGRESS)) {
             return Err(TranscriptError::NoMessages);
         }
-        let tree = self.part(&rows);
-        Ok(ForkPlan { tree, rows, up_to: up_to.map(Key::of) })
+        let tree = self.part(&rows, end_id);
+        Ok(ForkPlan { tree, rows, up_to: end_id })
     }
 
     /// The tree of these rows alone.
-    fn part(&self, rows: &[u32]) -> Tree<'i> {
+    fn part(&self, rows: &[u32], unlinked: Option<Key>) -> Tree<'i> {
         let mut left_out = Bits::new(self.index.row_count());
         let mut kept = rows.iter().peekable();
         for at in 0..self.index.row_count() {
@@ -57,15 +59,15 @@ impl<'i> Tree<'i> {
                 left_out.add(at);
             }
         }
-        Tree::without(self.index, Some(left_out))
+        Tree::without(self.index, Some(left_out), unlinked)
     }
 
     /// The first entry with this id, or the prompt that was sent with it.
-    fn fork_end(&self, uuid: &str) -> Option<u32> {
+    fn fork_end(&self, uuid: &str, rows: &[u32]) -> Option<u32> {
         let is_main = |node: &u32| !self.row(*node).has(row::SIDECHAIN);
         let key = Key::of(uuid);
-        if let Some(node) = self.find(key).filter(is_main) {
-            return Some(self.first(node));
+        if let Some(found) = rows.iter().find(|at| self.row(**at).id == key) {
+            return Some(*found);
         }
         let is_sent_as = |node: &u32| {
             let row = self.row(*node);
@@ -116,20 +118,20 @@ impl<'i> Tree<'i> {
 
     /// Leaves out branches that are newer than the conversation that ends at the last row, and
     /// that would be chosen in its place.
-    fn leave_out_newer_branches(&self, rows: &mut Vec<u32>) {
+    fn leave_out_newer_branches(&self, rows: &mut Vec<u32>, end_id: Option<Key>) {
         let Some(end) = rows.last().copied() else { return };
-        let part = self.part(rows);
+        let part = self.part(rows, end_id);
         let end = part.last(end);
         let mut seen = Bits::new(self.index.row_count());
         let Some(leaf) = part.nearest_message(end, &mut seen) else { return };
         let wanted = recover::parallel_results(&part, part.chain(leaf));
         let Some(start) = wanted.first().map(|node| part.first(*node)) else { return };
         let mut branches = Branches { live: part.live(end, &wanted), start, part, out: Vec::new() };
-        branches.leave_out_boundaries(rows);
+        branches.leave_out_boundaries(rows, end_id);
         // Each round leaves out one branch at least.
         loop {
             rows.retain(|at| !branches.is_out(*at));
-            let rest = self.part(rows);
+            let rest = self.part(rows, end_id);
             let Some((terminal, leaf)) = rest.leaf() else { return };
             let mut chosen = recover::parallel_results(&rest, rest.chain(leaf));
             let mut wanted = wanted.clone();
@@ -176,7 +178,7 @@ impl Branches<'_> {
     }
 
     /// Leaves out compactions of other branches, whose links would change this one.
-    fn leave_out_boundaries(&mut self, rows: &[u32]) {
+    fn leave_out_boundaries(&mut self, rows: &[u32], end_id: Option<Key>) {
         for at in rows {
             if !self.part.row(*at).has(row::BOUNDARY) {
                 continue;
@@ -184,7 +186,11 @@ impl Branches<'_> {
             let node = self.part.last(*at);
             let keeps_live = self.part.boundary(node).is_some_and(|boundary| {
                 let kept = boundary.kept(Key::default());
-                kept.iter().any(|key| self.part.find(*key).is_some_and(|node| self.live.has(node)))
+                let is_linked = end_id.is_none() || boundary.anchor() != end_id;
+                is_linked
+                    && kept
+                        .iter()
+                        .any(|key| self.part.find(*key).is_some_and(|node| self.live.has(node)))
             });
             if self.is_removable(node) && !keeps_live {
                 self.leave_out(node, rows);

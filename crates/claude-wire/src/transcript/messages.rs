@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::bits::Bits;
+use super::key::Key;
 use super::row::{self, EntryRef, Row};
 use super::tree::Tree;
 
@@ -174,20 +175,27 @@ impl Tree<'_> {
             return;
         }
         // Deliveries are counted over the whole file, messages over the conversation.
-        let all: Vec<u32> = self.nodes().filter(|node| self.row(*node).has(row::QUEUED)).collect();
+        let rows = 0..self.index.row_count();
+        let all: Vec<u32> =
+            rows.filter(|at| self.is_part(*at) && self.row(*at).has(row::QUEUED)).collect();
         for (key, count) in counts {
             let is_copy = |node: &u32| {
                 let row = self.row(*node);
                 row.has(row::QUEUED)
-                    && (row.has(row::HAS_DELIVERY) || row.has(row::HAS_SOURCE))
+                    && row.has(row::HAS_DELIVERY | row::HAS_SOURCE)
                     && delivery_key(row) == key
             };
-            let copies = if key.0 { &all[..] } else { shown };
-            let newest: Vec<u32> =
-                copies.iter().copied().filter(is_copy).rev().take(count).collect();
+            let mut copies: Vec<Key> = Vec::new();
+            for node in if key.0 { &all[..] } else { shown }.iter().filter(|node| is_copy(node)) {
+                let id = self.row(*node).id;
+                if !key.0 || !copies.contains(&id) {
+                    copies.push(id);
+                }
+            }
+            let newest = &copies[copies.len().saturating_sub(count)..];
             for (is_shown, node) in prompts.iter_mut().zip(shown) {
                 if is_copy(node) {
-                    *is_shown = newest.contains(node);
+                    *is_shown = newest.contains(&self.row(*node).id);
                 }
             }
         }
@@ -199,13 +207,16 @@ impl Tree<'_> {
         for node in conversation {
             inside.add(*node);
         }
-        if !self.nodes().any(|node| self.row(node).has(row::QUEUED) && !inside.has(node)) {
+        let has_queued = self.index.rows.iter().any(|row| row.has(row::QUEUED));
+        if !has_queued {
             return Vec::new();
         }
         let others = self.other_branches(&inside);
         let mut children: Vec<(u32, u32)> = Vec::new();
-        for node in self.nodes().filter(|node| !self.row(*node).is_message()) {
-            let parents = [self.original_parent(node), self.parent_of(node)];
+        // Every copy of an entry counts here, not only the last one.
+        let rows = 0..self.index.row_count();
+        for node in rows.filter(|at| self.is_part(*at) && !self.row(*at).is_message()) {
+            let parents = [self.original_parent(node), self.parent_of(self.last(node))];
             let differs = parents[0] != parents[1];
             children.extend(parents[0].map(|parent| (parent, node)));
             children.extend(parents[1].filter(|_| differs).map(|parent| (parent, node)));
@@ -213,19 +224,20 @@ impl Tree<'_> {
         children.sort_by_key(|(parent, node)| (*parent, self.row(*node).time()));
         let mut found = Vec::new();
         let mut stack = vec![leaf];
-        while let Some(node) = stack.pop() {
-            if node != leaf {
+        while let Some(copy) = stack.pop() {
+            let node = self.last(copy);
+            if copy != leaf {
                 if !inside.add(node) {
                     continue;
                 }
-                if self.row(node).has(row::QUEUED) && !others.has(node) {
-                    found.push(node);
+                if self.row(copy).has(row::QUEUED) && !others.has(node) {
+                    found.push(copy);
                 }
             }
             let start = children.partition_point(|(parent, _)| *parent < node);
             let next = children[start..].iter().take_while(|(parent, _)| *parent == node);
             let next: Vec<u32> =
-                next.map(|pair| pair.1).filter(|node| !inside.has(*node)).collect();
+                next.map(|pair| pair.1).filter(|node| !inside.has(self.last(*node))).collect();
             stack.extend(next.into_iter().rev());
         }
         found
@@ -234,12 +246,13 @@ impl Tree<'_> {
     /// The entries above messages that are not part of the conversation.
     fn other_branches(&self, inside: &Bits) -> Bits {
         let mut others = Bits::new(self.index.row_count());
-        for node in self.nodes() {
-            let row = self.row(node);
-            if !row.is_message() || row.has(row::SIDECHAIN | row::TEAM) || inside.has(node) {
+        for at in (0..self.index.row_count()).filter(|at| self.is_part(*at)) {
+            let row = self.row(at);
+            let is_main = row.is_message() && !row.has(row::SIDECHAIN | row::TEAM);
+            if !is_main || inside.has(self.last(at)) {
                 continue;
             }
-            let mut next = self.original_parent(node);
+            let mut next = self.original_parent(at);
             while let Some(parent) = next.filter(|node| !inside.has(*node) && others.add(*node)) {
                 next = self.original_parent(parent);
             }

@@ -1,4 +1,28 @@
-//! Transcripts: the files in which the CLI keeps its conversations.
+//! Transcripts: the files in which the CLI keeps its conversations, without reading files.
+//!
+//! A transcript has one JSON object per line. Most entries are links of a tree (`uuid`,
+//! `parentUuid`): prompts, responses, tool results. The others are state: titles, tags,
+//! checkpoints. Transcripts can have gigabytes, and are written by several programs without locks,
+//! so lines can be torn, glued together or repeated.
+//!
+//! - [`Index`] takes the bytes chunk by chunk and keeps 56 bytes per entry: where the entry is, and
+//!   what choosing the conversation needs. It salvages what it can and reports every line that is
+//!   not one whole entry ([`Issue`]).
+//! - [`Tree`] chooses the conversation as the TypeScript SDK does, and gives every branch, the
+//!   history before compactions, and prompts that joined a running turn.
+//! - [`EntryRef`] says where an entry is; the caller reads those bytes and decodes them
+//!   ([`Entry::decode`]).
+//! - [`Ends`] gives what lists of sessions show, from the first and last bytes of a transcript;
+//!   [`SummaryData`] gives the same from entries as they are appended to a store.
+//! - [`ForkPlan`] and [`Fork`] copy a session under new ids, entry by entry; [`title_line`] and
+//!   [`tag_line`] are what renaming and tagging append.
+//!
+//! # Deviations from the TypeScript SDK
+//! - Entries in damaged lines are salvaged; the SDK skips such lines, and everything above them.
+//! - Timestamps are compared as times, not as text; those outside of 1970 to 2109 count as absent.
+//! - Queued prompts with one id and different contents are counted together.
+//! - Records of data flows are carried into a fork as they are, without merging repeated ones.
+
 mod append;
 mod bits;
 mod build;

@@ -32,11 +32,11 @@ pub struct Tree<'i> {
 
 impl<'i> Tree<'i> {
     pub(super) fn new(index: &'i Index) -> Self {
-        Self::without(index, None)
+        Self::without(index, None, None)
     }
 
-    /// The tree of the entries that are not left out.
-    pub(super) fn without(index: &'i Index, left_out: Option<Bits>) -> Self {
+    /// The tree of the entries that are not left out. Nothing is linked behind `unlinked`.
+    pub(super) fn without(index: &'i Index, left_out: Option<Bits>, unlinked: Option<Key>) -> Self {
         let count = index.row_count();
         let is_left_out = |at: u32| left_out.as_ref().is_some_and(|rows| rows.has(at));
         let mut order: Vec<u32> = Vec::with_capacity(count as usize);
@@ -50,7 +50,7 @@ impl<'i> Tree<'i> {
             }
         }
         let mut tree = Self { index, order, repeated, relinks: BTreeMap::new(), left_out };
-        tree.relink();
+        tree.relink(unlinked);
         tree
     }
 
@@ -177,7 +177,7 @@ impl<'i> Tree<'i> {
     }
 
     /// Whether an entry is part of the tree.
-    fn is_part(&self, at: u32) -> bool {
+    pub(super) fn is_part(&self, at: u32) -> bool {
         self.row(at).is_chain() && !self.left_out.as_ref().is_some_and(|rows| rows.has(at))
     }
 
@@ -339,6 +339,7 @@ impl<'i> Tree<'i> {
         path.splice(0..0, before);
     }
 
+    /// The node that an entry names as its parent in the file.
     pub(super) fn original_parent(&self, node: u32) -> Option<u32> {
         let row = self.row(node);
         if row.has(row::HAS_PARENT) { self.find_near(node, row.parent) } else { None }
@@ -357,9 +358,12 @@ impl<'i> Tree<'i> {
     }
 
     /// Links the entries that compactions preserved behind their summaries.
-    fn relink(&mut self) {
+    fn relink(&mut self, unlinked: Option<Key>) {
         let mut boundaries: Vec<&Boundary> = self.index.boundaries.iter().collect();
-        boundaries.retain(|boundary| self.last(boundary.row) == boundary.row);
+        boundaries.retain(|boundary| {
+            let is_linked = unlinked.is_none() || boundary.anchor() != unlinked;
+            is_linked && self.is_part(boundary.row) && self.last(boundary.row) == boundary.row
+        });
         boundaries.sort_by_key(|boundary| self.first(boundary.row));
         let mut children = Children::default();
         for boundary in &boundaries {

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 
 /// A chain entry of `kind` with the fields of `more`.
 pub(crate) fn entry(kind: &str, uuid: &str, parent: Option<&str>, more: Value) -> String {
-    let mut entry = json!({"parentUuid": parent, "type": kind, "uuid": uuid, "sessionId": "s"});
+    let mut entry = json!({"type": kind, "uuid": uuid, "sessionId": "s"});
     let Value::Object(more) = more else { panic!("{more}") };
     entry.as_object_mut().unwrap().extend(more);
-    entry.to_string()
+    // The CLI writes the parent first, and damaged lines are searched for it.
+    format!("{{\"parentUuid\":{},{}", json!(parent), &entry.to_string()[1..])
 }
 
 pub(crate) fn user(uuid: &str, parent: Option<&str>) -> String {

@@ -97,12 +97,8 @@ fn a_cycle_ends_the_chain() {
 
 #[test]
 fn of_repeated_entries_the_last_value_counts() {
-    let lines = [
-        user("u1", None),
-        user("u2", Some("u1")),
-        assistant("a1", "u2", "m1"),
-        user("u2", None),
-    ];
+    let lines =
+        [user("u1", None), user("u2", Some("u1")), assistant("a1", "u2", "m1"), user("u2", None)];
     assert_eq!(conversation(&lines), "u2 a1");
     let transcript = transcript(&lines);
     let index = index(&transcript);
@@ -118,8 +114,7 @@ fn a_missing_parent_cuts_the_conversation_and_is_reported() {
     let lines = [user("u1", None), assistant("a1", "lost", "m1"), user("u2", Some("a1"))];
     assert_eq!(conversation(&lines), "a1 u2");
     let transcript = transcript(&lines);
-    let kinds: Vec<_> =
-        index(&transcript).tree().issues().iter().map(|issue| issue.kind).collect();
+    let kinds: Vec<_> = index(&transcript).tree().issues().iter().map(|issue| issue.kind).collect();
     assert_eq!(kinds, [IssueKind::OtherBranch, IssueKind::MissingParent]);
 }
 
