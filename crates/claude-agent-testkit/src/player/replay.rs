@@ -145,7 +145,7 @@ where
                     return Ok(ReplayStep::Entry(self.skip_to_eof(index)));
                 }
                 ClientInput::Closed if self.expected.may_be_missing(index) => self.skip(index),
-                _ => self.take(index, &input)?,
+                _ => self.match_input(index, &input)?,
             }
         }
         Ok(ReplayStep::Entry(index + 1))
@@ -160,7 +160,7 @@ where
     }
 
     /// Handles a line that arrives while the player waits at this entry.
-    fn take(&mut self, index: usize, input: &ClientInput) -> Result<(), Mismatch> {
+    fn match_input(&mut self, index: usize, input: &ClientInput) -> Result<(), Mismatch> {
         let (ClientInput::Line(sent) | ClientInput::Unfinished(sent)) = input else {
             return if self.lenient { Ok(()) } else { Err(self.mismatch(index, input)) };
         };
@@ -199,7 +199,7 @@ where
             self.flush().await;
             match self.client.next().await {
                 ClientInput::Closed => break,
-                input => self.take(index, &input)?,
+                input => self.match_input(index, &input)?,
             }
         }
         Ok(())

@@ -118,7 +118,7 @@ impl Faults {
     }
 
     /// Returns whether a fault is triggered by SIGUSR1.
-    pub(crate) fn await_signal(&self) -> bool {
+    pub(crate) fn has_signal_fault(&self) -> bool {
         self.rules.iter().any(|rule| rule.point == Point::Signal)
     }
 

@@ -114,7 +114,7 @@ impl Engine {
         let info = connection.request(server.next_id(), "initialize", hello).await?;
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         connection.send(&initialized).await?;
-        server.connected(&info);
+        server.set_connected(&info);
         let tools = connection.request(server.next_id(), "tools/list", json!({})).await?;
         server.set_tools(&tools);
         Some(connection)
@@ -168,8 +168,8 @@ impl Engine {
             .str("message", message)
             .str("mode", "form")
             .value("requested_schema", schema);
-        let call = HookCall::new("Elicitation", input.clone()).about(server);
-        let outcome = self.hook(scope, call).await;
+        let call = HookCall::new("Elicitation", input.clone()).with_subject(server);
+        let outcome = self.run_hooks(scope, call).await;
         if let Some(answer) = hook_answer(&outcome.outputs) {
             return Some(answer);
         }
@@ -198,8 +198,8 @@ impl Engine {
         if answer["content"].is_object() {
             input = input.value("content", &answer["content"]);
         }
-        let call = HookCall::new("ElicitationResult", input).about(server);
-        let outcome = self.hook(scope, call).await;
+        let call = HookCall::new("ElicitationResult", input).with_subject(server);
+        let outcome = self.run_hooks(scope, call).await;
         Some(hook_answer(&outcome.outputs).unwrap_or(answer))
     }
 }

@@ -179,7 +179,7 @@ fn piece(event: &str, field: &str) -> Option<String> {
 }
 
 /// Returns the number of thinking characters in an event.
-pub(super) fn thinking_in(event: &str) -> usize {
+pub(super) fn thinking_length(event: &str) -> usize {
     piece(event, "thinking").map_or(0, |piece| piece.chars().count())
 }
 

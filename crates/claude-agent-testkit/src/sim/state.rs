@@ -64,7 +64,7 @@ pub(super) struct SessionState {
 impl SessionState {
     /// Returns whether a background agent is running. Shells do not count.
     pub(super) fn has_running_agents(&self) -> bool {
-        self.tasks.iter().any(|task| task.is_agent() && task.is_background() && task.is_open())
+        self.tasks.iter().any(|task| task.is_agent() && task.is_background() && task.is_unsettled())
     }
 }
 
@@ -126,7 +126,7 @@ pub(super) struct ActiveTurn {
 pub(super) struct CancelToken(watch::Receiver<bool>);
 
 impl CancelToken {
-    pub(super) fn of(sender: &watch::Sender<bool>) -> Self {
+    pub(super) fn new(sender: &watch::Sender<bool>) -> Self {
         Self(sender.subscribe())
     }
 
