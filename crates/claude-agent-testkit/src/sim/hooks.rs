@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::engine::Engine;
-use super::host_requests::{HostReply, HostRequest};
+use super::host_requests::{HostRequest, ResponseOutcome};
 use super::json::{Object, array, quoted, text};
 use super::matcher;
 use super::scope::{Scope, ToolCall};
@@ -188,13 +188,13 @@ impl Engine {
             let request = self.send_request("hook_callback", request, call.kind.clone()).await;
             pending.push((id, matcher, request));
         }
-        let asked_at = Instant::now();
+        let sent_at = Instant::now();
         for (command, hook_id) in commands.iter().zip(&started) {
             let output = self.run_hook_command(&call, command, &input, hook_id).await;
             outcome.merge(&output);
         }
         for (id, matcher, mut request) in pending {
-            let left = matcher.timeout.saturating_sub(asked_at.elapsed());
+            let left = matcher.timeout.saturating_sub(sent_at.elapsed());
             self.collect_hook_response(
                 scope,
                 &call,
@@ -222,20 +222,20 @@ impl Engine {
     ) {
         let cancel = scope.map(|scope| &scope.cancel);
         match self.wait_for_response(request, cancel, Some(left)).await {
-            HostReply::Response(HostResponse::Success(output)) => outcome.merge(&output),
-            HostReply::Response(HostResponse::Error(reason)) => {
+            ResponseOutcome::Response(HostResponse::Success(output)) => outcome.merge(&output),
+            ResponseOutcome::Response(HostResponse::Error(reason)) => {
                 self.report_hook_failure(call, id, &reason).await;
                 outcome.record_failure(matcher, "the hook failed");
             }
-            HostReply::Response(HostResponse::Gone) => {
+            ResponseOutcome::Response(HostResponse::Closed) => {
                 outcome.record_failure(matcher, "the host is gone");
             }
-            HostReply::TimedOut => {
+            ResponseOutcome::TimedOut => {
                 self.cancel_request(&request.id).await;
                 outcome.timed_out = true;
                 outcome.record_failure(matcher, "the hook was not answered in time");
             }
-            HostReply::Cancelled => outcome.cancelled = true,
+            ResponseOutcome::Cancelled => outcome.cancelled = true,
         }
     }
 
@@ -249,17 +249,17 @@ impl Engine {
 
     fn matching_hooks(&self, call: &HookCall) -> (Vec<(String, HookMatcher)>, Vec<CommandHook>) {
         let state = self.state();
-        let fits = |event: &str, pattern: Option<&str>| {
+        let applies = |event: &str, pattern: Option<&str>| {
             event == call.event && matcher::applies(pattern, call.subject.as_deref())
         };
         let matchers = state.hooks.matchers.iter();
         let callbacks = matchers
-            .filter(|matcher| fits(&matcher.event, matcher.pattern.as_deref()))
+            .filter(|matcher| applies(&matcher.event, matcher.pattern.as_deref()))
             .flat_map(|matcher| matcher.ids.iter().map(|id| (id.clone(), matcher.clone())))
             .collect();
         let commands = state.hooks.commands.iter();
         let commands = commands
-            .filter(|command| fits(&command.event, command.pattern.as_deref()))
+            .filter(|command| applies(&command.event, command.pattern.as_deref()))
             .cloned()
             .collect();
         (callbacks, commands)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::engine::Engine;
-use super::host_requests::HostReply;
+use super::host_requests::ResponseOutcome;
 use super::json::{Object, array, text};
 use super::mcp_server::{McpServer, McpStatus};
 use super::scope::{Scope, ToolCall};
@@ -67,7 +67,7 @@ impl Engine {
         for (mut pending, server) in handshakes {
             let left = deadline.saturating_duration_since(tokio::time::Instant::now());
             match self.wait_for_response(&mut pending, None, Some(left)).await {
-                HostReply::Response(response) => finish_initialize(&server, response),
+                ResponseOutcome::Response(response) => finish_initialize(&server, response),
                 _ => unanswered.push((pending, server)),
             }
         }
@@ -76,16 +76,16 @@ impl Engine {
             self.spawn(async move {
                 let mut reply = engine.wait_for_response(&mut pending, None, Some(TIMEOUT)).await;
                 for _ in 1..ATTEMPTS {
-                    if matches!(reply, HostReply::TimedOut) {
-                        let hello = Some(initialize_params(&engine.launch.version));
+                    if matches!(reply, ResponseOutcome::TimedOut) {
+                        let params = Some(initialize_params(&engine.launch.version));
                         pending = engine
-                            .send_rpc(&server, "initialize", hello, PendingKind::Session)
+                            .send_rpc(&server, "initialize", params, PendingKind::Session)
                             .await;
                         reply = engine.wait_for_response(&mut pending, None, Some(TIMEOUT)).await;
                     }
                 }
                 match reply {
-                    HostReply::Response(response) => finish_initialize(&server, response),
+                    ResponseOutcome::Response(response) => finish_initialize(&server, response),
                     _ => server.set_status(McpStatus::Failed),
                 }
                 engine.send_initialized().await;
@@ -231,7 +231,7 @@ impl Engine {
         let kind = PendingKind::McpCall { server: server.name.clone(), rpc_id: id };
         let mut pending = self.send_rpc(&server, "tools/call", Some(params), kind).await;
         let reply = self.wait_for_response(&mut pending, Some(&scope.cancel), None).await;
-        if matches!(reply, HostReply::Cancelled) {
+        if matches!(reply, ResponseOutcome::Cancelled) {
             return None;
         }
         Some(to_tool_output(rpc_result(reply)))
@@ -297,25 +297,27 @@ pub(super) fn initialize_params(version: &str) -> Object {
 }
 
 fn finish_initialize(server: &McpServer, response: HostResponse) {
-    match rpc_result(HostReply::Response(response)) {
+    match rpc_result(ResponseOutcome::Response(response)) {
         Ok(result) => server.set_connected(&result),
         Err(_) => server.set_status(McpStatus::Failed),
     }
 }
 
 /// Returns the result in the response to an `mcp_message`, or the reason why there is none.
-fn rpc_result(reply: HostReply) -> Result<Value, String> {
+fn rpc_result(reply: ResponseOutcome) -> Result<Value, String> {
     match reply {
-        HostReply::Response(HostResponse::Success(answer)) => {
+        ResponseOutcome::Response(HostResponse::Success(answer)) => {
             let response = &answer["mcp_response"];
             if response["error"].is_object() {
                 return Err(text(&response["error"]["message"]).to_owned());
             }
             Ok(response["result"].clone())
         }
-        HostReply::Response(HostResponse::Error(reason)) => Err(reason),
-        HostReply::Response(HostResponse::Gone) => Err("The host is gone.".to_owned()),
-        HostReply::TimedOut | HostReply::Cancelled => Err("The server did not answer.".to_owned()),
+        ResponseOutcome::Response(HostResponse::Error(reason)) => Err(reason),
+        ResponseOutcome::Response(HostResponse::Closed) => Err("The host is gone.".to_owned()),
+        ResponseOutcome::TimedOut | ResponseOutcome::Cancelled => {
+            Err("The server did not answer.".to_owned())
+        }
     }
 }
 

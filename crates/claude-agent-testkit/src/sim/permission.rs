@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::engine::Engine;
 use super::hooks::{HookCall, HookDecision, HookOutcome};
-use super::host_requests::{HostReply, HostRequest};
+use super::host_requests::{HostRequest, ResponseOutcome};
 use super::json::{Object, array, text};
 use super::permission_rule::PermissionRule;
 use super::scope::{Scope, ToolCall};
@@ -211,25 +211,25 @@ impl Engine {
         }
         let first = self.wait_for_response(pending, Some(&scope.cancel), self.reminder()).await;
         let reply = match first {
-            HostReply::TimedOut => {
+            ResponseOutcome::TimedOut => {
                 self.remind(scope, call).await;
                 self.wait_for_response(pending, Some(&scope.cancel), None).await
             }
             reply => reply,
         };
         match reply {
-            HostReply::Response(HostResponse::Success(answer)) => {
+            ResponseOutcome::Response(HostResponse::Success(answer)) => {
                 self.apply_decision(scope, call, &answer, false)
             }
-            HostReply::Response(HostResponse::Error(reason)) => {
+            ResponseOutcome::Response(HostResponse::Error(reason)) => {
                 let text = format!("Tool permission request failed: Error: {reason}");
                 deny(scope, call, text)
             }
-            HostReply::Response(HostResponse::Gone) | HostReply::TimedOut => {
+            ResponseOutcome::Response(HostResponse::Closed) | ResponseOutcome::TimedOut => {
                 let text = "Tool permission request failed: stdin was closed before an answer";
                 deny(scope, call, text.to_owned())
             }
-            HostReply::Cancelled => {
+            ResponseOutcome::Cancelled => {
                 scope.record_denial(call);
                 PermissionVerdict::Interrupt
             }

@@ -167,7 +167,7 @@ pub(super) enum HostResponse {
     Success(Value),
     Error(String),
     /// Stdin was closed first.
-    Gone,
+    Closed,
 }
 
 /// An entry of the task list of the model.
