@@ -122,7 +122,7 @@ impl Faults {
         self.rules.iter().any(|rule| rule.point == Point::Signal)
     }
 
-    /// Returns whether there are no faults.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }

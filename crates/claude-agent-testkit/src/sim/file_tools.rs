@@ -75,7 +75,7 @@ impl Engine {
             }
         };
         if old.is_empty() || !before.contains(old) {
-            return ToolOutput::error("The text to replace does not stand in the file.");
+            return ToolOutput::error("The text to replace was not found in the file.");
         }
         let after = if all { before.replace(old, new) } else { before.replacen(old, new, 1) };
         self.checkpoint(&path);

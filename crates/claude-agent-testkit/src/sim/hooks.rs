@@ -241,8 +241,7 @@ impl Engine {
 
     async fn report_hook_failure(&self, call: &HookCall, id: &str, reason: &str) {
         self.write_stderr(&format!("Error in hook callback {id}: {reason}")).await;
-        let text =
-            format!("{}: callback {id} failed; it counts as having said nothing.", call.event);
+        let text = format!("{}: callback {id} failed and was ignored.", call.event);
         let tag = Object::new().str("tag", "hook_callback_failed");
         self.emit_informational(&text, "warning", tag).await;
     }

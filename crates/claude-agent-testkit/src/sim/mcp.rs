@@ -303,7 +303,7 @@ fn finish_initialize(server: &McpServer, response: HostResponse) {
     }
 }
 
-/// Returns the result in the response to an `mcp_message`, or the reason why there is none.
+/// Returns the result in the response to an `mcp_message`, or an error message.
 fn rpc_result(reply: ResponseOutcome) -> Result<Value, String> {
     match reply {
         ResponseOutcome::Response(HostResponse::Success(answer)) => {

@@ -24,7 +24,7 @@ pub(crate) struct Output {
 struct OutputState {
     streams: Mutex<Streams>,
     end: watch::Sender<Option<Exit>>,
-    /// Whether stdin is no longer read.
+    /// Whether reading from stdin has stopped.
     reading_stopped: watch::Sender<bool>,
     /// Whether stdin is to be closed.
     stdin_closed: watch::Sender<bool>,

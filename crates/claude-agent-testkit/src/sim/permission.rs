@@ -106,7 +106,7 @@ impl Engine {
             }
             (_, "dontAsk") => {
                 return RuleDecision::Deny(format!(
-                    "{} is not allowed, and nobody is asked.",
+                    "{} is not allowed in this permission mode.",
                     call.name
                 ));
             }

@@ -22,7 +22,7 @@ pub(super) enum ModelResponse {
 /// An error of the API or of the connection.
 #[derive(Debug)]
 pub(super) struct ApiFailure {
-    /// `None` if there was no HTTP response.
+    /// `None` without an HTTP response.
     pub(super) status: Option<u16>,
     pub(super) kind: String,
     pub(super) message: String,

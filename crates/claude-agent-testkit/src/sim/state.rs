@@ -182,7 +182,7 @@ pub(super) struct TodoItem {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Conversation {
     pub(super) entries: Vec<ConversationEntry>,
-    /// The number of entries that have been written to the transcript and are no longer extended.
+    /// The number of entries that have been written to the transcript, which never change again.
     pub(super) sealed: usize,
 }
 

@@ -226,7 +226,7 @@ impl Engine {
 
     async fn exit_worktree(&self, scope: &Scope) -> ToolOutput {
         let Some(path) = self.state().worktree.clone() else {
-            return ToolOutput::error("The session is in no worktree.");
+            return ToolOutput::error("The session is not in a worktree.");
         };
         let input = Object::new().str("worktree_path", &path);
         self.run_hooks(scope, super::hooks::HookCall::new("WorktreeRemove", input)).await;

@@ -279,7 +279,7 @@ impl Engine {
             "max_tokens" if *times < CONTINUATIONS => {
                 self.emit_user_text(
                     scope,
-                    "The answer was cut off. Go on where it ended.",
+                    "The answer was cut off. Continue where it ended.",
                     synthetic,
                 )
                 .await;
@@ -296,7 +296,7 @@ impl Engine {
                 }));
             }
             "refusal" if *times == 0 => {
-                let text = "The model stopped its answer; it goes on once.";
+                let text = "The model stopped its answer; it is asked to continue once.";
                 self.emit_informational(text, "notice", Object::new()).await;
                 let text = "Your answer was stopped. Do not give it again.";
                 self.emit_user_text(scope, text, synthetic.str("refused_message_id", "msg_1"))
