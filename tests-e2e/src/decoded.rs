@@ -1,6 +1,6 @@
 //! Every line that a CLI writes must decode: a line that the types do not fit fails its scenario.
 
-use claude_agent_testkit::recording::{Recording, EntryKind};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use claude_wire::{Envelope, FromCli};
 
 /// What is wrong with the lines of the CLI, one sentence for each.

@@ -8,7 +8,7 @@ use std::{
     fmt,
 };
 
-use claude_agent_testkit::recording::{Recording, EntryKind};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use serde_json::Value;
 
 /// The shapes of everything that a CLI wrote, by kind of message.

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use claude_agent_testkit::recording::{Recording, EntryKind};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use serde_json::{Value, json};
 
 use crate::{

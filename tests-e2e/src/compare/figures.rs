@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use claude_agent_testkit::recording::{Recording, EntryKind};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use serde_json::Value;
 
 use super::Difference;

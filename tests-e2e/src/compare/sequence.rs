@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use claude_agent_testkit::recording::{Recording, EntryKind};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use serde_json::Value;
 
 /// One word for each line of the CLI, and for its exit.

@@ -6,7 +6,7 @@ mod places;
 mod prose;
 
 use bytes::Bytes;
-use claude_agent_testkit::recording::{Entry, Recording, EntryKind};
+use claude_agent_testkit::recording::{Entry, EntryKind, Recording};
 
 use self::places::Places;
 use crate::real_cli::World;

@@ -195,9 +195,13 @@ fn a_session_of_the_real_cli_is_replayed_strictly_whatever_the_timing() {
         let recording = recorded(stage.options()).await;
         assert_eq!(interrupts(&recording), 0, "nothing runs any more when the host stops");
         let ends = recording.entries.iter().rev().map(|entry| &entry.kind);
-        let ends: Vec<_> = ends.take_while(|what| !matches!(what, EntryKind::Received(_))).collect();
+        let ends: Vec<_> =
+            ends.take_while(|what| !matches!(what, EntryKind::Received(_))).collect();
         assert!(
-            matches!(ends[..], [EntryKind::Exited(_), EntryKind::StdoutClosed, EntryKind::StdinClosed]),
+            matches!(
+                ends[..],
+                [EntryKind::Exited(_), EntryKind::StdoutClosed, EntryKind::StdinClosed]
+            ),
             "{ends:?}"
         );
         replay_often(&recording, 50).await;
