@@ -233,7 +233,7 @@ fn logs_names_and_hooks_show_where_they_should() {
             "permission_prompts",
             |_, options| {
                 options
-                    .permission_prompts(PermissionPrompts::Nobody)
+                    .permission_prompts(PermissionPrompts::None)
                     .can_use_tool(|_, _| async { Permission::allow() })
             },
             |seen| {
