@@ -13,7 +13,7 @@ use crate::id::{AgentId, MessageId, SessionId};
 use crate::json::{Json, List, Nullable};
 use crate::message::{ApiMessage, Malformed, Origin, UserContent};
 use crate::repair;
-use crate::schema::Mode;
+use crate::schema;
 
 /// Declares an entry that is a link of the tree, with the fields that all of them have.
 macro_rules! chain_entry {
@@ -291,13 +291,13 @@ impl Entry {
     pub fn decode(bytes: impl Into<Bytes>) -> Result<Self, Malformed> {
         let raw = bytes.into();
         if let Ok(text) = std::str::from_utf8(&raw)
-            && let Ok(body) = Mode::Text.run(|| serde_json::from_str(text))
+            && let Ok(body) = schema::from_text(text)
         {
             return Ok(Self { body, raw, is_repaired: false });
         }
         let repaired = repair::repaired(&raw);
-        let text = repaired.as_deref().unwrap_or(&raw);
-        match Mode::Isolating.run(|| serde_json::from_slice::<EntryBody>(text)) {
+        let text = String::from_utf8_lossy(repaired.as_deref().unwrap_or(&raw));
+        match schema::from_text_isolating::<EntryBody>(&text) {
             Ok(EntryBody::Undecodable(undecodable)) if undecodable.kind.is_none() => {
                 Err(Malformed::new(raw, undecodable.reason))
             }
