@@ -100,12 +100,12 @@ impl Message {
         // UTF-8 is checked once for the whole line: given bytes, serde_json checks each string.
         match std::str::from_utf8(&raw).map(schema::from_text) {
             Ok(Ok(body)) => Ok(Self { body, raw, repaired: false }),
-            _ => Self::decode_troubled(raw),
+            _ => Self::decode_isolating(raw),
         }
     }
 
     /// Decodes again with broken characters repaired and undecodable parts isolated.
-    fn decode_troubled(raw: Bytes) -> Result<Self, Malformed> {
+    fn decode_isolating(raw: Bytes) -> Result<Self, Malformed> {
         let repaired = repair::repaired(&raw);
         let text = String::from_utf8_lossy(repaired.as_deref().unwrap_or(&raw));
         match schema::from_text_isolating::<Body>(&text) {
