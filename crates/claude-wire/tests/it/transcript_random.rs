@@ -61,7 +61,7 @@ proptest! {
         let index = index(&bytes);
         let tree = index.tree();
         let conversation = tree.conversation();
-        let distinct: BTreeSet<usize> = conversation.iter().map(|entry| entry.index()).collect();
+        let distinct: BTreeSet<usize> = conversation.iter().map(EntryRef::index).collect();
         prop_assert_eq!(distinct.len(), conversation.len());
         for branch in tree.branches() {
             let path = tree.path(branch);
