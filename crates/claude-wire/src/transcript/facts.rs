@@ -13,6 +13,7 @@ use crate::schema::Key as Name;
 #[derive(Debug, Default)]
 pub(super) struct Facts<'a> {
     pub(super) kind: Option<Text<'a>>,
+    has_kind: bool,
     pub(super) subtype: Option<Text<'a>>,
     pub(super) uuid: Option<Text<'a>>,
     pub(super) parent: Option<Text<'a>>,
@@ -234,7 +235,12 @@ fn truthy<'a, A: MapAccess<'a>>(map: &mut A) -> Result<bool, A::Error> {
 impl<'a> Fields<'a> for Facts<'a> {
     fn field<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
         match name {
-            "type" => self.kind = text(map)?,
+            // Of several, the first one counts, as for `Entry::decode`.
+            "type" if self.has_kind => skip(map)?,
+            "type" => {
+                self.has_kind = true;
+                self.kind = text(map)?;
+            }
             "subtype" => self.subtype = text(map)?,
             "uuid" => self.uuid = text(map)?,
             "parentUuid" => {

@@ -171,7 +171,10 @@ impl<'p> Fork<'p> {
         let source = fields(bytes)?;
         let mut copy = Extra::default();
         for (name, value) in source.iter().filter(|(name, _)| !DROPPED.contains(name)) {
-            copy.set(name, value.clone());
+            // Of several types the first one counts, of all else the last one.
+            if name != "type" || copy.get(name).is_none() {
+                copy.set(name, value.clone());
+            }
         }
         let old = source.get("uuid").cloned().unwrap_or_default();
         copy.set("uuid", &*self.new_uuid(entry.row.id).unwrap_or_default());

@@ -21,6 +21,8 @@
 //! - Entries in damaged lines are salvaged; the SDK skips such lines, and everything above them.
 //! - Timestamps are compared as times, not as text; those outside of 1970 to 2109 count as absent.
 //! - Queued prompts with one id and different contents are counted together.
+//! - Of several `type` members in one entry the first one counts; the SDK takes the last one.
+//! - A fork up to a message does not count entries of a team as part of the conversation.
 //! - Records of data flows are carried into a fork as they are, without merging repeated ones.
 
 mod append;

@@ -1,5 +1,7 @@
 //! Made-up transcripts for the tests.
 
+#![allow(clippy::needless_pass_by_value, reason = "`json!` values are written in place")]
+
 use claude_wire::transcript::{EntryRef, Index, MessageFilter};
 use serde_json::{Value, json};
 
