@@ -25,16 +25,16 @@ pub(super) fn run(data: &[u8]) {
     let tree = index.tree();
     assert!(tree.issues().len() >= index.issues().len());
     assert!(tree.full_conversation().len() >= tree.conversation().len());
-    let _ = tree.messages(MessageFilter::default().include_system(true));
+    drop(tree.messages(MessageFilter::default().include_system(true)));
     let mut summary = SummaryData::default();
     for entry in index.entries() {
         let line = bytes_of(bytes, entry.offset(), entry.len());
         let decoded = Entry::decode(line.to_vec()).expect("an entry of the index decodes");
         assert_eq!(&decoded.raw()[..], line);
-        let _ = (decoded.prompt(), decoded.shown_uuid());
+        drop((decoded.prompt(), decoded.shown_uuid()));
         summary.add(line);
     }
-    let _ = (summary.info(), Ends::of(bytes).info(None), Ends::of(bytes).continued_in());
+    drop((summary.info(), Ends::of(bytes).info(None), Ends::of(bytes).continued_in()));
     fork(&index, bytes);
 }
 

@@ -256,7 +256,7 @@ impl Driver {
                     self.turns.finish(&id, how, &self.feed);
                 }
                 Effect::UnmatchedResponse { request_id, late } => {
-                    publish::log_unclaimed(&request_id, late)
+                    publish::log_unclaimed(&request_id, late);
                 }
                 Effect::End(end) => return Some(end),
             }
