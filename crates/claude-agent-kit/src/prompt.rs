@@ -1,4 +1,4 @@
-//! What is said to the model.
+//! Prompts.
 
 use std::fmt;
 
@@ -42,25 +42,20 @@ impl Prompt {
         self
     }
 
-    /// Says when the CLI should take it up, if a turn runs.
+    /// Sets when the CLI handles the prompt if a turn is running.
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = Some(priority);
         self
     }
 
-    /// The id that it was given.
-    pub fn id(&self) -> Option<&MessageId> {
+    /// Returns the ID that was set.
+    pub(crate) fn id(&self) -> Option<&MessageId> {
         self.id.as_ref()
     }
 
-    /// The content.
-    pub fn content(&self) -> &Content {
-        &self.content
-    }
-
-    /// Whether it says nothing: no block, or nothing but white space. The API refuses such a
-    /// prompt, and the CLI answers it strangely.
+    /// Returns whether the prompt has no content, or nothing but white space. The API rejects such a
+    /// prompt, and the CLI sends unexpected messages.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.content {
             Content::Text(text) => text.trim().is_empty(),
@@ -71,13 +66,13 @@ impl Prompt {
         }
     }
 
-    /// Whether the given ID is blank. The CLI treats a blank ID as missing, and the turn would never end.
+    /// Returns whether the ID is blank. The CLI treats a blank ID as missing, and the turn would never end.
     pub(crate) fn has_empty_id(&self) -> bool {
         self.id.as_ref().is_some_and(|id| id.as_str().trim().is_empty())
     }
 
-    /// The line that says it to the CLI. Its id is what the turn is followed by; the session is
-    /// empty until the CLI has named it; `verbatim` if nothing in it is for the CLI.
+    /// Encodes the prompt as a line for the CLI. The ID identifies the turn; the session ID is empty
+    /// until the CLI has reported it; with `verbatim` the CLI does not interpret the content.
     ///
     /// # Errors
     /// When a block cannot be written as JSON.
@@ -95,7 +90,7 @@ impl Prompt {
         FromHost::User(Box::new(message)).encode().map_err(|error| {
             Error::new(
                 ErrorKind::InvalidOptions,
-                format!("the prompt cannot be written as JSON ({error})"),
+                format!("cannot encode the prompt as JSON: {error}"),
             )
         })
     }
@@ -132,7 +127,7 @@ impl From<Content> for Prompt {
 }
 
 impl fmt::Debug for Prompt {
-    /// Without what it says.
+    /// Omits the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.content {
             Content::Text(text) => write!(f, "Prompt({} bytes)", text.len()),
@@ -200,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_are_made_of_whatever_holds_text_and_printed_without_it() {
+    fn prompts_are_created_from_text_and_debug_output_omits_it() {
         let text = String::from("secret plan");
         let prompts: [Prompt; 4] = [
             "secret plan".into(),
@@ -209,7 +204,7 @@ mod tests {
             text.into(),
         ];
         for prompt in prompts {
-            assert_eq!(prompt.content(), &Content::Text("secret plan".to_owned()));
+            assert_eq!(&prompt.content, &Content::Text("secret plan".to_owned()));
             assert_eq!(format!("{prompt:?}"), "Prompt(11 bytes)");
         }
         let blocks = Prompt::from(vec![ContentBlock::text("secret plan")]);

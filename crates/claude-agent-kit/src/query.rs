@@ -11,12 +11,14 @@ use claude_wire::message::ResultMessage;
 use claude_wire::session::{Cost, Exit, RunCost};
 use claude_wire::{Body, Message};
 use futures_core::Stream;
+use serde::{Serialize, Serializer};
 
 use crate::cost::Uncounted;
 use crate::diagnose::{retry_delay, turn_failure};
 use crate::driver::{self, Handles, RunGuard, RunKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
+use crate::json_object::JsonObject;
 #[cfg(feature = "tools")]
 use crate::mask::Mask;
 use crate::options::Options;
@@ -263,6 +265,18 @@ pub struct Collected {
     pub cost: Cost,
     /// Why the turn of the last result failed.
     failure: Option<Error>,
+}
+
+impl Serialize for Collected {
+    /// `{"type":"query_output","items":[…],"cost":{…},"error":{…}}`; the error, of the run or else of
+    /// its last turn, is left out if the run succeeded.
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut object = JsonObject::new(serializer, "query_output")?;
+        object.field("items", &self.items)?;
+        object.field("cost", &self.cost)?;
+        object.optional("error", self.error.as_ref().or(self.failure.as_ref()))?;
+        object.end()
+    }
 }
 
 impl Collected {

@@ -354,7 +354,7 @@ impl Turn {
                     "it was withdrawn or interrupted; send it again if it still matters",
                 ))
             }
-            None => Some(self.session.over_error("turn")),
+            None => Some(self.session.ended_error("turn")),
         }
     }
 

@@ -6,10 +6,12 @@ use claude_wire::session::Cost;
 use claude_wire::{Body, Extra};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
 
 use crate::diagnose::{retry_delay, turn_failure};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
+use crate::json_object::JsonObject;
 use crate::options::Options;
 use crate::prompt::Prompt;
 use crate::query::query;
@@ -29,6 +31,19 @@ pub struct Typed<T> {
     pub cost: Cost,
     /// The warnings that came meanwhile.
     pub warnings: Vec<Warning>,
+}
+
+impl<T: Serialize> Serialize for Typed<T> {
+    /// `{"type":"typed_answer","value":…,"result":{…},"cost":{…},"warnings":[…]}`; an empty list of
+    /// warnings is left out.
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut object = JsonObject::new(serializer, "typed_answer")?;
+        object.field("value", &self.value)?;
+        object.field("result", &self.result)?;
+        object.field("cost", &self.cost)?;
+        object.list("warnings", &self.warnings)?;
+        object.end()
+    }
 }
 
 impl<T> Typed<T> {

@@ -52,6 +52,7 @@ mod repair;
 pub mod session;
 pub mod settings;
 pub mod tool_input;
+pub mod value;
 
 pub use envelope::Envelope;
 pub use error::DecodeError;

@@ -21,7 +21,7 @@ pub use version::CliVersion;
 use version::Probe;
 
 /// The oldest CLI whose one-way form is understood.
-pub const MINIMUM_FOR_PRINT_MODE: CliVersion = CliVersion::new(1, 0, 0);
+pub(crate) const MINIMUM_FOR_PRINT_MODE: CliVersion = CliVersion::new(1, 0, 0);
 
 /// The oldest CLI that passes the session tests; `docs/cli-versions.md` says how it was found.
 pub const MINIMUM_VERSION: CliVersion = CliVersion::new(2, 1, 261);
@@ -118,7 +118,7 @@ impl Cli {
     /// [`CliNotFound`](ErrorKind::CliNotFound) when there is no CLI, or the named file is not
     /// executable; [`SpawnFailed`](ErrorKind::SpawnFailed) when it cannot be started;
     /// [`UnsupportedCliVersion`](ErrorKind::UnsupportedCliVersion) when it is older than
-    /// [`MINIMUM_FOR_PRINT_MODE`]; [`UnknownCliVersion`](ErrorKind::UnknownCliVersion) or
+    /// 1.0.0; [`UnknownCliVersion`](ErrorKind::UnknownCliVersion) or
     /// [`VersionDetection`](ErrorKind::VersionDetection) when it prints no version;
     /// [`InvalidOptions`](ErrorKind::InvalidOptions) when the options are invalid or set a
     /// [`transport`](Options::transport), which starts the CLI itself;

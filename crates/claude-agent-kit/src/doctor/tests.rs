@@ -45,7 +45,7 @@ fn working_directory_must_exist_and_be_writable() {
         let unwritable = look(Path::new("/proc"));
         assert_eq!(level(&unwritable, &["cannot be written", "`cwd`"]), Level::Warning);
     }
-    let elsewhere = Options::new().cwd("/missing").user(OsUser::Ids { user: 1, group: 1 });
+    let elsewhere = Options::new().cwd("/missing").user(OsUser::ids(1, 1));
     assert_eq!(place(&elsewhere, &[]).working_directory(), None);
 }
 
@@ -131,7 +131,7 @@ fn root_cannot_bypass_permissions() {
     let bypass = || Options::new().permission_mode("bypassPermissions");
     assert_eq!(look(bypass(), &[]), root);
     assert!(!look(bypass(), &[("IS_SANDBOX", "1")]));
-    assert!(!look(bypass().user(OsUser::Ids { user: 1, group: 1 }), &[]));
+    assert!(!look(bypass().user(OsUser::ids(1, 1)), &[]));
     assert!(!look(Options::new(), &[]));
 }
 
@@ -164,7 +164,7 @@ fn files_and_directories_of_options_must_exist() {
             let path = folder.path().join(name);
             assert_eq!(level(&findings[0], &[option, text(&path)]), expected, "{}", findings[0]);
             assert!(fits || findings[0].help().unwrap().contains(option));
-            let elsewhere = options.user(OsUser::Ids { user: 1, group: 1 });
+            let elsewhere = options.user(OsUser::ids(1, 1));
             assert!(place(&elsewhere, &[]).files().is_empty());
         }
     }

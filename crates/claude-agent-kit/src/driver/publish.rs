@@ -22,7 +22,7 @@ impl Driver {
             self.feed.push(&mut self.batch, self.machine.has_waiters());
         }
         if let Some(id) = &self.machine.evidence().session_id {
-            self.events.name(id);
+            self.events.set_session_id(id);
         }
     }
 

@@ -205,7 +205,7 @@ pub(crate) async fn launch(options: &Options, prepared: &Prepared) -> Result<Lau
         limits::session(options, prepared).grace,
     );
     match (&options.host.user, &options.host.transport) {
-        (Some(user), None) => Ok(launch.run_by(user.ids().await?)),
+        (Some(user), None) => Ok(launch.run_by(user.resolve().await?)),
         // A custom transport chooses the user itself.
         _ => Ok(launch),
     }

@@ -153,10 +153,8 @@ error_kinds! {
     Interrupted = "interrupted" [Resume],
     /// The turn failed for a reason that has no kind of its own.
     TurnFailed = "turn_failed" [],
-    /// A permission request was answered before.
-    RequestAnswered = "request_answered" [],
-    /// A permission request was withdrawn before it was answered.
-    RequestWithdrawn = "request_withdrawn" [],
+    /// A permission request was answered before, or was withdrawn.
+    RequestClosed = "request_closed" [],
     /// No permission request with this ID is pending.
     RequestUnknown = "request_unknown" [],
     /// An answer was to be of a type, and the result has no value.

@@ -18,7 +18,7 @@ use claude_wire::launch::{Problem, Settings};
 use super::message::{INVALID_REQUEST, Kind};
 use super::names::{self, NAME};
 use super::{Incoming, McpClient, McpContext, Reply};
-use crate::callback::{CallResult, CancelToken, Running};
+use crate::callback::{CallResult, CallbackRun, CancelToken};
 use crate::commands::CommandSender;
 
 /// A server as options hold it: it serves many sessions.
@@ -134,7 +134,7 @@ impl Servers {
         asked: McpMessage,
         session_id: Option<SessionId>,
         cancel: CancelToken,
-    ) -> Option<Running> {
+    ) -> Option<CallbackRun> {
         let server = self.connected.get(&asked.server_name)?;
         let message = Incoming::read(asked.message);
         let id = message.answer_to();
@@ -142,7 +142,7 @@ impl Servers {
             McpContext { session_id, cancel: cancel.clone(), client: server.client.clone() };
         let serving = server.serve(message, context);
         let limit = server.limit.filter(|_| id.is_some());
-        Some(Running::Async(Box::pin(guarded(serving, id, limit, cancel))))
+        Some(CallbackRun::Async(Box::pin(guarded(serving, id, limit, cancel))))
     }
 }
 

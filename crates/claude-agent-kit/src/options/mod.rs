@@ -80,7 +80,7 @@ impl Options {
     /// Adds to what was said of an option.
     fn add_settings(mut self, option: &'static str, change: impl FnOnce(&mut Settings)) -> Self {
         change(&mut self.settings);
-        self.origins.add(option, Source::Builder);
+        self.origins.add(option, Source::BUILDER);
         self
     }
 
@@ -97,7 +97,7 @@ impl Options {
 
     /// The builder said what this option is.
     fn told(mut self, option: &'static str) -> Self {
-        self.origins.replace(option, Source::Builder);
+        self.origins.replace(option, Source::BUILDER);
         self
     }
 }
@@ -328,8 +328,8 @@ mod tests {
     #[test]
     fn a_user_is_a_name_or_two_numbers() {
         let named = Options::new().user("somebody");
-        assert_eq!(named.host.user, Some(OsUser::Name("somebody".to_owned())));
-        let ids = OsUser::Ids { user: 1, group: 2 };
+        assert_eq!(named.host.user, Some(OsUser::from("somebody")));
+        let ids = OsUser::ids(1, 2);
         assert_eq!(Options::new().user(ids.clone()).host.user, Some(ids));
     }
 

@@ -1,6 +1,7 @@
 //! The operating-system user that the CLI runs as.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,33 +9,41 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::process::{Spec, UserIds};
 use crate::transport::{Output, output};
 
-/// A user of the operating system.
+/// A user of the operating system: a name, which is converted with `From`, or [IDs](Self::ids).
 ///
-/// The CLI gets the user ID and one group ID; supplementary groups, also those of a named user, are
-/// not set.
+/// The CLI runs with the user ID and one group ID, for a name the primary group of the user.
+/// Supplementary groups are not set.
+#[derive(Clone, PartialEq, Eq)]
+pub struct OsUser(UserKind);
+
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OsUser {
-    /// The user of this name, with its primary group.
+enum UserKind {
     Name(String),
-    /// A user ID and a group ID.
-    Ids {
-        /// The user ID.
-        user: u32,
-        /// The group ID.
-        group: u32,
-    },
+    Ids { user: u32, group: u32 },
+}
+
+impl OsUser {
+    /// Creates a user from a user ID and a group ID.
+    pub const fn ids(user: u32, group: u32) -> Self {
+        Self(UserKind::Ids { user, group })
+    }
 }
 
 impl From<&str> for OsUser {
     fn from(name: &str) -> Self {
-        Self::Name(name.to_owned())
+        name.to_owned().into()
     }
 }
 
 impl From<String> for OsUser {
     fn from(name: String) -> Self {
-        Self::Name(name)
+        Self(UserKind::Name(name))
+    }
+}
+
+impl fmt::Debug for OsUser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -51,10 +60,10 @@ impl OsUser {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidOptions`] when there is no such user.
-    pub(crate) async fn ids(&self) -> Result<UserIds> {
-        match self {
-            Self::Ids { user, group } => Ok(UserIds { user: *user, group: *group }),
-            Self::Name(name) => {
+    pub(crate) async fn resolve(&self) -> Result<UserIds> {
+        match &self.0 {
+            UserKind::Ids { user, group } => Ok(UserIds { user: *user, group: *group }),
+            UserKind::Name(name) => {
                 Ok(UserIds { user: number(name, "-u").await?, group: number(name, "-g").await? })
             }
         }
@@ -65,7 +74,7 @@ async fn number(name: &str, which: &str) -> Result<u32> {
     let unknown = |cause: String| {
         let message = format!("`user`: there is no user {name:?}: {cause}");
         Error::new(ErrorKind::InvalidOptions, message)
-            .with_help("name another `user`, or give the IDs with `OsUser::Ids`")
+            .with_help("name another `user`, or pass the IDs with `OsUser::ids`")
     };
     if name.is_empty() || name.starts_with('-') || name.contains('\0') {
         return Err(unknown("not a user name".to_owned()));
@@ -103,12 +112,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_is_looked_up_and_an_unknown_one_is_an_error() {
-        let root = OsUser::from("root").ids().await.unwrap();
+        let root = OsUser::from("root").resolve().await.unwrap();
         assert_eq!(root.user, 0);
-        let ids = OsUser::Ids { user: 7, group: 8 }.ids().await.unwrap();
+        let ids = OsUser::ids(7, 8).resolve().await.unwrap();
         assert_eq!(ids, UserIds { user: 7, group: 8 });
         for name in ["no-such-user-here", "", "-u", "a\0b"] {
-            let error = OsUser::from(name).ids().await.unwrap_err();
+            let error = OsUser::from(name).resolve().await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);
             assert!(error.to_string().contains("there is no user"), "{error}");
         }

@@ -12,20 +12,20 @@ use super::Session;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 
-/// How often the CLI is asked, at first and at most.
-const SOON: Duration = Duration::from_millis(20);
-const SELDOM: Duration = Duration::from_millis(500);
-/// How long its answer may take at least: the first one, which nothing is known without, and others.
-const FIRST_LOOK: Duration = Duration::from_secs(5);
-const LAST_LOOK: Duration = Duration::from_secs(1);
+/// The first and the longest pause between two status requests.
+const MIN_INTERVAL: Duration = Duration::from_millis(20);
+const MAX_INTERVAL: Duration = Duration::from_millis(500);
+/// The minimum timeout of the first status request, without which nothing is known, and of the others.
+const FIRST_STATUS_TIMEOUT: Duration = Duration::from_secs(5);
+const LATER_STATUS_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl McpHandle<'_> {
     /// Waits until every MCP server that is not disabled is connected, and returns the connected
-    /// servers. Servers of the options are waited for until the CLI knows them.
+    /// servers. Includes servers of the options that the CLI does not list yet.
     ///
-    /// The CLI connects to servers while it already works on a first prompt; without waiting, the
-    /// first turn may miss some of their tools. A CLI that does not respond at all is given five
-    /// seconds, even if `timeout` is less.
+    /// The CLI connects to servers while it already works on the first prompt: without waiting, the
+    /// first turn may lack some of their tools. A CLI that does not respond at all has five seconds,
+    /// even if `timeout` is shorter.
     ///
     /// # Errors
     /// - [`McpServerFailed`](ErrorKind::McpServerFailed) when a server cannot be connected;
@@ -34,19 +34,19 @@ impl McpHandle<'_> {
     /// - Those of [`Session::request`].
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future has no effect.
     pub async fn wait(self, timeout: Duration) -> Result<Vec<McpServerInfo>> {
         self.wait_for_servers(&self.session.shared.servers, true, timeout).await
     }
 
-    /// Waits as [`wait`](Self::wait) does for the servers of these names, all of which must exist.
+    /// Waits like [`wait`](Self::wait) for the servers with these names, all of which must exist.
     ///
     /// # Errors
     /// Those of [`wait`](Self::wait). A disabled server, and one that the CLI does not know after
-    /// `timeout`, has failed.
+    /// `timeout`, counts as failed.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future has no effect.
     pub async fn wait_for(
         self,
         names: impl IntoIterator<Item = impl Into<String>>,
@@ -63,13 +63,13 @@ impl McpHandle<'_> {
         timeout: Duration,
     ) -> Result<Vec<McpServerInfo>> {
         let deadline = Instant::now().checked_add(timeout);
-        let mut pause = SOON;
+        let mut pause = MIN_INTERVAL;
         let mut last: Option<Error> = None;
         loop {
-            let at_least = if last.is_none() { FIRST_LOOK } else { LAST_LOOK };
+            let at_least = if last.is_none() { FIRST_STATUS_TIMEOUT } else { LATER_STATUS_TIMEOUT };
             let status = match (self.status_until(deadline, at_least).await, last.take()) {
                 (Ok(status), _) => status,
-                // The time is over, and what was seen before still counts.
+                // After the deadline, the last status counts.
                 (Err((_, true)), Some(last)) => return Err(last),
                 (Err((error, _)), _) => return Err(error),
             };
@@ -86,19 +86,19 @@ impl McpHandle<'_> {
                 servers.retain(|server| server.status == Some(McpServerStatus::Connected));
                 return Ok(servers);
             };
-            // The last look is at the deadline itself.
+            // The last status request is sent at the deadline.
             let left = deadline.map_or(pause, |deadline| deadline - Instant::now());
             if left.is_zero() {
                 return Err(pending);
             }
             last = Some(pending);
             tokio::time::sleep(pause.min(left)).await;
-            pause = (pause * 2).min(SELDOM);
+            pause = (pause * 2).min(MAX_INTERVAL);
         }
     }
 
-    /// Asks the CLI, which gets a moment for its answer even if the deadline is near. An error says
-    /// whether it is only that of the deadline.
+    /// Requests the status, with a timeout of `at_least` even if the deadline is near. An error
+    /// comes with whether it is only due to the deadline.
     async fn status_until(
         self,
         deadline: Option<Instant>,
@@ -106,24 +106,24 @@ impl McpHandle<'_> {
     ) -> std::result::Result<McpStatusResponse, (Error, bool)> {
         let left = deadline.map(|deadline| (deadline - Instant::now()).max(at_least));
         let own = self.session.timeout.filter(|own| left.is_none_or(|left| *own < left));
-        let asked = match own.or(left) {
+        let status = match own.or(left) {
             Some(timeout) => self.session.with_timeout(timeout).mcp().status().await,
             None => self.status().await,
         };
-        asked.map_err(|error| {
+        status.map_err(|error| {
             let is_late = own.is_none() && error.kind() == ErrorKind::ControlTimeout;
             (error, is_late)
         })
     }
 }
 
-/// The servers that the options name, in this process and outside.
+/// Returns the names of the in-process and external servers of the options.
 pub(super) fn servers_of(options: &Options) -> Vec<String> {
     let outside = options.settings.mcp_servers.iter().map(|(name, _)| name.to_owned());
     options.host.callbacks.servers.names().chain(outside).collect()
 }
 
-/// One that is still to be connected, if any is; an error if one will not be.
+/// Returns a server that is not connected yet; an error if one will not connect.
 fn pending(servers: &[McpServerInfo], all: bool) -> Result<Option<String>> {
     let mut pending = None;
     for server in servers {
@@ -131,10 +131,15 @@ fn pending(servers: &[McpServerInfo], all: bool) -> Result<Option<String>> {
         match &server.status {
             Some(McpServerStatus::Connected) => {}
             Some(McpServerStatus::Disabled) if all => {}
-            Some(McpServerStatus::Disabled) => return Err(failed(&name, "it is switched off")),
-            Some(McpServerStatus::NeedsAuth) => return Err(failed(&name, "it wants a login")),
+            Some(McpServerStatus::Disabled) => return Err(failed(&name, "it is disabled")),
+            Some(McpServerStatus::NeedsAuth) => {
+                return Err(failed(&name, "it requires authentication"));
+            }
             Some(McpServerStatus::Failed) => {
-                return Err(failed(&name, server.error.as_deref().unwrap_or("it failed")));
+                return Err(failed(
+                    &name,
+                    server.error.as_deref().unwrap_or("the connection failed"),
+                ));
             }
             _ => pending = Some(name),
         }
@@ -149,18 +154,18 @@ fn is(server: &McpServerInfo, name: &str) -> bool {
 fn failed(name: &str, reason: &str) -> Error {
     let message = format!("the MCP server {name:?} is not connected: {reason}");
     Error::new(ErrorKind::McpServerFailed, message)
-        .with_help("see its configuration, or do without it")
+        .with_help("check the configuration of the server, or disable it")
         .with(|facts| facts.server = Some(name.to_owned()))
 }
 
 fn late(name: String, timeout: Duration) -> Error {
     let message = format!("the MCP server {name:?} is still not connected after {timeout:?}");
-    Error::new(ErrorKind::McpTimeout, message).with_help("wait longer, or do without it").with(
-        |facts| {
+    Error::new(ErrorKind::McpTimeout, message)
+        .with_help("increase the timeout, or disable the server")
+        .with(|facts| {
             facts.server = Some(name);
             facts.limit = Some(timeout);
-        },
-    )
+        })
 }
 
 #[cfg(test)]
@@ -168,12 +173,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_status_decides_whether_a_server_is_waited_for() {
-        let decided = |status: &str, all: bool| {
+    fn each_status_decides_whether_to_wait_for_a_server() {
+        let decision = |status: &str, all: bool| {
             let text = format!(r#"{{"name":"s","status":"{status}"}}"#);
             let server: McpServerInfo = serde_json::from_str(&text).unwrap();
             match pending(&[server], all) {
-                Ok(None) => "there",
+                Ok(None) => "connected",
                 Ok(Some(_)) => "waited for",
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::McpServerFailed);
@@ -183,15 +188,15 @@ mod tests {
             }
         };
         for (status, one_of_all, named) in [
-            ("connected", "there", "there"),
+            ("connected", "connected", "connected"),
             ("pending", "waited for", "waited for"),
             ("something-new", "waited for", "waited for"),
-            ("disabled", "there", "failed"),
+            ("disabled", "connected", "failed"),
             ("needs-auth", "failed", "failed"),
             ("failed", "failed", "failed"),
         ] {
-            assert_eq!(decided(status, true), one_of_all, "{status}");
-            assert_eq!(decided(status, false), named, "{status}");
+            assert_eq!(decision(status, true), one_of_all, "{status}");
+            assert_eq!(decision(status, false), named, "{status}");
         }
     }
 }

@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use claude_wire::control::PermissionMode;
 use claude_wire::launch::{Problem, Secret};
@@ -236,7 +235,7 @@ fn of_variables(
             continue;
         };
         match (row.take)(&(row.spelled)(value.expose()), &mut layer) {
-            Ok(()) => layer.origins.replace(row.name, Source::Variable(name)),
+            Ok(()) => layer.origins.replace(row.name, Source::variable(name)),
             Err(wrong) => problems.extend(wrong.into_iter().map(|wrong| {
                 Problem::new(&[row.name], format!("variable {name}: {}", wrong.reason))
             })),
@@ -283,7 +282,7 @@ impl ConfigFile {
     fn read(&self, text: &str, parse: Parse, problems: &mut Vec<Problem>) -> Options {
         let place = |at| {
             let Position { line, column } = Position::of(text, at);
-            Source::File { path: Arc::from(self.path.as_path()), line, column }
+            Source::file(&self.path, line, column)
         };
         let mut tell = |options: &[&'static str], wrong: Vec<Wrong>| {
             // Counting lines takes its time; nobody reads that many.

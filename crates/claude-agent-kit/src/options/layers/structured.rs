@@ -383,10 +383,10 @@ impl Take for OsUser {
 
     fn take(node: &Node) -> Taken<Self> {
         match &node.value {
-            Value::Text(name) => Ok(Self::Name(name.clone())),
+            Value::Text(name) => Ok(name.as_str().into()),
             Value::Table(_) => {
                 only(node, &["user", "group"])?;
-                Ok(Self::Ids { user: field(node, "user")?, group: field(node, "group")? })
+                Ok(Self::ids(field(node, "user")?, field(node, "group")?))
             }
             _ => Err(misfit::<Self>(node)),
         }

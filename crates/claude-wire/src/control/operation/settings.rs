@@ -1,12 +1,19 @@
 //! Settings, rules and hooks that are in force.
 
-use crate::json::{Json, List, Number};
+use crate::json::{Extra, Json, List, Number};
 
 request! {
     /// Change settings of this session, over those of the command line.
     ApplyFlagSettings = "apply_flag_settings" {
         /// What changes; `null` takes a setting back.
         settings: Json,
+    }
+}
+
+impl ApplyFlagSettings {
+    /// Creates a request with these settings.
+    pub fn new(settings: impl Into<Json>) -> Self {
+        Self { settings: settings.into(), extra: Extra::default() }
     }
 }
 
