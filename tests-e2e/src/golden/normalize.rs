@@ -17,7 +17,7 @@ const IDS: [&str; 4] = [
 const TIMES: [&str; 2] = ["0000-00-00T00:00:00.000Z", "0000000000000"];
 
 /// What an error says before it quotes a line that is not whole.
-const CUT_LINE: &str = "the last line of stdout that is no message is";
+const CUT_LINE: &str = "last non-protocol line on stdout:";
 
 /// The ids that were seen, in the order in which they came.
 #[derive(Debug, Default)]

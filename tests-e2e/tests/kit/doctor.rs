@@ -88,7 +88,7 @@ fn what_is_wrong_with_the_executable_is_told_with_a_remedy() {
         for print_mode in [false, true] {
             let broken = Fake::bare("#!/missing/interpreter\n");
             let report = on(&broken, |options| options.print_mode(print_mode)).await;
-            only_problem(&report, Check::Version, "could not be started");
+            only_problem(&report, Check::Version, "failed to start");
         }
         // What is too old for a session may do for print mode.
         let old = on(&Fake::bare("#!/bin/sh\necho 1.9.9\n"), |o| o.print_mode(true)).await;

@@ -65,7 +65,7 @@ fn an_executable_text_file_is_an_error_that_says_so() {
         assert_eq!(error.exit(), Some(Exit::Code(127)));
         let options = interpreter.options().version_check(VersionCheck::Skip);
         let error = refused("hello", options).await;
-        assert_helpful(&error, ErrorKind::SpawnFailed, &["/no/such/interpreter", "missing"]);
+        assert_helpful(&error, ErrorKind::SpawnFailed, &["/no/such/interpreter", "was not found"]);
     });
 }
 
@@ -283,7 +283,7 @@ fn values_that_no_cli_could_work_with_are_told_before_the_start() {
         }
         let error = refused(Prompt::from("hello").with_id(""), options()).await;
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
-        assert!(error.to_string().contains("prompt: its id is empty"), "{error}");
+        assert!(error.to_string().contains("prompt: the ID is empty"), "{error}");
     });
 }
 
@@ -347,7 +347,7 @@ fn an_exit_during_the_handshake_is_told_at_once() {
         let faults = Faults::new().before("control_response/initialize", Fault::Exit(4));
         let collected = ask("hello", faulty(faults).await.options()).await;
         let error = error_of(&collected);
-        assert_helpful(error, ErrorKind::ProcessFailed, &["exit code 4"]);
+        assert_helpful(error, ErrorKind::ProcessFailed, &["exited with status 4"]);
         assert_eq!(error.exit(), Some(Exit::Code(4)));
     });
 }

@@ -82,9 +82,9 @@ fn tools_that_cannot_be_are_refused_and_change_nothing() {
         let (_session, _puppet) = running(Options::new().mcp("calc", server)).await;
         let list = Tool::new("list", "", |_: Vec<i64>| async { Ok(()) });
         for (tool, reason) in [
-            (named("add"), "two tools named \"add\""),
-            (named("has space"), "no name of a tool"),
-            (list, "no object"),
+            (named("add"), "two tools are named \"add\""),
+            (named("has space"), "not a valid tool name"),
+            (list, "not an object"),
         ] {
             let error = in_time(tools.add(tool)).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);

@@ -182,7 +182,7 @@ fn dialogs_of_no_kind_are_refused_and_print_mode_asks_nobody() {
         let error = Session::open(options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
         let text = error.to_string();
-        assert!(text.contains("on_user_dialog: it names no kind"), "{text}");
+        assert!(text.contains("on_user_dialog: no kind of dialog"), "{text}");
         assert!(text.contains("on_elicitation or on_user_dialog"), "{text}");
     });
 }

@@ -1,4 +1,4 @@
-//! Every failure and every refusal with its kind, its facts and its words.
+//! Every failure and every refusal with its kind, facts and text.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn ended(code: i32) -> Failure {
     Failure::Process { exit: Exit::Code(code), stopped: false, silent: true }
 }
 
-/// Every failure that can come before the handshake has ended.
+/// Returns every failure that is possible before the handshake has ended.
 fn startup_failures() -> [Failure; 4] {
     [
         ended(1),
@@ -36,15 +36,15 @@ fn startup_failures() -> [Failure; 4] {
 }
 
 #[test]
-fn each_failure_has_its_kind_and_says_what_happened_where_and_what_to_do() {
+fn each_failure_has_its_kind_summary_cause_and_help() {
     let stopped = Failure::Process { exit: Exit::Signal(15), stopped: true, silent: false };
     for (cause, kind, part) in [
-        (ended(1), ErrorKind::ProcessFailed, "exit code 1 without having written anything"),
-        (stopped, ErrorKind::ProcessFailed, "did not end, and was stopped"),
+        (ended(1), ErrorKind::ProcessFailed, "exited with status 1 without writing any output"),
+        (stopped, ErrorKind::ProcessFailed, "did not exit after closing stdout and was stopped"),
         (
             Failure::ExitedDuringInit(Exit::Signal(9)),
             ErrorKind::ExitedDuringInit,
-            "signal 9 before it answered the handshake",
+            "signal 9 before completing the handshake",
         ),
         (
             Failure::InitializeTimeout(Duration::from_secs(60)),
@@ -54,11 +54,11 @@ fn each_failure_has_its_kind_and_says_what_happened_where_and_what_to_do() {
         (
             Failure::InitializeRejected("bad agents".to_owned()),
             ErrorKind::InitializeRejected,
-            "refused the handshake: bad agents",
+            "rejected the handshake: bad agents",
         ),
         (Failure::IdleTimeout, ErrorKind::IdleTimeout, "Timeouts::idle"),
         (Failure::LineTooLong(99), ErrorKind::LineTooLong, "a line of 99 bytes"),
-        (Failure::StdinNotRead(99), ErrorKind::StdinNotRead, "does not read stdin: 99 bytes"),
+        (Failure::StdinNotRead(99), ErrorKind::StdinNotRead, "does not read stdin (99 bytes"),
     ] {
         let error = failure(&cause, &evidence("first\nlast words\n"));
         let text = error.to_string();
@@ -66,7 +66,7 @@ fn each_failure_has_its_kind_and_says_what_happened_where_and_what_to_do() {
         assert!(text.contains(part), "{text}");
         assert!(text.contains("the CLI (/opt/claude, 2.1.325, in /home/me)"), "{text}");
         assert!(text.contains(r#"stderr ends with "first\nlast words""#), "{text}");
-        assert!(text.contains(error.hint().unwrap()), "{text}");
+        assert!(text.contains(error.hint().unwrap_or_default()), "{text}");
         assert!(text.ends_with(error.help().unwrap()), "{text}");
         assert_eq!(error.session_id().unwrap().as_str(), "session-1");
         assert_eq!(error.stderr_tail(), Some("first\nlast words\n"));
@@ -75,7 +75,7 @@ fn each_failure_has_its_kind_and_says_what_happened_where_and_what_to_do() {
 }
 
 #[test]
-fn the_facts_of_a_failure_can_be_asked_for() {
+fn a_failure_carries_its_facts() {
     let mut seen = evidence("");
     seen.last_other_line = Some(Bytes::from_static(b"Segmentation fault"));
     seen.read_error = Some("reset by peer".to_owned());
@@ -100,7 +100,7 @@ fn the_facts_of_a_failure_can_be_asked_for() {
 }
 
 #[test]
-fn a_flag_that_the_cli_does_not_know_comes_before_everything_else() {
+fn an_unsupported_flag_takes_precedence_over_other_causes() {
     for cause in startup_failures() {
         let error = failure(&cause, &evidence(&format!("a warning\n{UNKNOWN}")));
         assert_eq!(error.kind(), ErrorKind::UnsupportedCliVersion, "{cause:?}");
@@ -114,7 +114,7 @@ fn a_flag_that_the_cli_does_not_know_comes_before_everything_else() {
 }
 
 #[test]
-fn a_flag_of_the_extra_arguments_is_the_fault_of_the_options() {
+fn an_unsupported_flag_of_extra_args_is_an_invalid_option() {
     for name in ["no-such-flag", "--no-such-flag"] {
         for cause in startup_failures() {
             let mut seen = evidence(UNKNOWN);
@@ -125,16 +125,16 @@ fn a_flag_of_the_extra_arguments_is_the_fault_of_the_options() {
             assert!(error.to_string().contains("`extra_args`"), "{error}");
         }
     }
-    // Another flag of theirs is not to blame.
+    // Another extra flag is not the cause.
     let mut seen = evidence(UNKNOWN);
     seen.extra_flags = vec!["no-such".to_owned()];
     assert_eq!(failure(&ended(1), &seen).kind(), ErrorKind::UnsupportedCliVersion);
 }
 
 #[test]
-fn the_value_of_an_unknown_flag_is_not_repeated_and_the_advice_is() {
-    let said = "error: unknown option '--modell=hush-hush'\n(Did you mean --model?)\n";
-    let error = failure(&ended(1), &evidence(said));
+fn the_value_of_an_unsupported_flag_is_not_repeated() {
+    let stderr = "error: unknown option '--modell=hush-hush'\n(Did you mean --model?)\n";
+    let error = failure(&ended(1), &evidence(stderr));
     assert_eq!(error.flag(), Some("--modell"));
     assert!(error.to_string().contains("(Did you mean --model?)"), "{error}");
     assert!(!error.to_string().contains("hush"), "{error}");
@@ -143,7 +143,7 @@ fn the_value_of_an_unknown_flag_is_not_repeated_and_the_advice_is() {
 }
 
 #[test]
-fn a_cli_that_worked_is_not_said_to_be_too_old() {
+fn a_cli_that_worked_is_not_reported_as_too_old() {
     let worked = Failure::Process { exit: Exit::Code(1), stopped: false, silent: false };
     for cause in [worked, Failure::IdleTimeout, Failure::LineTooLong(1)] {
         let error = failure(&cause, &evidence(UNKNOWN));
@@ -157,7 +157,7 @@ fn a_cli_that_worked_is_not_said_to_be_too_old() {
 }
 
 #[test]
-fn only_the_end_of_stderr_is_quoted_and_all_of_it_is_kept() {
+fn only_the_end_of_stderr_is_quoted() {
     let lines: Vec<String> = (0..1000).map(|number| format!("line {number}\n\n")).collect();
     let long = lines.concat();
     let error = failure(&ended(1), &evidence(&long));
@@ -171,7 +171,7 @@ fn only_the_end_of_stderr_is_quoted_and_all_of_it_is_kept() {
     assert!(text.chars().count() < 1500, "{}", text.chars().count());
 }
 
-/// Every text of an error.
+/// Returns every text of an error.
 fn all_of(error: &Error) -> String {
     let line = error.line().map(|line| String::from_utf8_lossy(line).into_owned());
     let tails = [error.stderr_tail(), error.stdout_tail(), error.output(), error.flag()];
@@ -180,7 +180,7 @@ fn all_of(error: &Error) -> String {
 }
 
 #[test]
-fn a_secret_that_is_planted_anywhere_is_shown_nowhere() {
+fn secrets_are_masked_in_every_text() {
     let secret = "top-secret-value";
     let planted = format!("the key {secret} and sk-ant-api03-hidden with Bearer abcdef.hidden\n");
     let mask = Mask::new([secret.to_owned()]);
@@ -221,7 +221,7 @@ fn rejected(error: &str, code: Option<&str>) -> Refusal {
     Refusal::Rejected(failure)
 }
 
-/// Every refusal with its kind.
+/// Returns every refusal with its kind.
 fn refusals(text: &str) -> Vec<(Refusal, ErrorKind)> {
     let request_id = RequestId::from("req_2");
     vec![
@@ -261,22 +261,22 @@ fn each_refusal_has_its_kind_and_names_the_operation() {
 }
 
 #[test]
-fn the_facts_of_a_refusal_can_be_asked_for() {
+fn a_refusal_carries_its_facts() {
     let mut seen = evidence("last words");
     seen.exit = Some(Exit::Code(1));
-    let told = |refused: &Refusal| refusal(refused, "set_permission_mode", &seen);
-    let error = told(&rejected("Bad mode", Some("invalid_mode")));
+    let error_of = |refused: &Refusal| refusal(refused, "set_permission_mode", &seen);
+    let error = error_of(&rejected("Bad mode", Some("invalid_mode")));
     assert_eq!(error.code(), Some("invalid_mode"));
     assert_eq!(error.request_id().unwrap().as_str(), "req_1");
     assert_eq!(error.output(), Some("Bad mode"));
     let request_id = RequestId::from("req_2");
-    let error = told(&Refusal::TimedOut { request_id, limit: Duration::from_secs(30) });
+    let error = error_of(&Refusal::TimedOut { request_id, limit: Duration::from_secs(30) });
     assert_eq!(error.request_id().unwrap().as_str(), "req_2");
     assert_eq!(error.limit(), Some(Duration::from_secs(30)));
-    assert_eq!(told(&Refusal::ResponseTooLarge(99)).size(), Some(99));
-    let error = told(&Refusal::Closed("its input broke".to_owned()));
+    assert_eq!(error_of(&Refusal::ResponseTooLarge(99)).size(), Some(99));
+    let error = error_of(&Refusal::Closed("its input broke".to_owned()));
     assert_eq!((error.exit(), error.stderr_tail()), (Some(Exit::Code(1)), Some("last words")));
     let text = error.to_string();
     assert!(text.contains("its input broke") && text.contains("last words"), "{text}");
-    assert!(text.contains("exit code 1"), "{text}");
+    assert!(text.contains("exited with status 1"), "{text}");
 }

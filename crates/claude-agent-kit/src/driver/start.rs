@@ -362,7 +362,7 @@ fn extra_flags(options: &Options) -> Vec<String> {
     names.map(|name| name.trim_start_matches('-').to_owned()).collect()
 }
 
-fn transport_failed(error: std::io::Error) -> Error {
+pub(crate) fn transport_failed(error: std::io::Error) -> Error {
     let message = format!("the transport failed to start the CLI: {error}");
     Error::new(ErrorKind::SpawnFailed, message).caused_by(error)
 }

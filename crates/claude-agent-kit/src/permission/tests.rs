@@ -147,7 +147,7 @@ async fn without_an_inbox_or_beyond_its_capacity_requests_are_denied() {
     drop(copy);
     let late = ask(callback, 3, "r", &cancel).await.unwrap();
     for denied in [first.await.unwrap(), late] {
-        assert!(format!("{denied:?}").contains("nothing answers"), "{denied:?}");
+        assert!(format!("{denied:?}").contains("no longer answered"), "{denied:?}");
     }
 }
 

@@ -47,7 +47,7 @@ fn everything_that_can_be_written_is_a_result() {
 fn what_cannot_be_written_is_a_failed_result() {
     let strange = encoded(HashMap::from([((1, 2), 3)]));
     assert_eq!(strange["isError"], true);
-    assert!(strange["content"][0]["text"].as_str().unwrap().contains("cannot be written as JSON"));
+    assert!(strange["content"][0]["text"].as_str().unwrap().contains("cannot be encoded as JSON"));
     // Numbers that JSON does not have are null to `serde_json`.
     assert_eq!(encoded(f64::NAN)["content"], json!([]));
 }

@@ -1,4 +1,4 @@
-//! What can be asked of a session while it runs, one file per subject.
+//! The operations of a session, one file per subject.
 
 use std::time::Instant;
 
@@ -137,50 +137,51 @@ impl Session {
         decoded(&operation, self.response(request).await?)
     }
 
-    /// Fails where the CLI does not have what would else be ignored.
+    /// Returns an error if the CLI lacks a capability and would ignore the field.
     async fn require(&self, operation: &str, field: &str, capability: &str) -> Result<()> {
         self.ready().await?;
         let info = self.server_info().unwrap_or_default();
         if info.capabilities.iter().any(|other| other == capability) {
             return Ok(());
         }
-        let message = format!(
-            "`{operation}` was not sent: the CLI would ignore its field `{field}`, which needs the \
-             capability `{capability}`"
-        );
-        let error = Error::new(ErrorKind::Unsupported, message)
-            .with_help("update the CLI, or do without the field")
-            .with(|facts| {
-                facts.operation = Some(operation.to_owned());
-            });
-        Err(self.with_version(error))
+        Err(self.with_version(missing_capability(operation, field, capability)))
     }
 
-    /// Says which CLI does not know an operation.
+    /// Adds the version of a CLI that does not support an operation.
     fn with_version(&self, error: Error) -> Error {
         let info = if error.kind() == ErrorKind::Unsupported { self.server_info() } else { None };
         match info.and_then(|info| info.claude_code_version) {
-            Some(version) => error.with_hint(format!("the CLI is of version {version}")),
+            Some(version) => error.with_hint(format!("the CLI has version {version}")),
             None => error,
         }
     }
 }
 
-/// The typed answer to an operation.
+/// Decodes the response to an operation.
 pub(super) fn decoded<A: DeserializeOwned + Default>(
     operation: &str,
-    answer: Option<Json>,
+    response: Option<Json>,
 ) -> Result<A> {
-    match answer {
-        Some(answer) => answer.deserialize().map_err(|error| undecodable(operation, error)),
+    match response {
+        Some(response) => response.deserialize().map_err(|error| undecodable(operation, error)),
         None => Ok(A::default()),
     }
 }
 
-fn undecodable(operation: &str, error: claude_wire::DecodeError) -> Error {
-    let message = format!("the answer to `{operation}` could not be made out ({error})");
+pub(crate) fn missing_capability(operation: &str, field: &str, capability: &str) -> Error {
+    let message = format!(
+        "`{operation}` was not sent: the CLI would ignore the field `{field}`, because it lacks the \
+         capability `{capability}`"
+    );
+    Error::new(ErrorKind::Unsupported, message)
+        .with_help("update the CLI, or omit the field")
+        .with(|facts| facts.operation = Some(operation.to_owned()))
+}
+
+pub(crate) fn undecodable(operation: &str, error: claude_wire::DecodeError) -> Error {
+    let message = format!("failed to decode the response to `{operation}`: {error}");
     Error::new(ErrorKind::UndecodableResponse, message)
-        .with_help("use `request` to get it as it came")
+        .with_help("use `Session::request` with a `HostRequest` to get the raw response")
         .with(|facts| facts.operation = Some(operation.to_owned()))
         .caused_by(error)
 }

@@ -1,6 +1,6 @@
-//! Precedence and merging, by the table; mistakes with their places; anything at all as a file.
+//! Precedence and merging of sources, their problems, and arbitrary files.
 
-mod mistakes;
+mod problems;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -52,7 +52,7 @@ const VALUES: &[(&str, &str)] = &[
     ("limits.waiting_operations", "3"),
 ];
 
-/// One layer, read without looking for contradictions.
+/// Reads one layer without checking for contradictions.
 fn layer(path: &str, text: &str) -> Options {
     let file = ConfigFile { path: path.into(), content: Content::Given(Secret::from(text)) };
     let mut problems = Vec::new();
@@ -65,10 +65,10 @@ fn row(name: &str) -> &'static Row {
     TABLE.iter().find(|row| row.name == name).unwrap()
 }
 
-/// What is wrong with a config file, each mistake as it is told.
-fn mistakes(path: &str, text: &str) -> Vec<String> {
+/// Returns the texts of the problems of a config file.
+fn problems(path: &str, text: &str) -> Vec<String> {
     match Options::layered().file_text(path, text).load() {
-        Ok(options) => panic!("nothing is wrong: {options:?}"),
+        Ok(options) => panic!("no problems: {options:?}"),
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);
             error.problems().iter().map(ToString::to_string).collect()
@@ -76,7 +76,7 @@ fn mistakes(path: &str, text: &str) -> Vec<String> {
     }
 }
 
-/// A config file with this value. A member of a group stands in the table of the group.
+/// Returns a config file with this value. A member of a group is in the table of the group.
 fn json_file(name: &str, value: &str) -> String {
     match name.split_once('.') {
         Some((group, name)) => format!("{{\"{group}\": {{\"{name}\": {value}}}}}"),
@@ -84,7 +84,7 @@ fn json_file(name: &str, value: &str) -> String {
     }
 }
 
-/// A config file with all of these values.
+/// Returns a config file with all of these values.
 fn json_files<'a>(values: impl Iterator<Item = (&'a str, String)>) -> String {
     let mut all = json!({});
     for (name, value) in values {
@@ -97,7 +97,7 @@ fn json_files<'a>(values: impl Iterator<Item = (&'a str, String)>) -> String {
 }
 
 #[test]
-fn every_option_can_stand_in_a_file_and_its_source_is_known() {
+fn every_option_can_be_set_in_a_file_and_has_its_source() {
     for (name, _) in VALUES {
         assert_eq!(row(name).name, *name, "the table has a row for each value");
     }
@@ -117,7 +117,7 @@ fn every_option_can_stand_in_a_file_and_its_source_is_known() {
 }
 
 #[test]
-fn both_languages_say_the_same() {
+fn toml_and_json_are_equivalent() {
     let toml = r#"
         model = "m"
         max_turns = 2
@@ -149,7 +149,7 @@ fn both_languages_say_the_same() {
 }
 
 #[test]
-fn values_are_what_they_say() {
+fn values_are_converted() {
     let all = json_files(VALUES.iter().map(|(name, value)| (*name, (*value).to_owned())));
     let Options { settings, host, .. } = layer("x.json", &all);
     let mut agent = AgentDefinition::new("d", "p");
@@ -189,7 +189,7 @@ const SPELLED: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn variables_say_the_same_as_files() {
+fn variables_are_equivalent_to_files() {
     for (name, text, value) in SPELLED {
         let variable = row(name).variable.unwrap();
         let options = Options::layered().variables([(variable, *text)]).load().unwrap();
@@ -218,7 +218,7 @@ fn every_variable_is_named_after_its_option_and_an_empty_one_is_not_set() {
 }
 
 #[test]
-fn each_rule_decides_what_becomes_of_an_option_that_all_sources_give() {
+fn each_rule_merges_the_values_of_all_sources() {
     for Row { name, rule, replace, show, .. } in TABLE {
         // Three layers that give the option, of which the builder and the middle say the default.
         let low = layer("low.json", &json_file(name, &value_of(name)));
@@ -248,27 +248,26 @@ fn each_rule_decides_what_becomes_of_an_option_that_all_sources_give() {
     }
 }
 
-/// A value of a config file that is not the default: a listed one, or one of the kind that the row
-/// names.
+/// Returns a value that is not the default: a listed one, or one of the type of the row.
 fn value_of(name: &str) -> String {
     if let Some((_, value)) = VALUES.iter().find(|(other, _)| *other == name) {
         return (*value).to_owned();
     }
     let row = row(name);
-    let value = match (row.what)() {
-        "a text" | "a path" | "an id" => r#""x""#,
-        "a whole number" => "11",
-        "true or false" if (row.show)(&Options::new()) == "true" => "false",
-        "true or false" => "true",
-        "a list of texts" | "a list of paths" => r#"["x"]"#,
-        what if what.starts_with("a duration") => r#""11s""#,
-        what => panic!("`VALUES` has no value for `{name}`, which is {what}"),
+    let value = match (row.expected)() {
+        "a string" | "a path" | "an ID" => r#""x""#,
+        "an integer" => "11",
+        "a Boolean" if (row.show)(&Options::new()) == "true" => "false",
+        "a Boolean" => "true",
+        "a list of strings" | "a list of paths" => r#"["x"]"#,
+        expected if expected.starts_with("a duration") => r#""11s""#,
+        expected => panic!("`VALUES` has no value for `{name}`, which is {expected}"),
     };
     value.to_owned()
 }
 
 #[test]
-fn what_nobody_says_keeps_its_default_and_callbacks_stay() {
+fn unset_options_keep_their_defaults_and_callbacks_stay() {
     let builder = Options::new().can_use_tool(|_, _| async { crate::Permission::allow() });
     let options =
         Options::layered().file_text("x.json", r#"{"model": "m"}"#).under(builder).unwrap();
@@ -280,7 +279,7 @@ fn what_nobody_says_keeps_its_default_and_callbacks_stay() {
 }
 
 #[test]
-fn what_is_merged_is_merged_by_the_specification() {
+fn merging_follows_the_specification() {
     let low = r#"{
         "env": {"A": "file", "B": "file"},
         "settings": {"permissions": {"allow": ["file"], "deny": ["file"]}, "model": "file"},
@@ -320,7 +319,7 @@ fn what_is_merged_is_merged_by_the_specification() {
 }
 
 #[test]
-fn a_file_of_settings_is_merged_by_value_and_stays_a_file_alone() {
+fn a_settings_file_is_merged_by_value() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("s.json"), r#"{"a": 1, "b": 1}"#).unwrap();
     let layers = || Options::layered().file_text("x.json", r#"{"settings": "s.json"}"#);
@@ -331,11 +330,11 @@ fn a_file_of_settings_is_merged_by_value_and_stays_a_file_alone() {
     let Some(SettingsSource::Value(value)) = options.settings.settings else { panic!() };
     assert_eq!(value.deserialize::<serde_json::Value>().unwrap(), json!({"a": 1, "b": 2}));
     let error = layers().under(Options::new().cwd("/missing").settings(over)).unwrap_err();
-    assert!(error.to_string().contains("settings: the file /missing/s.json"), "{error}");
+    assert!(error.to_string().contains("settings: failed to read `/missing/s.json`"), "{error}");
 }
 
 #[test]
-fn the_environment_beats_files_and_later_files_beat_earlier_ones() {
+fn the_environment_takes_precedence_over_files_and_later_files_over_earlier_ones() {
     let options = Options::layered()
         .variables([("CLAUDE_MODEL", "v")])
         .file_text("a.json", r#"{"model": "a", "max_turns": 1, "client_app": "a"}"#)
@@ -353,7 +352,7 @@ fn the_environment_beats_files_and_later_files_beat_earlier_ones() {
 }
 
 #[test]
-fn a_server_of_this_process_says_nothing_of_how_many_messages_are_served() {
+fn an_in_process_server_does_not_change_the_message_limit() {
     let server = crate::mcp::RawServer::new(|message, _| async { Ok(message) });
     let layers =
         Options::layered().file_text("a.json", r#"{"limits": {"running_mcp_messages": 5}}"#);
@@ -387,7 +386,7 @@ fn printing_shows_no_secrets() {
     assert!(text.contains("env = {\"K\": ***} (x.json:1:2)"), "{text}");
 }
 
-/// The rows of the guide that say what each source gives.
+/// Returns the table of the guide.
 fn guide_rows() -> String {
     let mut table = String::from(
         "| option and key | a file gives | variable | of several sources |\n|---|---|---|---|\n",
@@ -399,13 +398,13 @@ fn guide_rows() -> String {
             Rule::ByKey => "merged by key",
             Rule::Append => "one after the other",
         };
-        writeln!(table, "| `{}` | {} | {variable} | {rule} |", row.name, (row.what)()).unwrap();
+        writeln!(table, "| `{}` | {} | {variable} | {rule} |", row.name, (row.expected)()).unwrap();
     }
     table
 }
 
 #[test]
-fn the_guide_has_the_table() {
+fn the_guide_contains_the_table_of_sources() {
     const MARKER: &str = "<!-- table: sources of options -->\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/guide/options.md");
     let guide = std::fs::read_to_string(&path).unwrap();
@@ -437,20 +436,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn no_text_makes_it_panic(text in "\\PC*", toml in any::<bool>()) {
+    fn no_text_causes_a_panic(text in "\\PC*", toml in any::<bool>()) {
         let name = if toml { "x.toml" } else { "x.json" };
         drop(Options::layered().file_text(name, text.clone()).load());
         drop(Options::layered().variables(TABLE.iter().filter_map(|row| Some((row.variable?, &text)))).load());
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), toml in any::<bool>()) {
+    fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), toml in any::<bool>()) {
         let name = if toml { "x.toml" } else { "x.json" };
         drop(Options::layered().file_text(name, String::from_utf8_lossy(&bytes)).load());
     }
 
     #[test]
-    fn no_broken_file_makes_it_panic(
+    fn no_broken_file_causes_a_panic(
         cuts in prop::collection::vec((any::<prop::sample::Index>(), "[\\[\\]{}\",:=.0-9a-z\n\u{fc}]{0,3}"), 1..6),
         toml in any::<bool>(),
     ) {
@@ -469,14 +468,14 @@ proptest! {
 }
 
 #[test]
-fn a_variable_cannot_turn_permission_checks_off() {
+fn a_variable_cannot_disable_permission_checks() {
     let mode =
         |value: &str| Options::layered().variables([("CLAUDE_PERMISSION_MODE", value)]).load();
     let error = mode("bypassPermissions").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidOptions);
     assert!(error.to_string().contains("CLAUDE_PERMISSION_MODE"), "{error}");
     assert!(mode("acceptEdits").is_ok());
-    // The builder and a file that the host names may.
+    // The builder and a file of the host can.
     let file = Options::layered().file_text("a.json", r#"{"permission_mode":"bypassPermissions"}"#);
     assert!(file.load().is_ok());
 }

@@ -1,9 +1,9 @@
-//! What is wrong with sources, and how it is told.
+//! Problems of sources and their texts.
 
 use super::*;
 
 #[test]
-fn mistakes_are_told_together_each_with_its_place_and_the_nearest_key() {
+fn problems_are_reported_together_with_position_and_similar_key() {
     let text = "modle = \"m\"\nmax_turns = \"s3cr3t\"\n\n[agents.a]\ndescription = \"d\"\n\
                 prompt = \"p\"\nmaxturns = 1\n\n[sandbox.network]\nallowedDomain = []\n\n\
                 [[sandbox.credentials.files]]\npaht = \"p\"\n\n\
@@ -13,16 +13,16 @@ fn mistakes_are_told_together_each_with_its_place_and_the_nearest_key() {
                 [sandbox.ripgrep]\ncomand = \"rg\"\n\n\
                 [nonsense]\nx = 1\n";
     assert_eq!(
-        mistakes("dir/a.toml", text),
+        problems("dir/a.toml", text),
         [
-            "max_turns: dir/a.toml:2:13: it takes a whole number, and this is a text",
-            "agents: dir/a.toml:7:1: unknown key \"maxturns\"; did you mean \"maxTurns\"?",
-            "sandbox: dir/a.toml:10:1: unknown key \"allowedDomain\"; did you mean \"allowedDomains\"?",
-            "sandbox: dir/a.toml:22:1: unknown key \"caCert\"; did you mean \"caCertPath\"?",
-            "sandbox: dir/a.toml:13:1: unknown key \"paht\"; did you mean \"path\"?",
-            "sandbox: dir/a.toml:19:1: unknown key \"mod\"; did you mean \"mode\"?",
-            "sandbox: dir/a.toml:25:1: unknown key \"comand\"; did you mean \"command\"?",
-            "dir/a.toml:1:1: unknown key \"modle\"; did you mean \"model\"?",
+            "max_turns: dir/a.toml:2:13: expected an integer, found a string",
+            "agents: dir/a.toml:7:1: unknown key \"maxturns\"; help: did you mean \"maxTurns\"?",
+            "sandbox: dir/a.toml:10:1: unknown key \"allowedDomain\"; help: did you mean \"allowedDomains\"?",
+            "sandbox: dir/a.toml:22:1: unknown key \"caCert\"; help: did you mean \"caCertPath\"?",
+            "sandbox: dir/a.toml:13:1: unknown key \"paht\"; help: did you mean \"path\"?",
+            "sandbox: dir/a.toml:19:1: unknown key \"mod\"; help: did you mean \"mode\"?",
+            "sandbox: dir/a.toml:25:1: unknown key \"comand\"; help: did you mean \"command\"?",
+            "dir/a.toml:1:1: unknown key \"modle\"; help: did you mean \"model\"?",
             "dir/a.toml:27:2: unknown key \"nonsense\"",
         ]
     );
@@ -35,30 +35,30 @@ fn mistakes_are_told_together_each_with_its_place_and_the_nearest_key() {
         .optional_file("/missing/f.json")
         .variables([("CLAUDE_MAX_TURNS", "many"), ("CLAUDE_SETTINGS", "{")]);
     let error = layers.load().unwrap_err();
-    let told: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 7, "{told:#?}");
+    let texts: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
+    assert_eq!(texts.len(), 7, "{texts:#?}");
     for (index, part) in [
-        (0, "model: a.toml:1:9: it takes a text, and this is a number"),
-        (1, "b.json:1:1: it is a list, no table"),
-        (2, "c.json:1:1: no JSON: EOF"),
-        (3, "d.yaml: its name ends neither"),
-        (4, "/missing/e.json: it cannot be read"),
-        (5, "variable CLAUDE_MAX_TURNS: it takes a whole number, and this is a text"),
+        (0, "model: a.toml:1:9: expected a string, found a number"),
+        (1, "b.json:1:1: expected a table, found a list"),
+        (2, "c.json:1:1: invalid JSON: EOF"),
+        (3, "d.yaml: unknown format"),
+        (4, "/missing/e.json: failed to read the file"),
+        (5, "variable CLAUDE_MAX_TURNS: expected an integer, found a string"),
         (6, "variable CLAUDE_SETTINGS: "),
     ] {
-        assert!(told[index].contains(part), "{part}: {}", told[index]);
-        assert!(error.to_string().contains(&told[index]));
+        assert!(texts[index].contains(part), "{part}: {}", texts[index]);
+        assert!(error.to_string().contains(&texts[index]));
     }
 }
 
 #[test]
-fn contradictions_name_the_places_of_both_sides() {
+fn contradictions_name_the_positions_of_both_options() {
     let text = "model = \"m\"\nfallback_model = \"m\"\nmax_turns = 0\n";
-    let told = mistakes("a.toml", text);
-    assert_eq!(told.len(), 2, "{told:?}");
-    let both = told.iter().find(|told| told.starts_with("model and fallback_model: ")).unwrap();
+    let texts = problems("a.toml", text);
+    assert_eq!(texts.len(), 2, "{texts:?}");
+    let both = texts.iter().find(|text| text.starts_with("model and fallback_model: ")).unwrap();
     assert!(both.contains("a.toml:1:1") && both.contains("a.toml:2:1"), "{both}");
-    // What the builder alone says is looked at when it is used.
+    // Problems of the builder alone are reported when it is used.
     let wrong = Options::new().max_turns(0);
     assert!(Options::layered().file_text("a.json", "{}").under(wrong.clone()).is_ok());
     let mixed = Options::layered().file_text("a.json", r#"{"model": "m"}"#);
@@ -67,17 +67,17 @@ fn contradictions_name_the_places_of_both_sides() {
 }
 
 #[test]
-fn a_conversation_in_a_file_is_one_and_its_parts_fit() {
+fn a_conversation_in_a_file_must_be_consistent() {
     for (text, part) in [
-        ("[conversation]\nresume = \"r\"\nlatest = true\n", "a.toml:1:1: it takes a table with"),
-        ("[conversation]\nat = \"m\"\n", "it takes a table with one of `with_id`"),
+        ("[conversation]\nresume = \"r\"\nlatest = true\n", "a.toml:1:1: expected a table with"),
+        ("[conversation]\nat = \"m\"\n", "expected a table with one of `with_id`"),
         ("[conversation]\nresum = \"r\"\n", "a.toml:2:1: unknown key \"resum\""),
         ("[conversation]\nlatest = true\nat = \"m\"\n", "`at` needs a session"),
-        ("conversation = \"latest\"\n", "it takes a table with one of `with_id`"),
-        ("[conversation]\ntitle = 1\n", "a.toml:2:9: it takes a text"),
+        ("conversation = \"latest\"\n", "expected a table with one of `with_id`"),
+        ("[conversation]\ntitle = 1\n", "a.toml:2:9: expected a string"),
     ] {
-        let told = mistakes("a.toml", text);
-        assert!(told.len() == 1 && told[0].contains(part), "{text}: {told:?}");
+        let texts = problems("a.toml", text);
+        assert!(texts.len() == 1 && texts[0].contains(part), "{text}: {texts:?}");
     }
     let dotted =
         layer("a.toml", "conversation.resume_or_start = \"r\"\nconversation.title = \"t\"\n");
@@ -85,7 +85,7 @@ fn a_conversation_in_a_file_is_one_and_its_parts_fit() {
 }
 
 #[test]
-fn what_is_wrong_only_together_with_a_layer_is_told_whatever_it_names() {
+fn problems_that_arise_from_merging_are_reported() {
     // The problem names options that only the builder gives.
     let builder = Options::new().model("a").fallback_model("b");
     assert!(Options::layered().under(builder.clone()).is_ok());
@@ -97,7 +97,7 @@ fn what_is_wrong_only_together_with_a_layer_is_told_whatever_it_names() {
 }
 
 #[test]
-fn every_wrong_type_is_told_and_shows_no_value() {
+fn every_wrong_type_is_reported_without_its_value() {
     const WRONG: [&str; 6] =
         ["null", "true", "-1", "\"s3cr3t\"", "[[\"s3cr3t\"]]", "{\"s3cr3t\": 1}"];
     for row in TABLE {
@@ -116,7 +116,7 @@ fn every_wrong_type_is_told_and_shows_no_value() {
 }
 
 #[test]
-fn a_file_that_is_none_or_too_large_or_no_text_is_refused() {
+fn unreadable_files_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("large.json"), " ".repeat(2 * 1024 * 1024)).unwrap();
@@ -124,26 +124,26 @@ fn a_file_that_is_none_or_too_large_or_no_text_is_refused() {
     std::fs::create_dir(path("folder.json")).unwrap();
     std::fs::write(path("good.json"), r#"{"model": "m"}"#).unwrap();
     for (name, part) in [
-        ("large.json", "more than 1 MiB"),
-        ("bytes.json", "line 2, column 3 is no UTF-8"),
-        ("folder.json", "it is no file"),
-        ("missing.json", "cannot be read"),
+        ("large.json", "larger than 1 MiB"),
+        ("bytes.json", "line 2, column 3 is not valid UTF-8"),
+        ("folder.json", "not a regular file"),
+        ("missing.json", "failed to read"),
     ] {
         let error = Options::layered().file(path(name)).load().unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     }
-    // One that may be missing must still be good where it is there.
+    // An optional file must be valid if it exists.
     assert!(Options::layered().optional_file(path("folder.json")).load().is_err());
     let options = Options::layered().optional_file(path("good.json")).load().unwrap();
     assert_eq!(options.settings.model.as_deref(), Some("m"));
 }
 
 #[test]
-fn no_more_mistakes_are_told_than_anybody_reads() {
+fn the_number_of_reported_problems_is_limited() {
     let text: String = (0..1000).fold(String::new(), |mut text, number| {
         writeln!(text, "nonsense{number} = 1").unwrap();
         text
     });
-    let told = mistakes("a.toml", &text);
-    assert_eq!(told.len(), MOST_TOLD);
+    let texts = problems("a.toml", &text);
+    assert_eq!(texts.len(), MAX_REPORTED);
 }
