@@ -1,6 +1,6 @@
-//! Keeps `docs/conformance.md` honest.
+//! Checks `docs/conformance.md` and the other documents against the code.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the way to fail")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use tests_e2e::public_api::CRATES;
 use tests_e2e::tables;
 use tests_e2e::workspace::{has_test, root, sources};
 
-/// The families of the specification and how many requirements each has.
+/// The requirement families of the specification, and the number of requirements in each.
 const FAMILIES: &[(&str, u32)] = &[
     ("CLI", 7),
     ("ARG", 13),
@@ -36,7 +36,7 @@ const FAMILIES: &[(&str, u32)] = &[
     ("PUB", 3),
 ];
 
-/// What stands in the last column, by id.
+/// Returns the last column of the table, by requirement ID.
 fn rows() -> BTreeMap<String, Vec<String>> {
     let table = fs::read_to_string(root().join("docs/conformance.md")).unwrap();
     table
@@ -70,7 +70,7 @@ fn every_named_test_exists() {
             match proof.strip_prefix('`').and_then(|proof| proof.strip_suffix('`')) {
                 Some(test) => assert!(has_test(test), "{id} names {test}, which does not exist"),
                 None => assert!(
-                    proof.starts_with("issue ") || proof.starts_with("second stage"),
+                    proof.starts_with("issue ") || proof.starts_with("second harness"),
                     "{id}: {proof}"
                 ),
             }
@@ -83,7 +83,7 @@ fn text_of(path: &str) -> String {
 }
 
 #[test]
-fn the_readme_has_what_people_look_for() {
+fn readme_has_the_expected_sections() {
     let readme = text_of("README.md");
     for part in [
         "cargo run --example quickstart",
@@ -103,12 +103,12 @@ fn the_readme_has_what_people_look_for() {
         "UnsupportedCliVersion",
         "on_stderr",
     ] {
-        assert!(readme.contains(part), "README.md does not say {part}");
+        assert!(readme.contains(part), "README.md does not contain {part}");
     }
 }
 
 #[test]
-fn the_documents_name_the_minimum_versions() {
+fn documents_name_the_minimum_versions() {
     for path in
         ["README.md", "docs/cli-versions.md", "crates/claude-agent-kit/src/guide/processes.md"]
     {
@@ -119,7 +119,7 @@ fn the_documents_name_the_minimum_versions() {
     }
 }
 
-/// The variants of a public enum of the kit.
+/// Returns the variants of a public enum of the kit.
 fn variants(name: &str) -> Vec<String> {
     let start = format!("claude_agent_kit::{name}::");
     let listing = text_of("docs/api/claude-agent-kit.txt");
@@ -129,7 +129,7 @@ fn variants(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_guide_tells_of_every_error_and_every_warning() {
+fn guide_documents_every_error_and_warning() {
     let guide = text_of("crates/claude-agent-kit/src/guide/errors.md");
     for name in ["ErrorKind", "WarningCode"] {
         let variants = variants(name);
@@ -137,14 +137,14 @@ fn the_guide_tells_of_every_error_and_every_warning() {
         for variant in variants {
             assert!(
                 guide.contains(&format!("\n| `{variant}` |")),
-                "the guide does not tell what to do about {name}::{variant}"
+                "the guide does not document {name}::{variant}"
             );
         }
     }
 }
 
 #[test]
-fn the_test_command_compares_the_public_api() {
+fn xtask_test_compares_the_public_api() {
     assert!(text_of("tests-e2e/src/bin/xtask/checks.rs").contains("api::is_as_listed(&program)"));
     for name in CRATES {
         let listing = text_of(&format!("docs/api/{name}.txt"));
@@ -155,7 +155,7 @@ fn the_test_command_compares_the_public_api() {
 }
 
 #[test]
-fn the_test_command_runs_the_unit_tests_where_there_is_nothing() {
+fn xtask_test_runs_the_unit_tests_in_a_bare_environment() {
     assert!(text_of("tests-e2e/src/bin/xtask/checks.rs").contains("!unit_tests_need_nothing()?"));
     let bare = text_of("tests-e2e/src/bin/xtask/bare.rs");
     for part in ["env_clear()", r#""--net""#, r#""HOME", NO_HOME"#, r#""claude", "npm""#] {
@@ -167,7 +167,7 @@ fn the_test_command_runs_the_unit_tests_where_there_is_nothing() {
 }
 
 #[test]
-fn the_test_command_checks_the_other_platforms_and_the_oldest_rust() {
+fn xtask_test_checks_other_platforms_and_the_oldest_rust() {
     assert!(text_of("tests-e2e/src/bin/xtask/checks.rs").contains("match platforms::check()?"));
     let (readme, checks) = (text_of("README.md"), text_of("tests-e2e/src/bin/xtask/platforms.rs"));
     for platform in ["macOS", "Windows"] {
@@ -180,7 +180,7 @@ fn the_test_command_checks_the_other_platforms_and_the_oldest_rust() {
 }
 
 #[test]
-fn the_tables_of_the_guide_are_what_the_code_says() {
+fn guide_tables_match_the_code() {
     for chapter in tables::chapters().unwrap() {
         if let Some((stored, derived)) = chapter.difference() {
             panic!(
@@ -193,10 +193,10 @@ fn the_tables_of_the_guide_are_what_the_code_says() {
 }
 
 #[test]
-fn every_option_says_what_holds_without_it() {
+fn every_option_documents_its_default() {
     let setters = tables::options::setters().unwrap();
     assert!(setters.len() > 90, "{setters:?}");
-    // One that does the same as another says so in place of its own default.
+    // A setter that refers to another one documents no default of its own.
     let refers = |summary: &str| summary.contains(", as `") || summary.contains("the same as `");
     for setter in setters {
         assert!(!setter.summary.is_empty(), "`{}` has no docs", setter.name);
@@ -206,7 +206,7 @@ fn every_option_says_what_holds_without_it() {
 }
 
 #[test]
-fn what_an_option_is_sent_as_stands_in_the_code() {
+fn documented_wire_names_of_options_exist_in_the_code() {
     let mut code = String::new();
     for (_, source) in sources("crates/claude-wire/src").unwrap() {
         code += &source;
@@ -215,16 +215,20 @@ fn what_an_option_is_sent_as_stands_in_the_code() {
         let sent = setter.sent.unwrap_or_default();
         for name in sent.split('`').skip(1).step_by(2) {
             let name = name.split('=').next().unwrap();
-            // A field that is called alike has no name of its own on the wire.
+            // A field whose wire name equals its Rust name appears only as a field.
             let is_there =
                 code.contains(&format!("\"{name}\"")) || code.contains(&format!(" {name}: "));
-            assert!(is_there, "`{}` is sent as `{name}`, says its documentation", setter.name);
+            assert!(
+                is_there,
+                "`{}` is documented as sent as `{name}`, which is not in the code",
+                setter.name
+            );
         }
     }
 }
 
 #[test]
-fn every_option_is_used_in_a_test_from_outside() {
+fn every_option_is_used_in_an_integration_test() {
     let mut tests = String::new();
     let mut directories = vec![root().join("tests-e2e/tests"), root().join("tests-e2e/src")];
     while let Some(directory) = directories.pop() {
@@ -249,7 +253,7 @@ fn every_option_is_used_in_a_test_from_outside() {
 }
 
 #[test]
-fn every_example_is_told_of_and_run_by_the_test_command() {
+fn every_example_is_documented_and_run_by_xtask_test() {
     let (readme, steps) = (text_of("README.md"), text_of("tests-e2e/src/bin/xtask/checks.rs"));
     let mut count = 0;
     for entry in fs::read_dir(root().join("crates/claude-agent-kit/examples")).unwrap() {
@@ -258,7 +262,7 @@ fn every_example_is_told_of_and_run_by_the_test_command() {
             continue;
         }
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        assert!(readme.contains(&format!("| `{name}` |")), "README.md does not tell of {name}");
+        assert!(readme.contains(&format!("| `{name}` |")), "README.md does not list {name}");
         let step = format!("\"--example\", \"{name}\"");
         assert!(steps.contains(&step), "`cargo xtask test` does not run {name}");
         count += 1;
@@ -267,17 +271,17 @@ fn every_example_is_told_of_and_run_by_the_test_command() {
 }
 
 #[test]
-fn the_limits_chapter_says_what_the_code_says() {
+fn limits_chapter_matches_the_code() {
     assert_eq!(limits::mismatches().unwrap(), Vec::<String>::new());
 }
 
 #[test]
-fn every_timeout_of_the_code_is_in_the_limits_chapter() {
+fn limits_chapter_lists_every_timeout() {
     assert_eq!(limits::undocumented_timeouts().unwrap(), Vec::<String>::new());
 }
 
 #[test]
-fn the_tests_that_the_security_review_names_exist() {
+fn tests_named_in_the_security_review_exist() {
     let review = fs::read_to_string(root().join("docs/security-review.md")).unwrap();
     let named: Vec<&str> =
         review.split('`').filter(|text| text.contains("::") && text.contains('/')).collect();
@@ -287,7 +291,7 @@ fn the_tests_that_the_security_review_names_exist() {
 }
 
 #[test]
-fn every_invariant_names_tests_that_exist() {
+fn tests_named_for_invariants_exist() {
     let architecture = text_of("ARCHITECTURE.md");
     let (_, invariants) = architecture.split_once("\n## Invariants\n").unwrap();
     let mut numbers = 0;
@@ -308,7 +312,7 @@ fn every_invariant_names_tests_that_exist() {
     assert!(numbers > 15, "{numbers}");
 }
 
-/// The patterns of the arms of every `match` in a source.
+/// Returns the patterns of the arms of every `match` in a source file.
 fn matches(code: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for (place, _) in code.match_indices("match ") {
@@ -326,7 +330,7 @@ fn matches(code: &str) -> Vec<Vec<String>> {
             }
             if depth == 1 && code[open + at..].starts_with("=>") {
                 arms.push(std::mem::take(&mut pattern));
-                // The arm itself: to the comma, or to the end of its block.
+                // The body of the arm: up to the comma or to the end of its block.
                 let mut inner = 0_usize;
                 for (_, letter) in letters.by_ref().skip(1) {
                     match letter {
@@ -347,21 +351,21 @@ fn matches(code: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn no_wildcard_arm_over_the_seam() {
+fn session_machine_enums_are_matched_without_wildcards() {
     const SEAM: [&str; 13] = [
         "Event::",
         "Effect::",
         "Frame::",
-        "Failure::",
-        "Refusal::",
-        "Settled::",
-        "State::",
-        "End::",
+        "RunFailure::",
+        "Rejection::",
+        "Completion::",
+        "RunState::",
+        "RunEnd::",
         "Exit::",
-        "Notice::",
+        "RunWarning::",
         "TurnEnd::",
         "ShutdownStep::",
-        "CallOutcome::",
+        "CallbackOutcome::",
     ];
     let mut seen = 0;
     for folder in ["crates/claude-agent-kit/src", "crates/claude-wire/src/session"] {
@@ -377,16 +381,16 @@ fn no_wildcard_arm_over_the_seam() {
                 seen += 1;
                 for arm in &arms {
                     let arm = arm.trim_matches(['{', ',', '\n', ' ', '}']);
-                    assert!(arm != "_", "{path}: a wildcard beside {:?}", arms[0].trim());
+                    assert!(arm != "_", "{path}: a wildcard next to {:?}", arms[0].trim());
                 }
             }
         }
     }
-    assert!(seen > 20, "only {seen} matches over the seam were found");
+    assert!(seen > 20, "only {seen} matches of these enums were found");
 }
 
 #[test]
-fn unsafe_code_stands_in_two_modules() {
+fn unsafe_code_is_limited_to_two_modules() {
     for krate in ["claude-wire", "claude-agent-kit", "claude-agent-testkit"] {
         for (path, code) in sources(&format!("crates/{krate}/src")).unwrap() {
             let allowed =

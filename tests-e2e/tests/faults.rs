@@ -1,4 +1,4 @@
-//! The fault matrix, one trial per cell, and whether the document tells of it.
+//! The fault matrix, with one trial per cell, and a check of its document.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,21 +8,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tests_e2e::faults::{self, Fault, Programs, State};
 
-/// So many cells there are to be.
-const LEAST: usize = 300;
+/// The minimum number of cells.
+const MIN_CELLS: usize = 300;
 
-/// How each cell came out.
+/// Whether each cell passed.
 type Results = Arc<Mutex<BTreeMap<(State, Fault), bool>>>;
 
 fn main() -> ExitCode {
     faults::quiet_panics();
     let mut arguments = Arguments::from_args();
-    // Most of the time a cell waits.
+    // Cells spend most of their time waiting.
     arguments.test_threads.get_or_insert(8);
     let results = Results::default();
     let mut trials = vec![
-        Trial::test("the_document_is_what_the_code_says", document),
-        Trial::test("there_are_enough_cells_and_no_blank", enough),
+        Trial::test("document_matches_the_code", document),
+        Trial::test("matrix_has_enough_cells_and_no_blanks", has_enough_cells),
     ];
     for fault in Fault::all() {
         for state in State::ALL {
@@ -40,21 +40,21 @@ fn main() -> ExitCode {
 
 fn cell(state: State, fault: Fault, results: &Results) -> Result<(), Failed> {
     let programs = Programs::new(env!("CARGO_BIN_EXE_sim"), env!("CARGO_BIN_EXE_host"));
-    let wanted = faults::expected(state, fault)?;
-    let came = faults::run(state, fault, programs);
-    let good = came.as_ref().is_ok_and(|(came, _)| wanted.allows(came));
+    let expected = faults::expected(state, fault)?;
+    let actual = faults::run(state, fault, programs);
+    let good = actual.as_ref().is_ok_and(|(actual, _)| expected.allows(actual));
     results.lock().unwrap_or_else(PoisonError::into_inner).insert((state, fault), good);
-    match came {
+    match actual {
         _ if good => Ok(()),
-        Ok((came, text)) => {
-            Err(format!("wanted {}\n  came {came}\n  {text}", wanted.line()).into())
+        Ok((actual, text)) => {
+            Err(format!("expected {}\n  actual {actual}\n  {text}", expected.line()).into())
         }
         Err(reason) => Err(reason.into()),
     }
 }
 
-/// The cells as they came out: letters as in the document, `!` for one that is not as it should be.
-#[expect(clippy::print_stdout, reason = "that is the table")]
+/// Prints the cells: letters as in the document, `!` for a cell that failed.
+#[expect(clippy::print_stdout, reason = "prints the table")]
 fn print(results: &Results) {
     let results = results.lock().unwrap_or_else(PoisonError::into_inner);
     if results.is_empty() {
@@ -68,7 +68,7 @@ fn print(results: &Results) {
     };
     println!("{}", faults::table(seen));
     let good = results.values().filter(|good| **good).count();
-    println!("{good} of {} cells came out as docs/faults.md says", faults::count());
+    println!("{good} of {} cells match docs/faults.md", faults::count());
 }
 
 fn document() -> Result<(), Failed> {
@@ -79,7 +79,7 @@ fn document() -> Result<(), Failed> {
     Err("docs/faults.md is not what `cargo xtask faults` prints".into())
 }
 
-fn enough() -> Result<(), Failed> {
+fn has_enough_cells() -> Result<(), Failed> {
     let mut blank = Vec::new();
     for fault in Fault::all() {
         for state in State::ALL {
@@ -88,7 +88,7 @@ fn enough() -> Result<(), Failed> {
             }
         }
     }
-    if faults::count() < LEAST || !blank.is_empty() {
+    if faults::count() < MIN_CELLS || !blank.is_empty() {
         return Err(format!("{} cells, without letters: {blank:?}", faults::count()).into());
     }
     Ok(())

@@ -1,12 +1,12 @@
-//! The fuzz targets on the corpus that is kept, and on changes of it: with any compiler, and the
-//! same in every run.
+//! Runs the fuzz targets on the stored corpus and on deterministic mutations of it, with a stable
+//! compiler.
 
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::similar_names,
     unreachable_pub,
-    reason = "in a test a panic is the way to fail; elsewhere it is a library"
+    reason = "tests fail by panicking; the module is also a library"
 )]
 
 use std::fs;
@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 #[path = "../../fuzz/src/lib.rs"]
 mod targets;
 
-/// How many changes of each file are tried.
-const CHANGES: u64 = 60;
+/// The number of mutations per file.
+const MUTATIONS: u64 = 60;
 
-fn folder(name: &str) -> PathBuf {
+fn fuzz_directory(name: &str) -> PathBuf {
     tests_e2e::workspace::root().join("fuzz").join(name)
 }
 
-/// The files of a folder, in one order.
+/// Returns the files of a directory, sorted.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -31,10 +31,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_target_keeps_its_promises_on_its_corpus() {
+fn every_fuzz_target_passes_on_its_corpus() {
     for (target, run) in targets::TARGETS {
-        let files = files(&folder("corpus").join(target));
-        assert!(files.len() >= 3, "the corpus of {target} is gone");
+        let files = files(&fuzz_directory("corpus").join(target));
+        assert!(files.len() >= 3, "the corpus of {target} is missing");
         targets::run(target, &[]);
         for file in files {
             let data = fs::read(&file).unwrap();
@@ -45,17 +45,17 @@ fn every_target_keeps_its_promises_on_its_corpus() {
 }
 
 #[test]
-fn every_target_keeps_its_promises_on_changes_of_its_corpus() {
+fn every_fuzz_target_passes_on_mutations_of_its_corpus() {
     for (target, run) in targets::TARGETS {
-        let corpus: Vec<Vec<u8>> = files(&folder("corpus").join(target))
+        let corpus: Vec<Vec<u8>> = files(&fuzz_directory("corpus").join(target))
             .into_iter()
             .map(|file| fs::read(file).unwrap())
             .collect();
         for (number, data) in corpus.iter().enumerate() {
-            for change in 0..CHANGES {
+            for change in 0..MUTATIONS {
                 let seed = u64::try_from(number).unwrap() << 32 | change;
                 let other = &corpus[usize::try_from(change).unwrap() % corpus.len()];
-                let changed = changed(data, other, seed);
+                let changed = mutate(data, other, seed);
                 let tried = std::panic::catch_unwind(|| run(&changed));
                 assert!(
                     tried.is_ok(),
@@ -67,8 +67,8 @@ fn every_target_keeps_its_promises_on_changes_of_its_corpus() {
     }
 }
 
-/// Some bytes of one are replaced, removed, repeated, or followed by the end of another.
-fn changed(data: &[u8], other: &[u8], seed: u64) -> Vec<u8> {
+/// Replaces, removes or repeats some bytes of `data`, or appends the end of `other`.
+fn mutate(data: &[u8], other: &[u8], seed: u64) -> Vec<u8> {
     let mut state = seed;
     let mut below = |most: usize| {
         // splitmix64
@@ -102,8 +102,8 @@ fn changed(data: &[u8], other: &[u8], seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn every_target_has_its_program_and_no_program_is_forgotten() {
-    let programs: Vec<String> = files(&folder("fuzz_targets"))
+fn every_fuzz_target_has_a_program() {
+    let programs: Vec<String> = files(&fuzz_directory("fuzz_targets"))
         .into_iter()
         .map(|file| file.file_stem().unwrap().to_str().unwrap().to_owned())
         .collect();
@@ -111,8 +111,9 @@ fn every_target_has_its_program_and_no_program_is_forgotten() {
 }
 
 #[test]
-fn the_corpus_stays_small() {
-    let all = targets::TARGETS.iter().flat_map(|(name, _)| files(&folder("corpus").join(name)));
+fn fuzz_corpus_stays_small() {
+    let all =
+        targets::TARGETS.iter().flat_map(|(name, _)| files(&fuzz_directory("corpus").join(name)));
     let bytes: u64 = all.map(|file| file.metadata().unwrap().len()).sum();
     assert!(bytes < 300 * 1024, "{bytes}");
 }

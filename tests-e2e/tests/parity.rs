@@ -1,6 +1,6 @@
-//! Keeps `docs/parity.md` honest: against the official packages, the public API and the tests.
+//! Checks `docs/parity.md` against the official packages, the public API and the tests.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the way to fail")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use std::io::Write as _;
 use std::{env, fs, io};
@@ -11,7 +11,8 @@ use tests_e2e::parity::{Names, Source, official, stored};
 use tests_e2e::real_cli::InstallError;
 use tests_e2e::{tables, workspace};
 
-/// The names that a package publishes; none if it cannot be had here, which CI does not accept.
+/// Returns the names that a package publishes, or `None` if it is not available, which CI does not
+/// accept.
 fn published(source: Source) -> Option<Names> {
     match official::names(source) {
         Ok(names) => Some(names),
@@ -19,9 +20,10 @@ fn published(source: Source) -> Option<Names> {
         Err(error) => {
             let in_ci = env::var_os("CI").is_some_and(|value| !value.is_empty());
             assert!(!in_ci, "{error}");
-            // Past the harness, which shows nothing of a test that passes.
-            let told = format!("SKIPPED: {} is not compared: {error}\n", source.column());
-            io::stderr().write_all(told.as_bytes()).unwrap();
+            // Written directly to stderr, because the test harness captures the output of a passing
+            // test.
+            let notice = format!("SKIPPED: {} is not compared: {error}\n", source.column());
+            io::stderr().write_all(notice.as_bytes()).unwrap();
             None
         }
     }
@@ -34,7 +36,7 @@ fn assert_no_drift(source: Source) {
     assert!(
         drift.is_empty(),
         "{} {} publishes other names than those that are stored:\n{}\n\
-         `cargo xtask parity` stores them; then docs/parity.md has to tell of them",
+         `cargo xtask parity` stores them; then docs/parity.md must list them",
         source.column(),
         official::version(source),
         drift.join("\n")
@@ -42,22 +44,22 @@ fn assert_no_drift(source: Source) {
 }
 
 #[test]
-fn the_sdk_for_typescript_publishes_what_is_stored() {
+fn typescript_sdk_names_match_the_stored_ones() {
     assert_no_drift(Source::TypeScript);
 }
 
 #[test]
-fn the_sdk_for_python_publishes_what_is_stored() {
+fn python_sdk_names_match_the_stored_ones() {
     assert_no_drift(Source::Python);
 }
 
 #[test]
-fn the_cli_has_the_flags_that_are_stored() {
+fn cli_flags_match_the_stored_ones() {
     assert_no_drift(Source::Cli);
 }
 
-/// What the table has to agree with. The names are those of the packages, as the tests above see
-/// to.
+/// Returns what the table must agree with. The tests above ensure that the stored names are those
+/// of the packages.
 fn facts() -> Facts {
     Facts::stored().unwrap()
 }
@@ -67,7 +69,7 @@ fn table() -> String {
 }
 
 #[test]
-fn every_published_name_is_here_or_left_out_for_a_reason() {
+fn every_published_name_is_covered_or_excluded_with_a_reason() {
     let problems = problems(&table(), &facts(), &workspace::has_test);
     assert!(
         problems.is_empty(),
@@ -78,9 +80,9 @@ fn every_published_name_is_here_or_left_out_for_a_reason() {
 }
 
 #[test]
-fn no_row_can_be_taken_away_unnoticed() {
+fn removing_any_row_is_detected() {
     let (table, facts) = (table(), facts());
-    // The table of what is left out has no names of its own.
+    // The table of omissions has no rows for names.
     let (_, rows) = table.split_once("\n## Options\n").unwrap();
     let rows: Vec<&str> =
         rows.lines().filter(|line| line.starts_with("| `") || line.starts_with("| |")).collect();
@@ -93,7 +95,7 @@ fn no_row_can_be_taken_away_unnoticed() {
     }
 }
 
-/// The table without the row that begins with these cells.
+/// Returns the table without the row that starts with these cells.
 fn without(table: &str, row: &str) -> String {
     let start = format!("| {row} |");
     let line = table.split_inclusive('\n').find(|line| line.starts_with(&start));
@@ -101,7 +103,7 @@ fn without(table: &str, row: &str) -> String {
 }
 
 #[test]
-fn rows_that_follow_from_a_rule_are_derived_again() {
+fn removed_derivable_rows_are_derived_again() {
     let (table, facts, project) = (table(), facts(), Project::read().unwrap());
     for row in [
         "`maxTurns`",
@@ -123,7 +125,7 @@ fn rows_that_follow_from_a_rule_are_derived_again() {
         let problems = problems(&derived.table, &facts, &workspace::has_test);
         assert_eq!(problems, Vec::<String>::new(), "{:?}", derived.rows);
     }
-    // The names of tests are as true as those that were written by hand.
+    // The names of tests in derived rows must exist too.
     for row in ["`CwdChanged`", "`--fork-session`", "`read_file`"] {
         let rows = rules::derive(&without(&table, row), &facts, &project).rows;
         assert!(rows.len() == 1 && table.contains(&rows[0]), "{rows:?}");
@@ -133,9 +135,9 @@ fn rows_that_follow_from_a_rule_are_derived_again() {
 }
 
 #[test]
-fn an_item_that_no_test_uses_gets_no_row() {
+fn unused_item_gets_no_row() {
     let (table, facts, project) = (table(), facts(), Project::read().unwrap());
-    // No method sends it, so no test shows that it uses it.
+    // No method sends it, so no test uses it.
     let without = without(&table, "`mcp_message`");
     let derived = rules::derive(&without, &facts, &project);
     assert_eq!(derived.table, without);
@@ -143,7 +145,7 @@ fn an_item_that_no_test_uses_gets_no_row() {
 }
 
 #[test]
-fn a_name_that_no_rule_covers_stays_without_a_row() {
+fn name_without_a_rule_gets_no_row() {
     let (table, facts, project) = (table(), facts(), Project::read().unwrap());
     for row in ["`abortController`", "`streamInput`", "`system/init`", "`--tmux`"] {
         let without = without(&table, row);

@@ -1,16 +1,15 @@
-//! Thousands of runs that follow from seeds. What one of them finds is repeated with
-//! `cargo xtask simulate --seed N`.
+//! Thousands of seeded runs. `cargo xtask simulate --seed N` repeats a failing one.
 
 use tests_e2e::simulation::{KINDS, Total, run_traced, seeds};
 
-/// How many seeds every test run plays.
+/// The number of seeds in every test run.
 const RUNS: u64 = 5_000;
 
-/// How many of them are played twice.
+/// How many of them run twice.
 const TWICE: u64 = 300;
 
 #[test]
-fn thousands_of_seeds_break_nothing_and_all_that_can_happen_happens() {
+fn thousands_of_seeds_pass_and_cover_every_event() {
     let total: Total = seeds(0, |played| played < RUNS);
     println!("{total}");
     assert_eq!(total.violations, Vec::<String>::new());
@@ -20,7 +19,7 @@ fn thousands_of_seeds_break_nothing_and_all_that_can_happen_happens() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
+fn same_seed_gives_the_same_run() {
     for seed in 0..TWICE {
         let (first, second) = (run_traced(seed).trace, run_traced(seed).trace);
         let different = first.iter().zip(&second).find(|(first, second)| first != second);

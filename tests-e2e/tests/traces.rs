@@ -1,9 +1,7 @@
-//! What `tracing` is told: what happened and how long it took, never what was said.
-//!
-//! A process of its own: whether anybody listens is remembered for the whole process, and other
-//! tests have nobody who does.
+//! What the SDK traces: events and durations, never content. A separate process, because `tracing`
+//! caches globally whether there is a subscriber, and other tests have none.
 
-#![allow(clippy::unwrap_used, reason = "in a test a panic is the way to fail")]
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
@@ -18,13 +16,13 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Remembers everything that it is told.
+/// A subscriber that records everything.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<(Level, String)>>>);
 
 impl Notes {
     fn note(&self, metadata: &Metadata<'_>, record: impl FnOnce(&mut Text)) {
-        // Other crates of this process trace too.
+        // Other crates in this process trace too.
         if metadata.target().starts_with("claude") {
             let mut text = Text(format!("{} ", metadata.name()));
             record(&mut text);
@@ -77,10 +75,10 @@ fn script() -> Script {
 }
 
 #[test]
-fn what_happens_is_traced_by_level_and_nothing_that_was_said() {
+fn events_are_traced_by_level_without_content() {
     let notes = Notes::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // On one thread, so that the subscriber of the thread hears all of it.
+    // On one thread, so that the thread's default subscriber receives everything.
     tracing::subscriber::with_default(notes.clone(), || {
         runtime.block_on(async {
             let play = async {
@@ -92,7 +90,7 @@ fn what_happens_is_traced_by_level_and_nothing_that_was_said() {
                     .can_use_tool(|_, _| async { Permission::allow() });
                 let session = Session::start(options).await.unwrap();
                 session.send(MARKS[0]).await.unwrap().finish().await.unwrap();
-                session.mcp().reconnect("nobody").await.unwrap_err();
+                session.mcp().reconnect("missing").await.unwrap_err();
                 session.stop().await.unwrap();
             };
             tokio::time::timeout(Duration::from_secs(60), play).await.unwrap();
@@ -107,11 +105,11 @@ fn what_happens_is_traced_by_level_and_nothing_that_was_said() {
         notes.iter().filter(|(at, text)| *at == level && text.contains(word)).count()
     };
     assert_eq!(count(Level::DEBUG, "claude_run"), 1, "{all}");
-    // The hook and the permission.
+    // The hook and the permission callback.
     assert_eq!(count(Level::DEBUG, "claude_callback"), 2, "{all}");
     assert_eq!(count(Level::WARN, "CallbackFailed"), 1, "{all}");
     assert_eq!(count(Level::ERROR, "mcp_reconnect"), 1, "{all}");
-    // The time of a turn is told when it ends.
+    // The duration of a turn is traced when the turn ends.
     assert_eq!(count(Level::DEBUG, "claude_turn"), 1, "{all}");
     assert_eq!(count(Level::DEBUG, "the turn ended"), 1, "{all}");
     assert!(count(Level::DEBUG, "claude_operation") >= 1, "{all}");

@@ -2,7 +2,7 @@
 //!
 //! [`query`](query()) asks once and streams the answer. A [`Session`] has many [`Turn`]s and is
 //! steered while it works. Both take [`Options`], which hold what the CLI is told and the callbacks
-//! that it asks: [hooks](hook), [permissions](permission), [questions to the user](question).
+//! that it asks: [hooks](hook), [permissions](Options::can_use_tool), [questions to the user](Options::ask_user).
 //!
 //! ```no_run
 //! use claude_agent_kit::{Options, Session, query};
@@ -24,7 +24,7 @@
 //! enabled.
 //!
 //! The types of the wire are re-exported: [`message`], [`content`], [`control`] and [`id`], the ones of
-//! every day at the root. The [guide] tells the rest, chapter by chapter.
+//! every day at the root and rare values of options in [`settings`]. The [guide] tells the rest, chapter by chapter.
 
 // Marks items with the feature that they need on docs.rs, which builds with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -1,5 +1,5 @@
-//! What `Debug` prints: types that configure or describe a run show no secret, prompt or payload;
-//! types that are a payload show it.
+//! `Debug` output: types that configure or describe a run hide secrets, prompts and payloads;
+//! payload types show them.
 
 use std::fmt::Debug;
 
@@ -21,10 +21,10 @@ use crate::support::run;
 
 const MARK: &str = "payload-7d1f0c";
 
-/// The name of a type, and what `Debug` prints of a value that holds the mark.
+/// The name of a type, and the `Debug` output of a value that holds the mark.
 type Printed = (&'static str, String);
 
-fn of<T: Debug>(name: &'static str, value: &T) -> Printed {
+fn debug_output<T: Debug>(name: &'static str, value: &T) -> Printed {
     (name, format!("{value:?} {value:#?}"))
 }
 
@@ -49,22 +49,25 @@ fn configuration() -> Vec<Printed> {
     let command = command_line(&settings(), &form, &Needs::default()).unwrap();
     assert!(command.arguments.iter().any(|argument| argument.contains(MARK)));
     vec![
-        of("Options", &options()),
-        of("Settings", &settings()),
-        of("CommandLine", &command),
-        of("Secret", &Secret::from(MARK)),
-        of("SystemPrompt", &SystemPrompt::from(MARK)),
-        of("CliSettings", &CliSettings::default().api_key_helper(MARK)),
-        of("AgentDefinition", &AgentDefinition::new(MARK, MARK)),
-        of("StdioServer", &StdioServer::new("false").env("X", MARK)),
-        of("RemoteServer", &RemoteServer::http("http://127.0.0.1:1/").header("X", MARK)),
-        of("McpSetServers", &McpSetServers::new(Json::from(json!({"a": {"env": {"X": MARK}}})))),
-        of("Wrapped", &Wrapped::command("false", [format!("KEY={MARK}")])),
-        of("Prompt", &Prompt::from(MARK)),
-        of("ToolResult", &ToolResult::new().text(MARK)),
-        of("ToolError", &ToolError::new(MARK)),
-        of("ElicitationResponse", &ElicitationResponse::accept(json!({"a": MARK}))),
-        of("DialogResponse", &DialogResponse::completed(json!(MARK))),
+        debug_output("Options", &options()),
+        debug_output("Settings", &settings()),
+        debug_output("CommandLine", &command),
+        debug_output("Secret", &Secret::from(MARK)),
+        debug_output("SystemPrompt", &SystemPrompt::from(MARK)),
+        debug_output("CliSettings", &CliSettings::default().api_key_helper(MARK)),
+        debug_output("AgentDefinition", &AgentDefinition::new(MARK, MARK)),
+        debug_output("StdioServer", &StdioServer::new("false").env("X", MARK)),
+        debug_output("RemoteServer", &RemoteServer::http("http://127.0.0.1:1/").header("X", MARK)),
+        debug_output(
+            "McpSetServers",
+            &McpSetServers::new(Json::from(json!({"a": {"env": {"X": MARK}}}))),
+        ),
+        debug_output("Wrapped", &Wrapped::command("false", [format!("KEY={MARK}")])),
+        debug_output("Prompt", &Prompt::from(MARK)),
+        debug_output("ToolResult", &ToolResult::new().text(MARK)),
+        debug_output("ToolError", &ToolError::new(MARK)),
+        debug_output("ElicitationResponse", &ElicitationResponse::accept(json!({"a": MARK}))),
+        debug_output("DialogResponse", &DialogResponse::completed(json!(MARK))),
     ]
 }
 
@@ -73,42 +76,42 @@ fn payloads() -> Vec<Printed> {
     let message = Message::decode(line).unwrap();
     let malformed = Message::decode(MARK).unwrap_err();
     vec![
-        of("Json", &Json::from(MARK)),
-        of("Item", &Item::Message(message.clone())),
-        of("Message", &message),
-        of("Malformed", &malformed),
-        of("Permission", &Permission::allow().with_input(json!({"a": MARK}))),
-        of("Permission", &Permission::deny(MARK)),
+        debug_output("Json", &Json::from(MARK)),
+        debug_output("Item", &Item::Message(message.clone())),
+        debug_output("Message", &message),
+        debug_output("Malformed", &malformed),
+        debug_output("Permission", &Permission::allow().with_input(json!({"a": MARK}))),
+        debug_output("Permission", &Permission::deny(MARK)),
     ]
 }
 
 #[test]
-fn types_that_configure_a_run_print_no_secret_prompt_or_payload() {
+fn debug_output_of_configuration_types_hides_secrets_and_prompts() {
     for (name, printed) in configuration() {
         assert!(!printed.contains(MARK), "{name}: {printed}");
     }
 }
 
 #[test]
-fn types_that_are_a_payload_print_it() {
+fn debug_output_of_payload_types_shows_the_payload() {
     for (name, printed) in payloads() {
         assert!(printed.contains(MARK), "{name}: {printed}");
     }
 }
 
 #[test]
-fn handles_of_a_run_print_nothing_of_what_is_said_and_its_outcome_does() {
+fn debug_output_of_handles_hides_content_and_of_outcomes_shows_it() {
     run(async {
         let script = Script::new().otherwise([Reply::text(MARK)]);
         let harness = Harness::in_memory(script).await.unwrap();
         let session = Session::start(harness.options()).await.unwrap();
         let messages = session.messages();
         let turn = session.send(MARK).await.unwrap();
-        let mut printed = vec![of("Turn", &turn)];
+        let mut printed = vec![debug_output("Turn", &turn)];
         let outcome = turn.finish().await.unwrap();
-        assert!(of("TurnOutcome", &outcome).1.contains(MARK));
-        printed.extend([of("Session", &session), of("Messages", &messages)]);
-        printed.push(of("Events", &session.events()));
+        assert!(debug_output("TurnOutcome", &outcome).1.contains(MARK));
+        printed.extend([debug_output("Session", &session), debug_output("Messages", &messages)]);
+        printed.push(debug_output("Events", &session.events()));
         session.stop().await.unwrap();
         for (name, printed) in printed {
             assert!(!printed.contains(MARK), "{name}: {printed}");

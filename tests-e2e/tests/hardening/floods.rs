@@ -1,28 +1,31 @@
-//! Keys by the megabyte, in all that a CLI can say.
+//! Megabytes of keys in the output of a CLI.
 
 use std::sync::{Arc, Mutex};
 
 use claude_agent_kit::{ErrorKind, Session};
 
-use crate::support::{Fake, HANDSHAKE, RESULT, ask, in_time, run};
+use crate::support::{FakeProgram, HANDSHAKE, RESULT, ask, in_time, run};
 
-/// A script that writes keys without a blank between them, this many bytes.
-fn keys(bytes: usize) -> String {
+/// Returns a script that writes this many bytes of keys without separators.
+fn keys_script(bytes: usize) -> String {
     format!("yes sk-ant- | head -n {} | tr -d '\\n'", bytes / "sk-ant-".len())
 }
 
-/// A script that refuses the first operation with a text of so many bytes.
-fn refusing(bytes: usize) -> Fake {
+/// Returns a CLI that rejects the first operation with a text of this size.
+fn rejecting_cli(bytes: usize) -> FakeProgram {
     let refusal = r#"id=${prompt#*\"request_id\":\"}; id=${id%%\"*}
 printf '{"type":"control_response","response":{"subtype":"error","request_id":"%s","error":"' "$id""#;
-    Fake::new(&format!("{HANDSHAKE}{refusal}\n{}\necho '\"}}}}'\ncat > /dev/null", keys(bytes)))
+    FakeProgram::new(&format!(
+        "{HANDSHAKE}{refusal}\n{}\necho '\"}}}}'\ncat > /dev/null",
+        keys_script(bytes)
+    ))
 }
 
-/// With a cost that grows with the square of the text it would take hours.
+/// With quadratic cost this would take hours.
 #[test]
-fn an_operation_that_is_refused_with_megabytes_of_keys_fails_promptly() {
+fn operation_rejected_with_megabytes_of_keys_fails_promptly() {
     run(async {
-        let fake = refusing(8 * 1024 * 1024);
+        let fake = rejecting_cli(8 * 1024 * 1024);
         let session = Session::start(fake.options()).await.unwrap();
         let error = in_time(session.set_model("m")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlRejected);
@@ -36,14 +39,14 @@ fn an_operation_that_is_refused_with_megabytes_of_keys_fails_promptly() {
 #[test]
 fn megabytes_of_keys_on_stderr_are_masked_promptly() {
     run(async {
-        let fake = Fake::new(&format!(
+        let fake = FakeProgram::new(&format!(
             "{HANDSHAKE}{{ {}; echo; echo done; }} >&2\n{RESULT}",
-            keys(8 * 1024 * 1024)
+            keys_script(8 * 1024 * 1024)
         ));
         let lines = Arc::new(Mutex::new(Vec::new()));
-        let told = lines.clone();
+        let sink = lines.clone();
         let options =
-            fake.options().on_stderr(move |line| told.lock().unwrap().push(line.to_owned()));
+            fake.options().on_stderr(move |line| sink.lock().unwrap().push(line.to_owned()));
         in_time(ask("hello", options)).await;
         assert_eq!(*lines.lock().unwrap(), ["***", "done"]);
     });

@@ -19,18 +19,18 @@ fn allows_command(command: &str) -> bool {
 }
 
 #[test]
-fn the_listed_calls_are_allowed() {
+fn guard_allows_the_listed_calls() {
     for command in ["cargo check", "cargo test", "git status"] {
         assert!(allows_command(command), "{command}");
     }
-    // The words of the description do not matter.
+    // The description does not matter.
     let input = json!({"command": "cargo test", "description": "Perform rm -rf / ; $(x)"});
     assert!(allows("Bash", &Json::from(input)));
     assert!(allows("Read", &Json::from(json!({"file_path": "Cargo.toml"}))));
 }
 
 #[test]
-fn every_other_command_is_denied() {
+fn guard_denies_every_other_command() {
     let commands = [
         "",
         " ",
@@ -93,7 +93,7 @@ fn every_other_command_is_denied() {
 }
 
 #[test]
-fn every_other_tool_is_denied() {
+fn guard_denies_every_other_tool() {
     let command = Json::from(json!({"command": "cargo test"}));
     for tool in ["", "bash", "BASH", "Bash ", "BashTool", "PowerShell", "mcp__x__Bash"] {
         assert!(!allows(tool, &command), "{tool}");
@@ -106,7 +106,7 @@ fn every_other_tool_is_denied() {
 }
 
 #[test]
-fn an_input_that_is_not_as_expected_is_denied() {
+fn guard_denies_malformed_inputs() {
     let inputs: [Value; 10] = [
         json!(null),
         json!({}),
@@ -126,7 +126,7 @@ fn an_input_that_is_not_as_expected_is_denied() {
 }
 
 #[test]
-fn of_two_commands_the_last_counts_as_in_the_cli() {
+fn guard_uses_the_last_duplicate_key_like_the_cli() {
     let check = |text: &str| allows("Bash", &Json::from_text(text).unwrap());
     assert!(!check(r#"{"command":"cargo test","command":"rm -rf /"}"#));
     assert!(!check(r#"{"command":"cargo test","c\u006fmmand":"rm -rf /"}"#));
@@ -134,7 +134,7 @@ fn of_two_commands_the_last_counts_as_in_the_cli() {
     assert!(!check(r#"{"command":"cargo test\ud800"}"#));
 }
 
-/// The function in a text, from its doc comment to its last brace.
+/// Returns the function in a text, from its doc comment to its last brace.
 fn guard_in(text: &str) -> &str {
     let start = text.find("/// Decides whether a tool call may run").unwrap();
     let end = text[start..].find("\n}\n").unwrap();
@@ -142,7 +142,7 @@ fn guard_in(text: &str) -> &str {
 }
 
 #[test]
-fn the_guide_prints_the_guard_of_the_example() {
+fn guide_and_readme_contain_the_example_guard() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
     let example = read("crates/claude-agent-kit/examples/guard.rs").replace("pub(crate) fn", "fn");

@@ -1,5 +1,5 @@
-//! Odd values in every option: each arrives as one argument, exactly as it was given, or is refused
-//! before anything starts.
+//! Unusual values in every option: each one is passed as exactly one argument, unchanged, or
+//! rejected before anything starts.
 
 use std::fs;
 use std::io;
@@ -13,9 +13,9 @@ use claude_agent_kit::{
 };
 use serde_json::Value;
 
-use crate::support::{Fake, RESULT, ask, run};
+use crate::support::{FakeProgram, RESULT, ask, run};
 
-/// Values that some program on the way might take for something else.
+/// Returns values that a program on the way might misinterpret.
 fn values() -> Vec<String> {
     let mut values: Vec<String> = [
         "--help",
@@ -54,42 +54,42 @@ fn values() -> Vec<String> {
     ]
     .map(str::to_owned)
     .into();
-    // More than one argument can have on any system.
+    // Longer than an argument may be on any system.
     values.push("x".repeat(2 * 1024 * 1024));
     values
 }
 
 const UUID: &str = "7d9f3c1e-0000-4000-8000-000000000001";
 
-/// What an option takes.
+/// The kind of value that an option takes.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum ValueKind {
     Text,
     /// A text that is not blank.
     Name,
     Uuid,
     Path,
-    /// An entry of a list that is joined by commas.
+    /// An entry of a comma-separated list.
     Entry,
-    /// A text that becomes a variable.
+    /// A text that becomes an environment variable.
     Variable,
 }
 
-/// An option, the flag or variable by which the CLI is told of it, and what goes with it.
+/// An option, the flag or variable that passes it to the CLI, and the options that it requires.
 struct Row {
-    kind: Kind,
+    kind: ValueKind,
     name: &'static str,
-    plant: fn(Options, &str) -> Options,
-    beside: fn(Options) -> Options,
+    set: fn(Options, &str) -> Options,
+    requires: fn(Options) -> Options,
 }
 
-fn row(kind: Kind, name: &'static str, plant: fn(Options, &str) -> Options) -> Row {
-    Row { kind, name, plant, beside: |options| options }
+fn row(kind: ValueKind, name: &'static str, set: fn(Options, &str) -> Options) -> Row {
+    Row { kind, name, set, requires: |options| options }
 }
 
 fn rows() -> Vec<Row> {
-    use Kind::{Entry, Name, Path, Text, Uuid, Variable};
-    let with = |beside: fn(Options) -> Options, row: Row| Row { beside, ..row };
+    use ValueKind::{Entry, Name, Path, Text, Uuid, Variable};
+    let with = |requires: fn(Options) -> Options, row: Row| Row { requires, ..row };
     vec![
         row(Name, "--model", |options, value| options.model(value)),
         row(Name, "--fallback-model", |options, value| options.fallback_model(value)),
@@ -147,9 +147,9 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-impl Kind {
-    /// Whether such a value cannot be passed on.
-    fn refuses(self, value: &str) -> bool {
+impl ValueKind {
+    /// Returns whether a value of this kind must be rejected.
+    fn rejects(self, value: &str) -> bool {
         let impossible = value.contains('\0') || value.len() > 128 * 1024;
         let nothing = value.trim().is_empty();
         impossible
@@ -158,7 +158,7 @@ impl Kind {
                 Self::Name => nothing,
                 Self::Uuid => value != UUID,
                 Self::Path => value.is_empty(),
-                // The CLI cuts at them, but not inside of parentheses.
+                // The CLI splits at them, but not inside parentheses.
                 Self::Entry => {
                     let whole = ["Bash(a,b)", "$(touch made)"].contains(&value);
                     let cut = value.trim_matches(' ').contains([',', ' ']) && !whole;
@@ -168,14 +168,14 @@ impl Kind {
     }
 }
 
-/// What a CLI was to be started with.
-type Caught = (Vec<String>, Vec<(String, String)>);
+/// The arguments and variables that a CLI would be started with.
+type CapturedLaunch = (Vec<String>, Vec<(String, String)>);
 
-/// Starts nothing, but keeps what was to be started.
+/// A transport that records the launch and starts nothing.
 #[derive(Clone, Default)]
-struct Catch(Arc<Mutex<Option<Caught>>>);
+struct CapturingTransport(Arc<Mutex<Option<CapturedLaunch>>>);
 
-impl Transport for Catch {
+impl Transport for CapturingTransport {
     fn connect(&self, launch: Launch) -> Connecting<'_> {
         let variables = launch.envs().iter();
         let variables = variables.map(|(name, value)| (name.clone(), value.expose().to_owned()));
@@ -184,28 +184,28 @@ impl Transport for Catch {
     }
 }
 
-/// What these options start, or why they do not.
-async fn caught(options: Options) -> Result<Caught, Error> {
-    let catch = Catch::default();
+/// Returns the launch for these options, or the error.
+async fn capture_launch(options: Options) -> Result<CapturedLaunch, Error> {
+    let catch = CapturingTransport::default();
     let error = query("hello", options.transport(catch.clone())).await.unwrap_err();
     catch.0.lock().unwrap().take().ok_or(error)
 }
 
 #[test]
-fn a_value_is_one_argument_exactly_or_refused() {
+fn value_becomes_exactly_one_argument_or_is_rejected() {
     run(async {
         for row in rows() {
-            let plain = caught((row.beside)(Options::new())).await.unwrap();
+            let plain = capture_launch((row.requires)(Options::new())).await.unwrap();
             for value in values() {
                 let shown: String = value.chars().take(60).collect();
-                let options = (row.plant)((row.beside)(Options::new()), &value);
-                match caught(options).await {
-                    Ok(told) => {
-                        assert!(!row.kind.refuses(&value), "{} took {shown:?}", row.name);
-                        check_added(&row, &value, &plain, told);
+                let options = (row.set)((row.requires)(Options::new()), &value);
+                match capture_launch(options).await {
+                    Ok(launch) => {
+                        assert!(!row.kind.rejects(&value), "{} took {shown:?}", row.name);
+                        check_added(&row, &value, &plain, launch);
                     }
                     Err(error) => {
-                        assert!(row.kind.refuses(&value), "{} {shown:?}: {error}", row.name);
+                        assert!(row.kind.rejects(&value), "{} {shown:?}: {error}", row.name);
                         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
                     }
                 }
@@ -214,17 +214,17 @@ fn a_value_is_one_argument_exactly_or_refused() {
     });
 }
 
-/// Exactly one argument or variable was added, and it is that value.
-fn check_added(row: &Row, value: &str, plain: &Caught, told: Caught) {
-    let (mut arguments, mut variables) = told;
-    if row.kind == Kind::Variable {
+/// Asserts that exactly one argument or variable was added, and that it is `value`.
+fn check_added(row: &Row, value: &str, plain: &CapturedLaunch, launch: CapturedLaunch) {
+    let (mut arguments, mut variables) = launch;
+    if row.kind == ValueKind::Variable {
         variables.retain(|variable| *variable != (row.name.to_owned(), value.to_owned()));
     } else {
         let argument = format!("{}={value}", row.name);
         let place = arguments.iter().position(|other| *other == argument);
         arguments.remove(place.unwrap_or_else(|| panic!("{argument:?} is not in {arguments:?}")));
     }
-    // The ID that a new session gets is another one in every run.
+    // The session ID differs between runs.
     let mut others = plain.0.clone();
     for words in [&mut arguments, &mut others] {
         words.retain(|word| !word.starts_with("--session-id="));
@@ -233,13 +233,13 @@ fn check_added(row: &Row, value: &str, plain: &Caught, told: Caught) {
 }
 
 #[test]
-fn names_of_flags_and_variables_are_names_or_refused() {
+fn invalid_flag_and_variable_names_are_rejected() {
     run(async {
         for value in values() {
             let shown: String = value.chars().take(60).collect();
             let name = value.trim_start_matches('-');
             let is_flag = !name.is_empty() && !name.contains(['=', '\0', ' ', '\n']);
-            match caught(Options::new().add_arg(&*value)).await {
+            match capture_launch(Options::new().add_arg(&*value)).await {
                 Ok((arguments, _)) => {
                     assert!(is_flag, "{shown:?}");
                     assert_eq!(arguments.last(), Some(&format!("--{name}")));
@@ -250,7 +250,7 @@ fn names_of_flags_and_variables_are_names_or_refused() {
                 }
             }
             let is_variable = !value.is_empty() && !value.contains(['=', '\0']);
-            match caught(Options::new().env(&*value, "v")).await {
+            match capture_launch(Options::new().env(&*value, "v")).await {
                 Ok((_, variables)) => {
                     assert!(is_variable && variables.contains(&(value, "v".to_owned())));
                 }
@@ -263,35 +263,35 @@ fn names_of_flags_and_variables_are_names_or_refused() {
     });
 }
 
-/// A CLI that writes down what it got, and answers.
-fn noting() -> Fake {
+/// Returns a CLI that records its arguments, variables and input, and responds.
+fn recording_program() -> FakeProgram {
     let notes = r#"printf '%s\0' "$@" > "$0.argv"; cat /proc/self/environ > "$0.environ"
 "#;
-    // A shell's own `read` takes a long line byte by byte. The host waits for the answer before it
-    // says more, so that nothing is lost by reading ahead.
+    // The shell's own `read` is slow for long lines. `head` may read ahead, but the host waits for
+    // the response before it writes more, so that nothing is lost.
     let lines = r#"head -n 1 > "$0.line"
 id=$(head -c 400 "$0.line"); id=${id#*\"request_id\":\"}; id=${id%%\"*}
 echo "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"$id\",\"response\":{}}}"
 head -n 1 > "$0.prompt"
 "#;
-    Fake::new(&format!("{notes}{lines}{RESULT}"))
+    FakeProgram::new(&format!("{notes}{lines}{RESULT}"))
 }
 
-/// What it wrote down, NUL by NUL.
-fn noted(fake: &Fake, what: &str) -> Vec<String> {
+/// Returns what the CLI recorded, split at NUL.
+fn recorded(fake: &FakeProgram, what: &str) -> Vec<String> {
     let text = fs::read(fake.path().with_extension(what)).unwrap();
     let parts = text.split(|byte| *byte == 0);
     parts.map(|part| String::from_utf8(part.to_vec()).unwrap()).collect()
 }
 
 #[test]
-fn a_process_gets_what_was_given() {
+fn process_receives_values_unchanged() {
     run(async {
         for value in values() {
-            if Kind::Path.refuses(&value) {
+            if ValueKind::Path.rejects(&value) {
                 continue;
             }
-            let fake = noting();
+            let fake = recording_program();
             let options = fake
                 .options()
                 .agent(&*value)
@@ -300,25 +300,28 @@ fn a_process_gets_what_was_given() {
                 .env("SOME_NAME", &*value);
             let collected = ask("hello", options).await;
             assert!(collected.error.is_none(), "{value:?}: {:?}", collected.error);
-            let argv = noted(&fake, "argv");
+            let argv = recorded(&fake, "argv");
             for flag in ["--agent", "--some-flag", "--add-dir"] {
                 let argument = format!("{flag}={value}");
                 assert_eq!(argv.iter().filter(|other| **other == argument).count(), 1, "{argv:?}");
             }
-            // The form, the session ID, these three, and the end.
+            // The mode, the session ID, these three, and the end.
             assert_eq!(argv.len(), 11, "{argv:?}");
-            assert!(noted(&fake, "environ").contains(&format!("SOME_NAME={value}")), "{value:?}");
-            assert!(!fake.beside("made").exists(), "{value:?} was run");
+            assert!(
+                recorded(&fake, "environ").contains(&format!("SOME_NAME={value}")),
+                "{value:?}"
+            );
+            assert!(!fake.sibling("made").exists(), "{value:?} was run");
         }
     });
 }
 
 #[test]
-fn the_handshake_and_the_prompt_carry_any_text() {
+fn handshake_and_prompt_carry_any_text() {
     run(async {
         for value in values() {
             let text = if value.trim().is_empty() { "." } else { &*value };
-            let fake = noting();
+            let fake = recording_program();
             let options = fake
                 .options()
                 .system_prompt(&*value)
@@ -329,19 +332,19 @@ fn the_handshake_and_the_prompt_carry_any_text() {
                 .agents([(text, AgentDefinition::new(text, text))]);
             let collected = ask(text, options).await;
             assert!(collected.error.is_none(), "{:?}", collected.error);
-            let read = |what| noted(&fake, what).concat();
+            let read = |what| recorded(&fake, what).concat();
             let line: Value = serde_json::from_str(&read("line")).unwrap();
-            let told = &line["request"];
+            let request = &line["request"];
             for name in ["appendSystemPrompt", "planModeInstructions", "title"] {
-                assert_eq!(told[name], *value, "{name}");
+                assert_eq!(request[name], *value, "{name}");
             }
-            assert_eq!(told["systemPrompt"][0], *value);
-            assert_eq!(told["toolAliases"][text], "Bash");
-            assert_eq!(told["agents"][text]["prompt"], text);
+            assert_eq!(request["systemPrompt"][0], *value);
+            assert_eq!(request["toolAliases"][text], "Bash");
+            assert_eq!(request["agents"][text]["prompt"], text);
             let prompt: Value = serde_json::from_str(&read("prompt")).unwrap();
             assert_eq!(prompt["message"]["content"], text);
-            assert_eq!(noted(&fake, "argv").len(), 8, "nothing of it is an argument");
-            assert!(!Path::new(&fake.beside("made")).exists(), "{value:?} was run");
+            assert_eq!(recorded(&fake, "argv").len(), 8, "nothing is passed as an argument");
+            assert!(!Path::new(&fake.sibling("made")).exists(), "{value:?} was run");
         }
     });
 }

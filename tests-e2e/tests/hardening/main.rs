@@ -1,22 +1,21 @@
-//! What nobody may read, and what nobody may slip in: secrets and odd values in every option.
-//!
-//! A program of its own: it listens to everything that is traced in it.
+//! Secrets are never shown, and unusual values in options are not misinterpreted. A separate
+//! program, because it records everything that is traced in its process.
 
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::similar_names,
     dead_code,
-    reason = "in a test a panic is the way to fail; not all tests need all of what they share"
+    reason = "tests fail by panicking; not every test uses every shared helper"
 )]
 
 #[path = "../kit/support.rs"]
 mod support;
 
+mod confidential_options;
 mod debug;
 mod floods;
 mod guard;
 mod injection;
-mod listener;
-mod places;
 mod secrets;
+mod trace_recorder;

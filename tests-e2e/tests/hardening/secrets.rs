@@ -1,4 +1,4 @@
-//! A mark is put into every place that can hold a secret, and looked for in all that is shown.
+//! Puts a mark into every option that can hold a secret, and searches for it in all output.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,22 +16,24 @@ use serde_json::json;
 use tests_e2e::harness::Harness;
 use tests_e2e::tables::options::{Setter, setters};
 
-use crate::listener::{heard, listen};
-use crate::places::{self, CODE, Nature, Place, SHOWN, Way};
-use crate::support::{Fake, SHORT, everything, run};
+use crate::confidential_options::{
+    self, CALLBACK_SETTERS, Channel, ConfidentialOption, Confidentiality, PUBLIC_SETTERS,
+};
+use crate::support::{FakeProgram, SHORT, all_text, run};
+use crate::trace_recorder::{record_traces, traces};
 
-/// Tells all that it knows, on both outputs, and fails.
-const TELLS_ALL: &str = r#"printf '%s\0' "$@" > "$0.argv"
+/// A script that writes everything it knows to stdout and stderr, and fails.
+const PRINTS_ALL: &str = r#"printf '%s\0' "$@" > "$0.argv"
 { env; echo "$*"; read -r line; echo "$line"; } >&2
 echo "no JSON but $* $(env | tr '\n' ' ')"
 exit 1"#;
 
-/// Fails without a word.
-const TELLS_NOTHING: &str = r#"printf '%s\0' "$@" > "$0.argv"
+/// A script that fails without output.
+const PRINTS_NOTHING: &str = r#"printf '%s\0' "$@" > "$0.argv"
 read -r line
 exit 1"#;
 
-/// Texts that were shown, by what showed them.
+/// Texts that were shown, with their source.
 #[derive(Clone, Default)]
 struct Shown(Arc<Mutex<Vec<(&'static str, String)>>>);
 
@@ -40,53 +42,57 @@ impl Shown {
         self.0.lock().unwrap().push((by, text.into()));
     }
 
-    /// Options that also tell what is given to callbacks.
-    fn listening(&self, options: Options) -> Options {
+    /// Returns options that also record warnings and lines of stderr.
+    fn recording(&self, options: Options) -> Options {
         let (warnings, lines) = (self.clone(), self.clone());
         options
             .on_warning(move |warning| warnings.add("a warning", format!("{warning} {warning:?}")))
             .on_stderr(move |line| lines.add("a line of stderr", line))
     }
 
-    /// The mark stands in nothing of it, and nowhere in what was traced.
-    fn assert_without(&self, mark: &str, place: &str) {
-        self.add("tracing", heard());
+    /// Asserts that the mark is in none of the texts and was not traced.
+    fn assert_without(&self, mark: &str, option: &str) {
+        self.add("tracing", traces());
         for (by, text) in self.0.lock().unwrap().iter() {
-            assert!(!text.contains(mark), "{by} shows what was put into {place}: {text}");
+            assert!(!text.contains(mark), "{by} shows what was put into {option}: {text}");
         }
     }
 }
 
 #[test]
-fn every_setter_is_told_of() {
-    let planted = places::all().into_iter().map(|place| place.option.to_owned());
-    let others = SHOWN.split_whitespace().chain(CODE.split_whitespace()).map(str::to_owned);
-    let known: BTreeSet<String> = planted.chain(others).collect();
+fn every_setter_that_can_hold_a_secret_is_listed() {
+    let confidential = confidential_options::all().into_iter().map(|option| option.name.to_owned());
+    let others = PUBLIC_SETTERS
+        .split_whitespace()
+        .chain(CALLBACK_SETTERS.split_whitespace())
+        .map(str::to_owned);
+    let known: BTreeSet<String> = confidential.chain(others).collect();
     let holders = setters().unwrap().into_iter().filter(Setter::can_hold_text);
     let missing: Vec<String> =
         holders.map(|setter| setter.name).filter(|name| !known.contains(name)).collect();
-    assert!(missing.is_empty(), "can these hold a secret? Say so in places.rs: {missing:?}");
+    assert!(missing.is_empty(), "list these setters in confidential_options.rs: {missing:?}");
 }
 
 #[test]
-fn what_is_put_into_an_option_is_shown_nowhere() {
-    listen();
+fn secrets_in_options_are_never_shown() {
+    record_traces();
     run(async {
-        for (number, place) in places::all().iter().enumerate() {
+        for (number, option) in confidential_options::all().iter().enumerate() {
             let mark = format!("hush-{number}-7d1f0c");
             let shown = Shown::default();
-            let name = format!("{} ({number})", place.option);
-            try_place(place, &mark, &shown, &name).await;
+            let name = format!("{} ({number})", option.name);
+            check_option(option, &mark, &shown, &name).await;
             shown.assert_without(&mark, &name);
         }
     });
 }
 
-async fn try_place(place: &Place, mark: &str, shown: &Shown, name: &str) {
-    let script = if place.nature == Nature::Key { TELLS_ALL } else { TELLS_NOTHING };
-    let fake = Fake::new(script);
+async fn check_option(option: &ConfidentialOption, mark: &str, shown: &Shown, name: &str) {
+    let script =
+        if option.confidentiality == Confidentiality::Key { PRINTS_ALL } else { PRINTS_NOTHING };
+    let fake = FakeProgram::new(script);
     let options = shown
-        .listening((place.plant)(fake.options(), mark))
+        .recording((option.set)(fake.options(), mark))
         .timeouts(Timeouts::new().exit_grace(SHORT));
     shown.add("Debug of Options", format!("{options:?} {options:#?}"));
     let explained = options.explain();
@@ -95,40 +101,44 @@ async fn try_place(place: &Place, mark: &str, shown: &Shown, name: &str) {
         Ok(stream) => {
             shown.add("Debug of QueryStream", format!("{stream:?}"));
             let collected = stream.collect().await;
-            shown.add("an error", everything(collected.error.as_ref().unwrap()));
+            shown.add("an error", all_text(collected.error.as_ref().unwrap()));
             for warning in collected.warnings() {
                 shown.add("a warning of the stream", format!("{warning} {warning:?}"));
             }
         }
-        Err(error) => shown.add("a refusal", everything(&error)),
+        Err(error) => shown.add("a refusal", all_text(&error)),
     }
-    try_session(&options, shown).await;
-    if place.way == Way::Nowhere {
+    check_session(&options, shown).await;
+    if option.channel == Channel::Nowhere {
         return;
     }
     let argv = fs::read_to_string(fake.path().with_extension("argv")).unwrap();
     assert!(argv.contains("--verbose"), "{name}: {argv}");
-    assert_eq!(argv.contains(mark), place.way == Way::Arguments, "{name} on the command line");
+    assert_eq!(
+        argv.contains(mark),
+        option.channel == Channel::Arguments,
+        "{name} on the command line"
+    );
 }
 
-async fn try_session(options: &Options, shown: &Shown) {
+async fn check_session(options: &Options, shown: &Shown) {
     let session = match Session::open(options).await {
         Ok(session) => session,
-        Err(error) => return shown.add("a refusal", everything(&error)),
+        Err(error) => return shown.add("a refusal", all_text(&error)),
     };
     let messages = session.messages();
     shown.add("Debug of Messages", format!("{messages:?}"));
     match session.send("hello").await {
         Ok(turn) => shown.add("Debug of Turn", format!("{turn:?}")),
-        Err(error) => shown.add("an error of send", everything(&error)),
+        Err(error) => shown.add("an error of send", all_text(&error)),
     }
-    shown.add("an error of ready", everything(&session.ready().await.unwrap_err()));
-    shown.add("an error of stop", everything(&session.stop().await.unwrap_err()));
+    shown.add("an error of ready", all_text(&session.ready().await.unwrap_err()));
+    shown.add("an error of stop", all_text(&session.stop().await.unwrap_err()));
     shown.add("Debug of Session", format!("{session:?} {:?}", session.events()));
 }
 
-/// A Messages API that calls a tool of the host.
-fn looks(mark: &str) -> Script {
+/// Returns a model that calls a tool of the host.
+fn calling_look(mark: &str) -> Script {
     let call = Reply::tool("mcp__mine__look", json!({"at": format!("{mark}-input")}));
     Script::new().otherwise([call, Reply::text(format!("{mark}-answer"))])
 }
@@ -140,18 +150,18 @@ struct Look {
 }
 
 #[test]
-fn what_is_said_is_shown_nowhere() {
-    const MARK: &str = "said-7d1f0c";
-    listen();
+fn conversation_content_is_never_shown() {
+    const MARK: &str = "content-7d1f0c";
+    record_traces();
     run(async {
         let shown = Shown::default();
-        let harness = Harness::in_memory(looks(MARK)).await.unwrap();
+        let harness = Harness::in_memory(calling_look(MARK)).await.unwrap();
         let server = ToolServer::new().tool("look", "Looks", |look: Look| async move {
             assert!(look.at.contains(MARK));
             Err::<String, _>(ToolError::new(format!("{MARK}-result")))
         });
         let options = shown
-            .listening(harness.options())
+            .recording(harness.options())
             .mcp("mine", server)
             .on(PreToolUse, |_, _| async {
                 HookResponse::new().system_message(format!("{MARK}-hook"))
@@ -172,41 +182,44 @@ fn what_is_said_is_shown_nowhere() {
         shown.add("Debug of Messages", format!("{messages:?}"));
         drop(messages.next().await);
         shown.add("Debug of Session", format!("{session:?} {:?}", session.events()));
-        // The tool was called, and its result went to the model.
-        let asked = harness.api().requests();
+        // The tool was called, and its result reached the model.
+        let requests = harness.api().requests();
         assert!(
-            asked.iter().any(|request| request.body.to_string().contains("said-7d1f0c-result"))
+            requests
+                .iter()
+                .any(|request| request.body.to_string().contains("content-7d1f0c-result"))
         );
         shown.assert_without(MARK, "a conversation");
     });
 }
 
 #[test]
-fn a_callback_that_fails_with_a_secret_of_the_options_does_not_show_it() {
+fn callback_error_with_a_secret_is_masked() {
     const MARK: &str = "failed-7d1f0c";
-    listen();
+    record_traces();
     run(async {
         let shown = Shown::default();
         let script = Script::new()
             .otherwise([Reply::tool("Bash", json!({"command": "true"})), Reply::text("Done.")]);
         let harness = Harness::in_memory(script).await.unwrap();
         let options = shown
-            .listening(harness.options())
+            .recording(harness.options())
             .env("MY_KEY", MARK)
             .on(PreToolUse, |_, _| async { Err::<(), _>(format!("no login with {MARK}").into()) });
         let session = Session::start(options).await.unwrap();
         session.send("go").await.unwrap().finish().await.unwrap();
         session.stop().await.unwrap();
-        let told = shown.0.lock().unwrap().clone();
-        assert!(told.iter().any(|(_, text)| text.contains("no login with ***")), "{told:?}");
+        let texts = shown.0.lock().unwrap().clone();
+        assert!(texts.iter().any(|(_, text)| text.contains("no login with ***")), "{texts:?}");
         shown.assert_without(MARK, "the text of an error");
     });
 }
 
 #[test]
-fn an_error_names_the_working_directory_although_variables_hold_it() {
-    let fake = Fake::new("echo \"No conversation found with session ID: $PROJECT\" >&2; exit 1");
-    let directory = fake.beside("project");
+fn error_shows_the_working_directory_even_if_a_variable_holds_it() {
+    let fake =
+        FakeProgram::new("echo \"No conversation found with session ID: $PROJECT\" >&2; exit 1");
+    let directory = fake.sibling("project");
     fs::create_dir(&directory).unwrap();
     let shown = directory.to_str().unwrap();
     run(async {
@@ -219,16 +232,16 @@ fn an_error_names_the_working_directory_although_variables_hold_it() {
         let error = Session::start(options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
         assert!(error.to_string().contains(&format!("in {shown}")), "{error}");
-        assert!(!everything(&error).contains("***"), "{error}");
+        assert!(!all_text(&error).contains("***"), "{error}");
     });
 }
 
-/// What a panic says is printed by the panic hook of the process, which is the host's. Nothing of
-/// it is repeated from here.
+/// The panic hook of the process, which belongs to the host, prints the panic message. The SDK does
+/// not repeat it.
 #[test]
-fn a_callback_that_panics_with_a_secret_shows_it_to_the_panic_hook_alone() {
+fn callback_panic_message_reaches_only_the_panic_hook() {
     const MARK: &str = "panicked-7d1f0c";
-    listen();
+    record_traces();
     let hooked = Arc::new(Mutex::new(String::new()));
     let (notes, before) = (hooked.clone(), std::panic::take_hook());
     std::panic::set_hook(Box::new(move |panic| {
@@ -245,20 +258,20 @@ fn a_callback_that_panics_with_a_secret_shows_it_to_the_panic_hook_alone() {
             .otherwise([Reply::tool("Bash", json!({"command": "true"})), Reply::text("Done.")]);
         let harness = Harness::in_memory(script).await.unwrap();
         let options = shown
-            .listening(harness.options())
-            .on(PreToolUse, |_, _| async { broken(MARK) })
+            .recording(harness.options())
+            .on(PreToolUse, |_, _| async { panic_with(MARK) })
             .can_use_tool_blocking(|_, _| -> Permission { panic!("with {MARK}") });
         let session = Session::start(options).await.unwrap();
         session.send("go").await.unwrap().finish().await.unwrap();
         session.stop().await.unwrap();
-        let told = shown.0.lock().unwrap().clone();
-        assert!(told.iter().any(|(_, text)| text.contains("it panicked")), "{told:?}");
+        let texts = shown.0.lock().unwrap().clone();
+        assert!(texts.iter().any(|(_, text)| text.contains("it panicked")), "{texts:?}");
         shown.assert_without(MARK, "a panic");
     });
-    assert!(hooked.lock().unwrap().contains(MARK), "it never panicked");
+    assert!(hooked.lock().unwrap().contains(MARK), "the callback never panicked");
 }
 
-/// What a callback calls that never gives an answer.
-fn broken(text: &str) -> HookResponse<PreToolUseInput> {
+/// Panics, as a broken callback does.
+fn panic_with(text: &str) -> HookResponse<PreToolUseInput> {
     panic!("with {text}")
 }

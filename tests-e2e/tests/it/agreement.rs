@@ -1,32 +1,28 @@
-//! What the backends said, scenario by scenario, against the stored recording of the real CLI.
+//! Compares the recordings of all backends with the stored recordings of the real CLI.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, OnceLock, PoisonError},
-};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use claude_agent_testkit::recording::Recording;
-use tests_e2e::{
-    compare::{self, Allowed, Baseline},
-    corpus, real_cli,
-    scenario::SCENARIOS,
-};
+use tests_e2e::compare::{self, Allowed, Baseline};
+use tests_e2e::scenario::SCENARIOS;
+use tests_e2e::{corpus, real_cli};
 
 const ALLOWED: &str = include_str!("../../allowed_differences.md");
 
-/// Scenario, then backend, then what came of the comparison.
+/// The outcome of each comparison, by scenario and backend.
 static TABLE: Mutex<BTreeMap<&'static str, BTreeMap<&'static str, Outcome>>> =
     Mutex::new(BTreeMap::new());
 
-/// Tries that failed, also those that were followed by one that did not.
-static FAILED_TRIES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// Failed attempts, including those followed by a successful one.
+static FAILED_ATTEMPTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 struct Outcome {
     allowed: usize,
     refused: usize,
 }
 
-/// Compares a recording with the stored one and notes the outcome for the table.
+/// Compares a recording with the stored one and records the outcome for the table.
 ///
 /// # Errors
 /// Names every difference that is not allowed.
@@ -40,7 +36,7 @@ pub(crate) fn check(
     let allowed = Allowed::parse(ALLOWED).map_err(|error| error.to_string())?;
     let mut differences = compare::sequences(&stored, recording);
     differences.extend(compare::figures(&stored, recording));
-    // Whether the real CLI's lines have new fields is what `cargo xtask drift` tells.
+    // New fields in the real CLI's lines are reported by `cargo xtask drift`.
     if backend != crate::REAL {
         differences.extend(baseline().differences(recording));
     }
@@ -56,21 +52,21 @@ pub(crate) fn check(
     Err(format!("differs from the recording of the real CLI:\n{}", lines.join("\n")))
 }
 
-/// Notes a try that failed, so that one that goes well afterwards does not hide it.
-pub(crate) fn note_failed_try(backend: &str, scenario: &str, fault: &str) {
+/// Records a failed attempt, so that a later successful one does not hide it.
+pub(crate) fn record_failed_attempt(backend: &str, scenario: &str, fault: &str) {
     let beginning: Vec<&str> = fault.lines().take(6).collect();
-    let mut tries = FAILED_TRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut tries = FAILED_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner);
     tries.push(format!("{backend}::{scenario}: {}", beginning.join(" | ")));
 }
 
-/// What the whole corpus shows of each kind of line.
+/// Returns the fields of each kind of line in the whole corpus.
 fn baseline() -> &'static Baseline {
     static BASELINE: OnceLock<Baseline> = OnceLock::new();
     BASELINE.get_or_init(|| {
         let directory = corpus::directory(&real_cli::pinned_version());
         let mut baseline = Baseline::default();
         for scenario in SCENARIOS {
-            // A recording that is not there fails the comparison of its own scenario.
+            // A missing recording fails the comparison of its own scenario.
             if let Ok(recording) = corpus::load(&directory, scenario.name) {
                 baseline.add(&recording);
             }
@@ -79,8 +75,8 @@ fn baseline() -> &'static Baseline {
     })
 }
 
-/// Prints the table of all that was compared.
-#[expect(clippy::print_stdout, reason = "the table is what the run is for")]
+/// Prints the table of all comparisons.
+#[expect(clippy::print_stdout, reason = "printing the table is the purpose of the run")]
 pub(crate) fn print(backends: &[&str]) {
     let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     if table.is_empty() {
@@ -100,7 +96,7 @@ pub(crate) fn print(backends: &[&str]) {
         });
         println!("{scenario:44}{}", cells.collect::<String>());
     }
-    let tries = FAILED_TRIES.lock().unwrap_or_else(PoisonError::into_inner);
-    println!("{} failed tries", tries.len());
+    let tries = FAILED_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner);
+    println!("{} failed attempts", tries.len());
     tries.iter().for_each(|failed| println!("  {failed}"));
 }

@@ -1,26 +1,22 @@
-//! What the launcher promises: nothing of the machine goes in, and nothing stays behind.
+//! The isolation of the launcher: nothing of the machine reaches the CLI, and no process survives.
 
-use std::{
-    collections::BTreeSet,
-    env,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    process::{Command, ExitCode},
-    sync::Arc,
-    time::Duration,
-};
+use std::collections::BTreeSet;
+use std::env;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::time::Duration;
 
 use libtest_mimic::{Failed, Trial};
-use tests_e2e::{
-    harness::processes,
-    real_cli::{InstallError, InstalledCli, SandboxDir},
-    scenario::{Backend, RealCli, probe},
-};
+use tests_e2e::harness::processes;
+use tests_e2e::real_cli::{InstallError, InstalledCli, SandboxDir};
+use tests_e2e::scenario::{Backend, RealCli, probe};
 
-/// Set in a copy of this process that starts the CLI and prints what a tool sees.
+/// Set in a copy of this process that starts the CLI and prints the environment of a tool.
 const PROBE: &str = "CLAUDE_E2E_PROBE";
 const SECRET: &str = "must-not-be-seen";
 
-/// What the CLI, the shell and the launcher set themselves.
+/// Variables that the CLI, the shell and the launcher set themselves.
 const EXPECTED: &[&str] =
     &["PATH", "HOME", "PWD", "OLDPWD", "SHLVL", "SHELL", "_", "TMPDIR", "TEMP", "TMP", "USER"];
 
@@ -28,7 +24,11 @@ pub(crate) fn is_probe() -> bool {
     env::var_os(PROBE).is_some()
 }
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "its parent reads both")]
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the parent process reads both streams"
+)]
 pub(crate) fn run_probe(cli: Result<InstalledCli, InstallError>) -> ExitCode {
     let environment = cli.map_err(|error| error.to_string()).and_then(|cli| {
         let backend = Arc::new(RealCli::new(cli));
@@ -51,12 +51,14 @@ pub(crate) fn trials(backend: &Arc<dyn Backend>) -> Vec<Trial> {
     let backend = Arc::clone(backend);
     vec![
         Trial::test("launcher::nothing_of_the_machine_reaches_a_tool", nothing_leaks),
-        Trial::test("launcher::nothing_outlives_a_panicking_test", move || nothing_stays(backend)),
+        Trial::test("launcher::nothing_outlives_a_panicking_test", move || {
+            no_process_survives(backend)
+        }),
     ]
 }
 
 fn nothing_leaks() -> Result<(), Failed> {
-    // A copy of this process: a variable of one's own process cannot be set safely.
+    // A copy of this process, because setting variables of the current process is unsafe.
     let output = Command::new(env::current_exe()?)
         .env(PROBE, SECRET)
         .env("ANTHROPIC_AUTH_TOKEN", SECRET)
@@ -80,7 +82,7 @@ fn nothing_leaks() -> Result<(), Failed> {
     check(leaked.is_empty(), &format!("variables of the machine: {leaked:?}"), &seen)
 }
 
-fn nothing_stays(backend: Arc<dyn Backend>) -> Result<(), Failed> {
+fn no_process_survives(backend: Arc<dyn Backend>) -> Result<(), Failed> {
     let mut sandbox = None;
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         super::block_on(async {
@@ -88,20 +90,20 @@ fn nothing_stays(backend: Arc<dyn Backend>) -> Result<(), Failed> {
             let running = probe::alive_in(&its_sandbox);
             sandbox = Some((its_sandbox, running));
             let _cli = cli;
-            // Unwinds like a failed assertion, without its noise.
+            // Unwinds like a failed assertion, without the panic message.
             resume_unwind(Box::new(()));
             #[expect(unreachable_code, reason = "gives the block its type")]
             Ok::<(), Failed>(())
         })
     }));
     let Some((sandbox, running)): Option<(Arc<SandboxDir>, Vec<String>)> = sandbox else {
-        return Err(format!("the CLI did not come to run a tool: {panicked:?}").into());
+        return Err(format!("the CLI did not run a tool: {panicked:?}").into());
     };
     check(running.len() > 1, "the CLI and its tool were alive before", &format!("{running:?}"))?;
-    // What was killed has to be given the time to die.
+    // Killed processes need some time to exit.
     processes::wait_until(Duration::from_secs(120), || probe::alive_in(&sandbox).is_empty());
     let left = probe::alive_in(&sandbox);
-    check(left.is_empty(), "processes are left", &format!("{left:?}"))
+    check(left.is_empty(), "processes survived", &format!("{left:?}"))
 }
 
 fn check(fact: bool, otherwise: &str, seen: &str) -> Result<(), Failed> {

@@ -1,19 +1,19 @@
-//! The project against the real CLI: one trial per scenario, and what the launcher promises.
+//! Runs every scenario on the real CLI and on the simulated CLI, and checks the isolation of the
+//! launcher.
 
 mod agreement;
 mod launcher;
 mod stored;
 
-use std::{env, process::ExitCode, sync::Arc};
+use std::env;
+use std::process::ExitCode;
+use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use tests_e2e::{
-    real_cli,
-    scenario::{Backend, RealCli, SCENARIOS, Scenario, SimInMemory, SimProcessBackend},
-    scrub,
-};
+use tests_e2e::scenario::{Backend, RealCli, SCENARIOS, Scenario, SimInMemory, SimProcessBackend};
+use tests_e2e::{real_cli, scrub};
 
-/// The backends, by the names of their trials. The real CLI is the measure of the others.
+/// The backends, by the names of their trials. The real CLI is the reference.
 const REAL: &str = "real_cli";
 const IN_MEMORY: &str = "sim";
 const AS_A_PROCESS: &str = "sim_process";
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         return launcher::run_probe(installed);
     }
     let mut arguments = Arguments::from_args();
-    // Each trial runs a CLI of its own; more of them at once only slow each other down.
+    // Each trial runs its own CLI; more of them at once only slow each other down.
     arguments.test_threads.get_or_insert(4);
     let mut trials = match installed {
         Ok(cli) => {
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// A trial per scenario.
+/// Returns a trial per scenario.
 fn scenarios(
     name: &'static str,
     backend: &Arc<dyn Backend>,
@@ -60,23 +60,23 @@ fn trial_name(backend: &str, scenario: &Scenario) -> String {
     format!("{backend}::{}", scenario.name)
 }
 
-/// How often a scenario is tried on the real CLI: it has races of its own, and only what never goes
-/// as it should is a fault. The simulation has one try.
-const TRIES_ON_THE_REAL_CLI: usize = 3;
+/// How often a scenario is attempted on the real CLI. The real CLI has races of its own, so only a
+/// scenario that always fails is an error. The simulated CLI has one attempt.
+const REAL_CLI_ATTEMPTS: usize = 3;
 
 fn play(
     name: &'static str,
     scenario: &'static Scenario,
     backend: &Arc<dyn Backend>,
 ) -> Result<(), Failed> {
-    let tries = if name == REAL { TRIES_ON_THE_REAL_CLI } else { 1 };
+    let attempts = if name == REAL { REAL_CLI_ATTEMPTS } else { 1 };
     let mut fault = String::new();
-    for _ in 0..tries {
+    for _ in 0..attempts {
         match play_once(name, scenario, backend) {
             Ok(()) => return Ok(()),
-            Err(told) => fault = told,
+            Err(failure) => fault = failure,
         }
-        agreement::note_failed_try(name, scenario.name, &fault);
+        agreement::record_failed_attempt(name, scenario.name, &fault);
     }
     Err(fault.into())
 }
@@ -90,7 +90,7 @@ fn play_once(
     let recording =
         played.map_err(|error| error.to_string())?.map_err(|failure| failure.to_string())?;
     let leftovers = scrub::leftovers(&recording);
-    // What is never stored need not be clean.
+    // Only stored recordings must be clean.
     if name == REAL && !leftovers.is_empty() {
         return Err(format!("still holds {leftovers:?}"));
     }
@@ -102,8 +102,9 @@ fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
     Ok(runtime.block_on(future))
 }
 
-/// Without the CLI nothing can be tried. That is said, and in CI it is a failure.
-#[expect(clippy::print_stderr, reason = "an ignored trial has no other way to say why")]
+/// Reports that the real CLI is missing, and returns trials that fail in CI and are ignored
+/// elsewhere.
+#[expect(clippy::print_stderr, reason = "an ignored trial has no other way to give a reason")]
 fn unavailable(reason: &str) -> Vec<Trial> {
     eprintln!("the real CLI is not available: {reason}");
     let is_ci = env::var_os("CI").is_some_and(|value| !value.is_empty());

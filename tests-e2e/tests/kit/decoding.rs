@@ -1,4 +1,4 @@
-//! What a query makes of lines that are none, too long or unfinished.
+//! Queries with malformed, oversized and incomplete lines.
 
 use claude_agent_kit::Exit;
 use claude_agent_kit::{ErrorKind, Limits, Timeouts, WarningCode, query};
@@ -7,37 +7,42 @@ use claude_wire::Body;
 use tests_e2e::harness::processes::exists;
 
 use crate::support::{
-    SIM, ask, codes, count, error_of, faulty, faulty_process, host, kind_of, kinds, noting, run,
+    SIM, ask, codes, count, error_of, faulty, faulty_process, host, kind_of, kinds,
+    record_warnings, run,
 };
 
 const MIB: usize = 1024 * 1024;
 
-/// The simulation writes these bytes before its answer.
-fn writing(bytes: impl Into<Vec<u8>>) -> Faults {
+/// Returns faults that write these bytes before the answer.
+fn faults_writing(bytes: impl Into<Vec<u8>>) -> Faults {
     Faults::new().before("assistant", Fault::Bytes(bytes.into()))
 }
 
 #[test]
-fn lines_that_are_no_messages_are_warnings_with_their_bytes() {
+fn malformed_lines_are_warnings_with_their_bytes() {
     let lines: [&[u8]; 4] = [b"this is not JSON", b"[1, 2]", b"{\"kind\":\"x\"}", b"\xff\xfe("];
     run(async {
-        let harness = faulty(writing([lines.join(&b'\n').as_slice(), b"\n"].concat())).await;
-        let (options, noted) = noting(harness.options());
+        let harness = faulty(faults_writing([lines.join(&b'\n').as_slice(), b"\n"].concat())).await;
+        let (options, noted) = record_warnings(harness.options());
         let collected = ask("hello", options).await;
-        let told: Vec<&[u8]> =
+        let reported: Vec<&[u8]> =
             collected.warnings().map(|warning| &**warning.line().unwrap()).collect();
-        assert_eq!(told, lines);
+        assert_eq!(reported, lines);
         assert_eq!(codes(&collected), [WarningCode::Malformed; 4]);
-        assert_eq!(*noted.lock().unwrap(), codes(&collected), "the callback hears the same");
-        assert_eq!(collected.text(), "Hello.", "and the query goes on");
+        assert_eq!(
+            *noted.lock().unwrap(),
+            codes(&collected),
+            "the callback receives the same warnings"
+        );
+        assert_eq!(collected.text(), "Hello.", "the query continues");
         assert!(collected.error.is_none());
     });
 }
 
 #[test]
-fn the_fifth_line_in_a_row_that_is_no_message_ends_the_query() {
+fn fifth_malformed_line_in_a_row_ends_the_query() {
     run(async {
-        let harness = faulty(writing(b"one\ntwo\nthree\nfour\nfive\nsix\n")).await;
+        let harness = faulty(faults_writing(b"one\ntwo\nthree\nfour\nfive\nsix\n")).await;
         let collected = ask("hello", harness.options()).await;
         assert_eq!(codes(&collected), [WarningCode::Malformed; 4]);
         let error = error_of(&collected);
@@ -46,7 +51,7 @@ fn the_fifth_line_in_a_row_that_is_no_message_ends_the_query() {
         assert_eq!(error.line().unwrap(), "five");
         assert!(error.help().is_some(), "{error}");
         assert!(collected.result().is_none());
-        // The process goes with it.
+        // The process ends as well.
         let faults = "before assistant line \"1\" line \"2\" line \"3\" line \"4\" line \"5\" hang";
         let harness = faulty_process(faults).await;
         let options = harness.options().timeouts(Timeouts::new().exit_grace(crate::support::SHORT));
@@ -66,13 +71,13 @@ fn the_fifth_line_in_a_row_that_is_no_message_ends_the_query() {
 }
 
 #[test]
-fn any_object_with_a_type_begins_the_count_anew() {
+fn any_typed_object_resets_the_malformed_line_count() {
     let four = "garbage\n".repeat(4);
     let resets =
         ["{\"type\":\"weather\",\"sunny\":true}", "{\"type\":\"assistant\",\"message\":5}"];
     let bytes = format!("{four}{}\n{four}{}\n{four}", resets[0], resets[1]);
     run(async {
-        let collected = ask("hello", faulty(writing(bytes)).await.options()).await;
+        let collected = ask("hello", faulty(faults_writing(bytes)).await.options()).await;
         let mut codes = codes(&collected);
         codes.retain(|code| *code != WarningCode::UnknownMessage);
         assert_eq!(codes, [WarningCode::Malformed; 12]);
@@ -82,15 +87,15 @@ fn any_object_with_a_type_begins_the_count_anew() {
 }
 
 #[test]
-fn what_is_unknown_or_does_not_decode_is_delivered_with_its_bytes() {
+fn unknown_and_undecodable_messages_are_delivered_with_their_bytes() {
     let weather = r#"{"type":"weather","sunny":true}"#;
     let strange = r#"{"type":"assistant","message":5}"#;
     let block = r#"{"type":"assistant","message":{"content":[{"type":"text","text":5}]}}"#;
     let surrogate = r#"{"type":"weather","text":"half \ud83d"}"#;
     run(async {
         let bytes = [weather, strange, block, surrogate, ""].join("\r\n");
-        let collected = ask("hello", faulty(writing(bytes)).await.options()).await;
-        // Told once, although it came twice.
+        let collected = ask("hello", faulty(faults_writing(bytes)).await.options()).await;
+        // Reported once, although the message came twice.
         assert_eq!(codes(&collected), [WarningCode::UnknownMessage]);
         let found = |raw: &str| {
             let mut messages = collected.messages();
@@ -105,7 +110,7 @@ fn what_is_unknown_or_does_not_decode_is_delivered_with_its_bytes() {
 }
 
 #[test]
-fn a_line_over_the_limit_ends_the_query() {
+fn line_over_the_limit_ends_the_query() {
     run(async {
         for size in [64 * 1024 + 1, 200_000_usize] {
             let faults = Faults::new().before("assistant", Fault::LongLine(size));
@@ -127,31 +132,31 @@ fn a_line_over_the_limit_ends_the_query() {
     });
 }
 
-/// Twice the limit, and what a process takes that does anything at all.
-const MOST_MEMORY: usize = 2 * 64 * MIB + 16 * MIB;
+/// Twice the limit, plus the basic memory use of a process.
+const MAX_MEMORY: usize = 2 * 64 * MIB + 16 * MIB;
 
-/// How much memory it took, in bytes.
-fn grown(told: &str) -> usize {
-    let number = told.split("grown ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+/// Returns how much memory the host used, in bytes.
+fn memory_growth(output: &str) -> usize {
+    let number = output.split("grown ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
     number.parse::<usize>().unwrap() * 1024
 }
 
 #[test]
-fn a_line_of_60_mib_arrives_and_takes_less_than_twice_the_limit() {
-    let told = host(&["long-line", SIM, "60mb"]);
-    assert!(told.starts_with(&format!("ended; longest {};", 60 * MIB)), "{told}");
-    assert!(grown(&told) < MOST_MEMORY, "{told}");
+fn line_of_60_mib_uses_less_than_twice_the_limit() {
+    let output = host(&["long-line", SIM, "60mb"]);
+    assert!(output.starts_with(&format!("ended; longest {};", 60 * MIB)), "{output}");
+    assert!(memory_growth(&output) < MAX_MEMORY, "{output}");
 }
 
 #[test]
-fn a_line_of_65_mib_is_the_defined_error_and_takes_no_more_memory() {
-    let told = host(&["long-line", SIM, "65mb"]);
-    assert!(told.starts_with(&format!("LineTooLong Some({})", 65 * MIB)), "{told}");
-    assert!(grown(&told) < MOST_MEMORY, "{told}");
+fn line_of_65_mib_fails_without_more_memory() {
+    let output = host(&["long-line", SIM, "65mb"]);
+    assert!(output.starts_with(&format!("LineTooLong Some({})", 65 * MIB)), "{output}");
+    assert!(memory_growth(&output) < MAX_MEMORY, "{output}");
 }
 
 #[test]
-fn a_last_line_without_a_line_break_counts_if_it_is_whole() {
+fn complete_last_line_without_newline_is_accepted() {
     let whole = "{\"type\":\"result\",\"is_error\":false,\"result\":\"Last.\"}";
     run(async {
         let faults = |exit| {
@@ -168,7 +173,7 @@ fn a_last_line_without_a_line_break_counts_if_it_is_whole() {
 }
 
 #[test]
-fn half_a_line_at_the_end_is_a_warning_or_part_of_the_diagnostic() {
+fn truncated_last_line_is_a_warning_or_part_of_the_error() {
     let half = "{\"type\":\"assist";
     run(async {
         for process in [true, false] {
@@ -200,7 +205,7 @@ fn half_a_line_at_the_end_is_a_warning_or_part_of_the_diagnostic() {
 }
 
 #[test]
-fn a_flood_is_read_to_its_end() {
+fn flood_of_messages_is_read_completely() {
     run(async {
         let faults = Faults::new()
             .before("assistant", Fault::Messages(20_000))

@@ -1,9 +1,9 @@
-//! How much comes with the SDK.
+//! The number of dependencies of the SDK.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The crates that a host builds with these features, the SDK's own among them.
+/// Returns the crates that a host builds with these features, including those of the SDK.
 fn crates(features: &[&str]) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--package", "claude-agent-kit", "--edges", "normal,build"])
@@ -20,7 +20,7 @@ fn crates(features: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn few_crates_come_with_the_sdk() {
+fn dependency_count_is_bounded() {
     let (bare, default) = (crates(&["--no-default-features"]), crates(&[]));
     assert!(bare.contains("claude-agent-kit") && bare.contains("tokio"), "{bare:?}");
     assert!(!bare.contains("schemars") && default.contains("schemars"), "{default:?}");

@@ -1,4 +1,4 @@
-//! Whatever becomes of the host's side, no process is left.
+//! No process survives, however the host side ends.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -10,31 +10,33 @@ use serde_json::json;
 use tests_e2e::harness::Harness;
 use tests_e2e::harness::processes::{exists, marked, wait_until};
 
-use crate::support::{Fake, HANDSHAKE, HOST, LIMIT, SHORT, SIM, hello, host, real, run, until};
+use crate::support::{
+    FakeProgram, HANDSHAKE, HOST, LIMIT, SHORT, SIM, hello, host, real, run, until,
+};
 
-/// Drops a query at every step of its life, in a host of its own that counts its children.
-fn at_every_step(runtime: &str) {
+/// Drops a query at every step of its life, in a separate host that counts its children.
+fn drop_at_every_step(runtime: &str) {
     let steps: usize = host(&["drops", SIM, runtime]).trim().parse().unwrap();
-    assert!(steps > 10, "a query of {steps} steps is none");
+    assert!(steps > 10, "the query had only {steps} steps");
 }
 
 #[test]
-fn dropped_at_every_step_on_a_multi_thread_runtime_it_leaves_nothing() {
-    at_every_step("multi-thread");
+fn query_dropped_at_every_step_on_a_multi_thread_runtime_leaks_nothing() {
+    drop_at_every_step("multi-thread");
 }
 
 #[test]
-fn dropped_at_every_step_on_a_current_thread_runtime_it_leaves_nothing() {
-    at_every_step("current-thread");
+fn query_dropped_at_every_step_on_a_current_thread_runtime_leaks_nothing() {
+    drop_at_every_step("current-thread");
 }
 
 #[test]
-fn dropped_at_every_step_after_its_runtime_is_gone_it_leaves_nothing() {
-    at_every_step("gone");
+fn query_dropped_at_every_step_after_its_runtime_leaks_nothing() {
+    drop_at_every_step("gone");
 }
 
 #[test]
-fn dropped_on_a_runtime_that_nobody_drives_it_is_ended_by_the_reaper_thread() {
+fn query_dropped_on_an_idle_runtime_is_ended_by_the_reaper_thread() {
     let backstage = tokio::runtime::Runtime::new().unwrap();
     let held = Script::new().otherwise([Reply::text("Never.").hold()]);
     let harness = backstage.block_on(Harness::sim_process(held, SIM)).unwrap();
@@ -44,11 +46,11 @@ fn dropped_on_a_runtime_that_nobody_drives_it_is_ended_by_the_reaper_thread() {
     runtime.block_on(stream.next()).unwrap().unwrap();
     let pid = stream.pid().unwrap();
     drop(stream);
-    assert!(wait_until(LIMIT, || !exists(pid)), "it ends and is reaped");
+    assert!(wait_until(LIMIT, || !exists(pid)), "the process ends and is reaped");
 }
 
 #[test]
-fn a_query_that_outlives_its_runtime_says_so() {
+fn query_that_outlives_its_runtime_returns_an_error() {
     let backstage = tokio::runtime::Runtime::new().unwrap();
     let held = Script::new().otherwise([Reply::text("Never.").hold()]);
     let harness = backstage.block_on(Harness::sim_process(held, SIM)).unwrap();
@@ -68,36 +70,36 @@ fn a_query_that_outlives_its_runtime_says_so() {
     assert_eq!(error.kind(), claude_agent_kit::ErrorKind::RuntimeGone);
     assert!(backstage.block_on(stream.next()).is_none());
     drop(stream);
-    assert!(wait_until(LIMIT, || !exists(pid)), "it ends and is reaped");
+    assert!(wait_until(LIMIT, || !exists(pid)), "the process ends and is reaped");
 }
 
 #[test]
-fn a_real_cli_that_is_dropped_in_the_middle_of_a_tool_ends_with_its_shell() {
+fn dropped_real_cli_ends_with_its_running_tool() {
     run(async {
-        let harness = Harness::real(sleeping(), real()).await.unwrap();
+        let harness = Harness::real(sleep_script(), real()).await.unwrap();
         let mark = harness.root().to_string_lossy().into_owned();
         let options = harness.options().allowed_tools(["Bash"]).env("KIT_MARK", &mark);
         let mut stream = query("run it", options).await.unwrap();
         let started = harness.project().join("started");
         until("the tool runs", || {
-            // Whoever does not read holds nothing up before the limits of the backlog.
+            // An unread stream blocks nothing before the backlog limits are reached.
             started.exists()
         })
         .await;
         stream.next().await.unwrap().unwrap();
         drop(stream);
-        until("all of it ends", || marked("KIT_MARK", &mark).is_empty()).await;
+        until("all processes end", || marked("KIT_MARK", &mark).is_empty()).await;
     });
 }
 
-/// A model that runs a tool which never ends.
-fn sleeping() -> Script {
+/// Returns a model that runs a tool that never ends.
+fn sleep_script() -> Script {
     let command = "echo $$ > started; sleep 1000";
     Script::new().otherwise([Reply::tool("Bash", json!({"command": command, "timeout": 600_000}))])
 }
 
-/// A host of its own in the middle of a turn.
-fn host_mid_turn(harness: &Harness, mark: &str) -> Child {
+/// Starts a separate host that is in the middle of a turn.
+fn spawn_host_mid_turn(harness: &Harness, mark: &str) -> Child {
     Command::new(HOST)
         .arg("turn")
         .env_clear()
@@ -111,10 +113,10 @@ fn host_mid_turn(harness: &Harness, mark: &str) -> Child {
         .unwrap()
 }
 
-/// Kills a host while its CLI runs a tool, and waits for everything that it started to end.
+/// Kills a host while its CLI runs a tool, and waits until all of its processes have ended.
 async fn kill_mid_turn(harness: Harness) {
     let mark = harness.root().to_string_lossy().into_owned();
-    let mut host = host_mid_turn(&harness, &mark);
+    let mut host = spawn_host_mid_turn(&harness, &mark);
     let started = harness.project().join("started");
     until("the tool runs", || started.exists() || host.try_wait().unwrap().is_some()).await;
     assert!(started.exists(), "the host ended before its tool ran");
@@ -126,17 +128,17 @@ async fn kill_mid_turn(harness: Harness) {
 }
 
 #[test]
-fn a_host_that_is_killed_mid_turn_takes_the_simulated_cli_and_its_tool_with_it() {
-    run(async { kill_mid_turn(Harness::sim_process(sleeping(), SIM).await.unwrap()).await });
+fn killed_host_takes_the_simulated_cli_and_its_tool_with_it() {
+    run(async { kill_mid_turn(Harness::sim_process(sleep_script(), SIM).await.unwrap()).await });
 }
 
 #[test]
-fn a_host_that_is_killed_mid_turn_takes_the_real_cli_and_its_tool_with_it() {
-    run(async { kill_mid_turn(Harness::real(sleeping(), real()).await.unwrap()).await });
+fn killed_host_takes_the_real_cli_and_its_tool_with_it() {
+    run(async { kill_mid_turn(Harness::real(sleep_script(), real()).await.unwrap()).await });
 }
 
 #[test]
-fn dropping_the_start_itself_leaves_nothing() {
+fn dropping_the_start_future_leaks_nothing() {
     run(async {
         let harness = Harness::sim_process(hello(), SIM).await.unwrap();
         let mark = format!("{}-start", harness.root().display());
@@ -153,32 +155,34 @@ fn dropping_the_start_itself_leaves_nothing() {
 }
 
 #[test]
-fn a_turn_that_is_closed_is_interrupted_first_and_then_the_input_is_closed() {
+fn close_interrupts_the_turn_and_then_closes_stdin() {
     run(async {
-        let fake = Fake::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'; cat > log; exit 6"));
+        let fake =
+            FakeProgram::new(&format!("{HANDSHAKE} echo '{{\"type\":\"x\"}}'; cat > log; exit 6"));
         let mut stream = query("hello", fake.options().timeouts(Timeouts::new().exit_grace(LIMIT)))
             .await
             .unwrap();
         stream.next().await.unwrap().unwrap();
-        assert_eq!(stream.close().await, Some(Exit::Code(6)), "it ended by itself");
-        let log = fs::read_to_string(fake.beside("log")).unwrap();
+        assert_eq!(stream.close().await, Some(Exit::Code(6)), "the CLI exited by itself");
+        let log = fs::read_to_string(fake.sibling("log")).unwrap();
         assert!(log.contains("\"subtype\":\"interrupt\""), "{log}");
     });
 }
 
 #[test]
-fn sigterm_comes_first_so_that_a_cli_can_clean_up() {
+fn sigterm_is_sent_before_sigkill() {
     run(async {
         let cleans = "trap 'echo cleaned > log; exit 7' TERM";
         let loops = "while :; do sleep 0.05; done";
-        let fake = Fake::new(&format!("{cleans}\n{HANDSHAKE} echo '{{\"type\":\"x\"}}'; {loops}"));
+        let fake =
+            FakeProgram::new(&format!("{cleans}\n{HANDSHAKE} echo '{{\"type\":\"x\"}}'; {loops}"));
         let mut stream = query("hello", fake.options().timeouts(Timeouts::new().exit_grace(SHORT)))
             .await
             .unwrap();
         stream.next().await.unwrap().unwrap();
         let pid = stream.pid().unwrap();
         drop(stream);
-        until("it ends and is reaped", || !exists(pid)).await;
-        assert_eq!(fs::read_to_string(fake.beside("log")).unwrap(), "cleaned\n");
+        until("the process ends and is reaped", || !exists(pid)).await;
+        assert_eq!(fs::read_to_string(fake.sibling("log")).unwrap(), "cleaned\n");
     });
 }

@@ -1,4 +1,4 @@
-//! What works when nothing goes wrong.
+//! A query without any fault.
 
 use claude_agent_kit::{Item, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
@@ -7,7 +7,7 @@ use claude_wire::Body;
 use crate::support::on_all;
 
 #[test]
-fn a_question_is_answered() {
+fn query_returns_the_answer() {
     let script = || Script::new().when("capital", [Reply::text("Paris.")]);
     on_all(script, async |harness| {
         let mut stream = query("What is the capital of France?", harness.options()).await.unwrap();

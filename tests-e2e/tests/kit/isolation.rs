@@ -1,4 +1,4 @@
-//! What an isolated session on the real CLI sees of a machine that is full of bait.
+//! What an isolated session on the real CLI uses of a machine that is full of configuration.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,8 @@ use tests_e2e::harness::Harness;
 
 use crate::support::{HOST, hello, real, run};
 
-/// Every piece of bait holds it.
-const MARK: &str = "b41t";
+/// A mark that is in all of the configuration.
+const MARK: &str = "m4rk";
 
 fn write(root: &Path, file: &str, text: &str) {
     let path = root.join(file);
@@ -18,7 +18,7 @@ fn write(root: &Path, file: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Settings whose hook leaves a file and whose variable would show.
+/// Returns settings with a hook that creates a file and a variable that reaches the API.
 fn settings(ran: &Path, who: &str) -> String {
     let hook = format!("touch {}/{MARK}-{who}", ran.display());
     let hooks = json!([{"hooks": [{"type": "command", "command": hook}]}]);
@@ -31,8 +31,8 @@ fn settings(ran: &Path, who: &str) -> String {
     .to_string()
 }
 
-/// What a directory of settings can hold besides them.
-fn extensions(root: &Path, who: &str) {
+/// Creates agents, skills, commands, output styles and rules in a settings directory.
+fn write_extensions(root: &Path, who: &str) {
     let described = format!("---\nname: {MARK}-{who}\ndescription: {MARK}-{who}\n---\n{MARK}\n");
     write(root, &format!("agents/{MARK}-{who}.md"), &described);
     write(root, &format!("skills/{MARK}-{who}/SKILL.md"), &described);
@@ -42,8 +42,8 @@ fn extensions(root: &Path, who: &str) {
     write(root, "CLAUDE.md", &format!("Say {MARK}-dotted-{who}."));
 }
 
-/// Puts everything into the home, the project and what is above it.
-fn bait(harness: &Harness) {
+/// Creates every kind of configuration in the home directory, the project and its parent directory.
+fn create_configuration(harness: &Harness) {
     let (root, project) = (harness.root(), harness.project());
     let (home, ran) = (root.join("home"), root.join("ran"));
     fs::create_dir_all(&ran).unwrap();
@@ -51,7 +51,7 @@ fn bait(harness: &Harness) {
         json!({"mcpServers": {format!("{MARK}-{who}"): {"command": "/missing"}}}).to_string()
     };
     write(&home, ".claude/settings.json", &settings(&ran, "user"));
-    extensions(&home.join(".claude"), "user");
+    write_extensions(&home.join(".claude"), "user");
     write(&home, ".claude.json", &servers("user"));
     write(&home, ".claude/.claude.json", &servers("config"));
     write(&home, ".gitconfig", &format!("[user]\n\tname = {MARK}-git\n\temail = a@b.invalid\n"));
@@ -62,11 +62,11 @@ fn bait(harness: &Harness) {
     write(&project, ".mcp.json", &servers("project"));
     write(&project, ".claude/settings.json", &settings(&ran, "project"));
     write(&project, ".claude/settings.local.json", &settings(&ran, "local"));
-    extensions(&project.join(".claude"), "project");
+    write_extensions(&project.join(".claude"), "project");
 }
 
-/// What a host on such a machine says, and what reached the model.
-fn play(harness: &Harness, arguments: &[&str]) -> (String, String) {
+/// Runs a host on this machine and returns its stdout and what reached the model.
+fn run_host(harness: &Harness, arguments: &[&str]) -> (String, String) {
     let output = Command::new(HOST)
         .args(arguments)
         .env_clear()
@@ -76,16 +76,16 @@ fn play(harness: &Harness, arguments: &[&str]) -> (String, String) {
         .current_dir(harness.project())
         .output()
         .unwrap();
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{complaints}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     let requests = harness.api().requests();
-    assert!(!requests.is_empty(), "the model was not asked");
-    let told = requests.iter().map(|request| format!("{:?} {}", request.headers, request.body));
-    (String::from_utf8(output.stdout).unwrap(), told.collect::<Vec<_>>().join("\n"))
+    assert!(!requests.is_empty(), "the model received no request");
+    let sent = requests.iter().map(|request| format!("{:?} {}", request.headers, request.body));
+    (String::from_utf8(output.stdout).unwrap(), sent.collect::<Vec<_>>().join("\n"))
 }
 
-/// Hooks that ran.
-fn ran(harness: &Harness) -> Vec<String> {
+/// Returns the hooks that ran.
+fn hooks_that_ran(harness: &Harness) -> Vec<String> {
     let entries = fs::read_dir(harness.root().join("ran")).unwrap();
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
@@ -93,22 +93,22 @@ fn ran(harness: &Harness) -> Vec<String> {
     names
 }
 
-fn init(messages: &str) -> Value {
+fn init_message(messages: &str) -> Value {
     let mut values = messages.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     values.find(|value| value["subtype"] == "init").unwrap()
 }
 
 #[test]
-fn without_isolation_the_bait_is_taken() {
+fn session_without_isolation_uses_the_configuration() {
     run(async {
         let harness = Harness::real(hello(), real()).await.unwrap();
-        bait(&harness);
-        let (messages, requests) = play(&harness, &["open"]);
-        assert_eq!(ran(&harness), ["b41t-local", "b41t-project", "b41t-user"]);
+        create_configuration(&harness);
+        let (messages, requests) = run_host(&harness, &["open"]);
+        assert_eq!(hooks_that_ran(&harness), ["m4rk-local", "m4rk-project", "m4rk-user"]);
         for part in ["above", "project", "local", "dotted-user", "rule-user", "app"] {
             assert!(requests.contains(&format!("{MARK}-{part}")), "{part} did not reach the model");
         }
-        let init = init(&messages);
+        let init = init_message(&messages);
         for (list, part) in [
             ("agents", "user"),
             ("agents", "project"),
@@ -123,14 +123,14 @@ fn without_isolation_the_bait_is_taken() {
 }
 
 #[test]
-fn an_isolated_session_sees_nothing_of_the_machine() {
+fn isolated_session_ignores_the_configuration_of_the_machine() {
     run(async {
         let harness = Harness::real(hello(), real()).await.unwrap();
-        bait(&harness);
+        create_configuration(&harness);
         let own = harness.root().join("own");
         fs::create_dir(&own).unwrap();
-        let (messages, requests) = play(&harness, &["isolated", &own.to_string_lossy()]);
-        assert_eq!(ran(&harness), [""; 0], "a hook ran");
+        let (messages, requests) = run_host(&harness, &["isolated", &own.to_string_lossy()]);
+        assert_eq!(hooks_that_ran(&harness), [""; 0], "a hook ran");
         for (what, text) in [("the model", &requests), ("the host", &messages)] {
             let found: Vec<_> = text
                 .match_indices(MARK)
@@ -138,10 +138,10 @@ fn an_isolated_session_sees_nothing_of_the_machine() {
                     text.get(at.saturating_sub(60)..(at + 40).min(text.len())).unwrap_or_default()
                 })
                 .collect();
-            assert!(found.is_empty(), "{what} was told of {found:?}");
+            assert!(found.is_empty(), "{what} was sent of {found:?}");
         }
-        let init = init(&messages);
+        let init = init_message(&messages);
         assert_eq!(init["mcp_servers"], json!([]));
-        assert!(own.join(".claude").exists(), "it has a home of its own");
+        assert!(own.join(".claude").exists(), "the session has its own home");
     });
 }

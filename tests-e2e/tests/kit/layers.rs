@@ -1,14 +1,15 @@
-//! Precedence and merging of sources, as the child sees it: its arguments and its environment.
+//! Precedence and merging of configuration sources, checked on the arguments and the environment of
+//! the CLI.
 
 use std::collections::BTreeMap;
 
 use claude_agent_kit::{AgentDefinition, Json, Options, Session};
 use serde_json::{Value, json};
 
-use crate::support::{Fake, in_time, run};
+use crate::support::{FakeProgram, in_time, run};
 
-/// A CLI that writes down its arguments, its environment and the handshake.
-const WITNESS: &str = r#"d=$(dirname "$0")
+/// A CLI that records its arguments, its environment and the handshake.
+const RECORDING_SCRIPT: &str = r#"d=$(dirname "$0")
 printf '%s\n' "$@" > "$d/arguments"
 env > "$d/variables"
 read -r line
@@ -17,15 +18,15 @@ id=${line#*\"request_id\":\"}; id=${id%%\"*}
 echo "{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"$id\",\"response\":{}}}"
 cat > /dev/null"#;
 
-/// What a child was started with.
-struct Seen {
+/// What a CLI was started with.
+struct RecordedLaunch {
     arguments: Vec<String>,
     variables: BTreeMap<String, String>,
     handshake: Value,
 }
 
-impl Seen {
-    /// The values of a flag, in order.
+impl RecordedLaunch {
+    /// Returns the values of a flag, in order.
     fn flag(&self, name: &str) -> Vec<&str> {
         let start = format!("--{name}=");
         self.arguments.iter().filter_map(|argument| argument.strip_prefix(&start)).collect()
@@ -42,13 +43,13 @@ impl Seen {
     }
 }
 
-async fn start(fake: &Fake, options: Options) -> Seen {
+async fn start(fake: &FakeProgram, options: Options) -> RecordedLaunch {
     let session = in_time(Session::start(options)).await.unwrap();
     in_time(session.stop()).await.unwrap();
-    let read = |name: &str| std::fs::read_to_string(fake.beside(name)).unwrap();
+    let read = |name: &str| std::fs::read_to_string(fake.sibling(name)).unwrap();
     let variables = read("variables");
     let variables = variables.lines().filter_map(|line| line.split_once('='));
-    Seen {
+    RecordedLaunch {
         arguments: read("arguments").lines().map(str::to_owned).collect(),
         variables: variables.map(|(name, value)| (name.into(), value.into())).collect(),
         handshake: serde_json::from_str(&read("handshake")).unwrap(),
@@ -92,9 +93,9 @@ const VARIABLES: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn the_builder_beats_the_environment_and_that_beats_the_file() {
+fn builder_overrides_environment_and_environment_overrides_file() {
     run(async {
-        let fake = Fake::new(WITNESS);
+        let fake = FakeProgram::new(RECORDING_SCRIPT);
         let builder = fake.options().model("builder").mcp_strict(false);
         let layers = Options::layered().file_text("agent.toml", FILE).variables(VARIABLES);
         let seen = start(&fake, layers.under(builder).unwrap()).await;
@@ -102,17 +103,17 @@ fn the_builder_beats_the_environment_and_that_beats_the_file() {
         assert_eq!(seen.flag("fallback-model"), ["variable-2"]);
         assert_eq!(seen.flag("max-turns"), ["2"]);
         assert_eq!(seen.flag("permission-mode"), ["plan"]);
-        // The builder takes back what the file says, though it says only the default.
+        // The builder overrides the file, although it sets the default value.
         assert!(!seen.has("--strict-mcp-config"), "{:?}", seen.arguments);
-        assert_eq!(seen.flag("betas"), ["variable"], "replaced whole");
-        assert_eq!(seen.flag("allowedTools"), ["Bash(git log, a:*),Grep"], "replaced whole");
+        assert_eq!(seen.flag("betas"), ["variable"], "replaced completely");
+        assert_eq!(seen.flag("allowedTools"), ["Bash(git log, a:*),Grep"], "replaced completely");
     });
 }
 
 #[test]
-fn maps_merge_by_key_lists_append_and_agents_are_replaced() {
+fn maps_merge_lists_append_and_agents_are_replaced() {
     run(async {
-        let fake = Fake::new(WITNESS);
+        let fake = FakeProgram::new(RECORDING_SCRIPT);
         let builder = fake
             .options()
             .env("IN_BOTH", "builder")
@@ -145,15 +146,15 @@ fn maps_merge_by_key_lists_append_and_agents_are_replaced() {
 }
 
 #[test]
-fn the_cli_of_a_variable_is_used_and_nothing_is_taken_unasked() {
+fn cli_path_variable_is_used_and_unnamed_files_are_not() {
     run(async {
-        let fake = Fake::new(WITNESS);
-        // A file in the working directory that nobody asked for.
+        let fake = FakeProgram::new(RECORDING_SCRIPT);
+        // Config files in the working directory are not read unless the host names them.
         for name in ["agent.toml", "claude.toml", ".claude.toml", "config.json"] {
-            std::fs::write(fake.beside(name), "model = \"unasked\"").unwrap();
+            std::fs::write(fake.sibling(name), "model = \"unasked\"").unwrap();
         }
         let surroundings = Options::new()
-            .cwd(fake.beside(""))
+            .cwd(fake.sibling(""))
             .environment(claude_agent_kit::settings::EnvironmentPolicy::Clean)
             .env("PATH", "/usr/local/bin:/usr/bin:/bin");
         let path = fake.path().to_string_lossy().into_owned();

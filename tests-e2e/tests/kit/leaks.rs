@@ -1,33 +1,33 @@
-//! Thousands of queries and sessions leave nothing behind: no descriptor, no thread, no child, no
-//! task, no memory. A process of its own counts.
+//! Thousands of queries and sessions leak nothing: no descriptor, thread, child process, task or
+//! memory. A separate process counts them.
 
 use crate::support::{SIM, host};
 
 #[test]
-fn ten_thousand_queries_in_memory_leave_nothing() {
+fn ten_thousand_queries_in_memory_leak_nothing() {
     host(&["queries", "10000"]);
 }
 
 #[test]
-fn three_hundred_queries_with_processes_leave_nothing() {
+fn three_hundred_queries_with_processes_leak_nothing() {
     host(&["queries", "300", SIM]);
 }
 
 #[test]
-fn ten_thousand_sessions_in_memory_leave_nothing() {
+fn ten_thousand_sessions_in_memory_leak_nothing() {
     host(&["sessions", "10000"]);
 }
 
 #[test]
-fn three_hundred_sessions_with_processes_leave_nothing() {
+fn three_hundred_sessions_with_processes_leak_nothing() {
     host(&["sessions", "300", SIM]);
 }
 
-/// What `cargo xtask soak` does for as long as one likes.
+/// The same as `cargo xtask soak`, but short.
 #[test]
-fn a_short_soak_counts_what_it_did_and_finds_nothing_left() {
-    let told = host(&["soak", "4", SIM]);
+fn short_soak_leaks_nothing() {
+    let output = host(&["soak", "4", SIM]);
     for word in ["sessions", "turns", "hooks", "permissions", "tools", "dropped", "killed"] {
-        assert!(told.contains(word), "{told}");
+        assert!(output.contains(word), "{output}");
     }
 }

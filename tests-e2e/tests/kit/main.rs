@@ -1,10 +1,10 @@
-//! The SDK on the simulated and on the real CLI.
+//! Tests of queries, options and processes, on the simulated and on the real CLI.
 
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::similar_names,
-    reason = "in a test a panic is the way to fail"
+    reason = "tests fail by panicking"
 )]
 
 mod support;
@@ -14,7 +14,6 @@ mod dependencies;
 mod doctor;
 mod drops;
 mod happy_path;
-mod hosts;
 mod isolation;
 mod layers;
 mod leaks;
@@ -24,9 +23,10 @@ mod probe;
 mod readme;
 mod real_cli;
 mod secrets;
+mod signal_dispositions;
 mod startup;
 mod streams;
 mod termination;
-mod termination_live;
+mod termination_order;
 mod testing;
 mod versions;

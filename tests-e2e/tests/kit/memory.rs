@@ -1,48 +1,48 @@
-//! What a host keeps takes memory in proportion to its own size, whatever the CLI sends.
+//! The memory of a host is proportional to what it keeps, whatever the CLI sends.
 
 use crate::support::host;
 
-/// Runs a case in a process of its own, which may grow by so many MiB while it keeps its items,
-/// and by so many at most. Says what the case found.
+/// Runs a case in a separate process, which may grow by `kept` MiB while it keeps its items and by
+/// `most` MiB at its peak. Returns the output of the case.
 fn case(name: &str, kept: usize, most: usize) -> String {
-    let told = host(&["memory", name]);
-    let mut words = told.splitn(3, ' ');
+    let output = host(&["memory", name]);
+    let mut words = output.splitn(3, ' ');
     let mut number = || words.next().unwrap().parse::<usize>().unwrap();
     let (grown, at_most) = (number(), number());
-    assert!(grown <= kept, "{name}: grown by {grown} MiB: {told}");
-    assert!(at_most <= most, "{name}: grown by {at_most} MiB at most: {told}");
-    told
+    assert!(grown <= kept, "{name}: grown by {grown} MiB: {output}");
+    assert!(at_most <= most, "{name}: grown by {at_most} MiB at most: {output}");
+    output
 }
 
 #[test]
-fn small_results_that_are_kept_do_not_keep_the_large_messages_before_them() {
-    let told = case("kept-results", 100, 200);
-    assert!(told.contains("40 results"), "{told}");
+fn kept_results_do_not_retain_earlier_large_messages() {
+    let output = case("kept-results", 100, 200);
+    assert!(output.contains("40 results"), "{output}");
 }
 
 #[test]
-fn unread_messages_do_not_keep_the_blanks_before_them() {
+fn unread_messages_do_not_retain_blank_lines() {
     case("blank-lines", 64, 100);
 }
 
 #[test]
-fn unread_warnings_do_not_keep_the_long_names_in_requests() {
+fn unread_warnings_do_not_retain_long_names() {
     case("warnings", 64, 120);
 }
 
 #[test]
-fn a_cli_that_reads_no_responses_ends_the_run_before_they_take_much_memory() {
-    let told = case("responses", 200, 200);
-    assert!(told.contains("ended: true") && told.contains("StdinNotRead"), "{told}");
+fn unread_responses_end_the_run_with_bounded_memory() {
+    let output = case("responses", 200, 200);
+    assert!(output.contains("ended: true") && output.contains("StdinNotRead"), "{output}");
 }
 
 #[test]
-fn long_task_ids_are_not_kept() {
+fn long_task_ids_are_not_retained() {
     case("tasks", 64, 100);
 }
 
 #[test]
-fn a_result_that_names_a_million_messages_is_not_kept_for_each_turn() {
-    let told = case("shared", 250, 250);
-    assert!(told.contains("90 names"), "{told}");
+fn result_naming_a_million_messages_is_not_retained_per_turn() {
+    let output = case("shared", 250, 250);
+    assert!(output.contains("90 names"), "{output}");
 }

@@ -1,4 +1,4 @@
-//! The version probe: as whom, with what and for how long the CLI is run before a run.
+//! The version probe: the user, environment and time limit with which the CLI is run before a run.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -10,23 +10,23 @@ use claude_agent_kit::{Check, Cli, Options, OsUser, WarningCode, doctor};
 use tests_e2e::harness::processes::marked;
 
 use crate::support::{
-    Fake, HANDSHAKE, HOST, RESULT, ask, codes, in_time, run, until, write_executable,
+    FakeProgram, HANDSHAKE, HOST, RESULT, ask, codes, in_time, run, until, write_executable,
 };
 
-/// A user and a group that own nothing here.
+/// A user and a group that own nothing on this machine.
 const NOBODY: (u32, u32) = (65_534, 65_533);
 
-/// The user that a CLI can be run as by these tests: another one if they run as root.
+/// Returns the user that these tests run a CLI as: another one if they run as root.
 fn other_user() -> OsUser {
     let own = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let (user, group) = if own.0 == 0 { NOBODY } else { own };
     OsUser::Ids { user, group }
 }
 
-/// Gives a fake to the other user: its directory and all files in it.
-fn hand_over(fake: &Fake) {
+/// Gives the directory of a fake CLI and its files to the other user.
+fn give_to_other_user(fake: &FakeProgram) {
     let OsUser::Ids { user, group } = other_user() else { panic!() };
-    let directory = fake.beside("");
+    let directory = fake.sibling("");
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
     for entry in fs::read_dir(&directory).unwrap() {
         chown(entry.unwrap().path(), Some(user), Some(group)).unwrap();
@@ -34,16 +34,17 @@ fn hand_over(fake: &Fake) {
     chown(&directory, Some(user), Some(group)).unwrap();
 }
 
-/// A CLI that logs each execution: user, group, working directory and variables, then the flag.
-fn logging() -> String {
+/// Returns a script that logs each execution: user, group, working directory and variables, then
+/// the flag.
+fn logging_script() -> String {
     let log = "echo \"$(id -u) $(id -g) $(pwd) $(env | grep -v ^_= | sort | tr '\\n' ' ')$1\"";
     let version = "if [ \"$1\" = --version ]; then echo 2.1.325; exit; fi";
     format!("#!/bin/sh\n{log} >> \"${{0%/*}}/log\"\n{version}\n{HANDSHAKE}{RESULT}")
 }
 
-/// The logged executions: those of `--version`, those of runs. Without the flag.
-fn log(fake: &Fake) -> (Vec<String>, Vec<String>) {
-    let text = fs::read_to_string(fake.beside("log")).unwrap();
+/// Returns the logged executions without the flag: those with `--version`, and those of runs.
+fn log(fake: &FakeProgram) -> (Vec<String>, Vec<String>) {
+    let text = fs::read_to_string(fake.sibling("log")).unwrap();
     let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
     let (probes, runs): (Vec<_>, Vec<_>) = lines.partition(|(_, flag)| *flag == "--version");
     let facts =
@@ -51,18 +52,18 @@ fn log(fake: &Fake) -> (Vec<String>, Vec<String>) {
     (facts(probes), facts(runs))
 }
 
-fn options(fake: &Fake) -> Options {
+fn options(fake: &FakeProgram) -> Options {
     fake.options().user(other_user()).cwd("/").env("KIT_OWN", "own")
 }
 
 #[test]
-fn the_probe_has_the_user_environment_and_directory_of_the_run() {
-    // Of this host, and not for the CLI.
+fn version_probe_uses_the_user_environment_and_directory_of_the_run() {
+    // A variable of this host that must not reach the CLI.
     let secret = "CARGO_MANIFEST_DIR";
     assert!(std::env::var_os(secret).is_some());
     run(async {
-        let fake = Fake::bare(&logging());
-        hand_over(&fake);
+        let fake = FakeProgram::bare(&logging_script());
+        give_to_other_user(&fake);
         assert!(ask("hello", options(&fake)).await.result().is_some());
         let (probes, runs) = log(&fake);
         assert_eq!((probes.len(), runs.len()), (1, 1));
@@ -75,13 +76,16 @@ fn the_probe_has_the_user_environment_and_directory_of_the_run() {
 }
 
 #[test]
-fn a_cli_that_replaces_itself_is_never_run_as_the_host() {
+fn replaced_cli_is_never_run_as_the_host_user() {
     run(async {
-        let fake = Fake::bare(&logging());
+        let fake = FakeProgram::bare(&logging_script());
         for round in 0..3 {
-            // The agent's own doing: another file, with another age and size.
-            write_executable(&fake.path(), &format!("{}# {}\n", logging(), "x".repeat(round)));
-            hand_over(&fake);
+            // As an agent could do: another file with another modification time and size.
+            write_executable(
+                &fake.path(),
+                &format!("{}# {}\n", logging_script(), "x".repeat(round)),
+            );
+            give_to_other_user(&fake);
             let version = in_time(Cli::find(options(&fake))).await.unwrap().version();
             assert_eq!(version.to_string(), "2.1.325");
             let report = in_time(doctor(options(&fake)).into_future()).await;
@@ -89,7 +93,7 @@ fn a_cli_that_replaces_itself_is_never_run_as_the_host() {
             assert!(ask("hello", options(&fake)).await.result().is_some());
         }
         let (probes, runs) = log(&fake);
-        assert_eq!((probes.len(), runs.len()), (3, 3), "a new file is asked, and once");
+        assert_eq!((probes.len(), runs.len()), (3, 3), "a new file is probed once");
         let OsUser::Ids { user, .. } = other_user() else { panic!() };
         for execution in probes.iter().chain(&runs) {
             assert!(execution.starts_with(&format!("{user} ")), "{execution}");
@@ -98,27 +102,27 @@ fn a_cli_that_replaces_itself_is_never_run_as_the_host() {
 }
 
 #[test]
-fn the_doctor_runs_nothing_with_invalid_options() {
+fn doctor_runs_nothing_with_invalid_options() {
     run(async {
-        let fake = Fake::bare(&logging());
+        let fake = FakeProgram::bare(&logging_script());
         let report = in_time(doctor(fake.options().max_turns(0)).into_future()).await;
         let version = report.findings().iter().find(|finding| finding.check() == Check::Version);
         assert!(version.unwrap().what().contains("not checked"), "{report}");
-        assert!(!fake.beside("log").exists());
+        assert!(!fake.sibling("log").exists());
     });
 }
 
-/// A CLI that does this for its version, and works.
-fn probing(script: &str) -> Fake {
+/// Returns a working CLI that runs `script` for its version.
+fn cli_with_probe(script: &str) -> FakeProgram {
     let version = format!("if [ \"$1\" = --version ]; then {script}; exit; fi");
-    Fake::bare(&format!("#!/bin/sh\n{version}\n{HANDSHAKE}{RESULT}"))
+    FakeProgram::bare(&format!("#!/bin/sh\n{version}\n{HANDSHAKE}{RESULT}"))
 }
 
 #[test]
-fn a_probe_that_lives_on_after_its_answer_is_ended() {
+fn version_probe_is_ended_after_its_output() {
     run(async {
         for script in ["echo 2.1.325; exec >&-; sleep 600", "printf 2.1.325; exec >&-; sleep 600"] {
-            let fake = probing(script);
+            let fake = cli_with_probe(script);
             let collected = ask("hello", fake.options().env("KIT_MARK", "lives-on")).await;
             assert!(collected.result().is_some(), "{:?}", collected.error);
             assert_eq!(codes(&collected), [], "{script}");
@@ -128,24 +132,25 @@ fn a_probe_that_lives_on_after_its_answer_is_ended() {
 }
 
 #[test]
-fn a_process_that_the_probe_left_behind_does_not_hide_the_version() {
+fn orphan_of_the_version_probe_does_not_hide_the_version() {
     run(async {
         for printed in ["echo 2.1.325", "printf 2.1.325"] {
-            let fake = probing(&format!("sleep 600 & echo $! > \"${{0%/*}}/pid\"; {printed}"));
+            let fake =
+                cli_with_probe(&format!("sleep 600 & echo $! > \"${{0%/*}}/pid\"; {printed}"));
             let collected = ask("hello", fake.options()).await;
             assert_eq!(codes(&collected), [], "{printed}");
             assert!(collected.result().is_some(), "{:?}", collected.error);
-            let leftover = fs::read_to_string(fake.beside("pid")).unwrap();
-            // It is gone already if the shell took so long to exit that its group was ended.
+            let leftover = fs::read_to_string(fake.sibling("pid")).unwrap();
+            // The process is already gone if the shell exited so late that its group was killed.
             Command::new("kill").arg(leftover.trim()).output().unwrap();
         }
     });
 }
 
 #[test]
-fn a_probe_that_takes_too_long_is_gone_with_its_children() {
+fn timed_out_version_probe_is_killed_with_its_children() {
     run(async {
-        let fake = probing("sleep 600 & sleep 600");
+        let fake = cli_with_probe("sleep 600 & sleep 600");
         let collected = ask("hello", fake.options().env("KIT_MARK", "too-long")).await;
         assert_eq!(codes(&collected), [WarningCode::VersionDetection]);
         assert!(collected.result().is_some(), "{:?}", collected.error);
@@ -153,8 +158,9 @@ fn a_probe_that_takes_too_long_is_gone_with_its_children() {
     });
 }
 
-/// A host that finds its CLI, in a directory and with nothing of this machine but a `PATH`.
-fn finding(directory: &Path, path: &str, arguments: &[&str]) -> Command {
+/// Returns the command of a host that looks for its CLI, without the variables of this machine
+/// except `PATH`.
+fn host_command(directory: &Path, path: &str, arguments: &[&str]) -> Command {
     let mut host = Command::new(HOST);
     host.arg("find").args(arguments).current_dir(directory).env_clear().env("PATH", path);
     host
@@ -166,9 +172,9 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn the_version_is_found_by_a_host_that_ignores_sigchld() {
+fn version_is_found_by_a_host_that_ignores_sigchld() {
     for script in ["echo 2.1.325", "printf 2.1.325"] {
-        let fake = probing(script);
+        let fake = cli_with_probe(script);
         let mut host = Command::new("sh");
         host.args(["-c", "trap '' CHLD; exec \"$0\" find cli_path \"$1\"", HOST]).arg(fake.path());
         let output = host.env_clear().env("PATH", "/usr/bin:/bin").output().unwrap();
@@ -178,16 +184,16 @@ fn the_version_is_found_by_a_host_that_ignores_sigchld() {
 }
 
 #[test]
-fn a_host_that_gets_no_thread_gets_an_error() {
+fn host_that_cannot_create_threads_gets_an_error() {
     if !rustix::process::geteuid().is_root() {
         println!("SKIPPED: only root can take another user's right to threads away");
         return;
     }
-    let fake = probing("echo 2.1.325");
-    let host = fake.beside("host");
+    let fake = cli_with_probe("echo 2.1.325");
+    let host = fake.sibling("host");
     fs::copy(HOST, &host).unwrap();
-    hand_over(&fake);
-    // A user who runs nothing else.
+    give_to_other_user(&fake);
+    // A user without other processes.
     let output = Command::new("setpriv")
         .args(["--reuid=64321", "--regid=64321", "--clear-groups", "prlimit", "--nproc=1"])
         .arg(host)
@@ -202,21 +208,21 @@ fn a_host_that_gets_no_thread_gets_an_error() {
 }
 
 #[test]
-fn a_user_is_not_looked_up_with_a_program_of_the_working_directory() {
-    let fake = probing("echo \"2.1.$(id -u)\"");
-    write_executable(&fake.beside("id"), "#!/bin/sh\necho x >> asked\necho 0\n");
-    hand_over(&fake);
+fn user_lookup_runs_no_program_of_the_working_directory() {
+    let fake = cli_with_probe("echo \"2.1.$(id -u)\"");
+    write_executable(&fake.sibling("id"), "#!/bin/sh\necho x >> asked\necho 0\n");
+    give_to_other_user(&fake);
     let path = fake.path();
     let arguments = ["cli_path", path.to_str().unwrap(), "user", "no-such-user-here"];
     for directories in [".", ".:/usr/bin:/bin", ""] {
-        let output = finding(&fake.beside(""), directories, &arguments).output().unwrap();
+        let output = host_command(&fake.sibling(""), directories, &arguments).output().unwrap();
         assert!(text(&output).contains("no user \"no-such-user-here\""), "{}", text(&output));
     }
-    assert!(!fake.beside("asked").exists());
+    assert!(!fake.sibling("asked").exists());
 }
 
 #[test]
-fn a_relative_home_has_no_cli() {
+fn relative_home_is_not_searched_for_a_cli() {
     if Path::new("/usr/local/bin/claude").exists() {
         println!("SKIPPED: the CLI that is installed on this machine is found");
         return;
@@ -226,19 +232,19 @@ fn a_relative_home_has_no_cli() {
     fs::create_dir_all(&local).unwrap();
     write_executable(&local.join("claude"), "#!/bin/sh\ntouch ran\necho 2.1.325\n");
     for home in [".", "", ".claude/.."] {
-        let output = finding(folder.path(), ".", &[]).env("HOME", home).output().unwrap();
+        let output = host_command(folder.path(), ".", &[]).env("HOME", home).output().unwrap();
         assert!(text(&output).contains("no `claude` was found"), "{}", text(&output));
     }
     assert!(!folder.path().join("ran").exists());
-    // An absolute one has.
-    let output = finding(folder.path(), ".", &[]).env("HOME", folder.path()).output().unwrap();
+    // An absolute home is searched.
+    let output = host_command(folder.path(), ".", &[]).env("HOME", folder.path()).output().unwrap();
     assert!(text(&output).contains("2.1.325"), "{}", text(&output));
 }
 
 #[test]
-fn the_environment_policy_holds_for_the_probe() {
+fn environment_policy_applies_to_the_version_probe() {
     run(async {
-        let fake = Fake::bare(&logging());
+        let fake = FakeProgram::bare(&logging_script());
         let only = EnvironmentPolicy::Only(vec!["PATH".to_owned()]);
         let options = Options::new().cli_path(fake.path()).environment(only);
         assert!(ask("hello", options).await.result().is_some());

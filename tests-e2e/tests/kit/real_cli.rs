@@ -1,4 +1,4 @@
-//! What a query does on the real CLI, and on the simulation where that can do it.
+//! Queries on the real CLI, and on the simulated CLI where it can do the same.
 
 use std::fs;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tests_e2e::harness::Harness;
 
 use crate::support::{SIM, ask, codes, count, error_of, hello, in_time, on_all, real, run};
 
-/// Nothing was wrong with the run itself, whatever the result says.
+/// Asserts that the run itself had no error or warning, whatever its result.
 fn assert_clean(collected: &claude_agent_kit::Collected) {
     assert!(collected.error.is_none(), "{:?}", collected.error);
     assert_eq!(codes(collected), []);
@@ -26,7 +26,7 @@ fn bash(command: &str) -> Script {
 }
 
 #[test]
-fn a_tool_that_is_allowed_runs() {
+fn allowed_tool_runs() {
     on_all(
         || bash("echo effect > made"),
         async |harness| {
@@ -34,13 +34,13 @@ fn a_tool_that_is_allowed_runs() {
             assert_clean(&collected);
             assert_eq!(collected.text(), "Done.");
             assert_eq!(fs::read_to_string(harness.project().join("made")).unwrap(), "effect\n");
-            assert!(count(&collected, "user") >= 1, "the result of the tool is told");
+            assert!(count(&collected, "user") >= 1, "the tool result is delivered");
         },
     );
 }
 
 #[test]
-fn a_tool_that_is_not_allowed_does_not_run() {
+fn tool_that_is_not_allowed_does_not_run() {
     on_all(
         || bash("echo effect > made"),
         async |harness| {
@@ -53,7 +53,7 @@ fn a_tool_that_is_not_allowed_does_not_run() {
 }
 
 #[test]
-fn a_session_can_be_resumed_by_its_id() {
+fn query_can_be_resumed_by_session_id() {
     run(async {
         for harness in [
             Harness::sim_process(hello(), SIM).await.unwrap(),
@@ -79,7 +79,7 @@ fn a_session_can_be_resumed_by_its_id() {
 }
 
 #[test]
-fn a_session_that_does_not_exist_is_an_error_that_says_so() {
+fn resuming_a_missing_session_is_an_error() {
     run(async {
         for harness in [
             Harness::sim_process(hello(), SIM).await.unwrap(),
@@ -95,7 +95,7 @@ fn a_session_that_does_not_exist_is_an_error_that_says_so() {
     });
 }
 
-/// What comes of an API that always answers like this.
+/// Runs a query with an API that always replies like this, and checks its error.
 fn with_api_error(reply: impl Fn() -> Reply, check: impl Fn(&Error)) {
     let script = || Script::new().otherwise([reply()]);
     on_all(script, async |harness| {
@@ -114,7 +114,7 @@ fn with_api_error(reply: impl Fn() -> Reply, check: impl Fn(&Error)) {
 }
 
 #[test]
-fn a_model_that_does_not_exist_is_an_error_result() {
+fn missing_model_gives_an_error_result() {
     let reply = || Reply::error(404, "not_found_error", "model: no-such-model");
     with_api_error(reply, |error| {
         assert_eq!((error.kind(), error.api_status()), (ErrorKind::ModelNotFound, Some(404)));
@@ -123,7 +123,7 @@ fn a_model_that_does_not_exist_is_an_error_result() {
 }
 
 #[test]
-fn a_key_that_is_refused_is_an_error_result_that_tells_of_the_login() {
+fn rejected_api_key_gives_an_error_result_about_login() {
     let reply = || Reply::error(401, "authentication_error", "invalid x-api-key");
     with_api_error(reply, |error| {
         assert_eq!((error.kind(), error.api_status()), (ErrorKind::LoginMissing, Some(401)));
@@ -133,7 +133,7 @@ fn a_key_that_is_refused_is_an_error_result_that_tells_of_the_login() {
 }
 
 #[test]
-fn an_api_that_breaks_is_an_error_result() {
+fn broken_api_gives_an_error_result() {
     let reply = || Reply::error(500, "api_error", "it broke");
     with_api_error(reply, |error| {
         assert_eq!((error.kind(), error.api_status()), (ErrorKind::ApiError, Some(500)));
@@ -142,7 +142,7 @@ fn an_api_that_breaks_is_an_error_result() {
 }
 
 #[test]
-fn an_overloaded_api_and_a_rate_limit_are_errors_that_say_when_to_try_again() {
+fn overload_and_rate_limit_errors_say_when_to_retry() {
     let reply = || Reply::error(529, "overloaded_error", "Overloaded");
     with_api_error(reply, |error| {
         assert_eq!(error.kind(), ErrorKind::Overloaded, "{error}");
@@ -156,7 +156,7 @@ fn an_overloaded_api_and_a_rate_limit_are_errors_that_say_when_to_try_again() {
 }
 
 #[test]
-fn a_request_that_is_limited_is_tried_again_by_the_cli() {
+fn cli_retries_a_rate_limited_request() {
     let script = || {
         let slow_down = Reply::error(429, "rate_limit_error", "slow down").retry_after(1);
         Script::new().when_attempts("hello", [slow_down, Reply::text("Now.")])
@@ -168,12 +168,12 @@ fn a_request_that_is_limited_is_tried_again_by_the_cli() {
         assert!(!collected.result().unwrap().is_error());
         let retried =
             collected.messages().any(|message| message.raw_str().unwrap().contains("api_retry"));
-        assert!(retried, "the host is told");
+        assert!(retried, "the host receives the retry");
     });
 }
 
 #[test]
-fn a_turn_that_takes_too_many_rounds_ends_with_an_error_result() {
+fn exceeding_max_turns_gives_an_error_result() {
     on_all(
         || bash("echo hi"),
         async |harness| {
@@ -190,7 +190,7 @@ fn a_turn_that_takes_too_many_rounds_ends_with_an_error_result() {
 }
 
 #[test]
-fn a_missing_key_is_an_error_result_and_not_a_failed_process() {
+fn missing_api_key_gives_an_error_result() {
     run(async {
         let harness = Harness::real(hello(), real()).await.unwrap();
         let collected = ask("hello", harness.options().env("ANTHROPIC_API_KEY", "")).await;
@@ -208,7 +208,7 @@ fn a_missing_key_is_an_error_result_and_not_a_failed_process() {
 }
 
 #[test]
-fn the_one_way_form_does_the_same() {
+fn print_mode_gives_the_same_answer() {
     on_all(
         || bash("echo effect > made"),
         async |harness| {
@@ -224,19 +224,19 @@ fn the_one_way_form_does_the_same() {
 }
 
 #[test]
-fn the_one_way_form_takes_no_prompt_that_the_command_line_cannot_hold() {
+fn print_mode_rejects_a_prompt_that_is_too_long_for_the_command_line() {
     run(async {
         let harness = Harness::sim_process(hello(), SIM).await.unwrap();
         for prompt in ["x".repeat(200_000), "nul \0 inside".to_owned()] {
             let options = harness.options().print_mode(true);
-            let error = crate::support::refused(prompt, options).await;
+            let error = crate::support::start_error(prompt, options).await;
             assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
             assert!(error.to_string().contains("prompt"), "{error}");
         }
     });
 }
 
-/// Asks with both system prompts, and looks at what reached the model.
+/// Runs a query with both system prompts, and checks what reached the model.
 async fn assert_system_prompts(harness: Harness, print_mode: bool) {
     let options = harness
         .options()
@@ -258,7 +258,7 @@ fn both_system_prompts_reach_the_model() {
 }
 
 #[test]
-fn partial_messages_put_together_give_the_text_once() {
+fn concatenated_partial_messages_are_the_text() {
     let text = "One, two, three, four and five.";
     on_all(
         || Script::new().otherwise([Reply::text(text).deltas_of(3)]),
@@ -282,7 +282,7 @@ fn partial_messages_put_together_give_the_text_once() {
 }
 
 #[test]
-fn an_answer_that_fits_the_schema_is_in_the_result() {
+fn structured_output_is_in_the_result() {
     let schema = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#;
     let script = || {
         let answer = Reply::tool("StructuredOutput", json!({"city": "Paris"}));
@@ -302,22 +302,22 @@ fn an_answer_that_fits_the_schema_is_in_the_result() {
 }
 
 #[test]
-fn a_prompt_of_8_mib_arrives_whole() {
+fn prompt_of_8_mib_arrives_completely() {
     let prompt = format!("begin {} end", "x".repeat(8 * 1024 * 1024));
     on_all(hello, async |harness| {
-        // The real CLI itself refuses what no model could read.
+        // The real CLI itself rejects prompts that are too long for any model.
         let options = harness.options().env("CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE", "100000000");
         let collected = ask(prompt.as_str(), options).await;
         assert_clean(&collected);
         let requests = harness.api().requests();
-        let told: Vec<String> = requests.iter().flat_map(ApiRequest::prompts).collect();
-        let arrived = told.iter().any(|text| text.contains(&prompt));
+        let prompts: Vec<String> = requests.iter().flat_map(ApiRequest::prompts).collect();
+        let arrived = prompts.iter().any(|text| text.contains(&prompt));
         assert!(arrived, "{:?}", collected.result().unwrap().result);
     });
 }
 
 #[test]
-fn a_prompt_that_no_model_could_read_is_an_error_result_of_the_real_cli() {
+fn overlong_prompt_gives_an_error_result_on_the_real_cli() {
     run(async {
         let harness = Harness::real(hello(), real()).await.unwrap();
         let collected = ask("x".repeat(8 * 1024 * 1024), harness.options()).await;
@@ -329,7 +329,7 @@ fn a_prompt_that_no_model_could_read_is_an_error_result_of_the_real_cli() {
 }
 
 #[test]
-fn a_prompt_with_a_nul_arrives_as_it_is() {
+fn prompt_with_a_nul_byte_arrives_unchanged() {
     on_all(hello, async |harness| {
         let collected = ask("before \0 after", harness.options()).await;
         assert_clean(&collected);
@@ -339,7 +339,7 @@ fn a_prompt_with_a_nul_arrives_as_it_is() {
 }
 
 #[test]
-fn a_flag_of_the_host_reaches_the_cli_and_an_unknown_one_is_its_mistake() {
+fn extra_flag_reaches_the_cli_and_an_unknown_one_is_an_options_error() {
     run(async {
         let harness = Harness::real(hello(), real()).await.unwrap();
         let options = harness.options().add_arg(("--no-such-flag", "some-value"));

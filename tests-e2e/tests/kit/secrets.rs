@@ -1,11 +1,11 @@
-//! What the host keeps secret stays secret.
+//! Secrets of the host are never shown.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use claude_agent_kit::{Collected, Json, Options, Session, Timeouts};
 
-use crate::support::{Fake, HANDSHAKE, ask, error_of, everything, run};
+use crate::support::{FakeProgram, HANDSHAKE, all_text, ask, error_of, run};
 
 const SECRETS: [&str; 6] = [
     "env-value-7d1f0c",
@@ -16,8 +16,8 @@ const SECRETS: [&str; 6] = [
     "appended-prompt-7d1f0c",
 ];
 
-/// Options that hold every secret.
-fn secretive(options: Options) -> Options {
+/// Returns options that hold every secret.
+fn with_secrets(options: Options) -> Options {
     let server = r#"{"type":"http","url":"http://127.0.0.1:1/","headers":{"Authorization":"Bearer header-value-7d1f0c"},"env":{"X":"server-env-7d1f0c"}}"#;
     options
         .env("MY_SETTING", SECRETS[0])
@@ -42,72 +42,73 @@ fn warnings(collected: &Collected) -> String {
 }
 
 #[test]
-fn options_do_not_show_them() {
-    let options = secretive(Options::new());
+fn debug_output_of_options_hides_secrets() {
+    let options = with_secrets(Options::new());
     assert_hidden("Debug", &format!("{options:?} {options:#?}"));
 }
 
-/// Everything that the script knows, on one of its outputs.
-const TELL_ALL: &str = "env; echo \"$@\"; cat /proc/$$/environ | tr '\\000' ' '; echo";
+/// Prints everything that the script knows.
+const PRINT_ALL: &str = "env; echo \"$@\"; cat /proc/$$/environ | tr '\\000' ' '; echo";
 
 #[test]
-fn a_cli_that_tells_them_on_stderr_is_not_quoted() {
-    let fake = Fake::new(&format!("{{ read -r line; echo \"$line\"; {TELL_ALL}; }} >&2; exit 1"));
+fn secrets_on_stderr_are_masked() {
+    let fake =
+        FakeProgram::new(&format!("{{ read -r line; echo \"$line\"; {PRINT_ALL}; }} >&2; exit 1"));
     run(async {
-        let heard = Arc::new(Mutex::new(String::new()));
-        let lines = Arc::clone(&heard);
-        let options = secretive(fake.options())
+        let stderr = Arc::new(Mutex::new(String::new()));
+        let lines = Arc::clone(&stderr);
+        let options = with_secrets(fake.options())
             .on_stderr(move |line| writeln!(lines.lock().unwrap(), "{line}").unwrap());
         let collected = ask("hello", options).await;
         let error = error_of(&collected);
         assert!(error.stderr_tail().unwrap().contains("MY_SETTING=***"), "{error}");
-        // The prompts of the handshake are no secrets of the machine, but stdin is not quoted.
-        let told = everything(error);
+        // The prompts of the handshake are not secrets, but stdin is not quoted.
+        let text = all_text(error);
         for secret in [SECRETS[0], SECRETS[1], SECRETS[3], SECRETS[4]] {
-            assert!(!told.contains(secret), "{secret}: {told}");
-            assert!(!heard.lock().unwrap().contains(secret), "{secret}");
+            assert!(!text.contains(secret), "{secret}: {text}");
+            assert!(!stderr.lock().unwrap().contains(secret), "{secret}");
         }
     });
 }
 
 #[test]
-fn a_cli_that_tells_them_on_stdout_is_not_quoted() {
+fn secrets_on_stdout_are_masked() {
     run(async {
         for (before, after) in [("", "exit 1"), (HANDSHAKE, "exit 1"), ("", "sleep 1000")] {
-            let fake = Fake::new(&format!("{before}\necho $(env) \"$@\"\n{after}"));
-            let options = secretive(fake.options()).timeouts(
+            let fake = FakeProgram::new(&format!("{before}\necho $(env) \"$@\"\n{after}"));
+            let options = with_secrets(fake.options()).timeouts(
                 Timeouts::new()
                     .initialize(crate::support::SHORT * 5)
                     .exit_grace(crate::support::SHORT),
             );
             let collected = ask("hello", options).await;
-            assert_hidden("the error", &everything(error_of(&collected)));
+            assert_hidden("the error", &all_text(error_of(&collected)));
             assert_hidden("a warning", &warnings(&collected));
         }
     });
 }
 
 #[test]
-fn a_handshake_that_is_refused_with_them_is_not_quoted() {
+fn secrets_in_a_handshake_rejection_are_masked() {
     let refusing = HANDSHAKE
         .replace("success", "error")
         .replace("\\\"response\\\":{}}}", "\\\"error\\\":\\\"bad: $MY_SETTING $last\\\"}}");
     run(async {
-        let fake = Fake::new(&format!("for last; do :; done\n{refusing}"));
-        let collected = ask("hello", secretive(fake.options())).await;
+        let fake = FakeProgram::new(&format!("for last; do :; done\n{refusing}"));
+        let collected = ask("hello", with_secrets(fake.options())).await;
         let error = error_of(&collected);
         assert!(error.to_string().contains("bad: ***"), "{error}");
-        assert_hidden("the error", &everything(error));
+        assert_hidden("the error", &all_text(error));
     });
 }
 
 #[test]
-fn servers_that_were_set_later_are_not_quoted() {
+fn secrets_of_servers_set_later_are_masked() {
     // The line after the handshake is the request with the servers.
-    let fake = Fake::new(&format!("{HANDSHAKE}echo \"$prompt\" >&2\nexit 1"));
+    let fake = FakeProgram::new(&format!("{HANDSHAKE}echo \"$prompt\" >&2\nexit 1"));
     run(async {
-        let heard = Arc::new(Mutex::new(String::new()));
-        let lines = Arc::clone(&heard);
+        let stderr = Arc::new(Mutex::new(String::new()));
+        let lines = Arc::clone(&stderr);
         let options = fake
             .options()
             .on_stderr(move |line| writeln!(lines.lock().unwrap(), "{line}").unwrap());
@@ -118,7 +119,7 @@ fn servers_that_were_set_later_are_not_quoted() {
             error.stderr_tail().is_some_and(|tail| tail.contains("\"X\":\"***\"")),
             "{error:?}"
         );
-        assert_hidden("the error", &everything(&error));
-        assert_hidden("stderr", &heard.lock().unwrap());
+        assert_hidden("the error", &all_text(&error));
+        assert_hidden("stderr", &stderr.lock().unwrap());
     });
 }

@@ -1,4 +1,4 @@
-//! Starts that fail: what is missing, wrong or silent, and what the error says to do.
+//! Startup failures, and the help in their errors.
 
 use std::fs;
 use std::future::Future as _;
@@ -19,11 +19,11 @@ use tests_e2e::harness::Harness;
 use tests_e2e::harness::processes::marked;
 
 use crate::support::{
-    Fake, HANDSHAKE, HOST, LIMIT, RESULT, SHORT, SIM, ask, error_of, faulty, hello, kind_of,
-    noting, on_all, real, refused, run, until,
+    FakeProgram, HANDSHAKE, HOST, LIMIT, RESULT, SHORT, SIM, ask, error_of, faulty, hello, kind_of,
+    on_all, real, record_warnings, run, start_error, until,
 };
 
-/// Every error of the start says what to do.
+/// Asserts that an error is of this kind, contains these parts and has help.
 fn assert_helpful(error: &Error, kind: ErrorKind, parts: &[&str]) {
     let text = error.to_string();
     assert_eq!(error.kind(), kind, "{text}");
@@ -34,7 +34,7 @@ fn assert_helpful(error: &Error, kind: ErrorKind, parts: &[&str]) {
 }
 
 #[test]
-fn what_was_named_but_is_no_executable_is_not_started() {
+fn cli_path_that_is_not_executable_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("text");
     fs::write(&text, "hello").unwrap();
@@ -46,17 +46,17 @@ fn what_was_named_but_is_no_executable_is_not_started() {
             (text, "is not executable"),
         ] {
             let shown = path.display().to_string();
-            let error = refused("hello", Options::new().cli_path(path)).await;
+            let error = start_error("hello", Options::new().cli_path(path)).await;
             assert_helpful(&error, ErrorKind::CliNotFound, &[&shown, why]);
         }
     });
 }
 
 #[test]
-fn an_executable_text_file_is_an_error_that_says_so() {
-    // No `#!`: the system has a shell read it, which finds no such command.
-    let text = Fake::bare("just words\n");
-    let interpreter = Fake::bare("#!/no/such/interpreter\n");
+fn executable_text_file_is_a_specific_error() {
+    // Without `#!` the system runs the file with a shell, which does not find the command.
+    let text = FakeProgram::bare("just words\n");
+    let interpreter = FakeProgram::bare("#!/no/such/interpreter\n");
     run(async {
         let collected = ask("hello", text.options().version_check(VersionCheck::Skip)).await;
         let error = error_of(&collected);
@@ -64,28 +64,28 @@ fn an_executable_text_file_is_an_error_that_says_so() {
         assert_helpful(error, ErrorKind::ProcessFailed, &[&path, "not found"]);
         assert_eq!(error.exit(), Some(Exit::Code(127)));
         let options = interpreter.options().version_check(VersionCheck::Skip);
-        let error = refused("hello", options).await;
+        let error = start_error("hello", options).await;
         assert_helpful(&error, ErrorKind::SpawnFailed, &["/no/such/interpreter", "was not found"]);
     });
 }
 
 #[test]
-fn an_executable_that_vanished_after_it_was_checked_is_named() {
-    let fake = Fake::new(&format!("{HANDSHAKE}{RESULT}"));
+fn executable_removed_after_the_check_is_named() {
+    let fake = FakeProgram::new(&format!("{HANDSHAKE}{RESULT}"));
     run(async {
         assert!(ask("hello", fake.options()).await.result().is_some());
         fs::remove_file(fake.path()).unwrap();
-        let error = refused("hello", fake.options()).await;
+        let error = start_error("hello", fake.options()).await;
         assert_helpful(&error, ErrorKind::CliNotFound, &["does not exist"]);
     });
 }
 
 #[test]
-fn the_codes_by_which_a_wrapper_says_that_there_is_no_cli_are_explained() {
+fn exit_codes_126_and_127_are_explained() {
     run(async {
         for (code, program) in [(126, "/dev/null"), (127, "/no/such/claude")] {
-            // A wrapper that calls what cannot be called, with a shell's own exit code.
-            let fake = Fake::new(program);
+            // A wrapper that calls a program that cannot be executed; the shell sets the exit code.
+            let fake = FakeProgram::new(program);
             for print_mode in [false, true] {
                 let collected = ask("hello", fake.options().print_mode(print_mode)).await;
                 let error = error_of(&collected);
@@ -98,63 +98,64 @@ fn the_codes_by_which_a_wrapper_says_that_there_is_no_cli_are_explained() {
 }
 
 #[test]
-fn a_cli_that_prints_nothing_is_told_apart_from_one_that_is_slow() {
-    let silent = Fake::new("exec sleep 1000");
-    let chatty = Fake::new("echo '{\"type\":\"x\"}'; echo words >&2; exec sleep 1000");
+fn handshake_timeout_reports_whether_the_cli_wrote_anything() {
+    let silent = FakeProgram::new("exec sleep 1000");
+    let chatty = FakeProgram::new("echo '{\"type\":\"x\"}'; echo words >&2; exec sleep 1000");
     run(async {
-        // The one that talks has time enough to do so.
+        // The CLI that writes has enough time to do so.
         let half = (SHORT * 5, "500ms");
-        for (fake, empty, (limit, told)) in
+        for (fake, empty, (limit, shown)) in
             [(silent, true, half), (chatty, false, (SHORT * 50, "5s"))]
         {
             let options =
                 fake.options().timeouts(Timeouts::new().initialize(limit).exit_grace(SHORT));
             let collected = ask("hello", options.env("KIT_MARK", "silent")).await;
             let error = error_of(&collected);
-            assert_helpful(error, ErrorKind::InitializeTimeout, &[told]);
+            assert_helpful(error, ErrorKind::InitializeTimeout, &[shown]);
             assert_eq!(error.limit(), Some(limit));
             assert_eq!(error.stdout_tail().is_none(), empty);
             assert_eq!(error.stderr_tail().is_none(), empty);
         }
-        until("nothing is left running", || marked("KIT_MARK", "silent").is_empty()).await;
+        until("no process survives", || marked("KIT_MARK", "silent").is_empty()).await;
     });
 }
 
-/// Options that write every line of stderr down.
-fn listening(options: Options) -> (Options, Arc<Mutex<Vec<String>>>) {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let lines = Arc::clone(&heard);
-    (options.on_stderr(move |line| lines.lock().unwrap().push(line.to_owned())), heard)
+/// Returns options that record every line of stderr.
+fn record_stderr(options: Options) -> (Options, Arc<Mutex<Vec<String>>>) {
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let lines = Arc::clone(&recorded);
+    (options.on_stderr(move |line| lines.lock().unwrap().push(line.to_owned())), recorded)
 }
 
 #[test]
-fn a_megabyte_on_stderr_is_drained_and_its_end_is_kept() {
+fn megabyte_on_stderr_is_drained_and_its_tail_kept() {
     let flood = "i=0; while [ $i -lt 16384 ]; do echo \"$i: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\" >&2; i=$((i+1)); done";
     run(async {
-        let failing = Fake::new(&format!("{flood}; exit 3"));
-        let (options, heard) = listening(failing.options());
+        let failing = FakeProgram::new(&format!("{flood}; exit 3"));
+        let (options, recorded) = record_stderr(failing.options());
         let collected = ask("hello", options).await;
         let error = error_of(&collected);
         assert_eq!(error.kind(), ErrorKind::ProcessFailed);
         let tail = error.stderr_tail().unwrap();
         assert!(tail.len() <= 64 * 1024 && tail.len() > 60 * 1024, "{}", tail.len());
         assert!(tail.lines().last().unwrap().starts_with("16383: "));
-        assert_eq!(heard.lock().unwrap().len(), 16384);
-        // A run that ends well tells every line too, the last ones included.
-        let well = Fake::new(&format!("{HANDSHAKE}{flood}\n{RESULT} read -r more; {flood}"));
-        let (options, heard) =
-            listening(well.options().timeouts(Timeouts::new().exit_grace(LIMIT)));
+        assert_eq!(recorded.lock().unwrap().len(), 16384);
+        // A successful run reports every line too, including the last ones.
+        let well = FakeProgram::new(&format!("{HANDSHAKE}{flood}\n{RESULT} read -r more; {flood}"));
+        let (options, recorded) =
+            record_stderr(well.options().timeouts(Timeouts::new().exit_grace(LIMIT)));
         let collected = ask("hello", options).await;
         assert!(collected.error.is_none(), "{:?}", collected.error);
-        assert_eq!(heard.lock().unwrap().len(), 2 * 16384);
+        assert_eq!(recorded.lock().unwrap().len(), 2 * 16384);
     });
 }
 
 #[test]
-fn a_cli_that_exits_before_it_reads_is_told_with_its_status_and_its_words() {
+fn exit_before_reading_is_reported_with_status_and_stderr() {
     run(async {
-        let fake =
-            Fake::new("echo '{\"type\":\"x\"}'; echo some words; echo 'the reason' >&2; exit 5");
+        let fake = FakeProgram::new(
+            "echo '{\"type\":\"x\"}'; echo some words; echo 'the reason' >&2; exit 5",
+        );
         let collected = ask("x".repeat(1024 * 1024), fake.options()).await;
         let error = error_of(&collected);
         assert_eq!(error.kind(), ErrorKind::ProcessFailed);
@@ -162,18 +163,18 @@ fn a_cli_that_exits_before_it_reads_is_told_with_its_status_and_its_words() {
         assert!(text.contains("the reason") && text.contains("some words"), "{text}");
         assert_eq!(error.exit(), Some(Exit::Code(5)));
         assert!(error.stdout_tail().unwrap().contains("{\"type\":\"x\"}"));
-        let killed = Fake::new("kill -9 $$");
+        let killed = FakeProgram::new("kill -9 $$");
         let collected = ask("hello", killed.options()).await;
         assert_eq!(error_of(&collected).exit(), Some(Exit::Signal(9)));
     });
 }
 
 #[test]
-fn a_prompt_that_says_nothing_is_refused() {
+fn empty_prompt_of_a_query_is_rejected() {
     run(async {
         for prompt in ["", " \n\t "] {
-            // Before anything is looked for.
-            let error = refused(prompt, Options::new().cli_path("/no/such/cli")).await;
+            // Rejected before the CLI is located.
+            let error = start_error(prompt, Options::new().cli_path("/no/such/cli")).await;
             assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
             assert_eq!(error.problems()[0].options, ["prompt"]);
         }
@@ -181,7 +182,7 @@ fn a_prompt_that_says_nothing_is_refused() {
 }
 
 #[test]
-fn everything_that_is_wrong_with_the_options_is_told_at_once() {
+fn all_option_problems_are_reported_at_once() {
     run(async {
         let options = Options::new()
             .conversation(Conversation::latest().at("m"))
@@ -189,7 +190,7 @@ fn everything_that_is_wrong_with_the_options_is_told_at_once() {
             .max_budget_usd(-1.0)
             .model("same")
             .fallback_model("same");
-        let error = refused(" ", options).await;
+        let error = start_error(" ", options).await;
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
         let named: Vec<&str> =
             error.problems().iter().flat_map(|problem| problem.options.iter().copied()).collect();
@@ -203,10 +204,10 @@ fn everything_that_is_wrong_with_the_options_is_told_at_once() {
 }
 
 #[test]
-fn an_argument_that_the_system_does_not_take_is_refused_before_the_start() {
+fn argument_that_the_system_cannot_pass_is_rejected_before_the_start() {
     run(async {
         let options = Options::new().cli_path(SIM).add_arg(("name", &"x".repeat(200_000)));
-        let error = refused("hello", options).await;
+        let error = start_error("hello", options).await;
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
         assert!(error.to_string().len() < 2000, "without the argument itself");
         assert!(error.to_string().contains("--name"), "{error}");
@@ -214,12 +215,12 @@ fn an_argument_that_the_system_does_not_take_is_refused_before_the_start() {
 }
 
 #[test]
-fn an_option_that_another_one_beats_is_a_warning_that_comes_first() {
+fn ignored_option_is_reported_by_the_first_warning() {
     run(async {
         let harness = Harness::in_memory(hello()).await.unwrap();
         let options =
             harness.options().permission_prompts("none").permission_prompt_tool("mcp__a__b");
-        let (options, noted) = noting(options);
+        let (options, noted) = record_warnings(options);
         let collected = ask("hello", options).await;
         let warning = collected.items[0].warning().unwrap();
         assert_eq!(warning.code(), WarningCode::OptionIgnored);
@@ -229,9 +230,9 @@ fn an_option_that_another_one_beats_is_a_warning_that_comes_first() {
 }
 
 #[test]
-fn a_machine_without_a_cli_is_told_how_to_get_one() {
+fn missing_cli_error_explains_the_installation() {
     if Path::new("/usr/local/bin/claude").exists() {
-        // Nobody can look as if it were not there.
+        // A CLI is installed in a place that cannot be hidden from the search.
         return;
     }
     let home = tempfile::tempdir().unwrap();
@@ -254,11 +255,11 @@ fn a_machine_without_a_cli_is_told_how_to_get_one() {
 }
 
 #[test]
-fn a_directory_that_does_not_exist_is_to_blame_and_not_the_cli() {
+fn missing_working_directory_is_the_reported_cause() {
     run(async {
         for program in [SIM, real().path.to_str().unwrap()] {
             let options = Options::new().cli_path(program).cwd("/no/such/directory");
-            let error = refused("hello", options).await;
+            let error = start_error("hello", options).await;
             let parts = ["/no/such/directory", "does not exist"];
             assert_helpful(&error, ErrorKind::SpawnFailed, &parts);
         }
@@ -266,7 +267,7 @@ fn a_directory_that_does_not_exist_is_to_blame_and_not_the_cli() {
 }
 
 #[test]
-fn values_that_no_cli_could_work_with_are_told_before_the_start() {
+fn unusable_option_values_are_rejected_before_the_start() {
     run(async {
         let options = || Options::new().cli_path(SIM);
         for (wrong, part) in [
@@ -277,18 +278,18 @@ fn values_that_no_cli_could_work_with_are_told_before_the_start() {
             (options().model(""), "model: the name"),
             (options().limits(Limits::new().max_line_bytes(64 * 1024 - 1)), "max_line_bytes: "),
         ] {
-            let error = refused("hello", wrong).await;
+            let error = start_error("hello", wrong).await;
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);
             assert!(error.to_string().contains(part), "{error}");
         }
-        let error = refused(Prompt::from("hello").with_id(""), options()).await;
+        let error = start_error(Prompt::from("hello").with_id(""), options()).await;
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
         assert!(error.to_string().contains("prompt: the ID is empty"), "{error}");
     });
 }
 
 #[test]
-fn the_smallest_limit_of_a_line_is_enough_for_the_handshake() {
+fn smallest_line_limit_is_enough_for_the_handshake() {
     on_all(hello, async |harness| {
         let collected =
             ask("hello", harness.options().limits(Limits::new().max_line_bytes(64 * 1024))).await;
@@ -298,20 +299,20 @@ fn the_smallest_limit_of_a_line_is_enough_for_the_handshake() {
 }
 
 #[test]
-fn without_a_runtime_there_is_an_error_and_no_panic() {
-    let mut asked = pin!(query("hello", Options::new().cli_path(SIM)));
-    let polled = asked.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+fn missing_runtime_is_an_error_and_not_a_panic() {
+    let mut start = pin!(query("hello", Options::new().cli_path(SIM)));
+    let polled = start.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     let Poll::Ready(Err(error)) = polled else { panic!("{polled:?}") };
     assert_helpful(&error, ErrorKind::NoRuntime, &["Tokio"]);
 }
 
 #[test]
-fn a_handshake_that_is_refused_is_told_with_the_reason() {
+fn rejected_handshake_is_reported_with_the_reason() {
     let refusing = HANDSHAKE
         .replace("success", "error")
         .replace("\\\"response\\\":{}}}", "\\\"error\\\":\\\"hooks are not welcome\\\"}}");
     run(async {
-        let fake = Fake::new(&format!("{refusing}read -r more"));
+        let fake = FakeProgram::new(&format!("{refusing}read -r more"));
         let collected = ask("hello", fake.options()).await;
         let error = error_of(&collected);
         assert_helpful(error, ErrorKind::InitializeRejected, &["hooks are not welcome"]);
@@ -319,7 +320,7 @@ fn a_handshake_that_is_refused_is_told_with_the_reason() {
 }
 
 #[test]
-fn a_handshake_without_an_answer_or_with_anothers_is_over_in_time() {
+fn handshake_without_a_matching_response_times_out() {
     run(async {
         for fault in [Fault::Swallow, Fault::WrongId, Fault::Hang] {
             let faults = Faults::new().before("control_response/initialize", fault);
@@ -328,13 +329,14 @@ fn a_handshake_without_an_answer_or_with_anothers_is_over_in_time() {
             let collected = ask("hello", options).await;
             assert_eq!(kind_of(&collected), Some(ErrorKind::InitializeTimeout));
         }
-        // The variable of the CLI counts when no option says anything.
+        // The environment variable of the CLI applies when the option is not set.
         let faults = Faults::new().before("control_response/initialize", Fault::Swallow);
         let options = faulty(faults).await.options().timeouts(Timeouts::new().exit_grace(SHORT));
         let options = options.env("CLAUDE_CODE_STREAM_CLOSE_TIMEOUT", "100");
         let collected = ask("hello", options).await;
         assert_eq!(error_of(&collected).limit(), Some(SHORT));
-        // It is an answer all the same, and the session can do without what it says.
+        // A response with the wrong shape completes the handshake, because the session does not
+        // need its content.
         let faults = Faults::new().before("control_response/initialize", Fault::WrongShape);
         let options = faulty(faults).await.options().timeouts(Timeouts::new().initialize(LIMIT));
         assert!(ask("hello", options).await.result().is_some());
@@ -342,7 +344,7 @@ fn a_handshake_without_an_answer_or_with_anothers_is_over_in_time() {
 }
 
 #[test]
-fn an_exit_during_the_handshake_is_told_at_once() {
+fn exit_during_the_handshake_is_reported_immediately() {
     run(async {
         let faults = Faults::new().before("control_response/initialize", Fault::Exit(4));
         let collected = ask("hello", faulty(faults).await.options()).await;
@@ -353,7 +355,7 @@ fn an_exit_during_the_handshake_is_told_at_once() {
 }
 
 #[test]
-fn a_flag_that_the_cli_does_not_know_is_named() {
+fn unknown_flag_is_named_in_the_error() {
     run(async {
         for harness in [
             Harness::in_memory(hello()).await.unwrap(),
@@ -367,8 +369,8 @@ fn a_flag_that_the_cli_does_not_know_is_named() {
             assert_eq!(error.flag(), Some("--no-such-flag"));
             assert!(error.output().unwrap().contains("unknown option"));
         }
-        // One of ours means that the CLI is too old for it.
-        let fake = Fake::new("echo \"error: unknown option '--verbose'\" >&2; exit 1");
+        // If the SDK itself passed the flag, the CLI is too old.
+        let fake = FakeProgram::new("echo \"error: unknown option '--verbose'\" >&2; exit 1");
         let collected = ask("hello", fake.options()).await;
         let error = error_of(&collected);
         let parts = ["--verbose", "npm install -g @anthropic-ai/claude-code"];

@@ -1,4 +1,4 @@
-//! The stream of a query: nothing lost, nothing mixed, nothing left behind.
+//! The stream of a query: nothing is lost, mixed up or leaked.
 
 use std::future::ready;
 
@@ -16,17 +16,17 @@ use crate::support::{
     SHORT, SIM, ask, codes, error_of, faulty, faulty_process, hello, kinds, run, until,
 };
 
-/// Compiles only if a stream can go to any task and its futures too.
-const fn can_go_anywhere<T: Send + 'static>() {}
-const _: () = can_go_anywhere::<QueryStream>();
-const _: () = can_go_anywhere::<Collected>();
+/// Compiles only if a stream and its futures can move to any task.
+const fn assert_send<T: Send + 'static>() {}
+const _: () = assert_send::<QueryStream>();
+const _: () = assert_send::<Collected>();
 
 fn sendable<T: Send>(future: T) -> T {
     future
 }
 
 #[test]
-fn a_stream_and_its_futures_go_to_any_task() {
+fn query_stream_and_its_futures_are_send() {
     run(async {
         let harness = Harness::in_memory(hello()).await.unwrap();
         let mut stream = sendable(query("hello", harness.options())).await.unwrap();
@@ -42,7 +42,7 @@ fn a_stream_and_its_futures_go_to_any_task() {
 }
 
 #[test]
-fn after_the_end_and_after_an_error_there_is_nothing_for_ever() {
+fn stream_is_fused_after_the_end_and_after_an_error() {
     run(async {
         let failing = Faults::new().before("result", Fault::Exit(3));
         for (faults, fails) in [(Faults::new(), false), (failing, true)] {
@@ -81,7 +81,7 @@ fn dropping_a_pending_next_loses_nothing() {
             let next = tokio::select! {
                 biased;
                 item = stream.next() => item,
-                // Always ready: whenever nothing is there, the pending future is dropped.
+                // Always ready: whenever no item is available, the pending future is dropped.
                 () = ready(()) => {
                     dropped += 1;
                     if dropped > 10 {
@@ -126,7 +126,7 @@ fn collecting_keeps_items_warnings_and_the_error() {
 }
 
 #[test]
-fn a_reader_that_panics_leaves_no_process() {
+fn panicking_stream_consumer_leaks_no_process() {
     run(async {
         let harness = Harness::sim_process(hello(), SIM).await.unwrap();
         let mut stream = query("hello", harness.options()).await.unwrap();
@@ -135,15 +135,15 @@ fn a_reader_that_panics_leaves_no_process() {
             assert!(stream.next().await.is_some());
             panic!("on purpose")
         };
-        // A task catches the panic, as it does for a host.
+        // The task catches the panic, as it does in a host.
         let failed = tokio::spawn(read).await.unwrap_err();
         assert!(failed.is_panic());
-        until("it ends and is reaped", || !exists(pid)).await;
+        until("the process ends and is reaped", || !exists(pid)).await;
     });
 }
 
 #[test]
-fn closing_ends_the_process_says_how_and_can_be_done_again() {
+fn close_ends_the_process_and_is_idempotent() {
     run(async {
         // In the middle of a turn that would never end.
         let script = Script::new().otherwise([Reply::text("Never.").hold()]);
@@ -153,10 +153,10 @@ fn closing_ends_the_process_says_how_and_can_be_done_again() {
         stream.next().await.unwrap().unwrap();
         let exit = stream.close().await;
         assert!(exit.is_some());
-        assert!(!exists(pid), "it is gone when closing is done");
+        assert!(!exists(pid), "the process has ended when close returns");
         assert_eq!(stream.close().await, exit);
         assert!(stream.next().await.is_none());
-        // A close that was dropped goes on.
+        // Dropping the future of a close does not stop the close.
         let harness = faulty_process("at start hang").await;
         let options = harness.options().timeouts(Timeouts::new().exit_grace(SHORT * 50));
         let mut stream = query("hello", options).await.unwrap();
@@ -166,9 +166,9 @@ fn closing_ends_the_process_says_how_and_can_be_done_again() {
             _ = stream.close() => panic!("it cannot be over at once"),
             () = ready(()) => {}
         }
-        until("it ends and is reaped", || !exists(pid)).await;
+        until("the process ends and is reaped", || !exists(pid)).await;
         assert!(stream.close().await.is_some());
-        // After the end it says how that was.
+        // After the end, `close` returns the exit status.
         let harness = faulty_process("after result exit 3").await;
         let mut stream = query("hello", harness.options()).await.unwrap();
         while stream.next().await.is_some() {}
@@ -177,7 +177,7 @@ fn closing_ends_the_process_says_how_and_can_be_done_again() {
 }
 
 #[test]
-fn the_session_is_known_before_a_message_names_it() {
+fn session_id_is_known_before_the_first_message() {
     run(async {
         let harness = Harness::in_memory(hello()).await.unwrap();
         let mut stream = query("hello", harness.options()).await.unwrap();
@@ -190,12 +190,12 @@ fn the_session_is_known_before_a_message_names_it() {
     });
 }
 
-/// A model that repeats the prompt.
-fn echoing() -> Script {
+/// Returns a model that repeats the prompt.
+fn echo_script() -> Script {
     Script::respond_with(|request| Reply::text(request.last_prompt().unwrap_or_default()))
 }
 
-/// The text that answers a prompt, which must be the prompt.
+/// Asserts that the answer to a prompt is the prompt.
 async fn assert_echo(number: usize, options: Options) {
     let prompt = format!("this is prompt number {number}");
     let collected = ask(prompt.as_str(), options).await;
@@ -204,11 +204,11 @@ async fn assert_echo(number: usize, options: Options) {
 }
 
 #[test]
-fn ten_queries_one_after_the_other_do_not_mix_also_if_some_are_cut_off() {
+fn sequential_queries_do_not_mix_even_if_some_are_dropped() {
     run(async {
         for harness in [
-            Harness::in_memory(echoing()).await.unwrap(),
-            Harness::sim_process(echoing(), SIM).await.unwrap(),
+            Harness::in_memory(echo_script()).await.unwrap(),
+            Harness::sim_process(echo_script(), SIM).await.unwrap(),
         ] {
             for number in 0..10 {
                 let mut stream = query("something else", harness.options()).await.unwrap();
@@ -225,11 +225,11 @@ fn ten_queries_one_after_the_other_do_not_mix_also_if_some_are_cut_off() {
 }
 
 #[test]
-fn fifty_queries_at_once_do_not_mix() {
+fn fifty_concurrent_queries_do_not_mix() {
     run(async {
         for harness in [
-            Harness::in_memory(echoing()).await.unwrap(),
-            Harness::sim_process(echoing(), SIM).await.unwrap(),
+            Harness::in_memory(echo_script()).await.unwrap(),
+            Harness::sim_process(echo_script(), SIM).await.unwrap(),
         ] {
             let mut queries = JoinSet::new();
             for number in 0..50 {
@@ -241,7 +241,7 @@ fn fifty_queries_at_once_do_not_mix() {
 }
 
 #[test]
-fn a_reader_that_does_not_read_holds_the_cli_and_loses_nothing() {
+fn unread_query_applies_backpressure_and_loses_nothing() {
     run(async {
         let faults = Faults::new().before("assistant", Fault::Messages(5000));
         let harness = faulty(faults).await;
@@ -254,7 +254,7 @@ fn a_reader_that_does_not_read_holds_the_cli_and_loses_nothing() {
             let item = item.unwrap();
             if matches!(item.message().map(|message| &message.body), Some(Body::Assistant(_))) {
                 assistants += 1;
-                // The driver may run as far as it can in between.
+                // The driver may make as much progress as it can in between.
                 tokio::task::yield_now().await;
             }
         }

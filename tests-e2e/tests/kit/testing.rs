@@ -13,8 +13,8 @@ use tests_e2e::harness::{Harness, processes};
 
 use crate::support::{SIM, ask, hello, in_time, kind_of, on_all, real, run, until};
 
-/// Sends a prompt and returns the text of its turn, or of its error.
-async fn say(session: &Session, prompt: impl Into<Prompt>) -> String {
+/// Sends a prompt and returns the text of its turn or of its error.
+async fn send_and_read(session: &Session, prompt: impl Into<Prompt>) -> String {
     let turn = session.send(prompt).await.unwrap();
     match in_time(turn.finish()).await.unwrap().into_result() {
         Ok(outcome) => outcome.text,
@@ -23,7 +23,7 @@ async fn say(session: &Session, prompt: impl Into<Prompt>) -> String {
 }
 
 #[test]
-fn a_rule_answers_its_own_prompt_and_no_later_one() {
+fn script_rule_answers_only_its_own_prompt() {
     let script = || {
         Script::new()
             .when("count", [Reply::text("1, 2, ").hold()])
@@ -34,37 +34,37 @@ fn a_rule_answers_its_own_prompt_and_no_later_one() {
     on_all(script, async |harness| {
         let options = harness.options().include(Include::PARTIAL_MESSAGES);
         let session = in_time(Session::start(options)).await.unwrap();
-        assert_eq!(say(&session, "first").await, "First.");
-        assert_eq!(say(&session, "and then").await, "Otherwise.");
+        assert_eq!(send_and_read(&session, "first").await, "First.");
+        assert_eq!(send_and_read(&session, "and then").await, "Otherwise.");
 
-        // After an interrupt, the entry of the conversation holds both prompts.
+        // After an interrupt, the conversation holds both prompts in one entry.
         let mut turn = session.send("count").await.unwrap();
         loop {
             let item = in_time(turn.next()).await.unwrap().unwrap();
-            let is_piece = |item: &Item| matches!(item, Item::Message(message) if matches!(message.body, Body::StreamEvent(_)));
-            if is_piece(&item) {
+            let is_delta = |item: &Item| matches!(item, Item::Message(message) if matches!(message.body, Body::StreamEvent(_)));
+            if is_delta(&item) {
                 break;
             }
         }
         in_time(turn.interrupt()).await.unwrap();
         in_time(turn.finish()).await.unwrap();
-        assert_eq!(say(&session, "go on").await, "Otherwise.");
+        assert_eq!(send_and_read(&session, "go on").await, "Otherwise.");
 
-        // After an error too.
-        assert!(say(&session, "fail").await.contains("no such luck"));
-        assert_eq!(say(&session, "try again").await, "Otherwise.");
-        assert_eq!(say(&session, "first once more").await, "First.");
+        // The same after an error.
+        assert!(send_and_read(&session, "fail").await.contains("no such luck"));
+        assert_eq!(send_and_read(&session, "try again").await, "Otherwise.");
+        assert_eq!(send_and_read(&session, "first once more").await, "First.");
         in_time(session.stop()).await.unwrap();
     });
 }
 
 #[test]
-fn a_prompt_without_a_rule_fails_with_an_error_that_names_it() {
+fn prompt_without_a_rule_fails_with_an_error_that_quotes_it() {
     let script = || Script::new().when("hello", [Reply::text("Hello.")]);
     on_all(script, async |harness| {
         let session = in_time(Session::start(harness.options())).await.unwrap();
-        assert_eq!(say(&session, "hello").await, "Hello.");
-        let error = say(&session, "goodbye").await;
+        assert_eq!(send_and_read(&session, "hello").await, "Hello.");
+        let error = send_and_read(&session, "goodbye").await;
         assert!(error.contains("no rule of the script matches the prompt"), "{error}");
         assert!(error.contains("goodbye"), "{error}");
         in_time(session.stop()).await.unwrap();
@@ -72,7 +72,7 @@ fn a_prompt_without_a_rule_fails_with_an_error_that_names_it() {
 }
 
 #[test]
-fn a_rule_added_with_since_answers_later_prompts() {
+fn rule_added_with_since_answers_later_prompts() {
     let script = || {
         let french = [Reply::text("Oui."), Reply::text("Non."), Reply::text("Peut-être.")];
         Script::new().since("French", french).otherwise([Reply::text("Yes.")])
@@ -81,7 +81,7 @@ fn a_rule_added_with_since_answers_later_prompts() {
         let session = in_time(Session::start(harness.options())).await.unwrap();
         let mut answers = Vec::new();
         for prompt in ["a", "in French: b", "c", "d"] {
-            answers.push(say(&session, prompt).await);
+            answers.push(send_and_read(&session, prompt).await);
         }
         assert_eq!(answers, ["Yes.", "Oui.", "Non.", "Peut-être."]);
         in_time(session.stop()).await.unwrap();
@@ -102,7 +102,7 @@ fn runs_share_the_script_and_a_retry_succeeds() {
     };
     on_all(script, async |harness| retried(harness.options()).await);
     run(retried(Options::new().simulated(script())));
-    // Options of their own, with clones of one script.
+    // Separate options, with clones of one script.
     run(async {
         let script = script();
         let [first, second] = [script.clone(), script].map(|it| Options::new().simulated(it));
@@ -137,7 +137,7 @@ fn the_error_of_a_failed_attempt_has_its_cost() {
 }
 
 #[test]
-fn a_fault_of_the_first_run_spares_the_retry() {
+fn fault_of_the_first_run_does_not_affect_the_retry() {
     run(async {
         let crash = Faults::new().before("result", Fault::Signal(9));
         let sim = Sim::from(hello()).faults_in_run(1, crash);
@@ -149,15 +149,15 @@ fn a_fault_of_the_first_run_spares_the_retry() {
 }
 
 #[test]
-fn a_held_answer_is_released_through_the_model() {
+fn held_answer_is_released_through_the_model() {
     run(async {
         let sim = Sim::from(Script::new().otherwise([Reply::text("Slowly.").hold()]));
         let model: Model = sim.model();
         let session = in_time(Session::start(Options::new().simulated(sim))).await.unwrap();
         let turn = session.send("hi").await.unwrap();
-        let asked =
+        let run_query =
             model.wait_for_request(|request| request.last_prompt().as_deref() == Some("hi"));
-        in_time(asked).await;
+        in_time(run_query).await;
         model.release_held();
         assert_eq!(in_time(turn.finish()).await.unwrap().text, "Slowly.");
         in_time(session.stop()).await.unwrap();
@@ -165,7 +165,7 @@ fn a_held_answer_is_released_through_the_model() {
 }
 
 #[test]
-fn timeouts_pass_at_once_on_a_paused_clock() {
+fn timeouts_expire_immediately_on_a_paused_clock() {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
@@ -177,7 +177,7 @@ fn timeouts_pass_at_once_on_a_paused_clock() {
     });
 }
 
-/// Records a query on these options and replays it, strictly and leniently.
+/// Records a query with these options and replays it strictly and leniently.
 async fn record_and_replay(options: Options) {
     let folder = tempfile::tempdir().unwrap();
     let recordings = folder.path().join("made/when/needed");
@@ -195,7 +195,7 @@ async fn record_and_replay(options: Options) {
             assert_eq!(ask("hi", options).await.into_result().unwrap().text(), "Hello.");
             assert_eq!(replay.mismatch(), None);
         }
-        // Another prompt is another line of the same kind.
+        // Another prompt is another line of the same type.
         let strict = Replay::strict(recording.clone());
         let error = ask("ho", Options::new().replayed(&strict)).await.into_result().unwrap_err();
         let mismatch = strict.mismatch().expect("the prompt is another one");
@@ -208,13 +208,13 @@ async fn record_and_replay(options: Options) {
 }
 
 #[test]
-fn a_recorded_query_can_be_replayed_whatever_the_cli() {
+fn recorded_query_can_be_replayed_on_every_cli() {
     run(record_and_replay(Options::new().simulated(hello())));
     on_all(hello, async |harness| record_and_replay(harness.options()).await);
 }
 
 #[test]
-fn a_recording_of_a_crash_ends_with_the_crash() {
+fn recording_of_a_crash_ends_with_the_crash() {
     run(async {
         let recorder = Recorder::new();
         let sim = Sim::from(hello()).faults(Faults::new().before("result", Fault::Exit(3)));
@@ -228,7 +228,7 @@ fn a_recording_of_a_crash_ends_with_the_crash() {
 }
 
 #[test]
-fn a_session_that_is_dropped_while_it_is_recorded_leaves_no_process() {
+fn session_dropped_while_recording_leaks_no_process() {
     run(async {
         for program in [SIM, real().path.to_str().unwrap()] {
             let harness = Harness::sim_process(hello(), program).await.unwrap();
@@ -236,7 +236,7 @@ fn a_session_that_is_dropped_while_it_is_recorded_leaves_no_process() {
             let options = harness.options().recorded_to(&recorder);
             let session = in_time(Session::start(options)).await.unwrap();
             let pid = session.pid().unwrap();
-            assert_eq!(say(&session, "hi").await, "Hello.");
+            assert_eq!(send_and_read(&session, "hi").await, "Hello.");
             drop(session);
             let gone = || !processes::exists(pid);
             until("the process is gone", gone).await;
@@ -247,7 +247,7 @@ fn a_session_that_is_dropped_while_it_is_recorded_leaves_no_process() {
 }
 
 #[test]
-fn a_run_that_cannot_be_recorded_does_not_start() {
+fn run_that_cannot_be_recorded_does_not_start() {
     run(async {
         let file = tempfile::NamedTempFile::new().unwrap();
         let options = Options::new().simulated(hello()).recorded_to(file.path());

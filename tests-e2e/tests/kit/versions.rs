@@ -1,4 +1,4 @@
-//! Which versions of the CLI are used, and how often they are asked.
+//! Which versions of the CLI are accepted, and how often the version is probed.
 
 use std::fs;
 
@@ -6,26 +6,28 @@ use claude_agent_kit::{
     CliVersion, ErrorKind, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION, VersionCheck, WarningCode,
 };
 
-use crate::support::{Fake, HANDSHAKE, RESULT, ask, codes, noting, refused, run};
+use crate::support::{
+    FakeProgram, HANDSHAKE, RESULT, ask, codes, record_warnings, run, start_error,
+};
 
-/// A CLI that prints this for its version, says how often it was asked, and works.
-fn printing(version: &str) -> Fake {
-    let asked = "if [ \"$1\" = --version ]; then echo x >> \"${0%/*}/asked\"";
+/// Returns a working CLI that reports this version and counts its probes.
+fn cli_printing(version: &str) -> FakeProgram {
+    let count_probe = "if [ \"$1\" = --version ]; then echo x >> \"${0%/*}/asked\"";
     let form = format!("case \"$1\" in --print) ;; *)\n{HANDSHAKE};; esac");
-    Fake::bare(&format!("#!/bin/sh\n{asked}; {version}; exit; fi\n{form}\n{RESULT}"))
+    FakeProgram::bare(&format!("#!/bin/sh\n{count_probe}; {version}; exit; fi\n{form}\n{RESULT}"))
 }
 
-/// How often it was asked for its version.
-fn asked(fake: &Fake) -> usize {
-    fs::read_to_string(fake.beside("asked")).unwrap_or_default().lines().count()
+/// Returns how often the version was probed.
+fn probe_count(fake: &FakeProgram) -> usize {
+    fs::read_to_string(fake.sibling("asked")).unwrap_or_default().lines().count()
 }
 
 #[test]
-fn an_old_cli_is_refused_whatever_the_options_say() {
+fn old_cli_is_rejected_regardless_of_options() {
     run(async {
-        let old = printing("echo '2.0.0 (Claude Code)'");
+        let old = cli_printing("echo '2.0.0 (Claude Code)'");
         for options in [old.options(), old.options().version_check(VersionCheck::Permissive)] {
-            let error = refused("hello", options).await;
+            let error = start_error("hello", options).await;
             assert_eq!(error.kind(), ErrorKind::UnsupportedCliVersion);
             assert_eq!(error.detected_version(), Some(CliVersion::new(2, 0, 0)));
             assert!(error.to_string().contains(&MINIMUM_VERSION.to_string()), "{error}");
@@ -34,42 +36,42 @@ fn an_old_cli_is_refused_whatever_the_options_say() {
             assert!(suggestion.contains("npm install -g @anthropic-ai/claude-code"), "{error}");
             assert!(suggestion.contains("print_mode"), "{error}");
         }
-        // It is good enough for the one-way form.
+        // The version is sufficient for print mode.
         assert!(ask("hello", old.options().print_mode(true)).await.result().is_some());
-        let ancient = printing("echo 0.9.9");
-        let error = refused("hello", ancient.options().print_mode(true)).await;
+        let ancient = cli_printing("echo 0.9.9");
+        let error = start_error("hello", ancient.options().print_mode(true)).await;
         assert_eq!(error.kind(), ErrorKind::UnsupportedCliVersion);
         assert!(error.to_string().contains(&MINIMUM_FOR_PRINT_MODE.to_string()), "{error}");
     });
 }
 
 #[test]
-fn a_version_that_cannot_be_made_out_is_a_warning_that_comes_first() {
+fn unparsable_version_is_the_first_warning() {
     run(async {
         for (version, code) in [
             ("echo garbage", WarningCode::UnknownCliVersion),
             ("exit 3", WarningCode::VersionDetection),
         ] {
-            let fake = printing(version);
-            let (options, noted) = noting(fake.options());
+            let fake = cli_printing(version);
+            let (options, noted) = record_warnings(fake.options());
             let collected = ask("hello", options).await;
             assert_eq!(codes(&collected), [code]);
             assert!(collected.items[0].warning().is_some(), "{:?}", collected.items);
             assert_eq!(*noted.lock().unwrap(), [code]);
-            assert!(collected.result().is_some(), "the handshake told that it is a CLI");
+            assert!(collected.result().is_some(), "the handshake confirmed that it is a CLI");
         }
     });
 }
 
 #[test]
-fn the_one_way_form_wants_to_know_the_version_unless_the_host_does_not_mind() {
+fn print_mode_requires_a_known_version_unless_the_check_is_permissive() {
     run(async {
         for (version, kind, code) in [
             ("echo garbage", ErrorKind::UnknownCliVersion, WarningCode::UnknownCliVersion),
             ("exit 3", ErrorKind::VersionDetection, WarningCode::VersionDetection),
         ] {
-            let fake = printing(version);
-            let error = refused("hello", fake.options().print_mode(true)).await;
+            let fake = cli_printing(version);
+            let error = start_error("hello", fake.options().print_mode(true)).await;
             assert_eq!(error.kind(), kind);
             assert!(error.help().unwrap().contains("VersionCheck::Permissive"), "{error}");
             let options = fake.options().print_mode(true).version_check(VersionCheck::Permissive);
@@ -81,30 +83,30 @@ fn the_one_way_form_wants_to_know_the_version_unless_the_host_does_not_mind() {
 }
 
 #[test]
-fn a_host_that_skips_the_check_starts_no_process_for_it() {
+fn skipped_version_check_starts_no_process() {
     run(async {
-        let old = printing("echo 0.0.1");
+        let old = cli_printing("echo 0.0.1");
         let collected = ask("hello", old.options().version_check(VersionCheck::Skip)).await;
         assert!(collected.result().is_some());
-        assert_eq!((asked(&old), codes(&collected)), (0, Vec::new()));
+        assert_eq!((probe_count(&old), codes(&collected)), (0, Vec::new()));
     });
 }
 
 #[test]
-fn the_version_is_asked_once_for_several_queries() {
+fn version_is_probed_once_for_several_queries() {
     run(async {
-        let fake = printing("echo 2.1.325");
+        let fake = cli_printing("echo 2.1.325");
         for _ in 0..3 {
             assert!(ask("hello", fake.options()).await.result().is_some());
         }
-        assert_eq!(asked(&fake), 1);
+        assert_eq!(probe_count(&fake), 1);
     });
 }
 
 #[test]
-fn a_cli_that_never_says_its_version_is_given_up_and_tried_all_the_same() {
+fn version_probe_timeout_does_not_prevent_the_run() {
     run(async {
-        let fake = printing("exec sleep 1000");
+        let fake = cli_printing("exec sleep 1000");
         let collected = ask("hello", fake.options()).await;
         assert_eq!(codes(&collected), [WarningCode::VersionDetection]);
         assert!(collected.result().is_some());

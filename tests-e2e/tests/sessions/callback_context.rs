@@ -1,4 +1,4 @@
-//! The context of callbacks: what it says, and the session that it leads to.
+//! The context that callbacks receive, and the session handle in it.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::play::{Notes, bash, is_made, on_both, start, touching, turn};
-use crate::puppet;
+use crate::fake_cli;
+use crate::helpers::{Notes, bash, has_file, on_both, start, touch_script, turn};
 use crate::support::{in_time, run, until};
 
 #[test]
-fn a_permission_callback_changes_the_mode_of_its_own_session() {
+fn permission_callback_can_change_the_mode_of_its_session() {
     let script = || {
         let write = |name| Reply::tool("Write", json!({"file_path": name, "content": "x"}));
         Script::new().otherwise([write("one"), write("two"), Reply::text("Done.")])
     };
     on_both(script, async |harness| {
-        let asked = Notes::new();
-        let notes = asked.clone();
+        let calls = Notes::new();
+        let notes = calls.clone();
         let options = harness.options().can_use_tool(move |_, ctx| {
             let notes = notes.clone();
             async move {
@@ -33,15 +33,15 @@ fn a_permission_callback_changes_the_mode_of_its_own_session() {
         });
         let session = start(options).await;
         turn(&session, "run it").await;
-        assert!(is_made(&harness, "one") && is_made(&harness, "two"));
-        assert_eq!(asked.all(), [session.session_id()], "the new mode allows the second call");
+        assert!(has_file(&harness, "one") && has_file(&harness, "two"));
+        assert_eq!(calls.all(), [session.session_id()], "the new mode allows the second call");
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn every_callback_of_a_session_reaches_it_and_none_of_a_query() {
-    on_both(touching, async |harness| {
+fn callbacks_have_a_session_handle_only_in_a_session() {
+    on_both(touch_script, async |harness| {
         let found = Notes::new();
         let (of_hook, of_permission) = (found.clone(), found.clone());
         let options = harness
@@ -64,38 +64,38 @@ fn every_callback_of_a_session_reaches_it_and_none_of_a_query() {
 }
 
 #[test]
-fn a_handle_of_a_callback_keeps_no_session_alive() {
+fn session_handle_of_a_callback_does_not_keep_the_session_alive() {
     run(async {
         let held = Notes::<Session>::new();
         let contexts = Notes::new();
         let (sessions, notes) = (held.clone(), contexts.clone());
-        let asked = Arc::new(Notify::new());
-        let told = asked.clone();
+        let called = Arc::new(Notify::new());
+        let entered = called.clone();
         let options = Options::new().can_use_tool(move |_, ctx| {
             sessions.add(ctx.session().unwrap());
             notes.add(ctx.clone());
-            told.notify_one();
+            entered.notify_one();
             async move {
                 ctx.cancel.cancelled().await;
                 Permission::deny("cancelled")
             }
         });
-        let (session, mut puppet) = puppet::running(options).await;
+        let (session, mut cli) = fake_cli::connect(options).await;
         let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}});
-        puppet.say(json!({"type": "control_request", "request_id": "1", "request": request})).await;
-        in_time(asked.notified()).await;
+        cli.send(json!({"type": "control_request", "request_id": "1", "request": request})).await;
+        in_time(called.notified()).await;
         drop(session);
-        assert!(puppet.next().await.is_none(), "the input is closed, because no owner is left");
-        puppet.exit(Exit::Code(0));
+        assert!(cli.next_line().await.is_none(), "stdin is closed, because no owner is left");
+        cli.exit(Exit::Code(0));
         let held = held.all().remove(0);
-        until("it has ended", || held.state().is_final()).await;
+        until("the session has ended", || held.state().is_final()).await;
         assert!(matches!(held.state(), SessionState::Stopped(_)), "{:?}", held.state());
-        assert!(contexts.all()[0].session().is_none(), "after the end there is none");
+        assert!(contexts.all()[0].session().is_none(), "no session handle after the end");
     });
 }
 
 #[test]
-fn the_state_can_be_asked_for_at_any_time_and_is_the_first_that_is_streamed() {
+fn event_stream_starts_with_the_current_state() {
     on_both(
         || bash(&[]),
         async |harness| {

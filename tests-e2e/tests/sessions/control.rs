@@ -1,4 +1,4 @@
-//! What the host asks of a running session, on the real CLI.
+//! Operations on a running session, on the simulated and on the real CLI.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use claude_wire::id::MessageId;
 use serde_json::json;
 use tests_e2e::harness::Harness;
 
-use crate::play::{calls, is_made, is_piece, on_both, start, turn};
+use crate::helpers::{calls, has_file, is_delta, on_both, start, turn};
 use crate::support::{hello, in_time, on_all, run, until};
 
 #[test]
-fn an_interrupt_ends_an_answer_that_streams() {
+fn interrupt_ends_a_streaming_answer() {
     let script = || {
         Script::new()
             .when("story", [Reply::text("Once upon a time there was").deltas_of(5).hold()])
@@ -23,10 +23,10 @@ fn an_interrupt_ends_an_answer_that_streams() {
     on_all(script, async |harness| {
         let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut story = session.send("story").await.unwrap();
-        while !is_piece(&in_time(story.next()).await.unwrap().unwrap()) {}
-        let answer = session.interrupt().await.unwrap();
-        assert_eq!(answer.turns, [story.message_id().clone()]);
-        assert!(answer.still_queued.is_empty());
+        while !is_delta(&in_time(story.next()).await.unwrap().unwrap()) {}
+        let response = session.interrupt().await.unwrap();
+        assert_eq!(response.turns, [story.message_id().clone()]);
+        assert!(response.still_queued.is_empty());
         let outcome = in_time(story.finish()).await.unwrap();
         assert!(outcome.result.is_error() && outcome.is_confirmed);
         assert_eq!(turn(&session, "again").await.text, "yes");
@@ -35,7 +35,7 @@ fn an_interrupt_ends_an_answer_that_streams() {
 }
 
 #[test]
-fn an_interrupt_ends_a_tool_that_runs() {
+fn interrupt_ends_a_running_tool() {
     let script = || {
         Script::new()
             .when("run it", [calls(&["touch begun; sleep 60; touch ended"])])
@@ -44,21 +44,21 @@ fn an_interrupt_ends_a_tool_that_runs() {
     on_both(script, async |harness| {
         let session = start(harness.options().allowed_tools(["Bash"])).await;
         let running = session.send("run it").await.unwrap();
-        until("the tool runs", || is_made(&harness, "begun")).await;
+        until("the tool runs", || has_file(&harness, "begun")).await;
         session.interrupt().await.unwrap();
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
-        assert!(!is_made(&harness, "ended"));
+        assert!(!has_file(&harness, "ended"));
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn an_interrupt_of_an_idle_session_changes_nothing() {
+fn interrupt_of_an_idle_session_has_no_effect() {
     on_both(hello, async |harness| {
         let session = start(harness.options()).await;
-        let answer = session.interrupt().await.unwrap();
-        assert!(answer.turns.is_empty() && answer.still_queued.is_empty());
+        let response = session.interrupt().await.unwrap();
+        assert!(response.turns.is_empty() && response.still_queued.is_empty());
         let outcome = turn(&session, "hello").await;
         assert!(!outcome.result.is_error());
         assert_eq!(outcome.text, "Hello.");
@@ -68,14 +68,14 @@ fn an_interrupt_of_an_idle_session_changes_nothing() {
 }
 
 #[test]
-fn another_model_is_asked_from_the_next_request_on() {
+fn set_model_applies_from_the_next_request() {
     on_both(hello, async |harness| {
         let session = start(harness.options()).await;
         let model = || harness.api().requests().last().unwrap().model().to_owned();
         turn(&session, "hello").await;
         let usual = model();
-        let answer = session.set_model("claude-haiku-5-5").await.unwrap();
-        assert_eq!(answer.model.as_deref(), Some("claude-haiku-5-5"));
+        let response = session.set_model("claude-haiku-5-5").await.unwrap();
+        assert_eq!(response.model.as_deref(), Some("claude-haiku-5-5"));
         turn(&session, "hello again").await;
         assert_eq!(model(), "claude-haiku-5-5");
         session.reset_model().await.unwrap();
@@ -86,7 +86,7 @@ fn another_model_is_asked_from_the_next_request_on() {
 }
 
 #[test]
-fn in_another_permission_mode_a_tool_runs_that_needed_a_permission() {
+fn set_permission_mode_allows_a_tool_without_a_request() {
     let script = || {
         Script::respond_with(|request| {
             if request.assistant_turns_after_last_prompt() > 0 {
@@ -100,17 +100,17 @@ fn in_another_permission_mode_a_tool_runs_that_needed_a_permission() {
         let session = start(harness.options()).await;
         let path = |name: &str| harness.project().join(name).to_string_lossy().into_owned();
         turn(&session, &path("before")).await;
-        assert!(!is_made(&harness, "before"));
-        let answer = session.set_permission_mode(PermissionMode::AcceptEdits).await.unwrap();
-        assert_eq!(answer.mode, Some(PermissionMode::AcceptEdits));
+        assert!(!has_file(&harness, "before"));
+        let response = session.set_permission_mode(PermissionMode::AcceptEdits).await.unwrap();
+        assert_eq!(response.mode, Some(PermissionMode::AcceptEdits));
         turn(&session, &path("after")).await;
-        assert!(is_made(&harness, "after"));
+        assert!(has_file(&harness, "after"));
         session.stop().await.unwrap();
     });
 }
 
-/// A model that writes over the notes.
-fn changing(harness: &Harness) -> Script {
+/// Returns a model that overwrites the notes.
+fn overwrite_script(harness: &Harness) -> Script {
     let notes = harness.project().join("notes.txt");
     Script::new().otherwise([
         Reply::tool("Read", json!({"file_path": notes})),
@@ -120,12 +120,12 @@ fn changing(harness: &Harness) -> Script {
 }
 
 #[test]
-fn files_are_put_back_to_where_they_were() {
+fn rewind_files_restores_files() {
     on_both(hello, async |harness| {
         let notes = harness.project().join("notes.txt");
         std::fs::write(&notes, "before\n").unwrap();
         let text = || std::fs::read_to_string(&notes).unwrap();
-        harness.api().set_script(changing(&harness));
+        harness.api().set_script(overwrite_script(&harness));
         let options =
             harness.options().permission_mode(PermissionMode::AcceptEdits).file_checkpointing(true);
         let session = start(options).await;
@@ -145,7 +145,7 @@ fn files_are_put_back_to_where_they_were() {
 }
 
 #[test]
-fn without_checkpoints_files_cannot_be_put_back() {
+fn rewind_files_needs_checkpointing() {
     on_both(hello, async |harness| {
         let session = start(harness.options()).await;
         let running = session.send("hello").await.unwrap();
@@ -159,7 +159,7 @@ fn without_checkpoints_files_cannot_be_put_back() {
 }
 
 #[test]
-fn a_session_tells_of_its_servers_and_its_context() {
+fn mcp_status_and_context_usage_are_returned() {
     on_both(hello, async |harness| {
         let session = start(harness.options()).await;
         turn(&session, "hello").await;
@@ -167,7 +167,7 @@ fn a_session_tells_of_its_servers_and_its_context() {
         let usage = session.context_usage().await.unwrap();
         assert!(usage.total_tokens.unwrap().as_u64() > Some(0));
         assert!(!usage.categories.as_slice().is_empty());
-        // These say nothing but that they were done.
+        // The responses to these operations have no content.
         session.set_max_thinking_tokens(Some(2_000)).await.unwrap();
         session.stop_task("nothing").await.unwrap();
         session.stop().await.unwrap();
@@ -175,7 +175,7 @@ fn a_session_tells_of_its_servers_and_its_context() {
 }
 
 #[test]
-fn what_the_cli_refuses_is_an_error() {
+fn rejected_operations_are_errors() {
     on_both(hello, async |harness| {
         let session = start(harness.options()).await;
         let error = session.set_permission_mode("nonsense").await.unwrap_err();
@@ -183,13 +183,13 @@ fn what_the_cli_refuses_is_an_error() {
         assert_eq!(error.code(), Some("invalid_mode"));
         assert_eq!(error.operation(), Some("set_permission_mode"));
         for error in [
-            session.mcp().reconnect("nobody").await.unwrap_err(),
-            session.mcp().enable("nobody").await.unwrap_err(),
+            session.mcp().reconnect("missing").await.unwrap_err(),
+            session.mcp().enable("missing").await.unwrap_err(),
         ] {
             assert_eq!(error.kind(), ErrorKind::ControlRejected, "{error}");
         }
         if harness.program().is_some() {
-            // It was not allowed at the start.
+            // Bypassing permissions was not allowed at startup.
             let mode = PermissionMode::BypassPermissions;
             let error = session.set_permission_mode(mode).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ControlRejected, "{error}");
@@ -206,27 +206,27 @@ fn what_the_cli_refuses_is_an_error() {
 }
 
 #[test]
-fn a_thousand_answers_in_a_row() {
+fn a_thousand_sequential_and_sixty_concurrent_operations_succeed() {
     on_both(hello, async |harness| {
         let session = start(harness.options()).await;
         let real = harness.program().is_some();
         for _ in 0..if real { 150 } else { 1_000 } {
             session.mcp().status().await.unwrap();
         }
-        // As many as may be asked at once, from many tasks.
-        let asking = (0..60).map(|_| {
+        // Nearly the maximum number of pending operations, from many tasks.
+        let operations = (0..60).map(|_| {
             let session = session.clone();
             tokio::spawn(async move { session.mcp().status().await })
         });
-        for asked in asking.collect::<Vec<_>>() {
-            asked.await.unwrap().unwrap();
+        for operation in operations.collect::<Vec<_>>() {
+            operation.await.unwrap().unwrap();
         }
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn what_is_asked_before_the_handshake_waits_for_it() {
+fn operations_before_the_handshake_wait_for_it() {
     on_both(hello, async |harness| {
         let session = Session::open(harness.options()).await.unwrap();
         let running = session.send("hello");
@@ -240,7 +240,7 @@ fn what_is_asked_before_the_handshake_waits_for_it() {
 }
 
 #[test]
-fn an_operation_without_an_answer_is_over_when_its_time_is() {
+fn operation_without_a_response_times_out() {
     let faults = Faults::new().before("control_response/mcp_status", Fault::Swallow);
     run(async {
         let harness = Harness::faulty(hello(), faults).await.unwrap();
@@ -248,7 +248,7 @@ fn an_operation_without_an_answer_is_over_when_its_time_is() {
         let limit = Duration::from_millis(100);
         let before = Instant::now();
         let error = session.with_timeout(limit).mcp().status().await.unwrap_err();
-        assert!(before.elapsed() > limit / 2, "it was waited for");
+        assert!(before.elapsed() > limit / 2, "the operation waited");
         assert_eq!(error.kind(), ErrorKind::ControlTimeout);
         assert_eq!(error.operation(), Some("mcp_status"));
         assert!(error.request_id().is_some());
@@ -258,7 +258,7 @@ fn an_operation_without_an_answer_is_over_when_its_time_is() {
 }
 
 #[test]
-fn three_thousand_pieces_that_nobody_reads_hold_up_no_operation() {
+fn unread_deltas_do_not_delay_an_operation() {
     for fault in [Fault::Deltas(3_000), Fault::Messages(10_000)] {
         run(async {
             let faults = Faults::new().after("system/init", fault);

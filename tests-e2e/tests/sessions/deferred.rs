@@ -5,11 +5,11 @@ use claude_agent_kit::hook::HookResponse;
 use tests_e2e::harness::Harness;
 use tests_e2e::prove::deferred;
 
-use crate::play::is_made;
+use crate::helpers::has_file;
 use crate::support::{hello, in_time, real, run, write_executable};
 
 #[test]
-fn a_denied_deferred_call_is_never_executed_on_resume() {
+fn denied_deferred_call_is_never_executed_on_resume() {
     run(async {
         let harness = Harness::real(hello(), real()).await.unwrap();
         let repetitions = deferred::AREA.repetitions / 10;
@@ -19,14 +19,14 @@ fn a_denied_deferred_call_is_never_executed_on_resume() {
 }
 
 #[test]
-fn a_deferred_call_runs_once_when_it_is_allowed() {
+fn allowed_deferred_call_runs_once() {
     run(async {
         let harness = Harness::real(hello(), real()).await.unwrap();
         let options = || deferred::options(&harness);
         let id = deferred::defer(&harness).await.unwrap();
         let again = deferred::resume(&harness, options(), id.clone(), HookResponse::defer);
         assert_eq!(in_time(again).await.unwrap(), 1);
-        assert!(!is_made(&harness, deferred::MARK));
+        assert!(!has_file(&harness, deferred::MARK));
         let allowed = deferred::resume(&harness, options(), id, HookResponse::allow);
         assert_eq!(in_time(allowed).await.unwrap(), 1);
         let lines = std::fs::read_to_string(harness.project().join(deferred::MARK)).unwrap();
@@ -35,23 +35,23 @@ fn a_deferred_call_runs_once_when_it_is_allowed() {
 }
 
 #[test]
-fn a_deferred_call_waits_for_a_late_handshake() {
+fn deferred_call_waits_for_a_late_handshake() {
     run(async {
         let harness = Harness::real(hello(), real()).await.unwrap();
         let id = deferred::defer(&harness).await.unwrap();
-        // What the host writes arrives long after the CLI could have replayed the call.
+        // The host's lines arrive long after the CLI could have replayed the call.
         let late = harness.root().join("late");
         let cli = real().path.display();
         write_executable(&late, &format!("#!/bin/sh\n(sleep 4; exec cat) | '{cli}' \"$@\"\n"));
         let options = deferred::options(&harness).cli_path(&late).version_check(VersionCheck::Skip);
         let deny = || HookResponse::deny("not approved");
         assert_eq!(in_time(deferred::resume(&harness, options, id, deny)).await.unwrap(), 1);
-        assert!(!is_made(&harness, deferred::MARK));
+        assert!(!has_file(&harness, deferred::MARK));
     });
 }
 
 #[test]
-fn the_simulated_cli_replays_a_deferred_call_too() {
+fn simulated_cli_replays_a_deferred_call() {
     run(async {
         let harness = Harness::in_memory(hello()).await.unwrap();
         let count = in_time(deferred::count(&harness, 1)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Which of the published events the real CLI asks typed hooks about.
+//! The published hook events for which the real CLI calls typed hooks.
 
 use std::collections::BTreeSet;
 
@@ -18,11 +18,11 @@ use serde_json::json;
 use tests_e2e::external_mcp::ELICITATION_SERVER;
 use tests_e2e::harness::Harness;
 
-use crate::play::{Notes, again_until, bash, model_was_told, start, turn};
+use crate::helpers::{Notes, bash, model_received, repeat_until, start, turn};
 use crate::support::{hello, in_time, real, run, until};
 
-/// Registers a hook for each of these events, which writes down that it was asked.
-macro_rules! listening {
+/// Registers a hook for each of these events that records the call.
+macro_rules! recording_hooks {
     ($options:expr, $notes:expr; $($event:ident)+) => {{
         let options: Options = $options;
         let notes: &Notes<&'static str> = $notes;
@@ -36,9 +36,9 @@ macro_rules! listening {
     }};
 }
 
-/// Options with hooks for all events but the three whose answers the CLI acts on here.
-fn all(options: Options, notes: &Notes<&'static str>, harness: &Harness) -> Options {
-    let options = listening!(options, notes;
+/// Returns options with hooks for all events except the three whose responses have an effect here.
+fn with_all_hooks(options: Options, notes: &Notes<&'static str>, harness: &Harness) -> Options {
+    let options = recording_hooks!(options, notes;
         PreToolUse PostToolUse PostToolUseFailure PostToolBatch PermissionRequest PermissionDenied
         UserPromptSubmit UserPromptExpansion Stop StopFailure Notification MessageDisplay
         ElicitationResult SessionEnd Setup PreCompact PostCompact PreModelSwitch PostModelSwitch
@@ -73,8 +73,8 @@ fn write(harness: &Harness, name: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// A model that does one thing after the other, by what it is asked, in words that the CLI does not
-/// use by itself.
+/// Returns a model that performs one action per prompt. The prompts use words that the CLI does not
+/// use itself.
 fn script(harness: &Harness) -> Script {
     let done = || Reply::text("Done.");
     Script::new()
@@ -121,7 +121,7 @@ fn bash_call(command: &str) -> Reply {
     Reply::tool("Bash", json!({"command": command, "description": "Run it"}))
 }
 
-/// One session in which nearly everything happens.
+/// Runs one session in which nearly every event occurs.
 async fn long_session() -> Notes<&'static str> {
     let notes = &Notes::new();
     let harness = Harness::real(hello(), real()).await.unwrap();
@@ -137,8 +137,9 @@ async fn long_session() -> Notes<&'static str> {
     let server = json!({"command": "sh", "args": [path(&harness, "server.sh")]});
     let allowed =
         ["Bash", "EnterWorktree", "ExitWorktree", "mcp__asker__greet", "TaskCreate", "TaskUpdate"];
-    let options =
-        all(harness.options(), notes, &harness).allowed_tools(allowed).mcp("asker", server);
+    let options = with_all_hooks(harness.options(), notes, &harness)
+        .allowed_tools(allowed)
+        .mcp("asker", server);
     let session = start(options).await;
     for prompt in [
         "now succeed",
@@ -160,34 +161,34 @@ async fn long_session() -> Notes<&'static str> {
     }
     let is_told = |name| notes.all().contains(&name);
     let changes = |round: usize| write(&harness, "watched.txt", &"two\n".repeat(round + 1));
-    again_until("a watched file", changes, || is_told("FileChanged")).await;
+    repeat_until("a watched file", changes, || is_told("FileChanged")).await;
     let settings = |round: usize| json!({"env": {"GREETING": format!("hello {round}")}});
     let changes = |round| write(&harness, ".claude/settings.json", &settings(round).to_string());
-    again_until("settings", changes, || is_told("ConfigChange")).await;
+    repeat_until("settings", changes, || is_told("ConfigChange")).await;
     session.stop().await.unwrap();
     notes.clone()
 }
 
-/// A permission that is asked for and not answered for a while.
+/// Runs a session in which a permission request stays pending for a while.
 async fn waiting_session() -> Notes<&'static str> {
     let notes = &Notes::new();
     let harness = Harness::real(bash(&["touch made"]), real()).await.unwrap();
-    let options = all(harness.options(), notes, &harness)
+    let options = with_all_hooks(harness.options(), notes, &harness)
         .can_use_tool(|_, _| std::future::pending::<claude_agent_kit::Permission>());
     let session = start(options).await;
     let waiting = session.send("run it").await.unwrap();
-    until("a notification is told", || notes.all().contains(&"Notification")).await;
+    until("the notification hook is called", || notes.all().contains(&"Notification")).await;
     session.interrupt().await.unwrap();
     in_time(waiting.finish()).await.unwrap();
     session.stop().await.unwrap();
     notes.clone()
 }
 
-/// A context that is made smaller.
+/// Runs a session that compacts its context.
 async fn compacting_session() -> Notes<&'static str> {
     let notes = &Notes::new();
     let harness = Harness::real(hello(), real()).await.unwrap();
-    let session = start(all(harness.options(), notes, &harness)).await;
+    let session = start(with_all_hooks(harness.options(), notes, &harness)).await;
     for prompt in ["hello", "/compact"] {
         turn(&session, prompt).await;
     }
@@ -195,19 +196,21 @@ async fn compacting_session() -> Notes<&'static str> {
     notes.clone()
 }
 
-/// A permission that a model refuses.
+/// Runs a session in which a model denies a permission.
 async fn refusing_session() -> Notes<&'static str> {
     let notes = &Notes::new();
     let harness = Harness::real(bash(&["touch ../outside"]), real()).await.unwrap();
-    let session =
-        start(all(harness.options(), notes, &harness).permission_mode(PermissionMode::Auto)).await;
+    let session = start(
+        with_all_hooks(harness.options(), notes, &harness).permission_mode(PermissionMode::Auto),
+    )
+    .await;
     turn(&session, "run it").await;
     session.stop().await.unwrap();
     notes.clone()
 }
 
 #[test]
-fn typed_hooks_are_asked_about_thirty_of_the_published_events() {
+fn typed_hooks_are_called_for_thirty_published_events() {
     run(async {
         let notes = [
             long_session().await,
@@ -223,13 +226,13 @@ fn typed_hooks_are_asked_about_thirty_of_the_published_events() {
     });
 }
 
-/// How many requests the model got.
+/// Returns how many requests the model received.
 fn requests(harness: &Harness) -> usize {
     harness.api().requests().len()
 }
 
 #[test]
-fn the_real_cli_obeys_answers_about_models_commands_and_batches() {
+fn real_cli_applies_responses_for_models_commands_and_batches() {
     run(async {
         let harness = Harness::real(hello(), real()).await.unwrap();
         harness.api().set_script(script(&harness));
@@ -251,7 +254,7 @@ fn the_real_cli_obeys_answers_about_models_commands_and_batches() {
             });
         let session = start(options).await;
         turn(&session, "now succeed").await;
-        assert!(model_was_told(&harness, "the batch was fine"));
+        assert!(model_received(&harness, "the batch was fine"));
         let model = || harness.api().requests().last().unwrap().model().to_owned();
         let before = model();
         let switched = session.set_model("claude-haiku-5-5").await;

@@ -1,4 +1,4 @@
-//! Every operation on the real CLI: which of them it does, and which it refuses.
+//! Every operation on the real CLI: which ones it performs and which ones it rejects.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,10 +13,10 @@ use claude_wire::control::{
 use serde_json::{Value, json};
 use tests_e2e::harness::Harness;
 
-use crate::play::{start, turn};
+use crate::helpers::{start, turn};
 use crate::support::{LIMIT, hello, in_time, real, run};
 
-/// A server of its own process with a tool and a page, in the words of a shell.
+/// An external MCP server with one tool and one resource, as a shell script.
 const SERVER: &str = r#"
 reply() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
 while read -r line; do
@@ -38,34 +38,35 @@ while read -r line; do
 done
 "#;
 
-/// What became of the operations, in order.
+/// The outcomes of the operations, in order.
 #[derive(Default)]
 struct Outcomes {
     done: Vec<&'static str>,
     refused: Vec<(String, ErrorKind)>,
-    told: String,
+    report: String,
 }
 
 impl Outcomes {
-    fn note<A: std::fmt::Debug>(&mut self, name: &'static str, outcome: Result<A, Error>) {
+    fn record<A: std::fmt::Debug>(&mut self, name: &'static str, outcome: Result<A, Error>) {
         match outcome {
             Ok(answer) => {
                 let unnamed = format!("{answer:?}").matches("Extra(Some(").count();
-                writeln!(self.told, "{name}: done, {unnamed} objects with unnamed fields").unwrap();
+                writeln!(self.report, "{name}: done, {unnamed} objects with unnamed fields")
+                    .unwrap();
                 self.done.push(name);
             }
             Err(error) => {
                 let operation = error.operation().unwrap_or_else(|| panic!("{name}: {error}"));
                 let hint = error.hint().unwrap_or_default();
-                writeln!(self.told, "{name}: refused, {error} ({hint})").unwrap();
+                writeln!(self.report, "{name}: refused, {error} ({hint})").unwrap();
                 self.refused.push((operation.to_owned(), error.kind()));
             }
         }
     }
 
-    /// All of the first so many were done, all after them refused.
+    /// Asserts that the first `done` operations succeeded and that all others were rejected.
     fn check(&self, done: usize) {
-        assert_eq!(self.done.len(), done, "{}", self.told);
+        assert_eq!(self.done.len(), done, "{}", self.report);
         let refused: Vec<_> = self.refused.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
             refused,
@@ -80,7 +81,7 @@ impl Outcomes {
                 "set_color"
             ],
             "{}",
-            self.told
+            self.report
         );
         for (name, kind) in &self.refused {
             let unknown = if name == "set_color" {
@@ -90,15 +91,15 @@ impl Outcomes {
             };
             assert_eq!(*kind, unknown, "{name}");
         }
-        assert!(self.told.contains("version"), "which CLI does not know it is told");
+        assert!(self.report.contains("version"), "the error names the version of the CLI");
     }
 }
 
-/// Asks for each of these, in time.
-macro_rules! ask {
+/// Runs each of these operations with a time limit.
+macro_rules! run_operations {
     ($outcomes:ident: $( $target:ident.$method:ident($($argument:expr),*) )+) => {$(
-        let asked = in_time($target.$method($($argument),*)).await;
-        $outcomes.note(stringify!($target.$method($($argument),*)), asked);
+        let result = in_time($target.$method($($argument),*)).await;
+        $outcomes.record(stringify!($target.$method($($argument),*)), result);
     )+};
 }
 
@@ -144,7 +145,7 @@ fn usage() -> GetUsage {
     usage
 }
 
-async fn staged() -> (Harness, Session) {
+async fn start_session() -> (Harness, Session) {
     let harness = Harness::real(hello(), real()).await.unwrap();
     let script = harness.root().join("server.sh");
     std::fs::write(&script, SERVER).unwrap();
@@ -156,9 +157,9 @@ async fn staged() -> (Harness, Session) {
 }
 
 #[test]
-fn every_operation_is_answered_or_refused_by_the_real_cli() {
+fn real_cli_performs_or_rejects_every_operation() {
     run(async {
-        let (harness, session) = staged().await;
+        let (harness, session) = start_session().await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();
         let message = session.send("hello").await.unwrap();
         let id = message.message_id().clone();
@@ -166,7 +167,7 @@ fn every_operation_is_answered_or_refused_by_the_real_cli() {
         let library = harness.project().join("library").to_string_lossy().into_owned();
         let mut outcomes = Outcomes::default();
         let mcp = session.mcp();
-        ask! { outcomes:
+        run_operations! { outcomes:
             session.interrupt() session.interrupt_all()
             session.set_permission_mode(PermissionMode::AcceptEdits)
             session.set_model("haiku") session.reset_model() session.set_max_thinking_tokens(2000)
@@ -195,25 +196,25 @@ fn every_operation_is_answered_or_refused_by_the_real_cli() {
         let done = outcomes.done.len();
         let mut checked = call();
         checked.check_permissions = Some(true);
-        ask! { outcomes:
-            mcp.reconnect("nobody") mcp.read_resource("ext", "file://x") mcp.call(checked)
+        run_operations! { outcomes:
+            mcp.reconnect("missing") mcp.read_resource("ext", "file://x") mcp.call(checked)
             session.read_file("nothing.txt") session.request(RegisterRepoRoot::from("/nowhere"))
             session.task_output("nothing")
             session.request(update(SettingsFile::User, json!({"model": "x"})))
             session.request(SetColor::from("blue"))
         }
-        println!("{}", outcomes.told);
+        println!("{}", outcomes.report);
         outcomes.check(done);
-        // It still works.
+        // The session still works.
         assert_eq!(turn(&session, "hello again").await.text, "Hello.");
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn answers_of_the_real_cli_say_what_was_asked() {
+fn responses_of_the_real_cli_have_the_expected_content() {
     run(async {
-        let (harness, session) = staged().await;
+        let (harness, session) = start_session().await;
         in_time(session.mcp().wait(LIMIT)).await.unwrap();
         let info = session.server_info().unwrap();
         assert!(info.capabilities.iter().any(|name| name == "mcp_call_check_permissions_v1"));

@@ -1,4 +1,4 @@
-//! Hooks that fail, block, never end, or are no longer wanted.
+//! Hooks that fail, block, never end or are cancelled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use claude_agent_testkit::sim::{Fault, Faults, Point};
 use tests_e2e::harness::Harness;
 use tokio::sync::{Semaphore, SemaphorePermit as Permit};
 
-use crate::play::{
-    Notes, bash, calls, command_of, find, in_memory, is_made, model_was_told, on_both, one_turn,
-    panic_silently, start, touching, turn,
+use crate::helpers::{
+    Notes, bash, calls, command_of, find, has_file, in_memory, model_received, on_both, one_turn,
+    panic_silently, start, touch_script, turn,
 };
-use crate::support::{LIMIT, in_time, noting, run, until};
+use crate::support::{LIMIT, in_time, record_warnings, run, until};
 
-/// A limit that is over soon, but not before somebody who does not wait for anything is done.
+/// A short timeout that is still longer than a callback that does not wait takes.
 const SOON: Duration = Duration::from_secs(2);
 
-/// The ways to fail, each with a command of its own.
+/// The kinds of failure, each with its own command.
 const FAILING: [&str; 4] = ["touch error", "touch panic", "touch never", "touch fine"];
 
-/// Options with a hook that fails in each of these ways.
-fn failing(options: Options, registration: HookRegistration<PreToolUseInput>) -> Options {
+/// Returns options with a hook that fails according to the command.
+fn with_failing_hook(options: Options, registration: HookRegistration<PreToolUseInput>) -> Options {
     options.allowed_tools(["Bash"]).on(registration, |call, _| async move {
         match command_of(call.input.as_ref()).as_str() {
             "touch error" => Err::<(), BoxError>("the database is gone".into()),
@@ -38,14 +38,15 @@ fn failing(options: Options, registration: HookRegistration<PreToolUseInput>) ->
 }
 
 #[test]
-fn a_hook_that_fails_lets_the_tool_run_with_a_warning() {
+fn failing_hook_lets_the_tool_run_with_a_warning() {
     on_both(
         || bash(&FAILING),
         async |harness| {
-            let (options, warnings) = noting(failing(harness.options(), PreToolUse.timeout(SOON)));
+            let (options, warnings) =
+                record_warnings(with_failing_hook(harness.options(), PreToolUse.timeout(SOON)));
             assert_eq!(one_turn(options).await.text, "Done.");
             for command in FAILING {
-                assert!(is_made(&harness, &command[6..]), "{command}");
+                assert!(has_file(&harness, &command[6..]), "{command}");
             }
             let warnings = warnings.lock().unwrap();
             let count = |code| warnings.iter().filter(|other| **other == code).count();
@@ -56,40 +57,41 @@ fn a_hook_that_fails_lets_the_tool_run_with_a_warning() {
 }
 
 #[test]
-fn a_guard_that_fails_blocks_the_tool() {
+fn failing_guard_blocks_the_tool() {
     on_both(
         || bash(&FAILING),
         async |harness| {
             let guard = PreToolUse.timeout(SOON).fail_closed();
-            let (options, warnings) = noting(failing(harness.options(), guard));
+            let (options, warnings) = record_warnings(with_failing_hook(harness.options(), guard));
             assert_eq!(one_turn(options).await.text, "Done.");
-            blocked_but_fine(&harness);
+            assert_only_fine_ran(&harness);
             assert_eq!(warnings.lock().unwrap().len(), 3);
         },
     );
 }
 
 #[test]
-fn one_option_makes_every_hook_a_guard() {
+fn hooks_fail_closed_makes_every_hook_a_guard() {
     on_both(
         || bash(&FAILING),
         async |harness| {
             let options =
                 harness.options().hooks_fail_closed(true).timeouts(Timeouts::new().hook(SOON));
-            one_turn(failing(options, PreToolUse)).await;
-            blocked_but_fine(&harness);
+            one_turn(with_failing_hook(options, PreToolUse)).await;
+            assert_only_fine_ran(&harness);
         },
     );
 }
 
 #[test]
-fn a_hook_that_overload_keeps_from_being_asked_blocks_the_tool() {
+fn hook_rejected_by_overload_blocks_the_tool() {
     on_both(
         || bash(&["touch made"]),
         async |harness| {
             let gate = Arc::new(Semaphore::new(0));
-            let (mut options, warnings) = noting(harness.options().allowed_tools(["Bash"]));
-            // One runs, one waits, and for the other two there is no place.
+            let (mut options, warnings) =
+                record_warnings(harness.options().allowed_tools(["Bash"]));
+            // One hook runs, one is queued, and the other two are rejected.
             options = options.limits(Limits::new().running_callbacks(1).waiting_callbacks(1));
             for _ in 0..4 {
                 let gate = gate.clone();
@@ -101,25 +103,25 @@ fn a_hook_that_overload_keeps_from_being_asked_blocks_the_tool() {
             let session = start(options).await;
             let running = session.send("run it").await.unwrap();
             let refused = || warnings.lock().unwrap().len();
-            until("two are refused", || refused() == 2).await;
+            until("two hooks are rejected", || refused() == 2).await;
             gate.add_permits(2);
             assert_eq!(in_time(running.finish()).await.unwrap().text, "Done.");
             assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackRefused; 2]);
-            assert!(!is_made(&harness, "made"), "nobody was asked, and it ran");
+            assert!(!has_file(&harness, "made"), "the tool ran without its hooks");
             session.stop().await.unwrap();
         },
     );
 }
 
-fn blocked_but_fine(harness: &Harness) {
+fn assert_only_fine_ran(harness: &Harness) {
     for command in &FAILING[..3] {
-        assert!(!is_made(harness, &command[6..]), "{command}");
+        assert!(!has_file(harness, &command[6..]), "{command}");
     }
-    assert!(is_made(harness, "fine"));
+    assert!(has_file(harness, "fine"));
 }
 
 #[test]
-fn a_prompt_that_a_guard_could_not_look_at_does_not_reach_the_model() {
+fn prompt_does_not_reach_the_model_if_its_guard_fails() {
     let script = || Script::new().otherwise([Reply::text("Hello.")]);
     on_both(script, async |harness| {
         let options = harness.options().on(UserPromptSubmit.fail_closed(), |_, _| async {
@@ -127,14 +129,14 @@ fn a_prompt_that_a_guard_could_not_look_at_does_not_reach_the_model() {
         });
         let session = start(options).await;
         turn(&session, "a secret").await;
-        assert!(!model_was_told(&harness, "a secret"));
+        assert!(!model_received(&harness, "a secret"));
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn a_callback_that_blocks_its_thread_is_told_of() {
-    in_memory(touching(), async |harness| {
+fn blocking_async_callback_is_a_warning() {
+    in_memory(touch_script(), async |harness| {
         let options = harness.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
             std::thread::sleep(Duration::from_millis(1_200));
             HookResponse::deny("after a while")
@@ -144,13 +146,13 @@ fn a_callback_that_blocks_its_thread_is_told_of() {
         turn(&session, "run it").await;
         let is_told = |warning: &Warning| warning.code() == WarningCode::CallbackBlocked;
         find(&mut messages, |item| item.warning().is_some_and(is_told)).await;
-        assert!(!is_made(&harness, "made"));
+        assert!(!has_file(&harness, "made"));
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn a_hook_for_a_blocking_thread_may_block_it() {
+fn blocking_hook_may_block_its_thread() {
     on_both(
         || bash(&["touch slow", "touch panic", "touch fine"]),
         async |harness| {
@@ -165,18 +167,18 @@ fn a_hook_for_a_blocking_thread_may_block_it() {
                     _ => HookResponse::new(),
                 },
             );
-            let (options, warnings) = noting(options);
+            let (options, warnings) = record_warnings(options);
             one_turn(options).await;
-            assert!(!is_made(&harness, "slow") && !is_made(&harness, "panic"));
-            assert!(is_made(&harness, "fine"));
+            assert!(!has_file(&harness, "slow") && !has_file(&harness, "panic"));
+            assert!(has_file(&harness, "fine"));
             assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackFailed]);
         },
     );
 }
 
 #[test]
-fn a_blocking_hook_that_never_returns_holds_up_nobody() {
-    in_memory(touching(), async |harness| {
+fn blocking_hook_that_never_returns_delays_nothing() {
+    in_memory(touch_script(), async |harness| {
         let (leave, stays) = std::sync::mpsc::channel::<()>();
         let stays = std::sync::Mutex::new(stays);
         let options = harness.options().allowed_tools(["Bash"]).on_blocking(
@@ -186,28 +188,28 @@ fn a_blocking_hook_that_never_returns_holds_up_nobody() {
                 HookResponse::allow()
             },
         );
-        let (options, warnings) = noting(options);
+        let (options, warnings) = record_warnings(options);
         assert_eq!(one_turn(options).await.text, "Done.");
         assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackTimedOut]);
-        assert!(!is_made(&harness, "made"));
-        // The session has ended by now; only the thread is left, and that ends with this.
+        assert!(!has_file(&harness, "made"));
+        // The session has ended; dropping this ends the remaining thread.
         drop(leave);
     });
 }
 
 #[test]
-fn an_interrupt_cancels_an_open_hook_and_is_answered_at_once() {
+fn interrupt_cancels_a_pending_hook_immediately() {
     let script = || {
         Script::new()
             .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
             .when("again", [Reply::text("yes")])
     };
     on_both(script, async |harness| {
-        let (asked, cancelled) = (Notes::new(), Notes::new());
-        let (entered, fired) = (asked.clone(), cancelled.clone());
+        let (calls, cancelled) = (Notes::new(), Notes::new());
+        let (entered, fired) = (calls.clone(), cancelled.clone());
         let options =
             harness.options().allowed_tools(["Bash"]).timeouts(Timeouts::new().cancel_grace(LIMIT));
-        // Nothing else would end it in time.
+        // The timeout must not end the hook in this test.
         let registration = PreToolUse.timeout(Duration::from_secs(3600));
         let options = options.on(registration, move |_, context| {
             entered.add(());
@@ -215,38 +217,38 @@ fn an_interrupt_cancels_an_open_hook_and_is_answered_at_once() {
             async move {
                 context.cancel.cancelled().await;
                 fired.add(());
-                // Too late: nobody wants to know any more.
+                // The response is late and must be ignored.
                 HookResponse::allow()
             }
         });
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
-        until("the hook is asked", || asked.len() == 1).await;
+        until("the hook is called", || calls.len() == 1).await;
         in_time(session.interrupt()).await.unwrap();
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
         until("the token has fired", || cancelled.len() == 1).await;
-        assert!(!is_made(&harness, "made"));
+        assert!(!has_file(&harness, "made"));
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn a_hook_that_goes_on_after_its_cancel_is_aborted() {
-    in_memory(touching(), async |harness| {
-        struct Gone(Notes<&'static str>);
-        impl Drop for Gone {
+fn hook_that_ignores_cancellation_is_aborted() {
+    in_memory(touch_script(), async |harness| {
+        struct DropLog(Notes<&'static str>);
+        impl Drop for DropLog {
             fn drop(&mut self) {
                 self.0.add("gone");
             }
         }
         let notes = Notes::new();
-        let told = notes.clone();
+        let log = notes.clone();
         let options = harness.options().timeouts(Timeouts::new().cancel_grace(Duration::ZERO)).on(
             PreToolUse,
             move |_, _| {
-                let gone = Gone(told.clone());
-                told.add("asked");
+                let gone = DropLog(log.clone());
+                log.add("asked");
                 async move {
                     std::future::pending::<()>().await;
                     drop(gone);
@@ -255,7 +257,7 @@ fn a_hook_that_goes_on_after_its_cancel_is_aborted() {
         );
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
-        until("the hook is asked", || notes.len() == 1).await;
+        until("the hook is called", || notes.len() == 1).await;
         session.interrupt().await.unwrap();
         in_time(running.finish()).await.unwrap();
         until("the hook is aborted", || notes.all() == ["asked", "gone"]).await;
@@ -264,34 +266,34 @@ fn a_hook_that_goes_on_after_its_cancel_is_aborted() {
 }
 
 #[test]
-fn a_raw_answer_with_a_field_of_another_event_loses_it_with_a_warning() {
-    on_both(touching, async |harness| {
+fn raw_response_field_of_another_event_is_ignored_with_a_warning() {
+    on_both(touch_script, async |harness| {
         let registration = HookRegistration::named("PostToolUse");
         let options = harness.options().allowed_tools(["Bash"]).on(registration, |_, _| async {
             RawHookResponse::new()
                 .specific("permissionDecision", "deny")
                 .specific("additionalContext", "It is noon.")
         });
-        let (options, warnings) = noting(options);
+        let (options, warnings) = record_warnings(options);
         assert_eq!(one_turn(options).await.text, "Done.");
         assert_eq!(*warnings.lock().unwrap(), [WarningCode::HookFieldIgnored]);
-        assert!(model_was_told(&harness, "It is noon."));
+        assert!(model_received(&harness, "It is noon."));
     });
 }
 
 #[test]
-fn a_hook_that_is_asked_wrongly_follows_its_fail_rule() {
+fn malformed_hook_request_follows_the_fail_rule() {
     let faults = Faults::new()
         .at(Point::Before("control_request/hook_callback".to_owned(), 1), Fault::WrongShape);
     run(async {
-        let harness = Harness::faulty(touching(), faults).await.unwrap();
+        let harness = Harness::faulty(touch_script(), faults).await.unwrap();
         let options = harness.options().allowed_tools(["Bash"]);
         let guarded = options.on(PreToolUse.fail_closed(), |_, _| async {});
-        let (options, warnings) = noting(guarded);
+        let (options, warnings) = record_warnings(guarded);
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
         until("a warning", || !warnings.lock().unwrap().is_empty()).await;
-        assert!(!is_made(&harness, "made"));
+        assert!(!has_file(&harness, "made"));
         session.stop().await.unwrap();
         drop(running);
     });

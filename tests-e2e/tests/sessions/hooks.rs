@@ -1,4 +1,4 @@
-//! What hooks are asked, and what becomes of their answers.
+//! What hooks receive, and the effect of their responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tokio::sync::Barrier;
 
-use crate::play::{
-    Notes, bash, calls, command_of, is_made, model_was_told, on_both, one_turn, start, touching,
-    turn,
+use crate::helpers::{
+    Notes, bash, calls, command_of, has_file, model_received, on_both, one_turn, start,
+    touch_script, turn,
 };
 use crate::support::{on_all, until};
 
 #[test]
-fn a_hook_allows_what_nobody_else_would_allow() {
+fn hook_can_allow_a_tool() {
     on_both(
         || bash(&["touch allowed", "touch undecided"]),
         async |harness| {
@@ -31,14 +31,14 @@ fn a_hook_allows_what_nobody_else_would_allow() {
                 }
             });
             one_turn(options).await;
-            assert!(is_made(&harness, "allowed"));
-            assert!(!is_made(&harness, "undecided"));
+            assert!(has_file(&harness, "allowed"));
+            assert!(!has_file(&harness, "undecided"));
         },
     );
 }
 
 #[test]
-fn a_blocked_tool_does_not_run_whatever_form_the_blocking_has() {
+fn blocked_tool_does_not_run_in_any_response_format() {
     on_all(
         || bash(&["touch deny", "touch block", "touch raw", "touch fine"]),
         async |harness| {
@@ -62,19 +62,19 @@ fn a_blocked_tool_does_not_run_whatever_form_the_blocking_has() {
             let outcome = one_turn(options).await;
             assert_eq!(outcome.text, "Done.");
             for name in ["deny", "block", "raw"] {
-                assert!(!is_made(&harness, name), "{name}");
+                assert!(!has_file(&harness, name), "{name}");
             }
-            assert!(is_made(&harness, "fine"));
+            assert!(has_file(&harness, "fine"));
             for reason in ["not here", "nor this", "nor this one"] {
-                assert!(model_was_told(&harness, reason), "{reason}");
+                assert!(model_received(&harness, reason), "{reason}");
             }
         },
     );
 }
 
 #[test]
-fn a_hook_that_stops_the_turn_keeps_the_tool_from_running() {
-    on_both(touching, async |harness| {
+fn hook_that_stops_the_turn_prevents_the_tool() {
+    on_both(touch_script, async |harness| {
         let options = harness
             .options()
             .allowed_tools(["Bash"])
@@ -82,25 +82,25 @@ fn a_hook_that_stops_the_turn_keeps_the_tool_from_running() {
         let outcome = one_turn(options).await;
         let reason = outcome.result.terminal_reason.unwrap();
         assert_eq!(reason.as_str(), "hook_stopped");
-        assert!(!is_made(&harness, "made"));
+        assert!(!has_file(&harness, "made"));
     });
 }
 
 #[test]
-fn a_hook_changes_the_input_of_a_tool() {
-    on_both(touching, async |harness| {
+fn hook_can_change_the_tool_input() {
+    on_both(touch_script, async |harness| {
         let options = harness.options().allowed_tools(["Bash"]).on(PreToolUse, |_, _| async {
             HookResponse::new().updated_input(json!({"command": "touch other"}))
         });
         one_turn(options).await;
-        assert!(is_made(&harness, "other"));
-        assert!(!is_made(&harness, "made"));
+        assert!(has_file(&harness, "other"));
+        assert!(!has_file(&harness, "made"));
     });
 }
 
 #[test]
-fn an_asynchronous_answer_lets_everything_go_on() {
-    on_both(touching, async |harness| {
+fn asynchronous_hook_response_does_not_block() {
+    on_both(touch_script, async |harness| {
         let limit = Duration::from_secs(1);
         let options = harness
             .options()
@@ -108,44 +108,44 @@ fn an_asynchronous_answer_lets_everything_go_on() {
             .on(PreToolUse, move |_, _| async move { HookResponse::run_async(limit) })
             .on(PostToolUse, move |_, _| async move { HookResponse::run_async(limit) });
         assert_eq!(one_turn(options).await.text, "Done.");
-        assert!(is_made(&harness, "made"));
+        assert!(has_file(&harness, "made"));
     });
 }
 
 #[test]
-fn a_hook_is_asked_about_what_its_pattern_fits() {
-    on_all(touching, async |harness| {
-        let asked = Notes::new();
+fn hook_is_called_for_matching_tools_only() {
+    on_all(touch_script, async |harness| {
+        let called = Notes::new();
         let mut options = harness.options().allowed_tools(["Bash"]);
         for pattern in ["Bash", "Write|Edit", "Write|Bash"] {
-            let asked = asked.clone();
+            let called = called.clone();
             options = options.on(PreToolUse.matching(pattern), move |_, _| {
-                asked.add(pattern);
+                called.add(pattern);
                 async {}
             });
         }
         let contexts = Notes::new();
-        let (notes, told) = (asked.clone(), contexts.clone());
+        let (notes, calls_seen) = (called.clone(), contexts.clone());
         options = options.on(PreToolUse, move |call, context| {
             notes.add("none");
-            told.add((call.tool_name, context));
+            calls_seen.add((call.tool_name, context));
             async {}
         });
         one_turn(options).await;
-        let mut asked = asked.all();
-        asked.sort_unstable();
-        assert_eq!(asked, ["Bash", "Write|Bash", "none"]);
+        let mut called = called.all();
+        called.sort_unstable();
+        assert_eq!(called, ["Bash", "Write|Bash", "none"]);
         let [(tool, context)] = contexts.all().try_into().unwrap();
         assert_eq!(tool.as_deref(), Some("Bash"));
         assert_eq!(context.callback_id.as_ref().unwrap(), "hook_3");
         assert!(context.session_id.is_some() && context.tool_use_id.is_some());
         assert!(!context.request_id.as_str().is_empty() && !context.cancel.is_cancelled());
-        assert!(is_made(&harness, "made"));
+        assert!(has_file(&harness, "made"));
     });
 }
 
 #[test]
-fn what_a_hook_says_after_a_tool_reaches_the_model() {
+fn post_tool_use_output_reaches_the_model() {
     on_both(
         || bash(&["echo out", "exit 3"]),
         async |harness| {
@@ -164,15 +164,15 @@ fn what_a_hook_says_after_a_tool_reaches_the_model() {
                     async {}
                 });
             one_turn(options).await;
-            assert!(model_was_told(&harness, "It is noon."));
-            assert!(model_was_told(&harness, "That was wrong."));
+            assert!(model_received(&harness, "It is noon."));
+            assert!(model_received(&harness, "That was wrong."));
             assert_eq!(failed.len(), 1, "{:?}", failed.all());
         },
     );
 }
 
 #[test]
-fn a_prompt_can_be_added_to_and_blocked() {
+fn hook_can_extend_or_block_a_prompt() {
     let script = || Script::new().otherwise([Reply::text("Hello.")]);
     on_both(script, async |harness| {
         let options = harness.options().on(UserPromptSubmit, |prompt, _| async move {
@@ -183,15 +183,15 @@ fn a_prompt_can_be_added_to_and_blocked() {
         });
         let session = start(options).await;
         turn(&session, "secret").await;
-        assert!(!model_was_told(&harness, "secret"));
+        assert!(!model_received(&harness, "secret"));
         assert_eq!(turn(&session, "hello").await.text, "Hello.");
-        assert!(model_was_told(&harness, "It is noon."));
+        assert!(model_received(&harness, "It is noon."));
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn a_stop_hook_makes_the_model_go_on() {
+fn stop_hook_can_continue_the_turn() {
     let script = || Script::new().otherwise([Reply::text("Hello.")]);
     on_both(script, async |harness| {
         let options = harness.options().on(Stop, |stop, _| async move {
@@ -203,12 +203,12 @@ fn a_stop_hook_makes_the_model_go_on() {
         });
         let outcome = one_turn(options).await;
         assert_eq!(outcome.result.num_turns.unwrap().as_u64(), Some(2));
-        assert!(model_was_told(&harness, "say it again"));
+        assert!(model_received(&harness, "say it again"));
     });
 }
 
 #[test]
-fn the_start_and_the_end_of_a_subagent_are_told() {
+fn subagent_start_and_stop_hooks_are_called() {
     let script = || {
         let input = json!({"description": "Greet", "prompt": "greet the world",
                            "subagent_type": "general-purpose", "run_in_background": false});
@@ -217,8 +217,8 @@ fn the_start_and_the_end_of_a_subagent_are_told() {
             .otherwise([Reply::tool("Agent", input), Reply::text("Done.")])
     };
     on_both(script, async |harness| {
-        let told = Notes::new();
-        let (starts, stops) = (told.clone(), told.clone());
+        let events = Notes::new();
+        let (starts, stops) = (events.clone(), events.clone());
         let options = harness
             .options()
             .on(SubagentStart, move |_, _| {
@@ -230,13 +230,13 @@ fn the_start_and_the_end_of_a_subagent_are_told() {
                 async {}
             });
         one_turn(options).await;
-        assert_eq!(told.all(), ["start", "stop"]);
+        assert_eq!(events.all(), ["start", "stop"]);
     });
 }
 
 #[test]
-fn two_hooks_run_at_the_same_time_and_delay_no_operation() {
-    on_both(touching, async |harness| {
+fn hooks_run_concurrently_and_delay_no_operation() {
+    on_both(touch_script, async |harness| {
         let (meeting, entered) = (Arc::new(Barrier::new(3)), Notes::new());
         let mut options = harness.options().allowed_tools(["Bash"]);
         for name in ["first", "second"] {
@@ -251,18 +251,18 @@ fn two_hooks_run_at_the_same_time_and_delay_no_operation() {
         }
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
-        until("both are asked", || entered.len() == 2).await;
+        until("both hooks are called", || entered.len() == 2).await;
         session.mcp().status().await.unwrap();
-        assert!(!is_made(&harness, "made"));
+        assert!(!has_file(&harness, "made"));
         meeting.wait().await;
         assert_eq!(running.finish().await.unwrap().text, "Done.");
-        assert!(is_made(&harness, "made"));
+        assert!(has_file(&harness, "made"));
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn forty_calls_in_one_answer_are_forty_hooks() {
+fn forty_calls_in_one_answer_call_forty_hooks() {
     let script = || {
         let read = |reply: Reply, number| {
             reply.and_tool("Read", json!({"file_path": format!("notes{number}.txt")}))
@@ -271,24 +271,24 @@ fn forty_calls_in_one_answer_are_forty_hooks() {
         Script::new().otherwise([reads, Reply::text("Done.")])
     };
     on_both(script, async |harness| {
-        let asked = Notes::new();
-        let notes = asked.clone();
+        let called = Notes::new();
+        let notes = called.clone();
         let options = harness.options().on(PreToolUse.matching("Read"), move |call, _| {
             notes.add(call.tool_use_id.map(|id| id.to_string()));
             async { HookResponse::deny("no") }
         });
         assert_eq!(one_turn(options).await.text, "Done.");
-        let mut asked = asked.all();
-        asked.sort();
-        asked.dedup();
-        assert_eq!(asked.len(), 40);
+        let mut called = called.all();
+        called.sort();
+        called.dedup();
+        assert_eq!(called.len(), 40);
         let last = harness.api().requests().into_iter().last().unwrap();
         assert_eq!(last.tool_results().len(), 40);
     });
 }
 
 #[test]
-fn a_query_has_hooks_too() {
+fn query_supports_hooks() {
     on_both(
         || bash(&["touch denied", "touch fine"]),
         async |harness| {
@@ -302,14 +302,14 @@ fn a_query_has_hooks_too() {
                 });
             let collected = query("run it", options).await.unwrap().collect().await;
             assert!(collected.error.is_none(), "{:?}", collected.error);
-            assert!(!is_made(&harness, "denied"));
-            assert!(is_made(&harness, "fine"));
+            assert!(!has_file(&harness, "denied"));
+            assert!(has_file(&harness, "fine"));
         },
     );
 }
 
 #[test]
-fn a_raw_hook_gets_its_input_as_it_came_and_any_field_goes_out() {
+fn raw_hook_receives_unmodified_input_and_sends_any_field() {
     on_both(
         || Script::new().otherwise([calls(&["echo hi"]), Reply::text("Done.")]),
         async |harness| {

@@ -1,43 +1,43 @@
-//! Interrupts that come before, at and after the beginning of a turn.
+//! Interrupts before, at and after the start of a turn.
 
 use std::time::Duration;
 
 use claude_agent_kit::{ErrorKind, Include, Options, Session, Turn, TurnInterruption};
 use serde_json::{Value, json};
 
-use crate::play::{
-    ENDLESS_ROUNDS, end_each_turn_at_once, endless, interrupt_each_turn_at_once, is_piece, on_both,
-    start, turn,
+use crate::fake_cli::{self, FakeCli};
+use crate::helpers::{
+    ENDLESS_ROUNDS, endless_script, interrupt_each_turn, interrupt_session_after_each_send,
+    is_delta, on_both, start, turn,
 };
-use crate::puppet::{self, Puppet};
 use crate::support::{hello, in_time, on_all, run};
 
 #[test]
-fn a_turn_can_be_interrupted_right_after_its_message_was_sent() {
-    on_all(endless, async |harness| {
+fn turn_can_be_interrupted_right_after_its_message_was_sent() {
+    on_all(endless_script, async |harness| {
         let session = start(harness.options()).await;
-        end_each_turn_at_once(&session, ENDLESS_ROUNDS).await;
+        interrupt_each_turn(&session, ENDLESS_ROUNDS).await;
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn an_interrupt_says_which_turns_it_ended_and_which_messages_still_wait() {
-    on_all(endless, async |harness| {
+fn interrupt_reports_ended_turns_and_queued_messages() {
+    on_all(endless_script, async |harness| {
         let session = start(harness.options()).await;
-        interrupt_each_turn_at_once(&session, ENDLESS_ROUNDS).await;
+        interrupt_session_after_each_send(&session, ENDLESS_ROUNDS).await;
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn a_message_behind_another_is_withdrawn_and_the_other_turn_goes_on() {
-    on_both(endless, async |harness| {
+fn interrupting_a_queued_message_withdraws_it_and_keeps_the_running_turn() {
+    on_both(endless_script, async |harness| {
         let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut first = session.send("first").await.unwrap();
-        while !is_piece(&in_time(first.next()).await.unwrap().unwrap()) {}
+        while !is_delta(&in_time(first.next()).await.unwrap().unwrap()) {}
         let second = session.send("second").await.unwrap();
         assert_eq!(in_time(second.interrupt()).await.unwrap(), TurnInterruption::Withdrawn);
         assert_eq!(in_time(second.interrupt()).await.unwrap(), TurnInterruption::Withdrawn);
@@ -52,7 +52,7 @@ fn a_message_behind_another_is_withdrawn_and_the_other_turn_goes_on() {
 }
 
 #[test]
-fn a_turn_that_has_ended_cannot_be_interrupted() {
+fn ended_turn_cannot_be_interrupted() {
     on_both(hello, async |harness| {
         let session = start(harness.options()).await;
         let mut turn = session.send("hello").await.unwrap();
@@ -65,57 +65,58 @@ fn a_turn_that_has_ended_cannot_be_interrupted() {
     });
 }
 
-/// A session and its CLI, to which a message was sent.
-async fn with_a_message() -> (Session, Puppet, Turn, Value) {
-    let (session, mut puppet) = puppet::running(Options::new()).await;
+/// Returns a session with its fake CLI, to which one message was sent.
+async fn session_with_message() -> (Session, FakeCli, Turn, Value) {
+    let (session, mut cli) = fake_cli::connect(Options::new()).await;
     let turn = session.send("hello").await.unwrap();
-    let user = puppet.hear().await;
-    (session, puppet, turn, user)
+    let user = cli.read_line().await;
+    (session, cli, turn, user)
 }
 
-/// Answers that the message cannot be withdrawn.
-async fn refuse_to_withdraw(puppet: &mut Puppet, user: &Value) {
-    let cancel = puppet.asked("cancel_async_message").await;
+/// Responds that the message cannot be withdrawn.
+async fn reject_withdrawal(cli: &mut FakeCli, user: &Value) {
+    let cancel = cli.expect_request("cancel_async_message").await;
     assert_eq!(cancel["request"]["message_uuid"], user["uuid"]);
-    puppet.answer(&cancel, json!({"cancelled": false})).await;
+    cli.respond(&cancel, json!({"cancelled": false})).await;
 }
 
-/// An interrupt would end the turn before it.
+/// An interrupt would end the preceding turn.
 #[test]
-fn a_message_that_has_not_begun_is_withdrawn_and_never_interrupted() {
+fn queued_message_is_withdrawn_and_not_interrupted() {
     run(async {
-        // It is dropped when it comes, although the CLI could not find it before.
-        let (_session, mut puppet, turn, user) = with_a_message().await;
+        // The CLI does not know the message yet, and drops it when it arrives.
+        let (_session, mut cli, turn, user) = session_with_message().await;
         let (interrupted, ()) = tokio::join!(turn.interrupt(), async {
-            refuse_to_withdraw(&mut puppet, &user).await;
-            puppet.lifecycle(&user, "queued").await;
-            puppet.lifecycle(&user, "cancelled").await;
+            reject_withdrawal(&mut cli, &user).await;
+            cli.send_lifecycle(&user, "queued").await;
+            cli.send_lifecycle(&user, "cancelled").await;
         });
         assert_eq!(interrupted.unwrap(), TurnInterruption::Withdrawn);
         let error = in_time(turn.finish()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TurnCancelled);
-        // It came into the queue in between.
-        let (_session, mut puppet, turn, user) = with_a_message().await;
+        // The message arrives in the queue between the two requests.
+        let (_session, mut cli, turn, user) = session_with_message().await;
         let (interrupted, ()) = tokio::join!(turn.interrupt(), async {
-            refuse_to_withdraw(&mut puppet, &user).await;
-            let cancel = puppet.asked("cancel_async_message").await;
-            puppet.answer(&cancel, json!({"cancelled": true})).await;
+            reject_withdrawal(&mut cli, &user).await;
+            let cancel = cli.expect_request("cancel_async_message").await;
+            cli.respond(&cancel, json!({"cancelled": true})).await;
         });
         assert_eq!(interrupted.unwrap(), TurnInterruption::Withdrawn);
     });
 }
 
 #[test]
-fn a_turn_that_begins_meanwhile_is_interrupted() {
+fn turn_that_starts_during_the_withdrawal_is_interrupted() {
     run(async {
-        let (_session, mut puppet, turn, user) = with_a_message().await;
+        let (_session, mut cli, turn, user) = session_with_message().await;
         let (interrupted, ()) = tokio::join!(turn.interrupt(), async {
-            refuse_to_withdraw(&mut puppet, &user).await;
-            puppet.lifecycle(&user, "started").await;
-            let interrupt = puppet.asked("interrupt").await;
-            puppet.answer(&interrupt, json!({"still_queued": []})).await;
-            // A result that follows at once does not make it one that had ended before.
-            puppet.result(&user).await;
+            reject_withdrawal(&mut cli, &user).await;
+            cli.send_lifecycle(&user, "started").await;
+            let interrupt = cli.expect_request("interrupt").await;
+            cli.respond(&interrupt, json!({"still_queued": []})).await;
+            // The result follows immediately; the turn still counts as interrupted and not as
+            // already ended.
+            cli.send_result(&user).await;
         });
         assert_eq!(interrupted.unwrap(), TurnInterruption::Interrupted);
         in_time(turn.finish()).await.unwrap();
@@ -123,50 +124,50 @@ fn a_turn_that_begins_meanwhile_is_interrupted() {
 }
 
 #[test]
-fn a_turn_that_ends_meanwhile_is_told_and_no_other_is_interrupted() {
+fn turn_that_ends_during_the_withdrawal_is_reported_as_ended() {
     run(async {
-        let (session, mut puppet, turn, user) = with_a_message().await;
+        let (session, mut cli, turn, user) = session_with_message().await;
         let (interrupted, ()) = tokio::join!(turn.interrupt(), async {
-            let cancel = puppet.asked("cancel_async_message").await;
-            puppet.result(&user).await;
-            puppet.answer(&cancel, json!({"cancelled": false})).await;
+            let cancel = cli.expect_request("cancel_async_message").await;
+            cli.send_result(&user).await;
+            cli.respond(&cancel, json!({"cancelled": false})).await;
         });
         assert_eq!(interrupted.unwrap(), TurnInterruption::AlreadyEnded);
         drop(tokio::spawn(async move { session.mcp().status().await }));
-        puppet.asked("mcp_status").await;
+        cli.expect_request("mcp_status").await;
     });
 }
 
 #[test]
-fn a_cli_that_never_says_where_a_message_is_is_not_asked_for_ever() {
-    puppet::on_paused_clock(async {
-        let (session, mut puppet) = puppet::running(Options::new()).await;
+fn interrupt_gives_up_if_the_cli_never_reports_the_message() {
+    fake_cli::on_paused_clock(async {
+        let (session, mut cli) = fake_cli::connect(Options::new()).await;
         let turn = session.with_timeout(Duration::from_secs(5)).send("hello").await.unwrap();
-        let user = puppet.hear().await;
-        let asked = async {
+        let user = cli.read_line().await;
+        let reject_always = async {
             loop {
-                refuse_to_withdraw(&mut puppet, &user).await;
+                reject_withdrawal(&mut cli, &user).await;
             }
         };
         let interrupted = tokio::select! {
             interrupted = turn.interrupt() => interrupted,
-            () = asked => unreachable!("it asks for ever"),
+            () = reject_always => unreachable!("the interrupt never ends"),
         };
         assert_eq!(interrupted.unwrap(), TurnInterruption::StillQueued);
     });
 }
 
 #[test]
-fn a_message_that_is_sent_after_an_interrupt_is_none_that_it_ended() {
+fn message_sent_after_an_interrupt_is_not_reported_as_ended() {
     run(async {
-        let (session, mut puppet, first, user) = with_a_message().await;
-        puppet.lifecycle(&user, "started").await;
+        let (session, mut cli, first, user) = session_with_message().await;
+        cli.send_lifecycle(&user, "started").await;
         let (interruption, second) = tokio::join!(session.interrupt(), async {
-            let interrupt = puppet.asked("interrupt").await;
+            let interrupt = cli.expect_request("interrupt").await;
             let second = session.send("second").await.unwrap();
-            let user = puppet.hear().await;
-            puppet.lifecycle(&user, "started").await;
-            puppet.answer(&interrupt, json!({"still_queued": []})).await;
+            let user = cli.read_line().await;
+            cli.send_lifecycle(&user, "started").await;
+            cli.respond(&interrupt, json!({"still_queued": []})).await;
             second
         });
         let turns = interruption.unwrap().turns;

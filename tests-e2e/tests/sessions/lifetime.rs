@@ -1,4 +1,4 @@
-//! How sessions begin and end.
+//! How sessions start and end.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,18 +14,18 @@ use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::harness::Harness;
 use tests_e2e::harness::processes::exists;
 
-use crate::play::{Notes, is_piece, kind, on_both, start, touching, turn};
-use crate::puppet;
+use crate::fake_cli;
+use crate::helpers::{Notes, is_delta, kind, on_both, start, touch_script, turn};
 use crate::support::{
-    Fake, HANDSHAKE, LIMIT, SHORT, SIM, faulty, hello, in_time, on_all, real, run, until,
+    FakeProgram, HANDSHAKE, LIMIT, SHORT, SIM, faulty, hello, in_time, on_all, real, run, until,
 };
 
-/// Compiles only if a handle can be used by anybody anywhere.
-const fn can_go_everywhere<T: Clone + Send + Sync + 'static>() {}
-const _: () = can_go_everywhere::<Session>();
+/// Compiles only if a handle can be shared between tasks and threads.
+const fn assert_shareable<T: Clone + Send + Sync + 'static>() {}
+const _: () = assert_shareable::<Session>();
 
-/// All steps from now on.
-pub(crate) async fn steps(session: &Session) -> Vec<SessionState> {
+/// Returns all states from now on.
+pub(crate) async fn remaining_states(session: &Session) -> Vec<SessionState> {
     let mut events = session.events();
     let mut seen = Vec::new();
     while let Some(event) = in_time(events.next()).await {
@@ -34,32 +34,32 @@ pub(crate) async fn steps(session: &Session) -> Vec<SessionState> {
     seen
 }
 
-fn story() -> Script {
+fn story_script() -> Script {
     Script::new().otherwise([Reply::text("Once upon a time there was").deltas_of(5).hold()])
 }
 
 #[test]
-fn when_the_cli_is_killed_everybody_is_told_at_once_and_nothing_is_lost() {
+fn killed_cli_fails_all_waiters_immediately_and_loses_nothing() {
     run(async {
         for harness in [
-            Harness::sim_process(story(), SIM).await.unwrap(),
-            Harness::real(story(), real()).await.unwrap(),
+            Harness::sim_process(story_script(), SIM).await.unwrap(),
+            Harness::real(story_script(), real()).await.unwrap(),
         ] {
             let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
             let mut messages = session.messages();
             let mut running = session.send("story").await.unwrap();
-            while !is_piece(&in_time(running.next()).await.unwrap().unwrap()) {}
+            while !is_delta(&in_time(running.next()).await.unwrap().unwrap()) {}
             let pid = session.pid().unwrap();
             let killed = Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
             assert!(killed.success());
-            // What was asked while it died fails, however the two cross.
-            let asked = in_time(session.mcp().status()).await.unwrap_err();
-            assert_eq!(asked.kind(), ErrorKind::TransportClosed);
-            assert_eq!(asked.exit(), Some(Exit::Signal(9)), "{asked}");
+            // An operation that is sent while the CLI dies fails, whichever comes first.
+            let error = in_time(session.mcp().status()).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::TransportClosed);
+            assert_eq!(error.exit(), Some(Exit::Signal(9)), "{error}");
             let error = in_time(running.finish()).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::TransportClosed);
             assert_eq!(error.exit(), Some(Exit::Signal(9)));
-            let last = steps(&session).await.pop();
+            let last = remaining_states(&session).await.pop();
             assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
             let mut read = Vec::new();
             let error = loop {
@@ -72,14 +72,14 @@ fn when_the_cli_is_killed_everybody_is_told_at_once_and_nothing_is_lost() {
             assert!(read.iter().any(|kind| kind == "stream_event"), "{read:?}");
             assert!(messages.next().await.is_none());
             assert_eq!(session.stop().await.unwrap_err().kind(), ErrorKind::ProcessFailed);
-            until("it is reaped", || !exists(pid)).await;
+            until("the process is reaped", || !exists(pid)).await;
         }
     });
 }
 
 #[test]
-fn closing_leaves_a_complete_transcript_on_disk() {
-    /// Every transcript below a directory, as one text.
+fn stop_leaves_a_complete_transcript_on_disk() {
+    /// Returns the text of all transcripts below a directory.
     fn transcripts(directory: &Path) -> String {
         let mut text = String::new();
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -98,13 +98,13 @@ fn closing_leaves_a_complete_transcript_on_disk() {
         let harness = Harness::real(script(), real()).await.unwrap();
         let session = start(harness.options()).await;
         turn(&session, "one please").await;
-        // Stopped the moment the result is there.
+        // The session is stopped as soon as the result has arrived.
         let running = session.send("two please").await.unwrap();
         in_time(running.finish()).await.unwrap();
         in_time(session.stop()).await.unwrap();
         let kept = transcripts(harness.root());
-        for said in ["one please", "first", "two please", "second"] {
-            assert!(kept.contains(said), "{said} is missing in {kept}");
+        for text in ["one please", "first", "two please", "second"] {
+            assert!(kept.contains(text), "{text} is missing in {kept}");
         }
         for line in kept.lines() {
             assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "cut off: {line}");
@@ -113,49 +113,49 @@ fn closing_leaves_a_complete_transcript_on_disk() {
 }
 
 #[test]
-fn pending_operations_fail_when_the_cli_ends_under_them() {
+fn pending_operations_fail_when_the_cli_exits() {
     run(async {
-        let (session, mut puppet) = puppet::running(Options::new()).await;
-        let asking: Vec<_> = (0..10)
+        let (session, mut cli) = fake_cli::connect(Options::new()).await;
+        let operations: Vec<_> = (0..10)
             .map(|_| {
                 let session = session.clone();
                 tokio::spawn(async move { session.mcp().status().await })
             })
             .collect();
         for _ in 0..10 {
-            puppet.asked("mcp_status").await;
+            cli.expect_request("mcp_status").await;
         }
-        puppet.exit(Exit::Code(3));
-        for asked in asking {
-            let error = in_time(asked).await.unwrap().unwrap_err();
+        cli.exit(Exit::Code(3));
+        for operation in operations {
+            let error = in_time(operation).await.unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
             assert_eq!(error.operation(), Some("mcp_status"));
         }
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
         let late = in_time(session.mcp().status()).await.unwrap_err();
         assert_eq!(late.kind(), ErrorKind::TransportClosed);
     });
 }
 
-/// A script that hears a request after the handshake and then does this.
-fn after_a_request(then: &str) -> Fake {
-    Fake::new(&format!("{HANDSHAKE}{then}"))
+/// Returns a CLI that runs `then` after the handshake and one further line.
+fn cli_after_a_request(then: &str) -> FakeProgram {
+    FakeProgram::new(&format!("{HANDSHAKE}{then}"))
 }
 
 #[test]
-fn a_pending_operation_says_how_the_cli_died_however_late_it_says_so() {
-    puppet::on_paused_clock(async {
-        let (session, mut puppet) = puppet::running(Options::new()).await;
+fn pending_operation_error_contains_a_late_exit_status() {
+    fake_cli::on_paused_clock(async {
+        let (session, mut cli) = fake_cli::connect(Options::new()).await;
         let dies = async {
-            puppet.asked("mcp_status").await;
-            puppet.close_output();
+            cli.expect_request("mcp_status").await;
+            cli.close_stdout();
             tokio::time::sleep(Duration::from_secs(1)).await;
-            puppet.complain("no space left\n").await;
-            puppet.exit(Exit::Code(3));
+            cli.write_stderr("no space left\n").await;
+            cli.exit(Exit::Code(3));
         };
-        let (asked, ()) = tokio::join!(session.mcp().status(), dies);
-        let error = asked.unwrap_err();
+        let (status, ()) = tokio::join!(session.mcp().status(), dies);
+        let error = status.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
         assert_eq!(error.exit(), Some(Exit::Code(3)), "{error}");
         assert_eq!(error.stderr_tail(), Some("no space left\n"), "{error}");
@@ -163,13 +163,13 @@ fn a_pending_operation_says_how_the_cli_died_however_late_it_says_so() {
 }
 
 #[test]
-fn a_cli_that_closed_its_output_and_lives_on_holds_up_nobody_for_long() {
+fn operations_fail_quickly_if_the_cli_closed_stdout_and_lives() {
     run(async {
-        let fake = after_a_request("exec >&-; read -r more");
+        let fake = cli_after_a_request("exec >&-; read -r more");
         let session =
             start(fake.options().timeouts(Timeouts::new().exit_grace(Duration::from_secs(3600))))
                 .await;
-        // The first waits a little for the end of the CLI, those after it no more.
+        // The first operation waits briefly for the exit of the CLI, the later ones do not.
         for _ in 0..50 {
             let error = in_time(session.mcp().status()).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
@@ -181,11 +181,11 @@ fn a_cli_that_closed_its_output_and_lives_on_holds_up_nobody_for_long() {
 }
 
 #[test]
-fn a_pending_operation_ends_with_the_cli_although_nobody_reads_messages() {
+fn pending_operation_fails_at_exit_even_if_messages_are_unread() {
     let flood = "i=0; while [ $i -lt 200 ]; do echo '{\"type\":\"system\",\"subtype\":\"x\"}'; \
                  i=$((i+1)); done; exit 3";
     run(async {
-        let fake = after_a_request(flood);
+        let fake = cli_after_a_request(flood);
         let session = start(
             fake.options()
                 .limits(Limits::new().backlog_soft_bytes(500).backlog_hard_bytes(1_000_000)),
@@ -199,15 +199,15 @@ fn a_pending_operation_ends_with_the_cli_although_nobody_reads_messages() {
 }
 
 #[test]
-fn a_crash_in_the_handshake_is_told_to_everybody_who_waits() {
+fn crash_during_the_handshake_fails_all_waiters() {
     run(async {
-        let fake = Fake::new(
+        let fake = FakeProgram::new(
             "read -r line; until [ -e go ]; do sleep 0.01; done; echo 'no licence' >&2; exit 7",
         );
         let session = Session::open(fake.options()).await.unwrap();
-        // It ends when everybody waits.
-        let go = async { std::fs::write(fake.beside("go"), "").unwrap() };
-        let (ready, asked, sent, ()) = in_time(async {
+        // The CLI exits when all three are waiting.
+        let go = async { std::fs::write(fake.sibling("go"), "").unwrap() };
+        let (ready, status, sent, ()) = in_time(async {
             tokio::join!(session.ready(), session.mcp().status(), session.send("x"), go)
         })
         .await;
@@ -217,56 +217,56 @@ fn a_crash_in_the_handshake_is_told_to_everybody_who_waits() {
             (ErrorKind::ExitedDuringInit, Some(Exit::Code(7)))
         );
         assert!(error.stderr_tail().unwrap().contains("no licence"));
-        assert_eq!(asked.unwrap_err().kind(), ErrorKind::NotInitialized);
+        assert_eq!(status.unwrap_err().kind(), ErrorKind::NotInitialized);
         assert!(sent.is_err());
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
     });
 }
 
 #[test]
-fn a_handshake_without_an_answer_is_over_when_its_time_is() {
+fn handshake_without_a_response_times_out() {
     run(async {
         let harness = faulty(Faults::new().before("control_response", Fault::Hang)).await;
-        // Whoever waits does not wait for the process to end.
+        // The operations do not wait for the exit of the process.
         let options = harness
             .options()
             .timeouts(Timeouts::new().initialize(SHORT).exit_grace(Duration::from_secs(3600)));
         let session = Session::open(options).await.unwrap();
         let error = in_time(session.ready()).await.unwrap_err();
         assert_eq!((error.kind(), error.limit()), (ErrorKind::InitializeTimeout, Some(SHORT)));
-        let asked = in_time(session.mcp().status()).await.unwrap_err();
-        assert_eq!(asked.kind(), ErrorKind::NotInitialized);
+        let error = in_time(session.mcp().status()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotInitialized);
     });
 }
 
 #[test]
-fn a_handshake_that_is_refused_is_told_at_once() {
+fn rejected_handshake_is_reported_immediately() {
     run(async {
         let options =
             Options::new().timeouts(Timeouts::new().exit_grace(Duration::from_secs(3600)));
-        let (session, mut puppet) = puppet::open(options).await;
-        let request = puppet.asked("initialize").await;
-        puppet.refuse(&request, "you are not welcome").await;
+        let (session, mut cli) = fake_cli::open(options).await;
+        let request = cli.expect_request("initialize").await;
+        cli.respond_error(&request, "you are not welcome").await;
         let error = in_time(session.ready()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InitializeRejected);
         assert!(error.to_string().contains("you are not welcome"), "{error}");
         let error = in_time(session.send("hello")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotInitialized, "{error}");
-        puppet.exit(Exit::Code(0));
-        let last = steps(&session).await.pop();
+        cli.exit(Exit::Code(0));
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
     });
 }
 
 #[test]
-fn a_guard_does_not_start_on_a_cli_that_has_none() {
+fn guard_needs_a_cli_that_supports_fail_closed_hooks() {
     run(async {
         let options = Options::new().on(PreToolUse.fail_closed(), |_, _| async {});
-        let (session, mut puppet) = puppet::open(options).await;
-        let request = puppet.asked("initialize").await;
+        let (session, mut cli) = fake_cli::open(options).await;
+        let request = cli.expect_request("initialize").await;
         assert_eq!(request["request"]["hooks"]["PreToolUse"][0]["onFailure"], "block");
-        puppet.answer(&request, serde_json::json!({})).await;
+        cli.respond(&request, serde_json::json!({})).await;
         let error = in_time(session.ready()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InitializeRejected, "{error}");
     });
@@ -276,8 +276,8 @@ fn a_guard_does_not_start_on_a_cli_that_has_none() {
 fn dropping_the_last_handle_ends_the_cli() {
     run(async {
         for harness in [
-            Harness::sim_process(story(), SIM).await.unwrap(),
-            Harness::real(story(), real()).await.unwrap(),
+            Harness::sim_process(story_script(), SIM).await.unwrap(),
+            Harness::real(story_script(), real()).await.unwrap(),
         ] {
             let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
             let pid = session.pid().unwrap();
@@ -287,16 +287,16 @@ fn dropping_the_last_handle_ends_the_cli() {
             drop(other);
             drop(messages);
             // A turn is a handle too.
-            while !is_piece(&in_time(running.next()).await.unwrap().unwrap()) {}
+            while !is_delta(&in_time(running.next()).await.unwrap().unwrap()) {}
             assert!(exists(pid));
             drop(running);
-            until("it ends and is reaped", || !exists(pid)).await;
+            until("the process ends and is reaped", || !exists(pid)).await;
         }
     });
 }
 
 #[test]
-fn a_session_is_stopped_once_however_often_it_is_asked() {
+fn session_is_stopped_once_by_concurrent_stops() {
     on_all(hello, async |harness| {
         let session = start(harness.options()).await;
         turn(&session, "hello").await;
@@ -326,21 +326,21 @@ fn a_session_is_stopped_once_however_often_it_is_asked() {
 }
 
 #[test]
-fn dropping_the_future_of_a_stop_does_not_stop_the_end() {
+fn dropping_the_stop_future_does_not_cancel_the_stop() {
     on_both(hello, async |harness| {
         let session = start(harness.options()).await;
         let stopping = session.clone();
         let stop = tokio::spawn(async move { stopping.stop().await });
-        until("it began", || format!("{session:?}").contains("Stop")).await;
+        until("the stop has begun", || format!("{session:?}").contains("Stop")).await;
         stop.abort();
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Stopped(_))), "{last:?}");
     });
 }
 
 #[test]
-fn a_callback_may_stop_its_own_session() {
-    on_both(touching, async |harness| {
+fn callback_can_stop_its_own_session() {
+    on_both(touch_script, async |harness| {
         let handle: Notes<Session> = Notes::new();
         let ours = handle.clone();
         let options = harness.options().can_use_tool(move |_, _| {
@@ -353,16 +353,16 @@ fn a_callback_may_stop_its_own_session() {
         let session = start(options).await;
         handle.add(session.clone());
         let running = session.send("run it").await.unwrap();
-        // The turn is interrupted, or the session is over before its result.
+        // The turn is interrupted, or the session ends before its result.
         drop(in_time(running.finish()).await);
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Stopped(_))), "{last:?}");
         assert!(!harness.project().join("made").exists());
     });
 }
 
 #[test]
-fn an_input_that_is_ended_completes_the_session() {
+fn end_input_completes_the_session() {
     on_all(hello, async |harness| {
         let session = start(harness.options()).await;
         let running = session.send("hello").await.unwrap();
@@ -371,9 +371,9 @@ fn an_input_that_is_ended_completes_the_session() {
         assert_eq!(error.kind(), ErrorKind::InputEnded, "{error}");
         let error = session.send("more").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InputEnded, "{error}");
-        // What runs is finished.
+        // The running turn is completed.
         assert_eq!(in_time(running.finish()).await.unwrap().text, "Hello.");
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Completed(Some(Exit::Code(0))))), "{last:?}");
         let error = session.mcp().status().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InputEnded, "{error}");
@@ -382,14 +382,14 @@ fn an_input_that_is_ended_completes_the_session() {
 }
 
 #[test]
-fn after_a_failed_result_exit_1_completes_the_session_and_any_other_exit_fails_it() {
+fn exit_1_after_an_error_result_completes_the_session_and_others_fail_it() {
     let refused = Script::new().otherwise([Reply::error(400, "invalid_request_error", "no")]);
     run(async {
         let harness = Harness::real(refused, real()).await.unwrap();
         let session = start(harness.options()).await;
         assert!(turn(&session, "hello").await.result.is_error());
         session.end_input().await.unwrap();
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Completed(Some(Exit::Code(1))))), "{last:?}");
         for (exit, ends_input, failed) in [
             (Exit::Code(0), true, false),
@@ -397,12 +397,12 @@ fn after_a_failed_result_exit_1_completes_the_session_and_any_other_exit_fails_i
             (Exit::Signal(9), true, true),
             (Exit::Code(0), false, true),
         ] {
-            let (session, puppet) = puppet::running(Options::new()).await;
+            let (session, cli) = fake_cli::connect(Options::new()).await;
             if ends_input {
                 session.end_input().await.unwrap();
             }
-            puppet.exit(exit);
-            let last = steps(&session).await.pop();
+            cli.exit(exit);
+            let last = remaining_states(&session).await.pop();
             let is_failed = matches!(last, Some(SessionState::Failed(_)));
             assert_eq!(is_failed, failed, "{exit:?} {last:?}");
         }
@@ -410,45 +410,45 @@ fn after_a_failed_result_exit_1_completes_the_session_and_any_other_exit_fails_i
 }
 
 #[test]
-fn operations_that_wait_at_the_stop_are_told_so() {
+fn stop_fails_pending_operations() {
     run(async {
-        let (session, mut puppet) =
-            puppet::running(Options::new().timeouts(Timeouts::new().exit_grace(LIMIT))).await;
-        let asking = session.clone();
-        let asked = tokio::spawn(async move { asking.mcp().status().await });
-        puppet.asked("mcp_status").await;
+        let (session, mut cli) =
+            fake_cli::connect(Options::new().timeouts(Timeouts::new().exit_grace(LIMIT))).await;
+        let handle_clone = session.clone();
+        let status = tokio::spawn(async move { handle_clone.mcp().status().await });
+        cli.expect_request("mcp_status").await;
         let stopping = session.clone();
         let stop = tokio::spawn(async move { stopping.stop().await });
-        let error = in_time(asked).await.unwrap().unwrap_err();
+        let error = in_time(status).await.unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::SessionStopped);
-        assert!(puppet.next().await.is_none());
-        puppet.exit(Exit::Code(5));
+        assert!(cli.next_line().await.is_none());
+        cli.exit(Exit::Code(5));
         assert_eq!(in_time(stop).await.unwrap().unwrap(), Some(Exit::Code(5)));
-        let last = steps(&session).await.pop();
+        let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Stopped(Some(Exit::Code(5))))), "{last:?}");
     });
 }
 
 #[test]
-fn a_stop_interrupts_the_turn_that_runs_and_answers_nothing_more() {
+fn stop_interrupts_the_running_turn_and_sends_no_more_responses() {
     run(async {
         let options = Options::new().timeouts(Timeouts::new().exit_grace(LIMIT));
         let options = options.can_use_tool(|_, _| async { Permission::allow() });
-        let (session, mut puppet) = puppet::running(options).await;
+        let (session, mut cli) = fake_cli::connect(options).await;
         let running = session.send("hello").await.unwrap();
-        let user = puppet.hear().await;
-        puppet.lifecycle(&user, "started").await;
-        puppet.ask_permission("before").await;
-        assert_eq!(puppet.hear().await["response"]["request_id"], "before");
+        let user = cli.read_line().await;
+        cli.send_lifecycle(&user, "started").await;
+        cli.request_permission("before").await;
+        assert_eq!(cli.read_line().await["response"]["request_id"], "before");
         let stopping = session.clone();
         let stop = tokio::spawn(async move { stopping.stop().await });
-        let interrupt = puppet.asked("interrupt").await;
-        puppet.ask_permission("after").await;
-        puppet.talk("one more thing").await;
-        puppet.answer(&interrupt, serde_json::json!({"still_queued": []})).await;
-        puppet.result(&user).await;
-        assert!(puppet.next().await.is_none(), "the input is closed and nothing was answered");
-        puppet.exit(Exit::Code(0));
+        let interrupt = cli.expect_request("interrupt").await;
+        cli.request_permission("after").await;
+        cli.send_text("one more thing").await;
+        cli.respond(&interrupt, serde_json::json!({"still_queued": []})).await;
+        cli.send_result(&user).await;
+        assert!(cli.next_line().await.is_none(), "stdin is closed and nothing was answered");
+        cli.exit(Exit::Code(0));
         in_time(stop).await.unwrap().unwrap();
         assert_eq!(in_time(running.finish()).await.unwrap().text, "one more thing");
     });

@@ -1,4 +1,4 @@
-//! Limits, and a CLI that answers as it should not.
+//! Limits on operations and callbacks, and unexpected responses of the CLI.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,19 +12,20 @@ use claude_wire::control::McpStatusResponse;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::play::Notes;
-use crate::puppet::{open, running};
-use crate::support::{in_time, noting, run, until};
+use crate::fake_cli::{connect, open};
+use crate::helpers::Notes;
+use crate::support::{in_time, record_warnings, run, until};
 
-type Asking = Pin<Box<dyn Future<Output = claude_agent_kit::Result<McpStatusResponse>> + Send>>;
+type StatusFuture =
+    Pin<Box<dyn Future<Output = claude_agent_kit::Result<McpStatusResponse>> + Send>>;
 
-/// Asks for the servers so many times; each call is under way.
-fn ask(session: &claude_agent_kit::Session, count: usize) -> Vec<Asking> {
-    let one = |_| -> Asking {
+/// Starts `count` operations and polls each of them once.
+fn start_status_requests(session: &claude_agent_kit::Session, count: usize) -> Vec<StatusFuture> {
+    let one = |_| -> StatusFuture {
         let session = session.clone();
-        let mut asking: Asking = Box::pin(async move { session.mcp().status().await });
-        assert!(poll(&mut asking).is_pending());
-        asking
+        let mut future: StatusFuture = Box::pin(async move { session.mcp().status().await });
+        assert!(poll(&mut future).is_pending());
+        future
     };
     (0..count).map(one).collect()
 }
@@ -34,72 +35,73 @@ fn poll<T>(future: &mut Pin<Box<dyn Future<Output = T> + Send>>) -> Poll<T> {
 }
 
 #[test]
-fn the_seventeenth_operation_does_not_wait_for_the_handshake() {
+fn seventeenth_operation_before_the_handshake_is_rejected() {
     run(async {
-        let (session, mut puppet) = open(Options::new()).await;
-        let waiting = ask(&session, 16);
+        let (session, mut cli) = open(Options::new()).await;
+        let waiting = start_status_requests(&session, 16);
         let error = in_time(session.interrupt()).await.unwrap_err();
         assert_eq!(
             (error.kind(), error.operation()),
             (ErrorKind::InitQueueFull, Some("interrupt"))
         );
-        // Messages are not operations.
+        // Messages do not count as operations.
         let mut sending = Box::pin(session.send("hello"));
         let sent = sending.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(sent.is_pending());
-        puppet.handshake().await;
-        // All are written before any is answered, in order.
+        cli.handshake().await;
+        // All requests are written, in order, before the first response.
         let mut requests = Vec::new();
         for _ in 0..16 {
-            requests.push(puppet.asked("mcp_status").await);
+            requests.push(cli.expect_request("mcp_status").await);
         }
-        assert_eq!(puppet.hear().await["type"], "user");
+        assert_eq!(cli.read_line().await["type"], "user");
         drop(sending);
         requests.sort_by_key(|request| std::cmp::Reverse(request["request_id"].to_string()));
         for request in &requests {
-            puppet.answer(request, json!({"mcpServers": []})).await;
+            cli.respond(request, json!({"mcpServers": []})).await;
         }
-        for asked in waiting {
-            in_time(asked).await.unwrap();
+        for operation in waiting {
+            in_time(operation).await.unwrap();
         }
     });
 }
 
 #[test]
-fn the_sixty_fifth_operation_is_refused_and_dropped_ones_free_their_places() {
+fn sixty_fifth_pending_operation_is_rejected_and_dropped_ones_free_capacity() {
     run(async {
-        let (session, mut puppet) = running(Options::new()).await;
+        let (session, mut cli) = connect(Options::new()).await;
         for _ in 0..3 {
-            let pending = ask(&session, 64);
+            let pending = start_status_requests(&session, 64);
             let error = in_time(session.interrupt()).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::TooManyPending);
             drop(pending);
         }
-        // Answers to what was dropped do no harm.
-        let mut pending = ask(&session, 1);
+        // Responses to dropped operations have no effect.
+        let mut pending = start_status_requests(&session, 1);
         for number in 1..=3 * 64 + 1 {
-            let request = puppet.asked("mcp_status").await;
-            puppet.answer(&request, json!({"mcpServers": [], "number": number})).await;
+            let request = cli.expect_request("mcp_status").await;
+            cli.respond(&request, json!({"mcpServers": [], "number": number})).await;
         }
-        let answer = in_time(pending.pop().unwrap()).await.unwrap();
-        assert_eq!(answer.extra.get("number").unwrap().text(), "193");
+        let response = in_time(pending.pop().unwrap()).await.unwrap();
+        assert_eq!(response.extra.get("number").unwrap().text(), "193");
     });
 }
 
 #[test]
-fn answers_find_whoever_waits_for_them_and_nobody_else() {
+fn responses_are_matched_by_request_id() {
     run(async {
-        let (session, mut puppet) = running(Options::new()).await;
-        let mut pending = ask(&session, 2);
-        let (first, second) = (puppet.asked("mcp_status").await, puppet.asked("mcp_status").await);
-        let stranger = json!({"request_id": "req_9_nobody"});
-        puppet.answer(&stranger, json!({"from": "a stranger"})).await;
-        puppet.answer(&second, json!({"from": "the second"})).await;
-        puppet.answer(&second, json!({"from": "the second, again"})).await;
-        puppet.refuse(&first, "no").await;
-        puppet.answer(&first, json!({"from": "the first, too late"})).await;
-        let answer = in_time(pending.pop().unwrap()).await.unwrap();
-        assert_eq!(answer.extra.get("from").unwrap().text(), "\"the second\"");
+        let (session, mut cli) = connect(Options::new()).await;
+        let mut pending = start_status_requests(&session, 2);
+        let (first, second) =
+            (cli.expect_request("mcp_status").await, cli.expect_request("mcp_status").await);
+        let stranger = json!({"request_id": "req_9_unknown"});
+        cli.respond(&stranger, json!({"from": "a stranger"})).await;
+        cli.respond(&second, json!({"from": "the second"})).await;
+        cli.respond(&second, json!({"from": "the second, again"})).await;
+        cli.respond_error(&first, "no").await;
+        cli.respond(&first, json!({"from": "the first, too late"})).await;
+        let response = in_time(pending.pop().unwrap()).await.unwrap();
+        assert_eq!(response.extra.get("from").unwrap().text(), "\"the second\"");
         let error = in_time(pending.pop().unwrap()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlRejected);
         assert!(error.to_string().contains("no"), "{error}");
@@ -107,53 +109,53 @@ fn answers_find_whoever_waits_for_them_and_nobody_else() {
 }
 
 #[test]
-fn an_answer_of_the_wrong_shape_is_an_error_of_its_operation_only() {
+fn undecodable_response_fails_only_its_operation() {
     run(async {
-        let (session, mut puppet) = running(Options::new()).await;
+        let (session, mut cli) = connect(Options::new()).await;
         for odd in [json!([7]), json!("what?"), json!({"still_queued": {"a": 1}})] {
             let interrupting = session.clone();
-            let asked = tokio::spawn(async move { interrupting.interrupt().await });
-            let request = puppet.asked("interrupt").await;
-            puppet.answer(&request, odd.clone()).await;
-            let error = in_time(asked).await.unwrap().unwrap_err();
+            let operation = tokio::spawn(async move { interrupting.interrupt().await });
+            let request = cli.expect_request("interrupt").await;
+            cli.respond(&request, odd.clone()).await;
+            let error = in_time(operation).await.unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::UndecodableResponse, "{odd}");
         }
-        let mut pending = ask(&session, 1);
-        let request = puppet.asked("mcp_status").await;
+        let mut pending = start_status_requests(&session, 1);
+        let request = cli.expect_request("mcp_status").await;
         let line = json!({"type": "control_response",
                           "response": {"subtype": "maybe", "request_id": request["request_id"]}});
-        puppet.say(line).await;
+        cli.send(line).await;
         let error = in_time(pending.pop().unwrap()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::UndecodableResponse);
-        // A success that says nothing is one.
-        let asked = session.clone();
-        let asked = tokio::spawn(async move { asked.stop_task("t").await });
-        let request = puppet.asked("stop_task").await;
+        // A successful response may be empty.
+        let second_handle = session.clone();
+        let operation = tokio::spawn(async move { second_handle.stop_task("t").await });
+        let request = cli.expect_request("stop_task").await;
         let response = json!({"subtype": "success", "request_id": request["request_id"]});
-        puppet.say(json!({"type": "control_response", "response": response})).await;
-        in_time(asked).await.unwrap().unwrap();
+        cli.send(json!({"type": "control_response", "response": response})).await;
+        in_time(operation).await.unwrap().unwrap();
     });
 }
 
 #[test]
-fn a_late_answer_is_dropped() {
+fn late_response_is_discarded() {
     run(async {
-        let (session, mut puppet) = running(Options::new()).await;
+        let (session, mut cli) = connect(Options::new()).await;
         let limited = session.with_timeout(Duration::from_millis(50));
         let error = in_time(limited.mcp().status()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlTimeout);
-        let late = puppet.asked("mcp_status").await;
-        let mut pending = ask(&session, 1);
-        let request = puppet.asked("mcp_status").await;
-        puppet.answer(&late, json!({"late": true})).await;
-        puppet.answer(&request, json!({"late": false})).await;
-        let answer = in_time(pending.pop().unwrap()).await.unwrap();
-        assert_eq!(answer.extra.get("late").unwrap().text(), "false");
+        let late = cli.expect_request("mcp_status").await;
+        let mut pending = start_status_requests(&session, 1);
+        let request = cli.expect_request("mcp_status").await;
+        cli.respond(&late, json!({"late": true})).await;
+        cli.respond(&request, json!({"late": false})).await;
+        let response = in_time(pending.pop().unwrap()).await.unwrap();
+        assert_eq!(response.extra.get("late").unwrap().text(), "false");
     });
 }
 
 #[test]
-fn three_hundred_callbacks_at_once_are_all_answered() {
+fn three_hundred_concurrent_callbacks_are_all_answered() {
     run(async {
         let (entered, gate) = (Notes::new(), Arc::new(Semaphore::new(0)));
         let (notes, waiting) = (entered.clone(), gate.clone());
@@ -165,21 +167,21 @@ fn three_hundred_callbacks_at_once_are_all_answered() {
                 HookResponse::deny("no")
             }
         });
-        let (session, mut puppet) = running(options).await;
+        let (session, mut cli) = connect(options).await;
         for number in 0..300 {
-            puppet.ask_hook(&format!("cli_{number}")).await;
+            cli.call_hook(&format!("cli_{number}")).await;
         }
-        until("as many run as may", || entered.len() == 256).await;
-        // Whoever waits behind them delays no operation.
-        let mut pending = ask(&session, 1);
-        let request = puppet.asked("mcp_status").await;
-        puppet.answer(&request, json!({})).await;
+        until("the maximum number runs", || entered.len() == 256).await;
+        // Queued callbacks do not delay operations.
+        let mut pending = start_status_requests(&session, 1);
+        let request = cli.expect_request("mcp_status").await;
+        cli.respond(&request, json!({})).await;
         in_time(pending.pop().unwrap()).await.unwrap();
         assert_eq!(entered.len(), 256);
         gate.add_permits(300);
         let mut answered = Vec::new();
         for _ in 0..300 {
-            let line = puppet.hear().await;
+            let line = cli.read_line().await;
             let output = &line["response"]["response"]["hookSpecificOutput"];
             assert_eq!(output["permissionDecision"], "deny", "{line}");
             answered.push(line["response"]["request_id"].as_str().unwrap().to_owned());
@@ -191,23 +193,23 @@ fn three_hundred_callbacks_at_once_are_all_answered() {
 }
 
 #[test]
-fn overload_refuses_and_approves_nothing() {
+fn overload_denies_and_never_allows() {
     run(async {
         let options = Options::new()
             .can_use_tool(|_, _| std::future::pending::<Permission>())
             .on(PreToolUse, |_, _| std::future::pending::<()>());
-        let (options, warnings) = noting(options);
-        let (_session, mut puppet) = running(options).await;
+        let (options, warnings) = record_warnings(options);
+        let (_session, mut cli) = connect(options).await;
         for number in 0..256 + 4_096 {
-            puppet.ask_permission(&format!("cli_{number}")).await;
+            cli.request_permission(&format!("cli_{number}")).await;
         }
-        puppet.ask_permission("too many").await;
-        let line = puppet.hear().await;
+        cli.request_permission("too many").await;
+        let line = cli.read_line().await;
         assert_eq!(line["response"]["request_id"], "too many");
         assert_eq!(line["response"]["response"]["behavior"], "deny");
-        // A hook that would let through if it failed is refused too.
-        puppet.ask_hook("too many again").await;
-        let line = puppet.hear().await;
+        // A fail-open hook is denied too.
+        cli.call_hook("too many again").await;
+        let line = cli.read_line().await;
         assert_eq!(line["response"]["request_id"], "too many again");
         let output = &line["response"]["response"]["hookSpecificOutput"];
         assert_eq!(output["permissionDecision"], "deny", "{line}");
@@ -217,63 +219,63 @@ fn overload_refuses_and_approves_nothing() {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_answered_once_and_harm_nobody() {
+fn invalid_requests_get_one_response_and_have_no_effect() {
     run(async {
         let options = Options::new()
             .on(PreToolUse.fail_closed(), |_, _| async {})
             .can_use_tool(|_, _| async { Permission::allow() });
-        let (options, warnings) = noting(options);
-        let (session, mut puppet) = running(options).await;
+        let (options, warnings) = record_warnings(options);
+        let (session, mut cli) = connect(options).await;
         let stranger = json!({"subtype": "hook_callback", "callback_id": "hook_77",
                               "input": {"hook_event_name": "PreToolUse"}});
-        puppet.ask("a", stranger).await;
-        puppet.ask("b", json!({"subtype": "make_coffee"})).await;
-        puppet.ask("c", json!({"subtype": "can_use_tool"})).await;
-        puppet.ask("d", json!({"subtype": "hook_callback", "callback_id": "hook_0"})).await;
-        puppet.ask("e", json!(7)).await;
-        puppet.say(json!({"type": "control_request", "request": {"subtype": "x"}})).await;
-        puppet.say(json!({"type": "control_cancel_request"})).await;
-        puppet.say(json!({"type": "control_cancel_request", "request_id": "nobody"})).await;
-        puppet.write(b"this is no JSON\n[1, 2]\n").await;
-        puppet.ask_permission("f").await;
-        let mut answers = std::collections::BTreeMap::new();
+        cli.send_request("a", stranger).await;
+        cli.send_request("b", json!({"subtype": "make_coffee"})).await;
+        cli.send_request("c", json!({"subtype": "can_use_tool"})).await;
+        cli.send_request("d", json!({"subtype": "hook_callback", "callback_id": "hook_0"})).await;
+        cli.send_request("e", json!(7)).await;
+        cli.send(json!({"type": "control_request", "request": {"subtype": "x"}})).await;
+        cli.send(json!({"type": "control_cancel_request"})).await;
+        cli.send(json!({"type": "control_cancel_request", "request_id": "missing"})).await;
+        cli.write(b"not JSON\n[1, 2]\n").await;
+        cli.request_permission("f").await;
+        let mut responses = std::collections::BTreeMap::new();
         for _ in 0..6 {
-            let response = puppet.hear().await["response"].clone();
-            answers.insert(response["request_id"].as_str().unwrap().to_owned(), response);
+            let response = cli.read_line().await["response"].clone();
+            responses.insert(response["request_id"].as_str().unwrap().to_owned(), response);
         }
-        let denied = |id: &str| answers[id].to_string().contains("\"deny\"");
-        assert!(denied("a") && denied("c") && denied("d"), "{answers:?}");
-        assert_eq!(answers["b"]["subtype"], "error");
-        assert_eq!(answers["e"]["subtype"], "error");
-        assert_eq!(answers["f"]["response"]["behavior"], "allow");
+        let denied = |id: &str| responses[id].to_string().contains("\"deny\"");
+        assert!(denied("a") && denied("c") && denied("d"), "{responses:?}");
+        assert_eq!(responses["b"]["subtype"], "error");
+        assert_eq!(responses["e"]["subtype"], "error");
+        assert_eq!(responses["f"]["response"]["behavior"], "allow");
         assert!(warnings.lock().unwrap().len() >= 6, "{warnings:?}");
-        let mut pending = ask(&session, 1);
-        let request = puppet.asked("mcp_status").await;
-        puppet.answer(&request, json!({})).await;
+        let mut pending = start_status_requests(&session, 1);
+        let request = cli.expect_request("mcp_status").await;
+        cli.respond(&request, json!({})).await;
         in_time(pending.pop().unwrap()).await.unwrap();
     });
 }
 
 #[test]
-fn a_request_that_comes_before_the_handshake_is_over_is_served_at_once() {
+fn request_during_the_handshake_is_served_immediately() {
     run(async {
         let options = Options::new().can_use_tool(|_, _| async { Permission::deny("no") });
-        let (session, mut puppet) = open(options).await;
-        let initialize = puppet.asked("initialize").await;
-        puppet.ask_permission("early").await;
-        let line = puppet.hear().await;
+        let (session, mut cli) = open(options).await;
+        let initialize = cli.expect_request("initialize").await;
+        cli.request_permission("early").await;
+        let line = cli.read_line().await;
         assert_eq!(line["response"]["request_id"], "early");
-        // Only the answer to it confirms the handshake.
-        puppet.talk("hello").await;
+        // Only the response to `initialize` completes the handshake.
+        cli.send_text("hello").await;
         assert!(session.server_info().is_none());
-        puppet.answer(&initialize, json!({"output_style": "plain"})).await;
+        cli.respond(&initialize, json!({"output_style": "plain"})).await;
         in_time(session.ready()).await.unwrap();
         assert!(session.server_info().is_some());
     });
 }
 
 #[test]
-fn a_request_that_was_cancelled_is_not_answered() {
+fn cancelled_request_gets_no_response() {
     run(async {
         let entered = Notes::new();
         let notes = entered.clone();
@@ -286,13 +288,14 @@ fn a_request_that_was_cancelled_is_not_answered() {
                 Permission::allow()
             }
         });
-        let (_session, mut puppet) = running(options).await;
-        puppet.ask_permission("first").await;
-        until("it is asked", || entered.len() == 1).await;
-        puppet.say(json!({"type": "control_cancel_request", "request_id": "first"})).await;
-        puppet.ask_permission("second").await;
-        // The next answer is that to the second; and the same id is not asked twice.
-        assert_eq!(puppet.hear().await["response"]["request_id"], "second");
+        let (_session, mut cli) = connect(options).await;
+        cli.request_permission("first").await;
+        until("the callback is called", || entered.len() == 1).await;
+        cli.send(json!({"type": "control_cancel_request", "request_id": "first"})).await;
+        cli.request_permission("second").await;
+        // The next response belongs to the second request, and the first callback did not run
+        // twice.
+        assert_eq!(cli.read_line().await["response"]["request_id"], "second");
         assert_eq!(entered.len(), 2);
     });
 }

@@ -1,42 +1,42 @@
-//! Sessions of the SDK on the simulated and on the real CLI.
+//! Tests of sessions, on the simulated and on the real CLI.
 
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::similar_names,
     dead_code,
-    reason = "in a test a panic is the way to fail; not all tests need all of what they share"
+    reason = "tests fail by panicking; not every test uses every shared helper"
 )]
 
 #[path = "../kit/support.rs"]
 mod support;
 
-mod alone;
 mod callback_context;
+mod callback_scheduling;
 mod control;
+mod conversations;
+mod cost;
 mod deferred;
-mod drift;
 mod every_hook;
 mod every_operation;
+mod fail_closed_hooks;
 mod failing_hooks;
+mod fake_cli;
+mod helpers;
 mod hooks;
-mod host_code;
+mod host_panics;
 mod interrupts;
+mod lagging_readers;
 mod lifetime;
 mod limits;
-mod money;
-mod one_thread;
 mod operations;
 mod option_effects;
+mod own_process;
 mod permission_items;
 mod permissions;
-mod play;
-mod puppet;
 mod queue;
-mod refusals;
 mod replay;
 mod run_groups;
-mod slow_readers;
-mod starting_points;
 mod stress;
 mod turns;
+mod unknown_messages;

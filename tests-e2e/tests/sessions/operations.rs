@@ -1,4 +1,4 @@
-//! Every operation as it goes over the wire: what is asked, and that the answer is typed.
+//! Every operation on the wire: its request, and that its response is typed.
 
 use std::time::Duration;
 
@@ -11,40 +11,40 @@ use claude_wire::control::{
 };
 use serde_json::{Value, json};
 
-use crate::puppet::{self, Puppet};
+use crate::fake_cli::{self, FakeCli};
 use crate::support::{in_time, run};
 
-/// An object with these fields, and nothing in them.
+/// Returns an object with these fields, all empty.
 fn fields(names: &str) -> Value {
     Value::Object(names.split_whitespace().map(|name| (name.to_owned(), Value::Null)).collect())
 }
 
-/// The same, with some that have something in them.
-fn with(names: &str, more: Value) -> Value {
+/// Returns an object with these empty fields and with the fields of `more`.
+fn fields_with(names: &str, more: Value) -> Value {
     let mut object = fields(names);
     let Value::Object(more) = more else { panic!("no object") };
     object.as_object_mut().unwrap().extend(more);
     object
 }
 
-/// Hears what the host asks, and answers with this and with a field that nobody knows.
-async fn serve(puppet: &mut Puppet, mut answer: Value) -> Value {
-    answer["novel"] = json!(1);
-    let line = puppet.hear().await;
-    puppet.answer(&line, answer).await;
+/// Reads the next request, and responds with `response` and an unknown field.
+async fn respond_once(cli: &mut FakeCli, mut response: Value) -> Value {
+    response["novel"] = json!(1);
+    let line = cli.read_line().await;
+    cli.respond(&line, response).await;
     line["request"].clone()
 }
 
-/// A session whose CLI has some capabilities.
-async fn capable(capabilities: &[&str]) -> (Session, Puppet) {
-    let (session, mut puppet) = puppet::open(Options::new().file_checkpointing(true)).await;
-    let request = puppet.asked("initialize").await;
-    let answer = json!({"capabilities": capabilities, "claude_code_version": "9.9.9",
+/// Returns a session whose CLI has these capabilities.
+async fn connect_with_capabilities(capabilities: &[&str]) -> (Session, FakeCli) {
+    let (session, mut cli) = fake_cli::open(Options::new().file_checkpointing(true)).await;
+    let request = cli.expect_request("initialize").await;
+    let response = json!({"capabilities": capabilities, "claude_code_version": "9.9.9",
                         "commands": [{"name": "wave"}], "models": [{"value": "opus"}],
                         "agents": [{"name": "general"}], "account": {"email": "a@b"}});
-    puppet.answer(&request, answer).await;
+    cli.respond(&request, response).await;
     in_time(session.ready()).await.unwrap();
-    (session, puppet)
+    (session, cli)
 }
 
 const CAPABILITIES: &[&str] = &[
@@ -53,26 +53,26 @@ const CAPABILITIES: &[&str] = &[
     "reload_plugins_refuse_if_busy_v1",
 ];
 
-/// One line per operation: the call, what is asked, and an answer with every published field.
-/// Nothing of it but the field that nobody knows is left without a name; an operation that is only
-/// acknowledged gives nothing.
+/// Checks one operation per line: the call, its request, and a response with every published field.
+/// Only the unknown field may be left untyped; an operation that is only acknowledged returns
+/// nothing.
 macro_rules! operations {
-    ($session:ident, $puppet:ident, $asked:ident; $( $method:ident($($argument:expr),*)
-        asks { $($request:tt)* } $(gets $answer:expr)?; )+) => {$(
-        let answer = operations!(@answer $($answer)?);
+    ($session:ident, $cli:ident, $sent:ident; $( $method:ident($($argument:expr),*)
+        asks { $($request:tt)* } $(gets $response:expr)?; )+) => {$(
+        let response = operations!(@response $($response)?);
         let (given, request) =
-            tokio::join!($session.$method($($argument),*), serve($puppet, answer));
+            tokio::join!($session.$method($($argument),*), respond_once($cli, response));
         let given = format!("{:?}", given.unwrap());
         assert_eq!(request, json!({ $($request)* }), stringify!($method));
         let unnamed = given.matches("Extra(Some(").count();
-        let expected = operations!(@unnamed $($answer)?);
+        let expected = operations!(@unnamed $($response)?);
         assert_eq!(unnamed, expected, "{}: {given}", stringify!($method));
-        $asked.push(request["subtype"].as_str().unwrap().to_owned());
+        $sent.push(request["subtype"].as_str().unwrap().to_owned());
     )+};
-    (@answer) => { json!({}) };
-    (@answer $answer:expr) => { $answer };
+    (@response) => { json!({}) };
+    (@response $response:expr) => { $response };
     (@unnamed) => { 0 };
-    (@unnamed $answer:expr) => { 1 };
+    (@unnamed $response:expr) => { 1 };
 }
 
 fn call() -> McpCall {
@@ -82,15 +82,15 @@ fn call() -> McpCall {
     call
 }
 
-/// A request with some fields set.
-fn requested<R: Default>(set: impl FnOnce(&mut R)) -> R {
+/// Returns a request with some fields set.
+fn request_with<R: Default>(set: impl FnOnce(&mut R)) -> R {
     let mut request = R::default();
     set(&mut request);
     request
 }
 
 fn update(file: SettingsFile, settings: Value) -> UpdateSettings {
-    requested(|update: &mut UpdateSettings| {
+    request_with(|update: &mut UpdateSettings| {
         (update.source, update.settings) = (Some(file), settings.into());
     })
 }
@@ -110,23 +110,23 @@ fn bytes() -> ReadFile {
 }
 
 #[test]
-fn every_operation_has_its_request_and_its_typed_answer() {
+fn every_operation_has_a_request_and_a_typed_response() {
     run(async {
-        let (session, mut puppet) = capable(CAPABILITIES).await;
-        let mut asked = vec!["initialize".to_owned(), "mcp_message".to_owned()];
-        steering(&session, &mut puppet, &mut asked).await;
-        servers(&session, &mut puppet, &mut asked).await;
-        files_and_settings(&session, &mut puppet, &mut asked).await;
-        information(&session, &mut puppet, &mut asked).await;
+        let (session, mut cli) = connect_with_capabilities(CAPABILITIES).await;
+        let mut sent = vec!["initialize".to_owned(), "mcp_message".to_owned()];
+        steering(&session, &mut cli, &mut sent).await;
+        servers(&session, &mut cli, &mut sent).await;
+        files_and_settings(&session, &mut cli, &mut sent).await;
+        information(&session, &mut cli, &mut sent).await;
         for subtype in HostRequest::KNOWN {
-            assert!(asked.iter().any(|other| other == subtype), "no operation asks `{subtype}`");
+            assert!(sent.iter().any(|other| other == subtype), "no operation sends `{subtype}`");
         }
         session.stop().await.unwrap();
     });
 }
 
-async fn steering(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>) {
-    operations! { session, puppet, asked;
+async fn steering(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) {
+    operations! { session, cli, sent;
         interrupt() asks {"subtype": "interrupt"} gets fields("still_queued cancelled");
         interrupt_all() asks {"subtype": "interrupt", "cancel_queued": true}
             gets json!({"still_queued": ["a"], "cancelled": ["b"]});
@@ -139,7 +139,7 @@ async fn steering(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String
             asks {"subtype": "set_max_thinking_tokens", "max_thinking_tokens": 2000};
         set_max_thinking_tokens(None)
             asks {"subtype": "set_max_thinking_tokens", "max_thinking_tokens": null};
-        request(requested(|thinking: &mut SetMaxThinkingTokens| {
+        request(request_with(|thinking: &mut SetMaxThinkingTokens| {
             thinking.thinking_display = Some("omitted".to_owned());
         }))
             asks {"subtype": "set_max_thinking_tokens", "max_thinking_tokens": null,
@@ -148,7 +148,7 @@ async fn steering(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String
             gets json!({"cancelled": true});
         stop_task("t-1") asks {"subtype": "stop_task", "task_id": "t-1"};
         background_tasks() asks {"subtype": "background_tasks"} gets json!({});
-        request(requested(|one: &mut BackgroundTasks| one.tool_use_id = Some("toolu_1".into())))
+        request(request_with(|one: &mut BackgroundTasks| one.tool_use_id = Some("toolu_1".into())))
             asks {"subtype": "background_tasks", "tool_use_id": "toolu_1"}
             gets json!({"backgrounded": false});
         task_output("t-1") asks {"subtype": "get_task_output", "task_id": "t-1"}
@@ -158,15 +158,15 @@ async fn steering(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String
     }
 }
 
-async fn servers(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>) {
+async fn servers(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) {
     let tool = json!({"name": "add", "description": "Adds", "_meta": {},
                       "annotations": fields("readOnly destructive openWorld")});
-    let server = with(
+    let server = fields_with(
         "serverInfo error config transport scope source",
         json!({"name": "ext", "status": "connected", "tools": [tool]}),
     );
     let mcp = session.mcp();
-    operations! { mcp, puppet, asked;
+    operations! { mcp, cli, sent;
         status() asks {"subtype": "mcp_status"} gets json!({"mcpServers": [server]});
         reconnect("ext") asks {"subtype": "mcp_reconnect", "serverName": "ext"};
         enable("ext") asks {"subtype": "mcp_toggle", "serverName": "ext", "enabled": true};
@@ -193,7 +193,7 @@ async fn servers(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>
     }
 }
 
-async fn files_and_settings(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>) {
+async fn files_and_settings(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) {
     let hook = fields(
         "event matcher source sourceLabel pluginName type displayText commandText contentLabel \
          condition timeout statusMessage runsOnce runsInBackground disabled editable",
@@ -203,7 +203,7 @@ async fn files_and_settings(session: &Session, puppet: &mut Puppet, asked: &mut 
     );
     let event = fields("name summary supportsMatcher hookCount");
     let rule = fields("behavior source rule description editability notInEffect");
-    operations! { session, puppet, asked;
+    operations! { session, cli, sent;
         rewind_files("u-1") asks {"subtype": "rewind_files", "user_message_id": "u-1"}
             gets json!({"canRewind": true});
         preview_rewind("u-1")
@@ -234,7 +234,7 @@ async fn files_and_settings(session: &Session, puppet: &mut Puppet, asked: &mut 
             gets json!({"events": [event], "hooks": [hook], "eventCatalog": [event],
                         "policy": policy, "safeMode": {}, "bareMode": {}, "errors": []});
         request(ListPermissionRules::default()) asks {"subtype": "list_permission_rules"}
-            gets json!({"state": with("originalCwd managedOnly errors withheld",
+            gets json!({"state": fields_with("originalCwd managedOnly errors withheld",
                 json!({"rules": [rule], "workspaceDirectories": [fields("path source")]}))});
         reload_plugins(reload())
             asks {"subtype": "reload_plugins", "hold_on_cache_impact": true,
@@ -247,7 +247,7 @@ async fn files_and_settings(session: &Session, puppet: &mut Puppet, asked: &mut 
             gets json!({"available_output_styles": ["default"]});
     }
     let user = update(SettingsFile::User, json!({}));
-    let (given, request) = tokio::join!(session.request(user), serve(puppet, json!({})));
+    let (given, request) = tokio::join!(session.request(user), respond_once(cli, json!({})));
     given.unwrap();
     assert_eq!(request["source"], "userSettings");
 }
@@ -259,13 +259,13 @@ fn seed() -> SeedReadState {
     seed
 }
 
-async fn information(session: &Session, puppet: &mut Puppet, asked: &mut Vec<String>) {
+async fn information(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) {
     let window = fields("utilization resets_at");
     let limits = json!({"five_hour": window, "seven_day": window, "seven_day_oauth_apps": window,
         "seven_day_opus": window, "seven_day_sonnet": window,
         "model_scoped": [fields("display_name utilization resets_at")],
         "extra_usage": fields("is_enabled monthly_limit used_credits utilization currency")});
-    let period = with(
+    let period = fields_with(
         "request_count session_count recommendations fix agents skills plugins \
          mcp_servers",
         json!({"behaviors": [fields("key pct count")]}),
@@ -274,13 +274,13 @@ async fn information(session: &Session, puppet: &mut Puppet, asked: &mut Vec<Str
         "total_cost_usd total_api_duration_ms total_duration_ms \
          total_lines_added total_lines_removed model_usage",
     );
-    operations! { session, puppet, asked;
+    operations! { session, cli, sent;
         reinitialize() asks {"subtype": "initialize"} gets fields("commands capabilities");
         context_usage() asks {"subtype": "get_context_usage"} gets context();
-        request(requested(|usage: &mut GetContextUsage| usage.detail = Some("full".to_owned())))
+        request(request_with(|usage: &mut GetContextUsage| usage.detail = Some("full".to_owned())))
             asks {"subtype": "get_context_usage", "detail": "full"}
             gets json!({});
-        request(requested(|usage: &mut GetUsage| usage.skip_behaviors = Some(true)))
+        request(request_with(|usage: &mut GetUsage| usage.skip_behaviors = Some(true)))
             asks {"subtype": "get_usage", "skip_behaviors": true}
             gets json!({"session": session_usage, "subscription_type": null,
                 "rate_limits_available": true, "rate_limits": limits,
@@ -294,7 +294,7 @@ async fn information(session: &Session, puppet: &mut Puppet, asked: &mut Vec<Str
     }
 }
 
-/// Everything that is published of what fills the context.
+/// Returns a context usage with every published field.
 fn context() -> Value {
     let tool = fields("name serverName tokens isLoaded");
     let skill = fields("name source pluginName pluginId path tokens");
@@ -302,7 +302,7 @@ fn context() -> Value {
         "toolCallTokens toolResultTokens attachmentTokens assistantMessageTokens userMessageTokens \
          redirectedContextTokens unattributedTokens toolCallsByType attachmentsByType",
     );
-    with(
+    fields_with(
         "totalTokens maxTokens rawMaxTokens percentage gridRows model autoCompactThreshold \
           isAutoCompactEnabled systemPromptSections systemTools autocompactSource",
         json!({
@@ -321,25 +321,25 @@ fn context() -> Value {
 }
 
 #[test]
-fn what_the_handshake_told_can_be_asked_for() {
+fn server_info_contains_the_handshake_response() {
     run(async {
-        let (session, _puppet) = capable(&["one_v1"]).await;
+        let (session, _cli) = connect_with_capabilities(&["one_v1"]).await;
         let info = session.server_info().unwrap();
         assert_eq!(info.capabilities[..], ["one_v1"]);
         assert_eq!(info.commands[0].name.as_deref(), Some("wave"));
         assert_eq!(info.models[0].value.as_deref(), Some("opus"));
         assert_eq!(info.agents[0].name.as_deref(), Some("general"));
         assert_eq!(info.account.unwrap().email.as_deref(), Some("a@b"));
-        let (early, _puppet) = puppet::open(Options::new()).await;
+        let (early, _cli) = fake_cli::open(Options::new()).await;
         assert!(early.server_info().is_none());
     });
 }
 
-/// A CLI that does not know the fields would call the tool without looking at permissions.
+/// A CLI that does not know the fields would call the tool without checking permissions.
 #[test]
-fn what_the_cli_would_ignore_is_not_asked_of_it() {
+fn operation_that_needs_a_missing_capability_is_not_sent() {
     run(async {
-        let (session, mut puppet) = capable(&[]).await;
+        let (session, mut cli) = connect_with_capabilities(&[]).await;
         let error = session.mcp().call(call()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert_eq!(error.operation(), Some("mcp_call"));
@@ -347,10 +347,10 @@ fn what_the_cli_would_ignore_is_not_asked_of_it() {
         assert!(error.hint().unwrap().contains("9.9.9"), "{error}");
         let error = session.reload_plugins(reload()).await.unwrap_err();
         assert!(error.to_string().contains("reload_plugins_refuse_if_busy_v1"), "{error}");
-        // Nothing of it was written.
+        // Nothing was written.
         let (given, request) = tokio::join!(
             session.reload_plugins(ReloadPlugins::default()),
-            serve(&mut puppet, json!({}))
+            respond_once(&mut cli, json!({}))
         );
         given.unwrap();
         assert_eq!(request, json!({"subtype": "reload_plugins"}));

@@ -1,4 +1,4 @@
-//! Options whose effect shows only after a few turns, on the real CLI.
+//! Options that take effect only after some turns, on the real CLI.
 
 use std::time::Duration;
 
@@ -9,12 +9,14 @@ use claude_wire::message::ResultSubtype;
 use serde_json::{Value, json};
 use tests_e2e::harness::Harness;
 
-use crate::play::{Notes, again_until, bash, find, is_made, model_was_told, start, touching, turn};
+use crate::helpers::{
+    Notes, bash, find, has_file, model_received, repeat_until, start, touch_script, turn,
+};
 use crate::support::{LIMIT, in_time, on_all, real, run};
 
 #[test]
-fn a_turn_has_as_many_rounds_as_it_may_and_no_more() {
-    // A model that never comes to an end.
+fn max_turns_limits_a_turn() {
+    // The model never stops calling tools.
     let endless = || Script::new().otherwise([Reply::tool("Bash", json!({"command": "echo on"}))]);
     for most in [1, 2, 5] {
         on_all(endless, async |harness| {
@@ -29,7 +31,7 @@ fn a_turn_has_as_many_rounds_as_it_may_and_no_more() {
 }
 
 #[test]
-fn an_overloaded_model_is_left_for_the_other() {
+fn fallback_model_is_used_on_overload() {
     run(async {
         let script = Script::respond_with(|request| {
             if request.model().contains("haiku") {
@@ -43,15 +45,15 @@ fn an_overloaded_model_is_left_for_the_other() {
         let session = start(options).await;
         let mut messages = session.messages();
         let sent = session.send("hello").await.unwrap();
-        let told = found(&mut messages, "model_fallback").await;
-        assert_eq!(told["fallback_model"], "claude-haiku-4-5", "{told}");
+        let message = next_containing(&mut messages, "model_fallback").await;
+        assert_eq!(message["fallback_model"], "claude-haiku-4-5", "{message}");
         assert_eq!(in_time(sent.finish()).await.unwrap().text, "From the other.");
         session.stop().await.unwrap();
     });
 }
 
-/// The next message with this in it.
-async fn found(messages: &mut Messages, needle: &str) -> Value {
+/// Returns the next message that contains `needle`.
+async fn next_containing(messages: &mut Messages, needle: &str) -> Value {
     let holds = |item: &Item| {
         let raw = item.message().and_then(|message| message.raw_str());
         raw.is_some_and(|raw| raw.contains(needle))
@@ -61,7 +63,7 @@ async fn found(messages: &mut Messages, needle: &str) -> Value {
 }
 
 #[test]
-fn the_next_prompt_is_suggested_after_a_turn() {
+fn prompt_suggestion_follows_a_turn() {
     run(async {
         let script = Script::new()
             .when("[SUGGESTION MODE", [Reply::text("run the tests")])
@@ -69,7 +71,7 @@ fn the_next_prompt_is_suggested_after_a_turn() {
         let harness = Harness::real(script, real()).await.unwrap();
         let session = start(harness.options().include(Include::PROMPT_SUGGESTIONS)).await;
         let mut messages = session.messages();
-        // The CLI has nothing to suggest after the very first.
+        // The CLI suggests nothing after the first turn.
         turn(&session, "hello").await;
         turn(&session, "hello again").await;
         let is_suggestion = |item: &Item| {
@@ -82,9 +84,9 @@ fn the_next_prompt_is_suggested_after_a_turn() {
     });
 }
 
-/// A model that delegates, and an agent that is busy for longer than the CLI waits with its
-/// summaries, which is half a minute.
-fn delegating() -> Script {
+/// Returns a model that delegates to an agent that runs for longer than half a minute, after which
+/// the CLI requests a summary.
+fn delegate_script() -> Script {
     let task = json!({
         "subagent_type": "general-purpose",
         "description": "Look",
@@ -100,18 +102,18 @@ fn delegating() -> Script {
 }
 
 #[test]
-fn an_agent_that_works_for_long_is_told_of_in_a_few_words() {
+fn long_running_agent_is_summarized() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let play = async {
-        let harness = Harness::real(delegating(), real()).await.unwrap();
+        let harness = Harness::real(delegate_script(), real()).await.unwrap();
         let options = harness.options().allowed_tools(["Agent", "Bash"]);
         let session = start(options.include(Include::AGENT_PROGRESS_SUMMARIES)).await;
         let mut messages = session.messages();
         let sent = session.send("delegate").await.unwrap();
-        let first = found(&mut messages, "task_progress").await;
+        let first = next_containing(&mut messages, "task_progress").await;
         assert!(first.get("summary").is_none(), "{first}");
-        let told = found(&mut messages, "\"summary\":\"Looking at it\"").await;
-        assert_eq!(told["subtype"], "task_progress", "{told}");
+        let message = next_containing(&mut messages, "\"summary\":\"Looking at it\"").await;
+        assert_eq!(message["subtype"], "task_progress", "{message}");
         session.interrupt().await.unwrap();
         in_time(sent.finish()).await.unwrap();
         session.stop().await.unwrap();
@@ -121,19 +123,19 @@ fn an_agent_that_works_for_long_is_told_of_in_a_few_words() {
 }
 
 #[test]
-fn a_change_of_settings_that_a_hook_blocks_does_not_count() {
+fn settings_change_blocked_by_a_hook_has_no_effect() {
     run(async {
         for blocks in [false, true] {
-            let harness = Harness::real(touching(), real()).await.unwrap();
+            let harness = Harness::real(touch_script(), real()).await.unwrap();
             let settings = harness.project().join(".claude/settings.json");
             std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
             std::fs::write(&settings, "{}").unwrap();
             let notes = Notes::new();
-            let asked = notes.clone();
+            let calls = notes.clone();
             let options = harness.options().allowed_tools(["Bash"]);
             let options =
                 options.on(ConfigChange, move |_, _| {
-                    asked.add(());
+                    calls.add(());
                     async move {
                         if blocks { HookResponse::block("not now") } else { HookResponse::new() }
                     }
@@ -144,13 +146,14 @@ fn a_change_of_settings_that_a_hook_blocks_does_not_count() {
                 let text = json!({"permissions": {"deny": ["Bash(touch:*)"]}}).to_string();
                 std::fs::write(&settings, text + &"\n".repeat(round)).unwrap();
             };
-            again_until("the hook is asked", change, || notes.len() > 0).await;
+            repeat_until("the hook is called", change, || notes.len() > 0).await;
             let denied = async || {
                 turn(&session, "hello again").await;
-                model_was_told(&harness, "has been denied")
+                model_received(&harness, "has been denied")
             };
             if blocks {
-                // By the time of the second answer the CLI has taken that of the hook.
+                // When the CLI responds to the second operation it has processed the response of
+                // the hook.
                 in_time(session.mcp().status()).await.unwrap();
                 assert!(!denied().await && !denied().await);
             } else {
@@ -162,14 +165,14 @@ fn a_change_of_settings_that_a_hook_blocks_does_not_count() {
 }
 
 #[test]
-fn a_guard_still_denies_after_another_handshake() {
+fn guard_still_denies_after_a_second_handshake() {
     run(async {
         let harness = Harness::real(bash(&["touch made"]), real()).await.unwrap();
         let notes = Notes::new();
-        let asked = notes.clone();
+        let calls = notes.clone();
         let options = harness.options().allowed_tools(["Bash"]);
         let options = options.on(PreToolUse.fail_closed(), move |_, _| {
-            asked.add(());
+            calls.add(());
             async { HookResponse::deny("never") }
         });
         let session = start(options).await;
@@ -178,8 +181,8 @@ fn a_guard_still_denies_after_another_handshake() {
         let answer = in_time(session.reinitialize()).await.unwrap();
         assert_ne!(answer.hooks_applied, Some(false));
         turn(&session, "run it again").await;
-        assert_eq!(notes.len(), 2, "the hook is asked again");
-        assert!(!is_made(&harness, "made"));
+        assert_eq!(notes.len(), 2, "the hook is called again");
+        assert!(!has_file(&harness, "made"));
         session.stop().await.unwrap();
     });
 }

@@ -1,4 +1,4 @@
-//! Permission requests among the messages, and the inbox.
+//! Permission requests as items of a stream, and the permission inbox.
 
 use claude_agent_kit::{
     Answers, ErrorKind, Item, Limits, Options, Permission, PermissionInbox, QueryStream, query,
@@ -7,12 +7,14 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_wire::Body;
 use serde_json::json;
 
-use crate::play::{Notes, calls, find, is_made, is_result, kind, on_both, start, touching, turn};
-use crate::puppet;
+use crate::fake_cli;
+use crate::helpers::{
+    Notes, calls, find, has_file, is_result, kind, on_both, start, touch_script, turn,
+};
 use crate::support::{in_time, run, until};
 
-/// What a stream gives of tool calls and permission requests, by the ids of the calls.
-fn place(item: &Item) -> Vec<String> {
+/// Describes the tool calls, permission requests and tool results in an item, by tool use ID.
+fn tool_events(item: &Item) -> Vec<String> {
     match item {
         Item::PermissionRequest(request) => {
             vec![format!("asks {}", request.tool_use_id.as_ref().unwrap())]
@@ -34,11 +36,12 @@ fn place(item: &Item) -> Vec<String> {
     }
 }
 
-/// Whether every request stands between its call and its result.
-fn check_places(places: &[String], requests: usize) {
-    let asked: Vec<&String> = places.iter().filter(|place| place.starts_with("asks ")).collect();
-    assert_eq!(asked.len(), requests, "{places:?}");
-    for asks in asked {
+/// Asserts that every request comes between its call and its result.
+fn assert_order(places: &[String], requests: usize) {
+    let requested: Vec<&String> =
+        places.iter().filter(|place| place.starts_with("asks ")).collect();
+    assert_eq!(requested.len(), requests, "{places:?}");
+    for asks in requested {
         let call = asks.trim_start_matches("asks ");
         let at = |place: String| places.iter().position(|other| *other == place).unwrap();
         let order = [at(format!("calls {call}")), at(asks.clone()), at(format!("did {call}"))];
@@ -46,16 +49,16 @@ fn check_places(places: &[String], requests: usize) {
     }
 }
 
-async fn places_of(mut stream: QueryStream) -> Vec<String> {
+async fn tool_events_of(mut stream: QueryStream) -> Vec<String> {
     let mut places = Vec::new();
     while let Some(item) = in_time(stream.next()).await {
-        places.extend(place(&item.unwrap()));
+        places.extend(tool_events(&item.unwrap()));
     }
     places
 }
 
 #[test]
-fn requests_stand_between_their_call_and_its_result_in_every_stream() {
+fn permission_requests_are_between_call_and_result_in_every_stream() {
     let script = || {
         Script::new().otherwise([
             calls(&["touch one"]),
@@ -70,21 +73,21 @@ fn requests_stand_between_their_call_and_its_result_in_every_stream() {
             notes.add(request.id);
             async { Permission::allow() }
         });
-        check_places(&places_of(query("run it", options.clone()).await.unwrap()).await, 2);
+        assert_order(&tool_events_of(query("run it", options.clone()).await.unwrap()).await, 2);
         let session = start(options).await;
         let mut messages = session.messages();
         let mut running = session.send("run it").await.unwrap();
         let (mut of_turn, mut shown) = (Vec::new(), Vec::new());
         while let Some(item) = in_time(running.next()).await {
             let item = item.unwrap();
-            of_turn.extend(place(&item));
+            of_turn.extend(tool_events(&item));
             shown.extend(item.permission_request().map(|request| request.id.clone()));
         }
-        check_places(&of_turn, 2);
+        assert_order(&of_turn, 2);
         let mut of_all = Vec::new();
         loop {
             let item = in_time(messages.next()).await.unwrap().unwrap();
-            of_all.extend(place(&item));
+            of_all.extend(tool_events(&item));
             if is_result(&item) {
                 break;
             }
@@ -96,17 +99,17 @@ fn requests_stand_between_their_call_and_its_result_in_every_stream() {
 }
 
 #[test]
-fn an_item_is_there_before_the_callback_runs() {
+fn permission_item_is_delivered_before_the_callback_runs() {
     run(async {
         let options = Options::new().can_use_tool(|_, _| async { Permission::allow() });
-        let (session, mut puppet) = puppet::running(options).await;
+        let (session, mut cli) = fake_cli::connect(options).await;
         let mut messages = session.messages();
         let before = json!({"type": "assistant", "message": {"role": "assistant", "content": []}});
         let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}});
         let ask = json!({"type": "control_request", "request_id": "r", "request": request});
-        // In one write, so that all of it is read at once, as in a replay.
-        puppet.write(format!("{before}\n{ask}\n").as_bytes()).await;
-        let response = puppet.hear().await;
+        // A single write, so that everything is read at once, as in a replay.
+        cli.write(format!("{before}\n{ask}\n").as_bytes()).await;
+        let response = cli.read_line().await;
         assert_eq!(response["response"]["request_id"], "r");
         let first = in_time(messages.next()).await.unwrap().unwrap();
         let second = in_time(messages.next()).await.unwrap().unwrap();
@@ -116,7 +119,7 @@ fn an_item_is_there_before_the_callback_runs() {
 }
 
 #[test]
-fn only_what_the_permission_callback_decides_is_an_item() {
+fn only_requests_for_the_permission_callback_are_items() {
     let script = || {
         let question = json!({"questions": [{
             "question": "Which?", "header": "W", "multiSelect": false,
@@ -129,7 +132,7 @@ fn only_what_the_permission_callback_decides_is_an_item() {
         ])
     };
     on_both(script, async |harness| {
-        let asked = |options: Options| async {
+        let requested = |options: Options| async {
             let collected = query("run it", options).await.unwrap().collect().await;
             let requests = collected.items.iter().filter_map(Item::permission_request);
             requests.map(|request| request.tool_name.clone()).collect::<Vec<_>>()
@@ -137,16 +140,16 @@ fn only_what_the_permission_callback_decides_is_an_item() {
         let questions = harness.options().ask_user(|questions, _| async move {
             questions.iter().fold(Answers::new(), |answers, question| answers.choose(question, "A"))
         });
-        assert!(asked(questions.clone()).await.is_empty());
+        assert!(requested(questions.clone()).await.is_empty());
         let both = questions.can_use_tool(|_, _| async { Permission::allow() });
-        assert_eq!(asked(both).await, ["Bash"]);
-        assert!(asked(harness.options()).await.is_empty());
+        assert_eq!(requested(both).await, ["Bash"]);
+        assert!(requested(harness.options()).await.is_empty());
     });
 }
 
 #[test]
-fn an_inbox_answers_for_several_sessions_by_id() {
-    on_both(touching, async |harness| {
+fn inbox_serves_several_sessions_by_request_id() {
+    on_both(touch_script, async |harness| {
         let inbox = PermissionInbox::new();
         let options = harness.options().can_use_tool(inbox.callback());
         let allowed = start(options.clone()).await;
@@ -165,7 +168,7 @@ fn an_inbox_answers_for_several_sessions_by_id() {
         in_time(allowed_turn.finish()).await.unwrap();
         let outcome = in_time(denied_turn.finish()).await.unwrap();
         assert_eq!(outcome.result.permission_denials.len(), 1);
-        assert!(is_made(&harness, "made") && inbox.pending().is_empty());
+        assert!(has_file(&harness, "made") && inbox.pending().is_empty());
         for session in [allowed, denied] {
             session.stop().await.unwrap();
         }
@@ -173,25 +176,25 @@ fn an_inbox_answers_for_several_sessions_by_id() {
 }
 
 #[test]
-fn an_interrupted_turn_withdraws_its_request_from_the_inbox() {
-    on_both(touching, async |harness| {
+fn interrupted_turn_withdraws_its_request_from_the_inbox() {
+    on_both(touch_script, async |harness| {
         let inbox = PermissionInbox::new();
         let session = start(harness.options().can_use_tool(inbox.callback())).await;
         let running = session.send("run it").await.unwrap();
         let request = in_time(inbox.next()).await;
         session.interrupt().await.unwrap();
-        until("it is withdrawn", || inbox.pending().is_empty()).await;
+        until("the request is withdrawn", || inbox.pending().is_empty()).await;
         let error = inbox.answer(&request.id, Permission::allow()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::RequestWithdrawn, "{error}");
         in_time(running.finish()).await.unwrap();
         session.stop().await.unwrap();
-        assert!(!is_made(&harness, "made"));
+        assert!(!has_file(&harness, "made"));
     });
 }
 
 #[test]
-fn a_dropped_inbox_denies_and_the_turn_goes_on() {
-    on_both(touching, async |harness| {
+fn dropped_inbox_denies_and_the_turn_continues() {
+    on_both(touch_script, async |harness| {
         let inbox = PermissionInbox::new();
         let session = start(harness.options().can_use_tool(inbox.callback())).await;
         let running = session.send("run it").await.unwrap();
@@ -200,31 +203,27 @@ fn a_dropped_inbox_denies_and_the_turn_goes_on() {
         assert_eq!(in_time(running.finish()).await.unwrap().result.permission_denials.len(), 1);
         assert_eq!(turn(&session, "run it").await.result.permission_denials.len(), 1);
         session.stop().await.unwrap();
-        assert!(!is_made(&harness, "made"));
+        assert!(!has_file(&harness, "made"));
     });
 }
 
 #[test]
-fn a_lagging_reader_loses_requests_with_the_messages_and_is_told() {
+fn lagging_reader_gets_an_error_for_lost_requests() {
     run(async {
         let options = Options::new()
             .can_use_tool(|_, _| async { Permission::allow() })
             .limits(Limits::new().backlog_soft_bytes(1024).backlog_hard_bytes(4096));
-        let (session, mut puppet) = puppet::running(options).await;
+        let (session, mut cli) = fake_cli::connect(options).await;
         let mut slow = session.messages();
         let mut fast = session.messages();
         for number in 0..100 {
             let input = json!({"command": "x".repeat(100)});
             let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": input});
             let id = number.to_string();
-            puppet
-                .say(json!({"type": "control_request", "request_id": id, "request": request}))
+            cli.send(json!({"type": "control_request", "request_id": id, "request": request}))
                 .await;
-            let response = puppet.hear().await;
-            assert_eq!(
-                response["response"]["request_id"], id,
-                "the callback is asked all the same"
-            );
+            let response = cli.read_line().await;
+            assert_eq!(response["response"]["request_id"], id, "the callback is called anyway");
             find(&mut fast, |item| item.permission_request().is_some()).await;
         }
         let error = loop {

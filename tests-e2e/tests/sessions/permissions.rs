@@ -1,4 +1,4 @@
-//! Whether tools may run: the permission callback, and the model's questions.
+//! The permission callback, and the questions of the model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tokio::sync::Barrier;
 
-use crate::play::{
-    Notes, bash, calls, command_of, is_made, model_was_told, on_both, one_turn, panic_silently,
-    start, touching, turn,
+use crate::helpers::{
+    Notes, bash, calls, command_of, has_file, model_received, on_both, one_turn, panic_silently,
+    start, touch_script, turn,
 };
-use crate::support::{LIMIT, in_time, noting, on_all, until};
+use crate::support::{LIMIT, in_time, on_all, record_warnings, until};
 
 #[test]
-fn a_permission_is_given_refused_or_given_for_something_else() {
+fn permission_callback_can_allow_deny_or_change_the_input() {
     on_all(
         || bash(&["touch allowed", "touch denied", "touch changed"]),
         async |harness| {
-            let asked = Notes::new();
-            let notes = asked.clone();
+            let called = Notes::new();
+            let notes = called.clone();
             let options = harness.options().can_use_tool(move |request, context| {
                 let command = command_of(Some(&request.input));
                 notes.add((request, context));
@@ -37,13 +37,13 @@ fn a_permission_is_given_refused_or_given_for_something_else() {
             });
             let outcome = one_turn(options).await;
             assert_eq!(outcome.text, "Done.");
-            assert!(is_made(&harness, "allowed") && is_made(&harness, "other"));
-            assert!(!is_made(&harness, "denied") && !is_made(&harness, "changed"));
-            assert!(model_was_told(&harness, "not on a Friday"));
+            assert!(has_file(&harness, "allowed") && has_file(&harness, "other"));
+            assert!(!has_file(&harness, "denied") && !has_file(&harness, "changed"));
+            assert!(model_received(&harness, "not on a Friday"));
             assert_eq!(outcome.result.permission_denials.as_slice().len(), 1);
-            let asked = asked.all();
-            assert_eq!(asked.len(), 3);
-            for (request, context) in asked {
+            let called = called.all();
+            assert_eq!(called.len(), 3);
+            for (request, context) in called {
                 assert_eq!(request.tool_name, "Bash");
                 assert_eq!(request.description.as_deref(), Some("Run it"));
                 assert!(request.tool_use_id.is_some() && request.session_id.is_some());
@@ -56,26 +56,26 @@ fn a_permission_is_given_refused_or_given_for_something_else() {
 }
 
 #[test]
-fn updated_permissions_are_in_force_for_the_next_call() {
+fn updated_permissions_apply_to_the_next_call() {
     on_both(
         || bash(&["touch one", "touch two"]),
         async |harness| {
-            let asked = Notes::new();
-            let notes = asked.clone();
+            let called = Notes::new();
+            let notes = called.clone();
             let options = harness.options().can_use_tool(move |_, _| {
                 notes.add(());
                 let update = PermissionUpdate::allow("Bash", "touch:*");
                 async { Permission::allow().with_permissions([update]) }
             });
             one_turn(options).await;
-            assert!(is_made(&harness, "one") && is_made(&harness, "two"));
-            assert_eq!(asked.len(), 1);
+            assert!(has_file(&harness, "one") && has_file(&harness, "two"));
+            assert_eq!(called.len(), 1);
         },
     );
 }
 
 #[test]
-fn a_denial_can_end_the_turn() {
+fn denial_can_end_the_turn() {
     let script = || {
         Script::new()
             .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
@@ -87,14 +87,14 @@ fn a_denial_can_end_the_turn() {
             .can_use_tool(|_, _| async { Permission::deny("stop it").and_interrupt() });
         let session = start(options).await;
         assert_ne!(turn(&session, "run it").await.text, "Done.");
-        assert!(!is_made(&harness, "made"));
+        assert!(!has_file(&harness, "made"));
         assert_eq!(turn(&session, "again").await.text, "yes");
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn several_permissions_are_asked_for_and_answered_at_the_same_time() {
+fn permission_callbacks_run_concurrently() {
     let script = || {
         let fetch = |reply: Reply, name| {
             reply.and_tool(
@@ -106,7 +106,7 @@ fn several_permissions_are_asked_for_and_answered_at_the_same_time() {
         Script::new().otherwise([fetches, Reply::text("Done.")])
     };
     on_both(script, async |harness| {
-        // Nobody passes before all three are there.
+        // No callback returns before all three are running.
         let meeting = Arc::new(Barrier::new(3));
         let options = harness.options().can_use_tool(move |_, _| {
             let meeting = meeting.clone();
@@ -122,7 +122,7 @@ fn several_permissions_are_asked_for_and_answered_at_the_same_time() {
 }
 
 #[test]
-fn a_callback_that_fails_denies() {
+fn failing_permission_callback_denies() {
     let commands = ["touch error", "touch panic", "touch never", "touch fine"];
     on_both(
         || bash(&commands),
@@ -138,12 +138,12 @@ fn a_callback_that_fails_denies() {
                         _ => Ok(Permission::allow()),
                     }
                 });
-            let (options, warnings) = noting(options);
+            let (options, warnings) = record_warnings(options);
             assert_eq!(one_turn(options).await.text, "Done.");
             for command in &commands[..3] {
-                assert!(!is_made(&harness, &command[6..]), "{command}");
+                assert!(!has_file(&harness, &command[6..]), "{command}");
             }
-            assert!(is_made(&harness, "fine"));
+            assert!(has_file(&harness, "fine"));
             let expected = [
                 WarningCode::CallbackFailed,
                 WarningCode::CallbackFailed,
@@ -155,31 +155,32 @@ fn a_callback_that_fails_denies() {
 }
 
 #[test]
-fn without_a_callback_nothing_that_needs_a_permission_runs() {
-    on_both(touching, async |harness| {
+fn tool_that_needs_permission_does_not_run_without_a_callback() {
+    on_both(touch_script, async |harness| {
         assert_eq!(one_turn(harness.options()).await.text, "Done.");
-        assert!(!is_made(&harness, "made"));
-        // Somebody asks although nobody was announced: that is denied, and not left open.
+        assert!(!has_file(&harness, "made"));
+        // The CLI requests permissions although no callback is registered: they are denied and do
+        // not stay pending.
         let options = harness.options().permission_prompt_tool("stdio");
-        let (options, warnings) = noting(options);
+        let (options, warnings) = record_warnings(options);
         let session = start(options).await;
         turn(&session, "run it").await;
-        assert!(!is_made(&harness, "made"));
+        assert!(!has_file(&harness, "made"));
         assert_eq!(*warnings.lock().unwrap(), [WarningCode::CallbackFailed]);
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn an_interrupt_while_a_permission_waits_cancels_the_callback() {
+fn interrupt_cancels_a_pending_permission_callback() {
     let script = || {
         Script::new()
             .when("run it", [calls(&["touch made"]), Reply::text("Done.")])
             .when("again", [Reply::text("yes")])
     };
     on_all(script, async |harness| {
-        let (asked, cancelled) = (Notes::new(), Notes::new());
-        let (entered, fired) = (asked.clone(), cancelled.clone());
+        let (called, cancelled) = (Notes::new(), Notes::new());
+        let (entered, fired) = (called.clone(), cancelled.clone());
         let options = harness.options().timeouts(Timeouts::new().cancel_grace(LIMIT)).can_use_tool(
             move |_, context| {
                 entered.add(());
@@ -191,36 +192,36 @@ fn an_interrupt_while_a_permission_waits_cancels_the_callback() {
                 }
             },
         );
-        let (options, warnings) = noting(options);
+        let (options, warnings) = record_warnings(options);
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
-        until("the callback is asked", || asked.len() == 1).await;
+        until("the callback is called", || called.len() == 1).await;
         session.interrupt().await.unwrap();
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
         until("the token has fired", || cancelled.len() == 1).await;
         assert_eq!(turn(&session, "again").await.text, "yes");
-        assert!(!is_made(&harness, "made"));
-        // What the CLI withdrew is no failure.
+        assert!(!has_file(&harness, "made"));
+        // A withdrawn request is not a failure.
         assert!(warnings.lock().unwrap().is_empty());
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn a_blocking_permission_callback_may_block() {
-    on_both(touching, async |harness| {
+fn blocking_permission_callback_may_block() {
+    on_both(touch_script, async |harness| {
         let options = harness.options().can_use_tool_blocking(|_, _| {
             std::thread::sleep(Duration::from_millis(1_100));
             Permission::allow()
         });
-        let (options, warnings) = noting(options);
+        let (options, warnings) = record_warnings(options);
         one_turn(options).await;
-        assert!(is_made(&harness, "made"));
+        assert!(has_file(&harness, "made"));
         assert!(warnings.lock().unwrap().is_empty());
     });
 }
 
-fn asking() -> Script {
+fn question_script() -> Script {
     let input = json!({"questions": [{
         "question": "Which colour?", "header": "Colour", "multiSelect": false,
         "options": [{"label": "Red", "description": "Warm"},
@@ -230,8 +231,8 @@ fn asking() -> Script {
 }
 
 #[test]
-fn the_answers_of_the_user_reach_the_model() {
-    on_both(asking, async |harness| {
+fn answers_of_the_user_reach_the_model() {
+    on_both(question_script, async |harness| {
         let options = harness.options().ask_user(|questions, _| async move {
             questions.iter().fold(Answers::new(), |answers, question| {
                 answers.choose(question, &question.options[1].label)
@@ -245,8 +246,8 @@ fn the_answers_of_the_user_reach_the_model() {
 }
 
 #[test]
-fn a_user_may_be_asked_on_a_thread_that_blocks() {
-    on_both(asking, async |harness| {
+fn blocking_question_callback_may_block() {
+    on_both(question_script, async |harness| {
         let options = harness
             .options()
             .ask_user_blocking(|questions, _| {
@@ -259,13 +260,13 @@ fn a_user_may_be_asked_on_a_thread_that_blocks() {
             .limits(Limits::new().waiting_operations(4).pending_operations(4))
             .timeouts(Timeouts::new().operation(Duration::from_secs(60)));
         assert_eq!(one_turn(options).await.text, "Done.");
-        assert!(model_was_told(&harness, "Red"));
+        assert!(model_received(&harness, "Red"));
     });
 }
 
 #[test]
-fn the_model_cannot_ask_where_nobody_answers() {
-    on_both(asking, async |harness| {
+fn question_tool_is_not_offered_without_a_callback() {
+    on_both(question_script, async |harness| {
         let offers = || {
             let last = harness.api().requests().into_iter().last().unwrap();
             last.tool_names().contains(&"AskUserQuestion".to_owned())
@@ -273,8 +274,8 @@ fn the_model_cannot_ask_where_nobody_answers() {
         let options = harness.options().can_use_tool(|_, _| async { Permission::allow() });
         one_turn(options.clone()).await;
         assert!(!offers());
-        one_turn(options.ask_user(|_, _| async { Answers::decline("nobody is there") })).await;
+        one_turn(options.ask_user(|_, _| async { Answers::decline("no user is present") })).await;
         assert!(offers());
-        assert!(model_was_told(&harness, "nobody is there"));
+        assert!(model_received(&harness, "no user is present"));
     });
 }

@@ -6,25 +6,25 @@ use claude_wire::message::Priority;
 use serde_json::json;
 use tests_e2e::harness::Harness;
 
-use crate::play::{bash, find, is_made, is_piece, on_both, start, turn};
-use crate::puppet;
+use crate::fake_cli;
+use crate::helpers::{bash, find, has_file, is_delta, on_both, start, turn};
 use crate::support::{hello, in_time, on_all, run, until};
 
-/// A model whose tool runs until the file `go` is there.
-fn waiting() -> Script {
+/// Returns a model whose tool runs until the file `go` exists.
+fn waiting_tool_script() -> Script {
     bash(&["touch begun; until [ -e go ]; do sleep 0.05; done"])
 }
 
-/// A session whose tool runs.
-async fn with_a_tool_that_runs(harness: &Harness) -> (Session, Turn) {
+/// Starts a session and a turn whose tool is running.
+async fn start_running_tool(harness: &Harness) -> (Session, Turn) {
     let session = start(harness.options().allowed_tools(["Bash"])).await;
     let running = session.send("run it").await.unwrap();
-    until("the tool runs", || is_made(harness, "begun")).await;
+    until("the tool runs", || has_file(harness, "begun")).await;
     (session, running)
 }
 
-/// Sends a message and waits until the CLI has taken it into its queue.
-async fn queue(session: &Session, prompt: &str) -> Turn {
+/// Sends a message and waits until the CLI has queued it.
+async fn send_queued(session: &Session, prompt: &str) -> Turn {
     let mut messages = session.messages();
     let turn = session.send(prompt).await.unwrap();
     let id = turn.message_id().as_str();
@@ -37,7 +37,7 @@ async fn queue(session: &Session, prompt: &str) -> Turn {
 }
 
 #[test]
-fn two_messages_at_once_have_a_result_each() {
+fn two_concurrent_messages_have_separate_results() {
     on_all(hello, async |harness| {
         let session = start(harness.options()).await;
         let (first, second) = tokio::join!(session.send("first"), session.send("second"));
@@ -53,8 +53,8 @@ fn two_messages_at_once_have_a_result_each() {
 }
 
 #[test]
-fn of_three_messages_at_once_two_share_a_result() {
-    // The first answer is held until the others wait, however slow the machine is.
+fn two_of_three_concurrent_messages_share_a_result() {
+    // The first answer is held until the other messages are queued, however slow the machine is.
     let script = || {
         let hello = || Reply::text("Hello.");
         Script::new()
@@ -71,8 +71,8 @@ fn of_three_messages_at_once_two_share_a_result() {
                 request.prompts().iter().any(|prompt| prompt.contains("first"))
             })
             .await;
-        let second = queue(&session, "second").await;
-        let third = queue(&session, "third").await;
+        let second = send_queued(&session, "second").await;
+        let third = send_queued(&session, "third").await;
         harness.api().release_held();
         let (second_id, third_id) = (second.message_id().clone(), third.message_id().clone());
         let first = in_time(first.finish()).await.unwrap();
@@ -88,10 +88,10 @@ fn of_three_messages_at_once_two_share_a_result() {
 }
 
 #[test]
-fn a_message_that_comes_while_a_tool_runs_joins_its_turn() {
-    on_both(waiting, async |harness| {
-        let (session, running) = with_a_tool_that_runs(&harness).await;
-        let joining = queue(&session, "and hurry").await;
+fn message_sent_while_a_tool_runs_joins_its_turn() {
+    on_both(waiting_tool_script, async |harness| {
+        let (session, running) = start_running_tool(&harness).await;
+        let joining = send_queued(&session, "and hurry").await;
         let (first, second) = (running.message_id().clone(), joining.message_id().clone());
         std::fs::write(harness.project().join("go"), "").unwrap();
         let running = in_time(running.finish()).await.unwrap();
@@ -104,7 +104,7 @@ fn a_message_that_comes_while_a_tool_runs_joins_its_turn() {
 }
 
 #[test]
-fn a_message_that_waits_is_taken_up_after_an_interrupt() {
+fn queued_message_runs_after_an_interrupt() {
     let script = || {
         Script::new().when("second", [Reply::text("Two.")]).otherwise([Reply::text(
             "A long answer.",
@@ -115,11 +115,11 @@ fn a_message_that_waits_is_taken_up_after_an_interrupt() {
     on_both(script, async |harness| {
         let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut first = session.send("first").await.unwrap();
-        while !is_piece(&in_time(first.next()).await.unwrap().unwrap()) {}
-        let second = queue(&session, "second").await;
-        let answer = session.interrupt().await.unwrap();
-        assert_eq!(answer.turns, [first.message_id().clone()]);
-        assert_eq!(answer.still_queued, [second.message_id().clone()]);
+        while !is_delta(&in_time(first.next()).await.unwrap().unwrap()) {}
+        let second = send_queued(&session, "second").await;
+        let response = session.interrupt().await.unwrap();
+        assert_eq!(response.turns, [first.message_id().clone()]);
+        assert_eq!(response.still_queued, [second.message_id().clone()]);
         assert!(in_time(first.finish()).await.unwrap().result.is_error());
         let second = in_time(second.finish()).await.unwrap();
         assert_eq!(second.text, "Two.");
@@ -129,12 +129,12 @@ fn a_message_that_waits_is_taken_up_after_an_interrupt() {
 }
 
 #[test]
-fn a_message_that_waits_can_be_withdrawn() {
-    on_both(waiting, async |harness| {
-        let (session, running) = with_a_tool_that_runs(&harness).await;
-        let mut withdrawn = queue(&session, "never mind").await;
+fn queued_message_can_be_cancelled() {
+    on_both(waiting_tool_script, async |harness| {
+        let (session, running) = start_running_tool(&harness).await;
+        let mut withdrawn = send_queued(&session, "never mind").await;
         assert!(withdrawn.cancel().await.unwrap());
-        assert!(!withdrawn.cancel().await.unwrap(), "it cannot be withdrawn twice");
+        assert!(!withdrawn.cancel().await.unwrap(), "a message cannot be withdrawn twice");
         let error = loop {
             match in_time(withdrawn.next()).await.unwrap() {
                 Ok(_) => {}
@@ -152,7 +152,7 @@ fn a_message_that_waits_can_be_withdrawn() {
 }
 
 #[test]
-fn an_interrupt_of_all_drops_what_waits() {
+fn interrupt_all_drops_queued_messages() {
     let script = || {
         Script::new()
             .when("again", [Reply::text("yes")])
@@ -161,11 +161,11 @@ fn an_interrupt_of_all_drops_what_waits() {
     on_both(script, async |harness| {
         let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut first = session.send("first").await.unwrap();
-        while !is_piece(&in_time(first.next()).await.unwrap().unwrap()) {}
-        let second = queue(&session, "second").await;
-        let answer = session.interrupt_all().await.unwrap();
-        assert_eq!(answer.turns, [first.message_id().clone()]);
-        assert_eq!(answer.cancelled, [second.message_id().clone()]);
+        while !is_delta(&in_time(first.next()).await.unwrap().unwrap()) {}
+        let second = send_queued(&session, "second").await;
+        let response = session.interrupt_all().await.unwrap();
+        assert_eq!(response.turns, [first.message_id().clone()]);
+        assert_eq!(response.cancelled, [second.message_id().clone()]);
         let error = in_time(second.finish()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TurnCancelled);
         assert!(in_time(first.finish()).await.unwrap().result.is_error());
@@ -188,7 +188,7 @@ fn every_priority_is_accepted() {
 }
 
 #[test]
-fn a_message_can_have_any_id_but_an_empty_one() {
+fn message_id_can_be_any_text_that_is_not_blank() {
     on_both(hello, async |harness| {
         let session = start(harness.options()).await;
         for id in ["not a uuid", "7D9F3C1E-0000-4000-8000-00000000000A"] {
@@ -208,12 +208,12 @@ fn a_message_can_have_any_id_but_an_empty_one() {
 #[test]
 fn priority_and_id_of_a_message_are_sent() {
     run(async {
-        let (session, mut puppet) = puppet::running(Options::new()).await;
+        let (session, mut cli) = fake_cli::connect(Options::new()).await;
         let id = "7d9f3c1e-0000-4000-8000-000000000001";
         let prompt = Prompt::from("hello").priority(Priority::Later).with_id(id);
         let sent = session.send(prompt).await.unwrap();
         assert_eq!(sent.message_id().as_str(), id);
-        let line = puppet.hear().await;
+        let line = cli.read_line().await;
         assert_eq!((&line["uuid"], &line["priority"]), (&json!(id), &json!("later")));
         assert_eq!(line["message"], json!({"role": "user", "content": "hello"}));
         assert_eq!(line["parent_tool_use_id"], json!(null));
@@ -221,18 +221,18 @@ fn priority_and_id_of_a_message_are_sent() {
 }
 
 #[test]
-fn without_ids_on_the_wire_turns_end_in_the_order_of_sending_and_say_so() {
+fn results_without_ids_are_matched_in_sending_order_and_unconfirmed() {
     run(async {
-        let (session, mut puppet) = puppet::running(Options::new()).await;
+        let (session, mut cli) = fake_cli::connect(Options::new()).await;
         let first = session.send("first").await.unwrap();
         let second = session.send("second").await.unwrap();
-        puppet.hear().await;
-        puppet.hear().await;
+        cli.read_line().await;
+        cli.read_line().await;
         for text in ["one", "two"] {
-            puppet.talk(text).await;
+            cli.send_text(text).await;
             let line = json!({"type": "result", "subtype": "success", "is_error": false,
                               "result": text, "session_id": "s"});
-            puppet.say(line).await;
+            cli.send(line).await;
         }
         let first = in_time(first.finish()).await.unwrap();
         let second = in_time(second.finish()).await.unwrap();

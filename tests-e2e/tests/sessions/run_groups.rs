@@ -5,35 +5,35 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use tests_e2e::harness::Harness;
 use tests_e2e::harness::processes::exists;
 
-use crate::play::{start, turn};
-use crate::puppet;
+use crate::fake_cli;
+use crate::helpers::{start, turn};
 use crate::support::{LIMIT, SHORT, SIM, hello, in_time, run, until};
 
-fn story() -> Script {
+fn story_script() -> Script {
     Script::new().otherwise([Reply::text("Once upon a time").hold()])
 }
 
 #[test]
-fn the_runs_of_a_group_end_at_once_and_others_go_on() {
+fn group_shutdown_ends_its_runs_and_keeps_others() {
     run(async {
         for harness in [
-            Harness::sim_process(story(), SIM).await.unwrap(),
-            Harness::real(story(), crate::support::real()).await.unwrap(),
+            Harness::sim_process(story_script(), SIM).await.unwrap(),
+            Harness::real(story_script(), crate::support::real()).await.unwrap(),
         ] {
             let group = RunGroup::new();
             assert_eq!(in_time(RunGroup::new().shutdown(LIMIT)).await, 0);
             let options = harness.options().group(&group);
             let session = start(options.clone()).await;
             drop(session.send("story").await.unwrap());
-            let asked = query("story", options.clone()).await.unwrap();
+            let stream = query("story", options.clone()).await.unwrap();
             let other = start(harness.options()).await;
             assert_eq!(group.len(), 2);
-            let pids = [session.pid().unwrap(), asked.pid().unwrap()];
+            let pids = [session.pid().unwrap(), stream.pid().unwrap()];
             assert_eq!(in_time(group.shutdown(LIMIT)).await, 0);
             assert!(group.is_empty() && pids.iter().all(|pid| !exists(*pid)));
             assert!(matches!(session.state(), SessionState::Stopped(_)), "{:?}", session.state());
-            // The interrupt of the shutdown may bring a result before the end.
-            let error = in_time(asked.collect()).await.into_result().unwrap_err();
+            // The interrupt of the shutdown sequence may produce a result before the end.
+            let error = in_time(stream.collect()).await.into_result().unwrap_err();
             let kinds = [ErrorKind::SessionStopped, ErrorKind::Interrupted];
             assert!(kinds.contains(&error.kind()), "{error}");
             assert!(!other.state().is_final());
@@ -48,52 +48,52 @@ fn the_runs_of_a_group_end_at_once_and_others_go_on() {
 }
 
 #[test]
-fn a_query_that_is_stopped_before_its_result_ends_with_an_error() {
+fn query_stopped_before_its_result_ends_with_an_error() {
     run(async {
         let group = RunGroup::new();
-        let (options, mut puppets) = puppet::with_puppets(Options::new().group(&group));
-        let asked = query("story", options).await.unwrap();
-        let mut puppet = puppets.recv().await.unwrap();
-        puppet.handshake().await;
+        let (options, mut clis) = fake_cli::with_fake_clis(Options::new().group(&group));
+        let stream = query("story", options).await.unwrap();
+        let mut cli = clis.recv().await.unwrap();
+        cli.handshake().await;
         let stopping = tokio::spawn(async move { group.shutdown(LIMIT).await });
-        while puppet.next().await.is_some() {}
-        puppet.exit(claude_agent_kit::Exit::Code(0));
+        while cli.next_line().await.is_some() {}
+        cli.exit(claude_agent_kit::Exit::Code(0));
         assert_eq!(in_time(stopping).await.unwrap(), 0);
-        let collected = in_time(asked.collect()).await;
+        let collected = in_time(stream.collect()).await;
         assert_eq!(collected.error.unwrap().kind(), ErrorKind::SessionStopped);
     });
 }
 
 #[test]
-fn a_run_leaves_its_group_when_it_has_ended() {
+fn ended_run_leaves_its_group() {
     run(async {
         let harness = Harness::in_memory(hello()).await.unwrap();
         let group = RunGroup::new();
         let session = start(harness.options().group(&group)).await;
         turn(&session, "hello").await;
         session.stop().await.unwrap();
-        until("it has left", || group.is_empty()).await;
+        until("the run has left the group", || group.is_empty()).await;
         query("hello", harness.options().group(&group)).await.unwrap().collect().await;
-        until("it has left", || group.is_empty()).await;
+        until("the run has left the group", || group.is_empty()).await;
         drop(query("hello", harness.options().group(&group)).await.unwrap());
-        until("it has left", || group.is_empty()).await;
+        until("the run has left the group", || group.is_empty()).await;
     });
 }
 
 #[test]
-fn a_run_that_does_not_end_in_time_is_counted() {
+fn group_shutdown_counts_runs_that_do_not_end_in_time() {
     run(async {
         let group = RunGroup::new();
         let options = Options::new().timeouts(Timeouts::new().exit_grace(LIMIT)).group(&group);
-        let (session, puppet) = puppet::running(options).await;
+        let (session, cli) = fake_cli::connect(options).await;
         assert_eq!(in_time(group.shutdown(SHORT)).await, 1);
         assert_eq!(group.len(), 1);
-        drop((session, puppet));
+        drop((session, cli));
     });
 }
 
 #[test]
-fn a_start_that_is_in_progress_is_refused_and_waited_for() {
+fn group_shutdown_rejects_and_awaits_a_start_in_progress() {
     run(async {
         let group = RunGroup::new();
         let (begun, mut at_transport) = tokio::sync::mpsc::unbounded_channel();
@@ -111,7 +111,7 @@ fn a_start_that_is_in_progress_is_refused_and_waited_for() {
         let starting = tokio::spawn(Session::start(options));
         at_transport.recv().await.unwrap();
         assert_eq!(group.len(), 1);
-        assert_eq!(in_time(group.shutdown(SHORT)).await, 1, "it is still being started");
+        assert_eq!(in_time(group.shutdown(SHORT)).await, 1, "the start is still in progress");
         go.send_replace(true);
         starting.await.unwrap().unwrap_err();
         assert!(group.is_empty());

@@ -1,4 +1,4 @@
-//! Where other clients hang, lose messages or leak, on the simulated CLI.
+//! Cases in which other clients hang, lose messages or leak, mostly on the simulated CLI.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ fn faulty(faults: Faults) -> Options {
 }
 
 #[test]
-fn an_interrupt_is_answered_while_a_callback_sleeps() {
+fn interrupt_completes_while_a_callback_sleeps() {
     let script = || {
         Script::new()
             .when("run", [Reply::tool("Bash", json!({"command": "touch x"})), Reply::text("?")])
@@ -26,16 +26,16 @@ fn an_interrupt_is_answered_while_a_callback_sleeps() {
     run(async {
         for path in [SIM, real().path.to_str().unwrap()] {
             let harness = Harness::sim_process(script(), path).await.unwrap();
-            let asked = Arc::new(tokio::sync::Notify::new());
-            let (tell, gone) = (asked.clone(), Arc::new(tokio::sync::Notify::new()));
+            let called = Arc::new(tokio::sync::Notify::new());
+            let (entered, gone) = (called.clone(), Arc::new(tokio::sync::Notify::new()));
             let cancelled = gone.clone();
             let options = harness
                 .options()
                 .timeouts(Timeouts::new().cancel_grace(LIMIT))
                 .can_use_tool(move |_, context| {
-                    let (tell, cancelled) = (tell.clone(), cancelled.clone());
+                    let (entered, cancelled) = (entered.clone(), cancelled.clone());
                     async move {
-                        tell.notify_one();
+                        entered.notify_one();
                         tokio::select! {
                             () = tokio::time::sleep(Duration::from_secs(3600)) => {}
                             () = context.cancel.cancelled() => cancelled.notify_one(),
@@ -45,7 +45,7 @@ fn an_interrupt_is_answered_while_a_callback_sleeps() {
                 });
             let session = Session::start(options).await.unwrap();
             let turn = session.send("run").await.unwrap();
-            asked.notified().await;
+            called.notified().await;
             session.interrupt().await.unwrap();
             gone.notified().await;
             assert!(turn.finish().await.unwrap().result.is_error());
@@ -56,7 +56,7 @@ fn an_interrupt_is_answered_while_a_callback_sleeps() {
 }
 
 #[test]
-fn three_thousand_pieces_reach_a_slow_reader() {
+fn three_thousand_deltas_reach_a_slow_reader() {
     run(async {
         let session =
             Session::start(faulty(Faults::new().before("assistant", Fault::Deltas(3_000))))
@@ -76,7 +76,7 @@ fn three_thousand_pieces_reach_a_slow_reader() {
 }
 
 #[test]
-fn ten_thousand_unread_messages_do_not_hold_up_an_operation() {
+fn ten_thousand_unread_messages_do_not_delay_an_operation() {
     run(async {
         let faults = Faults::new().before("assistant", Fault::Messages(10_000));
         let session = Session::start(faulty(faults)).await.unwrap();
@@ -91,7 +91,7 @@ fn ten_thousand_unread_messages_do_not_hold_up_an_operation() {
 }
 
 #[test]
-fn a_thousand_operations_in_a_row_are_answered() {
+fn a_thousand_sequential_operations_succeed() {
     run(async {
         let session = Session::start(Options::new().simulated(Sim::new())).await.unwrap();
         for round in 0..1_000 {
@@ -102,9 +102,9 @@ fn a_thousand_operations_in_a_row_are_answered() {
 }
 
 #[test]
-fn complaints_garbage_and_unknown_types_disturb_nothing() {
+fn stderr_malformed_lines_and_unknown_types_disturb_nothing() {
     run(async {
-        // More in a row than a query would take.
+        // More malformed lines in a row than a query accepts.
         let garbage = [b"no json\n".repeat(6), b"{\"type\":\"brand_new\"}\n".to_vec()].concat();
         let faults = Faults::new()
             .at_start(Fault::Stderr(320 * 1024))
@@ -137,7 +137,7 @@ fn complaints_garbage_and_unknown_types_disturb_nothing() {
 }
 
 #[test]
-fn a_receive_that_is_cancelled_all_the_time_loses_nothing() {
+fn repeatedly_cancelled_next_loses_nothing() {
     run(async {
         let faults = Faults::new().before("assistant", Fault::Messages(2_000));
         let session = Session::start(faulty(faults)).await.unwrap();
@@ -164,7 +164,7 @@ fn a_receive_that_is_cancelled_all_the_time_loses_nothing() {
 }
 
 #[test]
-fn forty_tools_in_one_answer_are_asked_about_and_answered() {
+fn forty_tools_in_one_answer_call_their_hooks() {
     let script = || {
         let calls = (0..40).fold(Reply::new(), |reply, call| {
             reply.and_tool("Bash", json!({"command": format!("touch made_{call}")}))
@@ -172,22 +172,22 @@ fn forty_tools_in_one_answer_are_asked_about_and_answered() {
         Script::new().when("forty", [calls, Reply::text("done")])
     };
     on_all(script, async |harness| {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let counter = asked.clone();
+        let called = Arc::new(AtomicUsize::new(0));
+        let counter = called.clone();
         let options = harness.options().on(PreToolUse, move |_, _| {
             counter.fetch_add(1, Ordering::Relaxed);
             async { claude_agent_kit::hook::HookResponse::deny("no") }
         });
         let session = Session::start(options).await.unwrap();
         let outcome = session.send("forty").await.unwrap().finish().await.unwrap();
-        assert_eq!((outcome.text.as_str(), asked.load(Ordering::Relaxed)), ("done", 40));
+        assert_eq!((outcome.text.as_str(), called.load(Ordering::Relaxed)), ("done", 40));
         assert_eq!(std::fs::read_dir(harness.project()).unwrap().count(), 0);
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn two_hundred_sessions_at_the_same_time_do_not_mix() {
+fn two_hundred_concurrent_sessions_do_not_mix() {
     run(async {
         let mut tasks = tokio::task::JoinSet::new();
         for number in 0..200 {

@@ -1,4 +1,4 @@
-//! Messages and their turns.
+//! User messages and their turns.
 
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::{ErrorKind, Include, Options, Permission, Session, SessionState};
@@ -7,14 +7,14 @@ use claude_wire::Body;
 use claude_wire::content::{ContentBlock, ImageBlock};
 use serde_json::json;
 
-use crate::play::{
-    find, in_memory, is_piece, is_result, kind, model_was_told, on_both, start, turn,
+use crate::fake_cli;
+use crate::helpers::{
+    find, in_memory, is_delta, is_result, kind, model_received, on_both, start, turn,
 };
-use crate::puppet;
 use crate::support::{hello, in_time, on_all, run};
 
 #[test]
-fn three_turns_in_one_session() {
+fn three_turns_run_in_one_session() {
     let script = || {
         Script::new()
             .when("one", [Reply::text("1").usage(100, 7)])
@@ -37,7 +37,7 @@ fn three_turns_in_one_session() {
 }
 
 #[test]
-fn a_hook_denies_and_a_permission_allows() {
+fn hook_denies_and_permission_callback_allows() {
     let script = || {
         Script::new().when(
             "files",
@@ -70,7 +70,7 @@ fn a_hook_denies_and_a_permission_allows() {
 }
 
 #[test]
-fn an_interrupt_ends_the_turn_and_not_the_session() {
+fn interrupt_ends_the_turn_and_not_the_session() {
     let script = || {
         Script::new()
             .when("story", [Reply::text("Once upon a time").hold()])
@@ -96,7 +96,7 @@ fn an_interrupt_ends_the_turn_and_not_the_session() {
 }
 
 #[test]
-fn a_turn_that_is_dropped_midway_disturbs_nobody() {
+fn turn_dropped_midway_does_not_affect_others() {
     let script = || {
         Script::new()
             .when("story", [Reply::text("Once upon a time").deltas_of(3).hold()])
@@ -106,9 +106,9 @@ fn a_turn_that_is_dropped_midway_disturbs_nobody() {
         let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut messages = session.messages();
         let mut story = session.send("story").await.unwrap();
-        while !is_piece(&in_time(story.next()).await.unwrap().unwrap()) {}
+        while !is_delta(&in_time(story.next()).await.unwrap().unwrap()) {}
         drop(story);
-        // One that is not even looked at.
+        // A turn that is never read.
         drop(session.send("again").await.unwrap());
         harness.api().release_held();
         find(&mut messages, is_result).await;
@@ -119,21 +119,21 @@ fn a_turn_that_is_dropped_midway_disturbs_nobody() {
 }
 
 #[test]
-fn the_first_stream_of_messages_has_what_came_before_it() {
+fn first_message_stream_includes_earlier_messages() {
     run(async {
-        let (session, mut puppet) = puppet::open(Options::new()).await;
-        puppet.talk("before the handshake").await;
-        puppet.handshake().await;
+        let (session, mut cli) = fake_cli::open(Options::new()).await;
+        cli.send_text("before the handshake").await;
+        cli.handshake().await;
         session.ready().await.unwrap();
-        puppet.talk("after the handshake").await;
-        // An answer comes behind it: then it has been read.
-        let asking = session.clone();
-        let asked = tokio::spawn(async move { asking.mcp().status().await });
-        let request = puppet.asked("mcp_status").await;
-        puppet.answer(&request, json!({})).await;
-        in_time(asked).await.unwrap().unwrap();
+        cli.send_text("after the handshake").await;
+        // When the response arrives, the message before it has been read.
+        let second_handle = session.clone();
+        let status = tokio::spawn(async move { second_handle.mcp().status().await });
+        let request = cli.expect_request("mcp_status").await;
+        cli.respond(&request, json!({})).await;
+        in_time(status).await.unwrap().unwrap();
         let (mut first, mut second) = (session.messages(), session.messages());
-        puppet.talk("at last").await;
+        cli.send_text("at last").await;
         for text in ["before the handshake", "after the handshake", "at last"] {
             let item = in_time(first.next()).await.unwrap().unwrap();
             assert!(format!("{:?}", item.message().unwrap().raw_str()).contains(text));
@@ -144,7 +144,7 @@ fn the_first_stream_of_messages_has_what_came_before_it() {
 }
 
 #[test]
-fn every_stream_of_messages_has_all_from_its_making_on_and_no_control_frames() {
+fn message_stream_has_all_messages_since_its_creation_and_no_control_frames() {
     on_both(hello, async |harness| {
         let session = start(harness.options()).await;
         let first = session.messages();
@@ -166,7 +166,7 @@ fn every_stream_of_messages_has_all_from_its_making_on_and_no_control_frames() {
 }
 
 #[test]
-fn a_turn_has_its_own_items_only() {
+fn turn_contains_only_its_own_items() {
     let script = || Script::new().when("one", [Reply::text("1")]).when("two", [Reply::text("2")]);
     on_all(script, async |harness| {
         let session = start(harness.options()).await;
@@ -175,14 +175,16 @@ fn a_turn_has_its_own_items_only() {
             let mut kinds = Vec::new();
             while let Some(item) = in_time(turn.next()).await {
                 let item = item.unwrap();
-                if let Some(Body::Assistant(said)) = item.message().map(|message| &message.body) {
-                    assert_eq!(said.text(), answer);
+                if let Some(Body::Assistant(assistant)) =
+                    item.message().map(|message| &message.body)
+                {
+                    assert_eq!(assistant.text(), answer);
                 }
                 kinds.push(kind(&item));
             }
             assert_eq!(kinds.last().map(String::as_str), Some("result"), "{kinds:?}");
             assert_eq!(kinds.iter().filter(|kind| *kind == "result").count(), 1);
-            // What was taken before counts too.
+            // Items that were already read are included.
             assert_eq!(turn.finish().await.unwrap().text, answer);
         }
         session.stop().await.unwrap();
@@ -190,7 +192,7 @@ fn a_turn_has_its_own_items_only() {
 }
 
 #[test]
-fn a_new_stream_of_events_begins_with_the_current_step() {
+fn new_event_stream_begins_with_the_current_state() {
     on_all(hello, async |harness| {
         let session = Session::open(harness.options()).await.unwrap();
         let mut early = session.events();
@@ -204,14 +206,14 @@ fn a_new_stream_of_events_begins_with_the_current_step() {
             names.push(name.split('(').next().unwrap().to_owned());
         }
         let expected = ["Starting", "Initializing", "Running", "Completed"];
-        // The stream begins with what there was when it was made.
+        // The stream starts with the state at the time it was created.
         assert!(
             expected.ends_with(&names.iter().map(String::as_str).collect::<Vec<_>>()),
             "{names:?}"
         );
         assert!(matches!(late.next().await, Some(SessionState::Completed(_))));
         assert!(late.next().await.is_none());
-        // The last one is never missed.
+        // The final state is always delivered.
         let mut after = session.events();
         assert!(matches!(after.next().await, Some(SessionState::Completed(_))));
         assert!(after.next().await.is_none());
@@ -219,7 +221,7 @@ fn a_new_stream_of_events_begins_with_the_current_step() {
 }
 
 #[test]
-fn a_turn_that_the_cli_starts_itself_is_seen_with_its_origin() {
+fn turn_started_by_the_cli_has_an_origin() {
     let script = || {
         let input = json!({"description": "Greet", "prompt": "greet the world",
                            "subagent_type": "general-purpose", "run_in_background": true});
@@ -232,7 +234,7 @@ fn a_turn_that_the_cli_starts_itself_is_seen_with_its_origin() {
         let mut messages = session.messages();
         let outcome = turn(&session, "delegate").await;
         assert!(outcome.result.origin.is_none());
-        // The agent asks the model at its own pace.
+        // The background agent sends its request at its own pace.
         let is_agents = |prompt: &String| prompt.contains("greet the world");
         in_time(harness.api().wait_for_request(|request| request.prompts().iter().any(is_agents)))
             .await;
@@ -264,14 +266,14 @@ fn images_and_documents_reach_the_model() {
         let outcome = in_time(session.send(blocks).await.unwrap().finish()).await.unwrap();
         assert_eq!(outcome.text, "Hello.");
         for part in ["image/png", "what is this?", "Once upon a time."] {
-            assert!(model_was_told(&harness, part), "{part}");
+            assert!(model_received(&harness, part), "{part}");
         }
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn an_empty_prompt_is_refused_before_it_is_sent() {
+fn empty_prompt_is_rejected_before_it_is_sent() {
     in_memory(hello(), async |harness| {
         let session = start(harness.options()).await;
         for empty in ["", "  \n"] {

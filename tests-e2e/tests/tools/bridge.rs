@@ -1,4 +1,4 @@
-//! MCP messages, line by line, on a CLI whose every line the test writes.
+//! MCP messages, line by line, on a fake CLI.
 
 use std::time::Duration;
 
@@ -10,83 +10,83 @@ use claude_agent_kit::{
 use serde_json::{Value, json};
 
 use crate::calc::{Pair, calc};
-use crate::play::Notes;
-use crate::puppet::{Puppet, open, running};
-use crate::support::{LIMIT, in_time, noting, run, until};
+use crate::fake_cli::{FakeCli, connect, open};
+use crate::helpers::Notes;
+use crate::support::{LIMIT, in_time, record_warnings, run, until};
 
-/// Sends a message to a server.
-pub(crate) async fn post(puppet: &mut Puppet, id: &str, server: &str, message: Value) {
+/// Sends an MCP message to a server.
+pub(crate) async fn send_mcp(cli: &mut FakeCli, id: &str, server: &str, message: Value) {
     let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
-    puppet.ask(id, request).await;
+    cli.send_request(id, request).await;
 }
 
-/// A call of a tool of `calc`.
+/// Returns a call of a tool of `calc`.
 pub(crate) fn call(id: impl Into<Value>, tool: &str, arguments: impl Into<Value>) -> Value {
     let params = json!({"name": tool, "arguments": arguments.into()});
     json!({"jsonrpc": "2.0", "id": id.into(), "method": "tools/call", "params": params})
 }
 
-/// The next answer of the host, and the control request that it is for.
-pub(crate) async fn answer(puppet: &mut Puppet) -> (String, Value) {
-    let line = puppet.hear().await;
+/// Returns the next response of the host, with the ID of its control request.
+pub(crate) async fn read_response(cli: &mut FakeCli) -> (String, Value) {
+    let line = cli.read_line().await;
     let response = &line["response"];
     assert_eq!(response["subtype"], "success", "{line}");
     let id = response["request_id"].as_str().unwrap().to_owned();
     (id, response["response"]["mcp_response"].clone())
 }
 
-/// Sends a message and gives the answer.
-async fn ask(puppet: &mut Puppet, message: Value) -> Value {
-    post(puppet, "m", "calc", message).await;
-    let (id, answer) = answer(puppet).await;
+/// Sends an MCP message and returns the response.
+async fn request_mcp(cli: &mut FakeCli, message: Value) -> Value {
+    send_mcp(cli, "m", "calc", message).await;
+    let (id, response) = read_response(cli).await;
     assert_eq!(id, "m");
-    answer
+    response
 }
 
-async fn with(server: ToolServer) -> (Session, Puppet) {
-    running(Options::new().mcp("calc", server)).await
+async fn connect_calc(server: ToolServer) -> (Session, FakeCli) {
+    connect(Options::new().mcp("calc", server)).await
 }
 
 #[test]
-fn messages_before_the_handshake_are_served() {
+fn mcp_messages_before_the_handshake_are_served() {
     run(async {
         let server = calc().version("2.0").instructions("Add with it.");
-        let (session, mut puppet) = open(Options::new().mcp("calc", server)).await;
-        let handshake = puppet.asked("initialize").await;
+        let (session, mut cli) = open(Options::new().mcp("calc", server)).await;
+        let handshake = cli.expect_request("initialize").await;
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        let greeting = ask(&mut puppet, hello).await;
+        let greeting = request_mcp(&mut cli, hello).await;
         assert_eq!(greeting["id"], 0);
         let result = &greeting["result"];
         assert_eq!(result["protocolVersion"], "2025-06-18");
         assert_eq!(result["serverInfo"], json!({"name": "calc", "version": "2.0"}));
         assert_eq!(result["instructions"], "Add with it.");
-        // Another control request: what came with the handshake is not served twice.
+        // With another ID, because a repeated control request is not served twice.
         let list = json!({"jsonrpc": "2.0", "id": "one", "method": "tools/list"});
-        post(&mut puppet, "n", "calc", list).await;
-        let (_, list) = answer(&mut puppet).await;
+        send_mcp(&mut cli, "n", "calc", list).await;
+        let (_, list) = read_response(&mut cli).await;
         assert_eq!(list["id"], "one");
         assert_eq!(list["result"]["tools"][0]["name"], "add");
         let schema = &list["result"]["tools"][0]["inputSchema"];
         assert_eq!(schema["required"], json!(["a", "b"]));
         assert_eq!(schema["properties"]["a"]["description"], "The first.");
-        puppet.answer(&handshake, json!({})).await;
+        cli.respond(&handshake, json!({})).await;
         in_time(session.ready()).await.unwrap();
     });
 }
 
 #[test]
-fn an_unknown_version_of_the_protocol_is_answered_with_a_known_one() {
+fn unknown_mcp_protocol_version_is_answered_with_a_known_one() {
     run(async {
-        let (_session, mut puppet) = with(calc()).await;
+        let (_session, mut cli) = connect_calc(calc()).await;
         let params = json!({"protocolVersion": "2099-01-01"});
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        assert_eq!(ask(&mut puppet, hello).await["result"]["protocolVersion"], "2025-11-25");
+        assert_eq!(request_mcp(&mut cli, hello).await["result"]["protocolVersion"], "2025-11-25");
     });
 }
 
 #[test]
-fn hints_stand_in_the_list_of_tools() {
+fn tool_list_contains_annotations() {
     run(async {
         let tool = Tool::new("look", "Looks", |_: NoArguments| async { Ok(()) })
             .read_only()
@@ -97,9 +97,9 @@ fn hints_stand_in_the_list_of_tools() {
             .search_hint("see")
             .always_load()
             .max_result_size(5);
-        let (_session, mut puppet) = with(ToolServer::new().add(tool)).await;
+        let (_session, mut cli) = connect_calc(ToolServer::new().add(tool)).await;
         let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-        let list = ask(&mut puppet, list).await;
+        let list = request_mcp(&mut cli, list).await;
         let tool = &list["result"]["tools"][0];
         let annotations = json!({"readOnlyHint": true, "destructiveHint": false,
             "idempotentHint": true, "openWorldHint": true, "title": "Look"});
@@ -112,10 +112,10 @@ fn hints_stand_in_the_list_of_tools() {
 }
 
 #[test]
-fn bad_messages_are_answered_with_errors_and_ids_come_back_unchanged() {
+fn invalid_mcp_messages_get_errors_with_unchanged_ids() {
     run(async {
-        let (options, noted) = noting(Options::new().mcp("calc", calc()));
-        let (_session, mut puppet) = running(options).await;
+        let (options, noted) = record_warnings(Options::new().mcp("calc", calc()));
+        let (_session, mut cli) = connect(options).await;
         for (message, id, code) in [
             (call("x", "nothing", json!({})), json!("x"), json!(-32602)),
             (json!({"id": 1.5, "method": "resources/list"}), json!(1.5), json!(-32601)),
@@ -123,11 +123,11 @@ fn bad_messages_are_answered_with_errors_and_ids_come_back_unchanged() {
             (json!({"id": 8}), json!(8), json!(-32600)),
             (json!("text"), json!(null), json!(-32600)),
         ] {
-            let answer = ask(&mut puppet, message.clone()).await;
-            assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &code), "{message}");
+            let response = request_mcp(&mut cli, message.clone()).await;
+            assert_eq!((&response["id"], &response["error"]["code"]), (&id, &code), "{message}");
         }
         let ping =
-            ask(&mut puppet, json!({"id": 9_007_199_254_740_993_u64, "method": "ping"})).await;
+            request_mcp(&mut cli, json!({"id": 9_007_199_254_740_993_u64, "method": "ping"})).await;
         assert_eq!(ping["id"], 9_007_199_254_740_993_u64);
         assert_eq!(ping["result"], json!({}));
         for message in [
@@ -135,19 +135,19 @@ fn bad_messages_are_answered_with_errors_and_ids_come_back_unchanged() {
             json!({"method": "notifications/cancelled", "params": {"requestId": 99}}),
             json!({"id": 5, "result": {}}),
         ] {
-            let answer = ask(&mut puppet, message).await;
-            assert_eq!(answer, json!({"jsonrpc": "2.0", "result": {}}));
+            let response = request_mcp(&mut cli, message).await;
+            assert_eq!(response, json!({"jsonrpc": "2.0", "result": {}}));
         }
         assert!(noted.lock().unwrap().is_empty());
-        post(&mut puppet, "u", "nobody", call(3, "add", json!({}))).await;
-        let (id, answer) = answer(&mut puppet).await;
-        assert_eq!((id.as_str(), &answer["error"]["code"]), ("u", &json!(-32601)));
-        assert_eq!(answer["id"], 3);
+        send_mcp(&mut cli, "u", "missing", call(3, "add", json!({}))).await;
+        let (id, response) = read_response(&mut cli).await;
+        assert_eq!((id.as_str(), &response["error"]["code"]), ("u", &json!(-32601)));
+        assert_eq!(response["id"], 3);
     });
 }
 
 #[test]
-fn wrong_arguments_are_answered_with_the_field_and_the_reason() {
+fn wrong_arguments_are_reported_with_the_field_and_the_reason() {
     #[derive(serde::Deserialize, claude_agent_kit::schemars::JsonSchema)]
     #[schemars(crate = "claude_agent_kit::schemars")]
     struct Nested {
@@ -156,7 +156,7 @@ fn wrong_arguments_are_answered_with_the_field_and_the_reason() {
     run(async {
         let server =
             calc().tool("count", "Counts", |nested: Nested| async move { Ok(nested.pairs.len()) });
-        let (_session, mut puppet) = with(server).await;
+        let (_session, mut cli) = connect_calc(server).await;
         for (tool, arguments, expected) in [
             ("add", json!({"a": 1, "b": 2}), "3"),
             ("add", json!({}), "Invalid arguments: missing field `a`"),
@@ -171,20 +171,20 @@ fn wrong_arguments_are_answered_with_the_field_and_the_reason() {
             ),
             ("count", json!({"pairs": [{"a": 1}]}), "Invalid arguments: `pairs[0]`: missing field"),
         ] {
-            let answer = ask(&mut puppet, call(1, tool, arguments.clone())).await;
-            let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
-            assert!(text.starts_with(expected), "{arguments}: {answer}");
-            assert_eq!(answer["result"]["isError"], text.starts_with("Invalid"), "{answer}");
+            let response = request_mcp(&mut cli, call(1, tool, arguments.clone())).await;
+            let text = response["result"]["content"][0]["text"].as_str().unwrap_or_default();
+            assert!(text.starts_with(expected), "{arguments}: {response}");
+            assert_eq!(response["result"]["isError"], text.starts_with("Invalid"), "{response}");
         }
-        // No arguments are none.
+        // Missing arguments are an empty object.
         let none = json!({"id": 1, "method": "tools/call", "params": {"name": "add"}});
-        let text = ask(&mut puppet, none).await["result"]["content"][0]["text"].to_string();
+        let text = request_mcp(&mut cli, none).await["result"]["content"][0]["text"].to_string();
         assert!(text.contains("missing field `a`"), "{text}");
     });
 }
 
-/// A server whose tool never ends, and what is noted of it.
-fn endless() -> (ToolServer, Notes<&'static str>) {
+/// Returns a server whose tool never ends, and the events of its calls.
+fn endless_server() -> (ToolServer, Notes<&'static str>) {
     struct Dropped(Notes<&'static str>);
     impl Drop for Dropped {
         fn drop(&mut self) {
@@ -206,61 +206,61 @@ fn endless() -> (ToolServer, Notes<&'static str>) {
 }
 
 #[test]
-fn a_cancelled_call_is_dropped_at_once_and_never_answered() {
+fn cancelled_call_is_dropped_immediately_without_a_response() {
     run(async {
-        let (server, notes) = endless();
-        let (options, noted) = noting(Options::new().mcp("calc", server));
-        // No grace ends it: it is dropped as soon as it is cancelled.
-        let (_session, mut puppet) =
-            running(options.timeouts(Timeouts::new().cancel_grace(Duration::from_secs(3600))))
+        let (server, notes) = endless_server();
+        let (options, noted) = record_warnings(Options::new().mcp("calc", server));
+        // The grace period does not apply: the call is dropped as soon as it is cancelled.
+        let (_session, mut cli) =
+            connect(options.timeouts(Timeouts::new().cancel_grace(Duration::from_secs(3600))))
                 .await;
-        post(&mut puppet, "first", "calc", call("a", "wait", json!({}))).await;
-        post(&mut puppet, "second", "calc", call(2, "wait", json!({}))).await;
+        send_mcp(&mut cli, "first", "calc", call("a", "wait", json!({}))).await;
+        send_mcp(&mut cli, "second", "calc", call(2, "wait", json!({}))).await;
         until("both are called", || notes.len() == 2).await;
-        // The id of another kind, and of another server, is another call.
+        // An ID of another type, or of another server, belongs to another call.
         for (server, id) in [("calc", json!(1)), ("calc", json!("2")), ("other", json!(2))] {
             let params = json!({"requestId": id});
             let message = json!({"method": "notifications/cancelled", "params": params});
-            post(&mut puppet, "ack", server, message).await;
-            assert_eq!(answer(&mut puppet).await.0, "ack");
+            send_mcp(&mut cli, "ack", server, message).await;
+            assert_eq!(read_response(&mut cli).await.0, "ack");
         }
         assert_eq!(notes.len(), 2);
         let params = json!({"requestId": 2, "reason": "AbortError"});
         let message =
             json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
-        post(&mut puppet, "ack", "calc", message).await;
-        assert_eq!(answer(&mut puppet).await.0, "ack");
+        send_mcp(&mut cli, "ack", "calc", message).await;
+        assert_eq!(read_response(&mut cli).await.0, "ack");
         until("the second is dropped", || notes.len() == 3).await;
-        puppet.say(json!({"type": "control_cancel_request", "request_id": "first"})).await;
+        cli.send(json!({"type": "control_cancel_request", "request_id": "first"})).await;
         until("the first is dropped", || notes.len() == 4).await;
-        // The next answer is that of the next call: there was none in between.
-        assert_eq!(ask(&mut puppet, call(3, "add", json!({"a": 1, "b": 1}))).await["id"], 3);
+        // The next response is that of the next call, so the cancelled call had none.
+        assert_eq!(request_mcp(&mut cli, call(3, "add", json!({"a": 1, "b": 1}))).await["id"], 3);
         assert!(!noted.lock().unwrap().contains(&WarningCode::CallbackFailed));
     });
 }
 
 #[test]
-fn after_a_stop_nothing_is_answered_and_nothing_runs() {
+fn no_tool_runs_or_responds_after_a_stop() {
     run(async {
-        let (server, notes) = endless();
+        let (server, notes) = endless_server();
         let options =
             Options::new().mcp("calc", server).timeouts(Timeouts::new().exit_grace(LIMIT));
-        let (session, mut puppet) = running(options).await;
-        post(&mut puppet, "wait", "calc", call(1, "wait", json!({}))).await;
-        until("it is called", || notes.len() == 1).await;
+        let (session, mut cli) = connect(options).await;
+        send_mcp(&mut cli, "wait", "calc", call(1, "wait", json!({}))).await;
+        until("the tool is called", || notes.len() == 1).await;
         let stopping = tokio::spawn(async move { session.stop().await });
-        until("it is dropped", || notes.len() == 2).await;
-        post(&mut puppet, "late", "calc", call(2, "add", json!({"a": 1, "b": 1}))).await;
-        while let Some(line) = puppet.next().await {
+        until("the call is dropped", || notes.len() == 2).await;
+        send_mcp(&mut cli, "late", "calc", call(2, "add", json!({"a": 1, "b": 1}))).await;
+        while let Some(line) = cli.next_line().await {
             assert_ne!(line["type"], "control_response", "{line}");
         }
-        puppet.exit(claude_agent_kit::Exit::Code(0));
+        cli.exit(claude_agent_kit::Exit::Code(0));
         in_time(stopping).await.unwrap().unwrap();
     });
 }
 
 #[test]
-fn what_a_raw_server_says_is_passed_on_but_for_the_id() {
+fn raw_server_response_is_forwarded_except_for_the_id() {
     let server = RawServer::new(|message: Json, _| async move {
         let message: Value = message.deserialize()?;
         Ok(match message["method"].as_str() {
@@ -276,75 +276,79 @@ fn what_a_raw_server_says_is_passed_on_but_for_the_id() {
         })
     });
     run(async {
-        let (_session, mut puppet) = running(Options::new().mcp("calc", server)).await;
-        let own = ask(&mut puppet, json!({"id": 4, "method": "own"})).await;
+        let (_session, mut cli) = connect(Options::new().mcp("calc", server)).await;
+        let own = request_mcp(&mut cli, json!({"id": 4, "method": "own"})).await;
         let error = json!({"code": -32050, "message": "no", "data": {"x": 1}});
         assert_eq!(own, json!({"id": 4, "jsonrpc": "2.0", "error": error}));
-        let echo = ask(&mut puppet, json!({"id": "e", "method": "echo", "params": [1]})).await;
+        let echo = request_mcp(&mut cli, json!({"id": "e", "method": "echo", "params": [1]})).await;
         assert_eq!(echo, json!({"id": "e", "jsonrpc": "2.0", "result": [1]}));
         for method in ["nothing", "text", "panic", "fail"] {
-            let answer = ask(&mut puppet, json!({"id": 5, "method": method})).await;
-            assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(5), &json!(-32603)));
+            let response = request_mcp(&mut cli, json!({"id": 5, "method": method})).await;
+            assert_eq!((&response["id"], &response["error"]["code"]), (&json!(5), &json!(-32603)));
         }
         for notification in ["fail", "panic", "echo"] {
-            let answer = ask(&mut puppet, json!({"method": notification})).await;
-            assert_eq!(answer, json!({"jsonrpc": "2.0", "result": {}}), "{notification}");
+            let response = request_mcp(&mut cli, json!({"method": notification})).await;
+            assert_eq!(response, json!({"jsonrpc": "2.0", "result": {}}), "{notification}");
         }
     });
 }
 
 #[test]
-fn more_messages_than_may_wait_are_answered_with_an_error_and_a_warning() {
+fn messages_beyond_the_queue_limit_get_an_error_and_a_warning() {
     run(async {
-        let (server, notes) = endless();
-        let (options, noted) = noting(
+        let (server, notes) = endless_server();
+        let (options, noted) = record_warnings(
             Options::new().mcp("calc", server).limits(Limits::new().running_mcp_messages(1)),
         );
-        let (_session, mut puppet) = running(options).await;
-        post(&mut puppet, "0", "calc", call(0, "wait", json!({}))).await;
+        let (_session, mut cli) = connect(options).await;
+        send_mcp(&mut cli, "0", "calc", call(0, "wait", json!({}))).await;
         until("the first runs", || notes.len() == 1).await;
         for id in 1..102 {
-            post(&mut puppet, &id.to_string(), "calc", call(id, "wait", json!({}))).await;
+            send_mcp(&mut cli, &id.to_string(), "calc", call(id, "wait", json!({}))).await;
         }
-        let (id, refused) = answer(&mut puppet).await;
+        let (id, refused) = read_response(&mut cli).await;
         assert_eq!((id.as_str(), &refused["id"]), ("101", &json!(101)));
         assert_eq!(refused["error"]["code"], -32603);
-        until("it is told", || *noted.lock().unwrap() == [WarningCode::CallbackRefused]).await;
+        until("the warning is reported", || {
+            *noted.lock().unwrap() == [WarningCode::CallbackRefused]
+        })
+        .await;
         assert_eq!(notes.len(), 1);
     });
 }
 
 #[test]
-fn notifications_of_a_server_go_out_in_order() {
+fn server_notifications_are_sent_in_order() {
     run(async {
-        let server = calc().tool("tell", "Tells", |_: NoArguments, ctx: ToolContext| async move {
-            ctx.progress(0.5).await?;
-            ctx.client.tools_changed().await?;
-            Ok(())
-        });
-        let (_session, mut puppet) = with(server).await;
+        let server =
+            calc().tool("notify", "Notifies", |_: NoArguments, ctx: ToolContext| async move {
+                ctx.progress(0.5).await?;
+                ctx.client.tools_changed().await?;
+                Ok(())
+            });
+        let (_session, mut cli) = connect_calc(server).await;
         let meta = json!({"progressToken": "t"});
-        let params = json!({"name": "tell", "_meta": meta});
-        post(&mut puppet, "m", "calc", json!({"id": 1, "method": "tools/call", "params": params}))
+        let params = json!({"name": "notify", "_meta": meta});
+        send_mcp(&mut cli, "m", "calc", json!({"id": 1, "method": "tools/call", "params": params}))
             .await;
-        let told = puppet.asked("mcp_message").await;
-        assert_eq!(told["request"]["server_name"], "calc");
+        let notification = cli.expect_request("mcp_message").await;
+        assert_eq!(notification["request"]["server_name"], "calc");
         let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress",
             "params": {"progressToken": "t", "progress": 0.5}});
-        assert_eq!(told["request"]["message"], progress);
-        puppet.answer(&told, json!({})).await;
-        let told = puppet.asked("mcp_message").await;
-        let method = &told["request"]["message"]["method"];
+        assert_eq!(notification["request"]["message"], progress);
+        cli.respond(&notification, json!({})).await;
+        let notification = cli.expect_request("mcp_message").await;
+        let method = &notification["request"]["message"]["method"];
         assert_eq!(method, "notifications/tools/list_changed");
-        puppet.refuse(&told, "not now").await;
-        // The tool passed the refusal on.
-        let (_, answer) = answer(&mut puppet).await;
-        assert_eq!(answer["result"]["isError"], true);
+        cli.respond_error(&notification, "not now").await;
+        // The tool returned the rejection as its error.
+        let (_, response) = read_response(&mut cli).await;
+        assert_eq!(response["result"]["isError"], true);
     });
 }
 
 #[test]
-fn servers_that_cannot_be_served_are_refused_all_at_once() {
+fn invalid_servers_are_all_reported_at_once() {
     run(async {
         let nothing = |_: NoArguments| async { Ok(()) };
         let twice = ToolServer::new().tool("a", "", nothing).tool("a", "", nothing);
@@ -375,11 +379,11 @@ fn servers_that_cannot_be_served_are_refused_all_at_once() {
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
-        // A config file may name a server that the host has.
+        // A config file may define a server that the host has as well.
         let layers = Options::layered().file_text("a.json", r#"{"mcp": {"same": {}}}"#);
         let twice = layers.under(Options::new().mcp("same", ToolServer::new())).unwrap_err();
         assert!(twice.to_string().contains("two servers are named \"same\""), "{twice}");
-        // The name of 65 letters is too long for a tool, not for the CLI.
+        // A name of 65 characters is too long for a tool, but not for the CLI.
         assert_eq!(error.problems().len(), 9, "{text}");
     });
 }

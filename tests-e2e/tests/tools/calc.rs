@@ -1,4 +1,4 @@
-//! The tools of these tests, and what the model saw of them.
+//! The tools of these tests, and the results that reached the model.
 
 use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::{Options, ToolServer};
@@ -20,7 +20,7 @@ pub(crate) struct Sum {
     pub(crate) sum: i64,
 }
 
-/// A server with one tool that adds.
+/// Returns a server with one tool that adds.
 pub(crate) fn calc() -> ToolServer {
     ToolServer::new().tool(
         "add",
@@ -29,25 +29,25 @@ pub(crate) fn calc() -> ToolServer {
     )
 }
 
-/// Options with this server, whose tools need no permission.
-pub(crate) fn with(harness: &Harness, server: ToolServer) -> Options {
+/// Returns options with this server, whose tools need no permission.
+pub(crate) fn with_server(harness: &Harness, server: ToolServer) -> Options {
     harness.options().mcp("calc", server).allowed_tools(["mcp__calc"])
 }
 
-/// A model that makes these calls in one answer, and then is done.
-pub(crate) fn calling(calls: &[(&str, Value)]) -> Script {
+/// Returns a model that makes these calls in one answer and then ends its turn.
+pub(crate) fn call_script(calls: &[(&str, Value)]) -> Script {
     let call = |reply: Reply, (tool, input): &(&str, Value)| reply.and_tool(*tool, input.clone());
     Script::new().otherwise([calls.iter().fold(Reply::new(), call), Reply::text("Done.")])
 }
 
-/// The results that the model was given last.
+/// Returns the tool results that the model received last.
 pub(crate) fn results(harness: &Harness) -> Vec<Value> {
     let requests = harness.api().requests();
     let results = requests.iter().rev().map(ApiRequest::tool_results);
     results.into_iter().find(|results| !results.is_empty()).unwrap_or_default()
 }
 
-/// The same as texts, in which order they came.
+/// Returns the same results as texts, in the order in which they arrived.
 pub(crate) fn texts(harness: &Harness) -> Vec<String> {
     results(harness).iter().map(|result| text_of(&result["content"])).collect()
 }

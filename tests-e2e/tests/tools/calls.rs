@@ -1,4 +1,4 @@
-//! What becomes of calls.
+//! Calls of in-process tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,40 +10,40 @@ use serde_json::{Value, json};
 use tests_e2e::harness::Harness;
 use tokio::sync::{Barrier, Semaphore};
 
-use crate::calc::{Pair, Sum, calc, calling, results, texts, with};
-use crate::play::{Notes, one_turn, panic_silently, start, turn};
-use crate::support::{LIMIT, in_time, noting, on_all, real, run, until};
+use crate::calc::{Pair, Sum, calc, call_script, results, texts, with_server};
+use crate::helpers::{Notes, one_turn, panic_silently, start, turn};
+use crate::support::{LIMIT, in_time, on_all, real, record_warnings, run, until};
 
 #[test]
-fn two_servers_serve_the_same_turn() {
+fn two_servers_are_used_in_the_same_turn() {
     let script = || {
-        calling(&[
+        call_script(&[
             ("mcp__calc__add", json!({"a": 2, "b": 3})),
-            ("mcp__words__hail", json!({"whom": "Ada"})),
+            ("mcp__words__hail", json!({"name": "Ada"})),
         ])
     };
     on_all(script, async |harness| {
         #[derive(serde::Deserialize, claude_agent_kit::schemars::JsonSchema)]
         #[schemars(crate = "claude_agent_kit::schemars")]
         struct Hail {
-            whom: String,
+            name: String,
         }
         async fn hail(args: Hail) -> Result<String, ToolError> {
-            Ok(format!("Hail {}!", args.whom))
+            Ok(format!("Hail {}!", args.name))
         }
-        let words = ToolServer::new().tool("hail", "Hails somebody", hail);
-        let options = with(&harness, calc()).mcp("words", words);
+        let words = ToolServer::new().tool("hail", "Hails a person", hail);
+        let options = with_server(&harness, calc()).mcp("words", words);
         one_turn(options.allowed_tools(["mcp__calc", "mcp__words"])).await;
         assert_eq!(texts(&harness), ["5", "Hail Ada!"]);
     });
 }
 
 #[test]
-fn read_only_calls_run_at_the_same_time() {
+fn read_only_calls_run_concurrently() {
     let look = ("mcp__calc__look", json!({}));
-    let script = move || calling(&[look.clone(), look.clone(), look.clone(), look.clone()]);
+    let script = move || call_script(&[look.clone(), look.clone(), look.clone(), look.clone()]);
     on_all(script, async |harness| {
-        // Opens only if all four are there.
+        // Opens only when all four calls are running.
         let barrier = Arc::new(Barrier::new(4));
         let look = Tool::new("look", "Looks", move |_: NoArguments| {
             let barrier = barrier.clone();
@@ -52,15 +52,15 @@ fn read_only_calls_run_at_the_same_time() {
                 Ok("seen")
             }
         });
-        one_turn(with(&harness, calc().add(look.read_only()))).await;
+        one_turn(with_server(&harness, calc().add(look.read_only()))).await;
         assert_eq!(texts(&harness), ["seen"; 4]);
     });
 }
 
 #[test]
-fn a_slow_call_holds_up_no_other() {
+fn slow_call_delays_no_other_call() {
     let script = || {
-        calling(&[
+        call_script(&[
             ("mcp__calc__slow", json!({})),
             ("mcp__calc__quick", json!({})),
             ("mcp__calc__quick", json!({})),
@@ -87,7 +87,7 @@ fn a_slow_call_holds_up_no_other() {
             }
         });
         let server = calc().add(slow.read_only()).add(quick.read_only());
-        let one = tokio::time::timeout(LIMIT, one_turn(with(&harness, server)));
+        let one = tokio::time::timeout(LIMIT, one_turn(with_server(&harness, server)));
         one.await.expect("the quick ones were held up");
         assert_eq!(order.all().last(), Some(&"slow"));
         let mut texts = texts(&harness);
@@ -97,8 +97,8 @@ fn a_slow_call_holds_up_no_other() {
 }
 
 #[test]
-fn a_call_that_takes_five_seconds_is_waited_for_while_others_are_answered() {
-    let script = calling(&[("mcp__calc__slow", json!({})), ("mcp__calc__quick", json!({}))]);
+fn five_second_call_is_awaited_while_others_complete() {
+    let script = call_script(&[("mcp__calc__slow", json!({})), ("mcp__calc__quick", json!({}))]);
     run(async {
         let harness = Harness::real(script, real()).await.unwrap();
         let order = Notes::new();
@@ -116,7 +116,7 @@ fn a_call_that_takes_five_seconds_is_waited_for_while_others_are_answered() {
         };
         let server = calc().add(tool("slow", Duration::from_secs(5)));
         let server = server.add(tool("quick", Duration::ZERO));
-        assert_eq!(one_turn(with(&harness, server)).await.text, "Done.");
+        assert_eq!(one_turn(with_server(&harness, server)).await.text, "Done.");
         assert_eq!(order.all(), ["quick", "slow"]);
         let mut texts = texts(&harness);
         texts.sort_unstable();
@@ -125,9 +125,9 @@ fn a_call_that_takes_five_seconds_is_waited_for_while_others_are_answered() {
 }
 
 #[test]
-fn failures_panics_and_wrong_arguments_are_told_to_the_model() {
+fn failures_panics_and_wrong_arguments_reach_the_model() {
     let script = || {
-        calling(&[
+        call_script(&[
             ("mcp__calc__fail", json!({})),
             ("mcp__calc__panic", json!({})),
             ("mcp__calc__add", json!({"a": 1, "b": "two"})),
@@ -148,7 +148,7 @@ fn failures_panics_and_wrong_arguments_are_told_to_the_model() {
             .tool("strange", "Cannot be written", |_: NoArguments| async {
                 Ok(std::collections::HashMap::from([((1, 2), 3)]))
             });
-        let (options, noted) = noting(with(&harness, server));
+        let (options, noted) = record_warnings(with_server(&harness, server));
         let outcome = one_turn(options).await;
         assert_eq!(outcome.text, "Done.");
         let texts = texts(&harness);
@@ -173,8 +173,9 @@ fn failures_panics_and_wrong_arguments_are_told_to_the_model() {
 #[test]
 fn images_and_structured_content_reach_the_model() {
     const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-    let script =
-        || calling(&[("mcp__calc__draw", json!({})), ("mcp__calc__sum", json!({"a": 4, "b": 5}))]);
+    let script = || {
+        call_script(&[("mcp__calc__draw", json!({})), ("mcp__calc__sum", json!({"a": 4, "b": 5}))])
+    };
     on_all(script, async |harness| {
         let sum =
             Tool::new("sum", "Adds", |pair: Pair| async move { Ok(Sum { sum: pair.a + pair.b }) });
@@ -182,7 +183,7 @@ fn images_and_structured_content_reach_the_model() {
             calc().add(sum.returns::<Sum>()).tool("draw", "Draws", |_: NoArguments| async {
                 Ok(ToolResult::new().text("A pixel:").image("image/png", PIXEL))
             });
-        one_turn(with(&harness, server)).await;
+        one_turn(with_server(&harness, server)).await;
         let results = results(&harness);
         assert!(results[0].to_string().contains("image/png"), "{}", results[0]);
         assert!(results[0].to_string().contains("A pixel:"), "{}", results[0]);
@@ -190,7 +191,7 @@ fn images_and_structured_content_reach_the_model() {
     });
 }
 
-/// Notes that it was dropped.
+/// Records that it was dropped.
 pub(crate) struct Dropped(pub(crate) Notes<&'static str>);
 
 impl Drop for Dropped {
@@ -200,8 +201,8 @@ impl Drop for Dropped {
 }
 
 #[test]
-fn an_interrupt_drops_the_call_and_fires_its_token() {
-    let script = || calling(&[("mcp__calc__wait", json!({}))]);
+fn interrupt_drops_the_call_and_fires_its_token() {
+    let script = || call_script(&[("mcp__calc__wait", json!({}))]);
     on_all(script, async |harness| {
         let notes = Notes::new();
         let noted = notes.clone();
@@ -219,24 +220,24 @@ fn an_interrupt_drops_the_call_and_fires_its_token() {
                 Ok(())
             }
         });
-        let (options, noted) = noting(with(&harness, server));
+        let (options, noted) = record_warnings(with_server(&harness, server));
         let session = start(options).await;
         let turn = session.send("wait").await.unwrap();
-        until("it is called", || notes.len() > 0).await;
+        until("the tool is called", || notes.len() > 0).await;
         in_time(session.interrupt()).await.unwrap();
-        // However the CLI ends it: with a result of an error, or by dropping the message.
+        // The CLI may end the turn with an error result or drop the message.
         drop(in_time(turn.finish()).await);
-        until("both are noted", || notes.len() == 3).await;
+        until("both calls are recorded", || notes.len() == 3).await;
         assert!(notes.all().contains(&"fired") && notes.all().contains(&"dropped"));
-        // It did not fail; nobody wanted it any more.
+        // A cancelled call is not a failure.
         assert!(noted.lock().unwrap().is_empty());
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn the_cli_asks_for_progress_and_takes_it() {
-    let script = || calling(&[("mcp__calc__count", json!({}))]);
+fn cli_requests_and_accepts_progress() {
+    let script = || call_script(&[("mcp__calc__count", json!({}))]);
     on_all(script, async |harness| {
         let taken = Notes::new();
         let notes = taken.clone();
@@ -256,7 +257,7 @@ fn the_cli_asks_for_progress_and_takes_it() {
                     "tools/call" => {
                         let token = &message["params"]["_meta"]["progressToken"];
                         let params = json!({"progressToken": token, "progress": 1, "total": 2});
-                        // Done when the CLI has acknowledged it.
+                        // Completes when the CLI has acknowledged the notification.
                         ctx.client.notify("notifications/progress", Json::from(params)).await?;
                         notes.add(token.clone());
                         json!({"content": [{"type": "text", "text": "counted"}]})
@@ -274,8 +275,8 @@ fn the_cli_asks_for_progress_and_takes_it() {
 }
 
 #[test]
-fn progress_arrives_and_the_context_names_the_call() {
-    let script = || calling(&[("mcp__calc__count", json!({}))]);
+fn progress_is_sent_and_the_context_identifies_the_call() {
+    let script = || call_script(&[("mcp__calc__count", json!({}))]);
     on_all(script, async |harness| {
         let called = Notes::new();
         let notes = called.clone();
@@ -290,24 +291,24 @@ fn progress_arrives_and_the_context_names_the_call() {
                 ctx.client.log("info", "counted").await?;
                 let pong = ctx.client.request("ping", None).await?;
                 // Without a token nothing is sent; the context shows that there was one.
-                let asked = format!("{ctx:?}").contains("progress_token: Some");
-                notes.add((ctx.tool_use_id, ctx.session_id, pong.to_string(), asked));
+                let has_token = format!("{ctx:?}").contains("progress_token: Some");
+                notes.add((ctx.tool_use_id, ctx.session_id, pong.to_string(), has_token));
                 Ok(3)
             }
         };
         let server = calc().tool("count", "Counts", count);
-        one_turn(with(&harness, server)).await;
+        one_turn(with_server(&harness, server)).await;
         assert_eq!(texts(&harness), ["3"]);
-        let (tool_use_id, session_id, pong, asked) = called.all().remove(0);
-        assert!(asked, "the CLI did not ask for progress");
+        let (tool_use_id, session_id, pong, has_token) = called.all().remove(0);
+        assert!(has_token, "the CLI did not request progress");
         assert!(tool_use_id.is_some() && session_id.is_some());
         assert!(pong.contains(r#""result":{}"#), "{pong}");
     });
 }
 
 #[test]
-fn a_call_that_takes_too_long_is_answered_for_it() {
-    let script = || calling(&[("mcp__calc__wait", json!({}))]);
+fn call_that_exceeds_its_timeout_gets_an_error_response() {
+    let script = || call_script(&[("mcp__calc__wait", json!({}))]);
     on_all(script, async |harness| {
         let server = calc().timeout(Duration::from_millis(50)).tool(
             "wait",
@@ -317,7 +318,7 @@ fn a_call_that_takes_too_long_is_answered_for_it() {
                 Ok(())
             },
         );
-        let session = start(with(&harness, server)).await;
+        let session = start(with_server(&harness, server)).await;
         assert_eq!(turn(&session, "wait").await.text, "Done.");
         assert!(texts(&harness)[0].contains("timed out after 50ms"), "{:?}", texts(&harness));
         session.stop().await.unwrap();

@@ -1,4 +1,4 @@
-//! Questions of servers outside, and dialogs of the CLI.
+//! Elicitations of external servers, and dialogs of the CLI.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use claude_agent_testkit::mock_api::Script;
 use serde_json::{Value, json};
 use tests_e2e::harness::Harness;
 
-use crate::calc::{calling, texts};
-use crate::outside::OUTSIDE;
-use crate::play::{Notes, on_both, panic_silently, start, turn};
-use crate::puppet::{Puppet, open, running};
-use crate::support::{LIMIT, in_time, noting, run, until};
+use crate::calc::{call_script, texts};
+use crate::external_servers::MCP_SERVER;
+use crate::fake_cli::{FakeCli, connect, open};
+use crate::helpers::{Notes, on_both, panic_silently, start, turn};
+use crate::support::{LIMIT, in_time, record_warnings, run, until};
 
-fn asking() -> Script {
-    calling(&[("mcp__out__ask", json!({}))])
+fn ask_script() -> Script {
+    call_script(&[("mcp__out__ask", json!({}))])
 }
 
-/// Lets the server ask its question, and gives what it was told.
-async fn asked(harness: &Harness, options: impl FnOnce(Options) -> Options) -> Value {
-    let server = StdioServer::new(OUTSIDE).always_load(true);
+/// Runs a turn in which the server asks its question, and returns the response that it received.
+async fn run_elicitation(harness: &Harness, options: impl FnOnce(Options) -> Options) -> Value {
+    let server = StdioServer::new(MCP_SERVER).always_load(true);
     let with_server = harness.options().mcp("out", server).allowed_tools(["mcp__out"]);
     let session = start(options(with_server)).await;
     in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
@@ -31,11 +31,11 @@ async fn asked(harness: &Harness, options: impl FnOnce(Options) -> Options) -> V
 }
 
 #[test]
-fn the_form_of_a_server_is_filled_in() {
-    on_both(asking, async |harness| {
+fn elicitation_callback_can_accept_a_form() {
+    on_both(ask_script, async |harness| {
         let notes = Notes::new();
         let noted = notes.clone();
-        let answer = asked(&harness, |options| {
+        let answer = run_elicitation(&harness, |options| {
             options.on_elicitation(move |question, ctx| {
                 noted.add((question, ctx.session_id));
                 async { ElicitationResponse::accept(json!({"name": "Ada"})) }
@@ -53,17 +53,17 @@ fn the_form_of_a_server_is_filled_in() {
 }
 
 #[test]
-fn a_question_of_a_server_is_declined_by_hand_for_a_failure_and_without_a_callback() {
-    on_both(asking, async |harness| {
-        let by_hand = asked(&harness, |options| {
+fn elicitation_is_declined_by_callback_by_failure_and_by_default() {
+    on_both(ask_script, async |harness| {
+        let by_hand = run_elicitation(&harness, |options| {
             options.on_elicitation_blocking(|_, _| ElicitationResponse::decline())
         });
         assert_eq!(by_hand.await["action"], "decline");
     });
-    on_both(asking, async |harness| {
+    on_both(ask_script, async |harness| {
         let mut noted = None;
-        let failed = asked(&harness, |options| {
-            let (options, notes) = noting(options);
+        let failed = run_elicitation(&harness, |options| {
+            let (options, notes) = record_warnings(options);
             noted = Some(notes);
             options
                 .on_elicitation(|_, _| async { Err::<ElicitationResponse, BoxError>("no".into()) })
@@ -71,10 +71,10 @@ fn a_question_of_a_server_is_declined_by_hand_for_a_failure_and_without_a_callba
         assert_eq!(failed.await["action"], "decline");
         assert_eq!(*noted.unwrap().lock().unwrap(), [WarningCode::CallbackFailed]);
     });
-    on_both(asking, async |harness| {
+    on_both(ask_script, async |harness| {
         let mut noted = None;
-        let alone = asked(&harness, |options| {
-            let (options, notes) = noting(options);
+        let alone = run_elicitation(&harness, |options| {
+            let (options, notes) = record_warnings(options);
             noted = Some(notes);
             options
         });
@@ -85,19 +85,19 @@ fn a_question_of_a_server_is_declined_by_hand_for_a_failure_and_without_a_callba
 
 const DIALOG: &str = "refusal_fallback_prompt";
 
-async fn show(puppet: &mut Puppet, id: &str, kind: &str) {
+async fn request_dialog(cli: &mut FakeCli, id: &str, kind: &str) {
     let payload = json!({"model": "m"});
     let request = json!({"subtype": "request_user_dialog", "dialog_kind": kind,
         "payload": payload, "tool_use_id": "t", "brand_new": 1});
-    puppet.ask(id, request).await;
+    cli.send_request(id, request).await;
 }
 
-async fn answer(puppet: &mut Puppet) -> Value {
-    puppet.hear().await["response"].clone()
+async fn read_response(cli: &mut FakeCli) -> Value {
+    cli.read_line().await["response"].clone()
 }
 
 #[test]
-fn dialogs_of_the_named_kinds_are_shown() {
+fn dialog_callback_is_called_for_the_named_kinds() {
     run(async {
         let options = Options::new().on_user_dialog([DIALOG, "panic"], |dialog, ctx| async move {
             if dialog.dialog_kind == "panic" {
@@ -108,23 +108,23 @@ fn dialogs_of_the_named_kinds_are_shown() {
             assert!(dialog.extra.get("brand_new").is_some());
             DialogResponse::completed(ctx.request_id.as_str())
         });
-        let (options, noted) = noting(options);
-        let (session, mut puppet) = open(options).await;
-        let handshake = puppet.asked("initialize").await;
+        let (options, noted) = record_warnings(options);
+        let (session, mut cli) = open(options).await;
+        let handshake = cli.expect_request("initialize").await;
         assert_eq!(handshake["request"]["supportedDialogKinds"], json!([DIALOG, "panic"]));
-        puppet.answer(&handshake, json!({})).await;
+        cli.respond(&handshake, json!({})).await;
         in_time(session.ready()).await.unwrap();
-        show(&mut puppet, "a", DIALOG).await;
-        let shown = answer(&mut puppet).await;
+        request_dialog(&mut cli, "a", DIALOG).await;
+        let shown = read_response(&mut cli).await;
         assert_eq!(shown["response"], json!({"behavior": "completed", "result": "a"}));
-        show(&mut puppet, "b", "panic").await;
-        assert_eq!(answer(&mut puppet).await["response"], json!({"behavior": "cancelled"}));
+        request_dialog(&mut cli, "b", "panic").await;
+        assert_eq!(read_response(&mut cli).await["response"], json!({"behavior": "cancelled"}));
         assert_eq!(*noted.lock().unwrap(), [WarningCode::CallbackFailed]);
     });
 }
 
 #[test]
-fn a_dialog_that_is_withdrawn_or_late_is_over() {
+fn cancelled_or_timed_out_dialog_ends() {
     run(async {
         let notes = Notes::new();
         let noted = notes.clone();
@@ -140,41 +140,43 @@ fn a_dialog_that_is_withdrawn_or_late_is_over() {
                 }
             })
             .timeouts(Timeouts::new().permission(Duration::from_millis(50)));
-        let (_session, mut puppet) = running(options.clone()).await;
-        show(&mut puppet, "late", DIALOG).await;
-        let late = answer(&mut puppet).await;
+        let (_session, mut cli) = connect(options.clone()).await;
+        request_dialog(&mut cli, "late", DIALOG).await;
+        let late = read_response(&mut cli).await;
         assert_eq!(late["response"], json!({"behavior": "cancelled"}));
-        until("it was told", || notes.len() == 2).await;
-        let (_session, mut puppet) =
-            running(options.timeouts(Timeouts::new().permission(None))).await;
-        show(&mut puppet, "withdrawn", DIALOG).await;
-        until("it is shown", || notes.len() == 3).await;
-        puppet.say(json!({"type": "control_cancel_request", "request_id": "withdrawn"})).await;
-        until("it was told", || notes.len() == 4).await;
-        // The next answer is to the next request.
-        puppet.ask("next", json!({"subtype": "elicitation", "mcp_server_name": "s"})).await;
-        assert_eq!(answer(&mut puppet).await["request_id"], "next");
+        until("the callback is called", || notes.len() == 2).await;
+        let (_session, mut cli) = connect(options.timeouts(Timeouts::new().permission(None))).await;
+        request_dialog(&mut cli, "withdrawn", DIALOG).await;
+        until("the dialog is shown", || notes.len() == 3).await;
+        cli.send(json!({"type": "control_cancel_request", "request_id": "withdrawn"})).await;
+        until("the callback is called", || notes.len() == 4).await;
+        // The next response belongs to the next request.
+        cli.send_request("next", json!({"subtype": "elicitation", "mcp_server_name": "s"})).await;
+        assert_eq!(read_response(&mut cli).await["request_id"], "next");
     });
 }
 
 #[test]
-fn without_a_callback_no_dialog_is_wanted_or_answered() {
+fn dialogs_are_not_announced_without_a_callback() {
     run(async {
-        let (options, noted) = noting(Options::new());
-        let (session, mut puppet) = open(options).await;
-        let handshake = puppet.asked("initialize").await;
+        let (options, noted) = record_warnings(Options::new());
+        let (session, mut cli) = open(options).await;
+        let handshake = cli.expect_request("initialize").await;
         assert!(handshake["request"]["supportedDialogKinds"].is_null());
-        puppet.answer(&handshake, json!({})).await;
+        cli.respond(&handshake, json!({})).await;
         in_time(session.ready()).await.unwrap();
-        show(&mut puppet, "a", DIALOG).await;
-        until("it is told", || *noted.lock().unwrap() == [WarningCode::UnansweredRequest]).await;
-        puppet.ask("next", json!({"subtype": "elicitation", "mcp_server_name": "s"})).await;
-        assert_eq!(answer(&mut puppet).await["request_id"], "next");
+        request_dialog(&mut cli, "a", DIALOG).await;
+        until("the warning is reported", || {
+            *noted.lock().unwrap() == [WarningCode::UnansweredRequest]
+        })
+        .await;
+        cli.send_request("next", json!({"subtype": "elicitation", "mcp_server_name": "s"})).await;
+        assert_eq!(read_response(&mut cli).await["request_id"], "next");
     });
 }
 
 #[test]
-fn dialogs_of_no_kind_are_refused_and_print_mode_asks_nobody() {
+fn dialog_callback_without_kinds_or_with_print_mode_is_rejected() {
     run(async {
         let options = Options::new()
             .on_user_dialog([""; 0], |_, _| async { DialogResponse::cancelled() })

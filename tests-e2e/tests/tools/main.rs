@@ -1,27 +1,28 @@
-//! Tools of this process and typed answers, on the simulated and on the real CLI.
+//! Tests of in-process tools, MCP servers and structured output, on the simulated and on the real
+//! CLI.
 
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::similar_names,
     dead_code,
-    reason = "in a test a panic is the way to fail; not all tests need all of what they share"
+    reason = "tests fail by panicking; not every test uses every shared helper"
 )]
 
-#[path = "../sessions/play.rs"]
-mod play;
-#[path = "../sessions/puppet.rs"]
-mod puppet;
+#[path = "../sessions/fake_cli.rs"]
+mod fake_cli;
+#[path = "../sessions/helpers.rs"]
+mod helpers;
 #[path = "../kit/support.rs"]
 mod support;
 
-mod answers;
 mod bridge;
 mod calc;
 mod calls;
-mod changing;
+mod changeable_servers;
 mod elicitation;
-mod many;
-mod outside;
+mod external_servers;
+mod many_calls;
 mod rmcp_server;
 mod servers;
+mod structured_output;

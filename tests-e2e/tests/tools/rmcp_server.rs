@@ -1,4 +1,4 @@
-//! Servers that were written with the official Rust MCP SDK, in its own words.
+//! Servers that are written with the official Rust MCP SDK.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use rmcp::service::{RequestContext, ServiceError};
 use rmcp::{Json, RoleServer, ServerHandler, tool, tool_handler, tool_router};
 use serde_json::{Value, json};
 
-use crate::bridge::{answer, call, post};
-use crate::calc::{Pair, Sum, calling, results, texts};
+use crate::bridge::{call, read_response, send_mcp};
+use crate::calc::{Pair, Sum, call_script, results, texts};
 use crate::calls::Dropped;
-use crate::play::{Notes, on_both, one_turn};
-use crate::puppet::{Puppet, running};
-use crate::support::{noting, on_all, run, until};
+use crate::fake_cli::{FakeCli, connect};
+use crate::helpers::{Notes, on_both, one_turn};
+use crate::support::{on_all, record_warnings, run, until};
 
 const NOTE: &str = "note://one";
 
@@ -84,9 +84,9 @@ impl ServerHandler for Handler {
 }
 
 #[test]
-fn tools_made_by_macros_are_called_with_structured_content_failures_and_panics() {
+fn rmcp_macro_tools_return_structured_content_failures_and_panics() {
     let script = || {
-        calling(&[
+        call_script(&[
             ("mcp__calc__sum", json!({"a": 4, "b": 5})),
             ("mcp__calc__sum", json!({"a": 4})),
             ("mcp__calc__fail", json!({})),
@@ -95,7 +95,7 @@ fn tools_made_by_macros_are_called_with_structured_content_failures_and_panics()
     };
     on_all(script, async |harness| {
         let server = RmcpServer::new(Handler::new);
-        let (options, _noted) = noting(harness.options().mcp("calc", server));
+        let (options, _noted) = record_warnings(harness.options().mcp("calc", server));
         one_turn(options.allowed_tools(["mcp__calc"])).await;
         let texts = texts(&harness);
         for (text, expected) in
@@ -110,9 +110,9 @@ fn tools_made_by_macros_are_called_with_structured_content_failures_and_panics()
 }
 
 #[test]
-fn resources_are_listed_and_read_by_the_model() {
+fn model_can_list_and_read_resources() {
     let script = || {
-        calling(&[
+        call_script(&[
             ("ListMcpResourcesTool", json!({"server": "calc"})),
             ("ReadMcpResourceTool", json!({"server": "calc", "uri": NOTE})),
             ("ReadMcpResourceTool", json!({"server": "calc", "uri": "note://two"})),
@@ -122,7 +122,7 @@ fn resources_are_listed_and_read_by_the_model() {
         let server = RmcpServer::new(Handler::new);
         let tools = ["ListMcpResourcesTool", "ReadMcpResourceTool"];
         one_turn(harness.options().mcp("calc", server).allowed_tools(tools)).await;
-        // The real CLI reads them at the same time, so they come in any order.
+        // The real CLI reads them concurrently, in any order.
         let texts = texts(&harness);
         for expected in ["A note", "Buy milk.", "not found"] {
             assert!(texts.iter().any(|text| text.contains(expected)), "{texts:?}");
@@ -130,10 +130,10 @@ fn resources_are_listed_and_read_by_the_model() {
     });
 }
 
-/// Talks to the CLI while it is called, or waits without end.
-struct Talker(Notes<&'static str>);
+/// A server that sends messages to the CLI while it is called, or never returns.
+struct TalkingServer(Notes<&'static str>);
 
-impl ServerHandler for Talker {
+impl ServerHandler for TalkingServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_prompts().build();
         ServerConfig::new(capabilities)
@@ -156,61 +156,61 @@ impl ServerHandler for Talker {
             let _dropped = Dropped(self.0.clone());
             std::future::pending::<()>().await;
         }
-        let told = |error: ServiceError| ErrorData::internal_error(error.to_string(), None);
+        let internal = |error: ServiceError| ErrorData::internal_error(error.to_string(), None);
         let changed = ToolListChangedNotification::default();
         let changed = ServerNotification::ToolListChangedNotification(changed);
-        context.peer.send_notification(changed).await.map_err(told)?;
+        context.peer.send_notification(changed).await.map_err(internal)?;
         self.0.add("notified");
         let ping = ServerRequest::PingRequest(PingRequest::default());
-        context.peer.send_request(ping).await.map_err(told)?;
+        context.peer.send_request(ping).await.map_err(internal)?;
         self.0.add("answered");
         Ok(CallToolResult::success(Vec::new()).into())
     }
 }
 
-/// A CLI that a server has been introduced to.
-async fn greeted(server: RmcpServer) -> (claude_agent_kit::Session, Puppet) {
-    let (session, mut puppet) = running(Options::new().mcp("calc", server)).await;
+/// Starts a session and completes the MCP handshake with its server.
+async fn connect_server(server: RmcpServer) -> (claude_agent_kit::Session, FakeCli) {
+    let (session, mut cli) = connect(Options::new().mcp("calc", server)).await;
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": {"name": "c", "version": "1"}});
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-    post(&mut puppet, "hello", "calc", hello).await;
-    let (_, greeting) = answer(&mut puppet).await;
+    send_mcp(&mut cli, "hello", "calc", hello).await;
+    let (_, greeting) = read_response(&mut cli).await;
     assert!(greeting["result"].is_object(), "{greeting}");
     let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    post(&mut puppet, "note", "calc", note).await;
-    assert_eq!(answer(&mut puppet).await.0, "note");
-    (session, puppet)
+    send_mcp(&mut cli, "note", "calc", note).await;
+    assert_eq!(read_response(&mut cli).await.0, "note");
+    (session, cli)
 }
 
-/// The message that the server sends next, which the CLI acknowledges.
-async fn told(puppet: &mut Puppet) -> Value {
-    let told = puppet.asked("mcp_message").await;
-    assert_eq!(told["request"]["server_name"], "calc");
-    puppet.answer(&told, json!({})).await;
-    told["request"]["message"].clone()
+/// Returns the next message of the server and acknowledges it.
+async fn server_message(cli: &mut FakeCli) -> Value {
+    let request = cli.expect_request("mcp_message").await;
+    assert_eq!(request["request"]["server_name"], "calc");
+    cli.respond(&request, json!({})).await;
+    request["request"]["message"].clone()
 }
 
 #[test]
-fn a_handler_notifies_the_cli_asks_it_and_lists_a_prompt() {
+fn rmcp_handler_can_notify_ping_and_list_prompts() {
     run(async {
         let notes = Notes::new();
         let noted = notes.clone();
-        let server = RmcpServer::new(move || Talker(noted.clone()));
-        let (_session, mut puppet) = greeted(server).await;
+        let server = RmcpServer::new(move || TalkingServer(noted.clone()));
+        let (_session, mut cli) = connect_server(server).await;
         let list = json!({"jsonrpc": "2.0", "id": "p", "method": "prompts/list"});
-        post(&mut puppet, "list", "calc", list).await;
-        let (_, list) = answer(&mut puppet).await;
+        send_mcp(&mut cli, "list", "calc", list).await;
+        let (_, list) = read_response(&mut cli).await;
         assert_eq!(list["result"]["prompts"][0]["name"], "greet", "{list}");
-        post(&mut puppet, "call", "calc", call(1, "talk", json!({}))).await;
-        assert_eq!(told(&mut puppet).await["method"], "notifications/tools/list_changed");
-        let ping = told(&mut puppet).await;
+        send_mcp(&mut cli, "call", "calc", call(1, "talk", json!({}))).await;
+        assert_eq!(server_message(&mut cli).await["method"], "notifications/tools/list_changed");
+        let ping = server_message(&mut cli).await;
         assert_eq!(ping["method"], "ping");
         assert_eq!(notes.all(), ["notified"]);
         let pong = json!({"jsonrpc": "2.0", "id": ping["id"], "result": {}});
-        post(&mut puppet, "pong", "calc", pong).await;
-        // The pong is acknowledged and the call answered, in any order.
-        let mut answers = [answer(&mut puppet).await, answer(&mut puppet).await];
+        send_mcp(&mut cli, "pong", "calc", pong).await;
+        // The response to the ping is acknowledged and the call completes, in any order.
+        let mut answers = [read_response(&mut cli).await, read_response(&mut cli).await];
         answers.sort_by(|one, other| one.0.cmp(&other.0));
         let [(call, answered), (pong, _)] = answers;
         assert_eq!([call, pong], ["call", "pong"]);
@@ -220,16 +220,16 @@ fn a_handler_notifies_the_cli_asks_it_and_lists_a_prompt() {
 }
 
 #[test]
-fn a_handler_that_takes_too_long_is_dropped_and_answered_for() {
+fn rmcp_handler_that_exceeds_its_timeout_is_dropped() {
     run(async {
         let notes = Notes::new();
         let noted = notes.clone();
-        let server = RmcpServer::new(move || Talker(noted.clone()));
+        let server = RmcpServer::new(move || TalkingServer(noted.clone()));
         let server = server.timeout(Duration::from_secs(5));
-        let (_session, mut puppet) = greeted(server).await;
-        post(&mut puppet, "call", "calc", call(1, "wait", json!({}))).await;
-        let (_, late) = answer(&mut puppet).await;
+        let (_session, mut cli) = connect_server(server).await;
+        send_mcp(&mut cli, "call", "calc", call(1, "wait", json!({}))).await;
+        let (_, late) = read_response(&mut cli).await;
         assert_eq!((&late["id"], &late["error"]["code"]), (&json!(1), &json!(-32603)), "{late}");
-        until("it is dropped", || notes.all() == ["dropped"]).await;
+        until("the call is dropped", || notes.all() == ["dropped"]).await;
     });
 }

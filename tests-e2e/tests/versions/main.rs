@@ -1,4 +1,4 @@
-//! What every supported CLI can do, and what happens on the oldest to what it cannot do.
+//! What works on every supported CLI, and what happens on the oldest one when a feature is missing.
 //!
 //! The suite runs on the oldest, a middle and the newest pinned version; `CLAUDE_E2E_VERSIONS` names
 //! others, separated by commas, as `cargo xtask cli-versions` does.
@@ -9,22 +9,22 @@
     clippy::panic,
     clippy::similar_names,
     dead_code,
-    reason = "in a test a panic is the way to fail; not all tests need all of what they share"
+    reason = "tests fail by panicking; not every test uses every shared helper"
 )]
 
 #[path = "../tools/calc.rs"]
 mod calc;
-#[path = "../sessions/play.rs"]
-mod play;
+#[path = "../sessions/helpers.rs"]
+mod helpers;
 #[path = "../kit/support.rs"]
 mod support;
 
-mod lacking;
-mod money;
+mod cost;
+mod missing_features;
 mod simulated;
+mod supported_features;
 mod tool_inputs;
 mod turns;
-mod working;
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -33,9 +33,9 @@ use claude_agent_testkit::mock_api::Script;
 use tests_e2e::harness::Harness;
 use tests_e2e::real_cli::{self, InstalledCli};
 
-use crate::support::{know_version, run};
+use crate::support::{cache_version, run};
 
-/// The CLIs that the suite runs on, oldest first.
+/// Returns the CLIs that the suite runs on, oldest first.
 fn versions() -> &'static [InstalledCli] {
     static CLIS: OnceLock<Vec<InstalledCli>> = OnceLock::new();
     CLIS.get_or_init(|| {
@@ -45,18 +45,18 @@ fn versions() -> &'static [InstalledCli] {
         };
         let install = |name: &String| {
             let cli = real_cli::install_version(name).unwrap_or_else(|error| panic!("{error}"));
-            know_version(&cli);
+            cache_version(&cli);
             cli
         };
         names.iter().map(install).collect()
     })
 }
 
-/// Plays the same on each of them.
+/// Runs the same test on each of them.
 fn on_each<F: Future<Output = ()>>(script: impl Fn() -> Script, play: impl Fn(Harness) -> F) {
     run(async {
         for cli in versions() {
-            // Only shown when it fails.
+            // Only shown when the test fails.
             println!("on claude {}", cli.version);
             play(Harness::real(script(), cli).await.unwrap()).await;
         }

@@ -1,4 +1,4 @@
-//! The simulated CLI speaks like each version in the table of `docs/cli-versions.md`.
+//! Checks that the simulated CLI behaves like each version in the table of `docs/cli-versions.md`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tests_e2e::workspace;
 
 use crate::support::run;
 
-/// The rows of the table, and what each of them says of each version.
+/// Returns the rows of the table, with the value for each version.
 fn table() -> BTreeMap<String, Facts> {
     let document = std::fs::read_to_string(workspace::root().join("docs/cli-versions.md")).unwrap();
     let mut rows = document.lines().skip_while(|line| !line.starts_with("|  | 2.1."));
@@ -27,14 +27,15 @@ fn table() -> BTreeMap<String, Facts> {
     table
 }
 
-/// The simulated CLI leaves out fields, messages and operations; flags that it does not use, and
-/// capabilities, are the same for all versions.
+/// Returns whether the simulated CLI depends on the version for this fact. It leaves out fields,
+/// messages and operations; flags that it does not use, and capabilities, are the same for all
+/// versions.
 fn is_simulated(fact: &str) -> bool {
     !fact.starts_with("flag ") && !fact.contains(" capability ") && fact != "compact suite"
 }
 
 #[test]
-fn the_simulated_cli_speaks_like_each_version() {
+fn simulated_cli_behaves_like_each_version() {
     run(async {
         for (version, expected) in table() {
             let found = versions::facts(Arc::new(SimInMemory::of(&*version))).await.unwrap();

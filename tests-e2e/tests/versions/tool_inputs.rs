@@ -1,4 +1,4 @@
-//! The types of tool inputs, beside the schemas that each CLI sends to the API.
+//! The types of tool inputs, compared with the schemas that each CLI sends to the API.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use claude_agent_kit::{Answers, Json, Permission, ToolInput};
 use claude_agent_testkit::mock_api::ApiRequest;
 use serde_json::{Map, Value, json};
 
+use crate::helpers::one_turn;
 use crate::on_each;
-use crate::play::one_turn;
 use crate::support::hello;
 
 /// Tools without a type, with the reason.
@@ -31,7 +31,7 @@ const LENIENT: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn the_types_of_tool_inputs_fit_the_schemas_of_the_cli() {
+fn tool_input_types_match_the_schemas_of_the_cli() {
     on_each(hello, async |harness| {
         let options = harness
             .options()
@@ -39,7 +39,7 @@ fn the_types_of_tool_inputs_fit_the_schemas_of_the_cli() {
             .can_use_tool(|_, _| async { Permission::deny("nothing runs here") })
             .ask_user(|_, _| async { Answers::new() });
         one_turn(options.clone()).await;
-        // Some tools are offered only by name.
+        // Some tools are offered only if they are named.
         one_turn(options.tools(ToolInput::KNOWN.to_vec())).await;
         let requests = harness.api().requests();
         let tools = requests.iter().flat_map(|request| list(&request.body["tools"]));
@@ -53,10 +53,10 @@ fn the_types_of_tool_inputs_fit_the_schemas_of_the_cli() {
     });
 }
 
-/// What is different between a tool's schema and its type.
+/// Returns the differences between the schema of a tool and its type.
 fn problems_of(tool: &Value) -> Vec<String> {
     let name = tool["name"].as_str().unwrap_or_default();
-    // A tool that the API runs has no schema.
+    // A tool that runs on the API side has no schema.
     let Some(properties) = tool["input_schema"]["properties"].as_object() else { return vec![] };
     if WITHOUT_TYPE.iter().any(|(tool, _)| *tool == name) {
         return vec![];
@@ -101,7 +101,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A value that fits a schema.
+/// Returns a value that matches a schema.
 fn sample(schema: &Value) -> Value {
     if let Some(value) = schema.get("const").or_else(|| list(&schema["enum"]).first()) {
         return value.clone();

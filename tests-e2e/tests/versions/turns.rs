@@ -7,11 +7,11 @@ use claude_agent_kit::{
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 
+use crate::helpers::{bash, has_file, start, touch_script, turn};
 use crate::on_each;
-use crate::play::{bash, is_made, start, touching, turn};
 use crate::support::{hello, in_time, until};
 
-/// Sends a prompt for each answer and waits for all turns.
+/// Sends all prompts and waits for all turns.
 async fn send_all(session: &Session, prompts: &[&str]) -> Vec<TurnOutcome> {
     let mut turns: Vec<Turn> = Vec::new();
     for prompt in prompts {
@@ -25,7 +25,7 @@ async fn send_all(session: &Session, prompts: &[&str]) -> Vec<TurnOutcome> {
 }
 
 #[test]
-fn four_messages_at_once_all_end() {
+fn four_concurrent_messages_all_end() {
     on_each(hello, async |harness| {
         let session = start(harness.options()).await;
         let outcomes = send_all(&session, &["one", "two", "three", "four"]).await;
@@ -36,12 +36,12 @@ fn four_messages_at_once_all_end() {
 }
 
 #[test]
-fn a_message_that_joins_a_turn_ends_with_it() {
+fn message_that_joins_a_turn_ends_with_it() {
     let script = || bash(&["touch begun; until [ -e go ]; do sleep 0.05; done"]);
     on_each(script, async |harness| {
         let session = start(harness.options().allowed_tools(["Bash"])).await;
         let first = session.send("run it").await.unwrap();
-        until("the tool runs", || is_made(&harness, "begun")).await;
+        until("the tool runs", || has_file(&harness, "begun")).await;
         let second = session.send("and hurry").await.unwrap();
         std::fs::write(harness.project().join("go"), "").unwrap();
         assert!(!in_time(first.finish()).await.unwrap().result.is_error());
@@ -51,7 +51,7 @@ fn a_message_that_joins_a_turn_ends_with_it() {
 }
 
 #[test]
-fn a_message_that_joins_a_turn_of_the_cli_ends_with_it() {
+fn message_that_joins_a_turn_of_the_cli_ends_with_it() {
     let wait = |file: &str| format!("until [ -e {file} ]; do sleep 0.05; done");
     let script = || {
         let background = json!({"command": wait("end"), "run_in_background": true});
@@ -67,7 +67,7 @@ fn a_message_that_joins_a_turn_of_the_cli_ends_with_it() {
         let session = start(harness.options().allowed_tools(["Bash"])).await;
         turn(&session, "start it").await;
         std::fs::write(harness.project().join("end"), "").unwrap();
-        until("the tool of the CLI's own turn runs", || is_made(&harness, "begun")).await;
+        until("the tool of the CLI's own turn runs", || has_file(&harness, "begun")).await;
         let joined = session.send("and hurry").await.unwrap();
         std::fs::write(harness.project().join("go"), "").unwrap();
         assert!(in_time(joined.finish()).await.unwrap().text.contains("Hurried."));
@@ -76,7 +76,7 @@ fn a_message_that_joins_a_turn_of_the_cli_ends_with_it() {
 }
 
 #[test]
-fn commands_of_the_cli_end_their_turns() {
+fn slash_commands_end_their_turns() {
     on_each(hello, async |harness| {
         let session = start(harness.options()).await;
         for prompt in ["hello", "/cost", "/no-such-command", "/compact", "hello", "/clear"] {
@@ -88,7 +88,7 @@ fn commands_of_the_cli_end_their_turns() {
 }
 
 #[test]
-fn a_prompt_that_a_hook_blocks_ends_its_turn() {
+fn prompt_blocked_by_a_hook_ends_its_turn() {
     on_each(hello, async |harness| {
         let options = harness.options().on(UserPromptSubmit, |call, _| async move {
             let blocked = call.prompt.as_ref().is_some_and(|prompt| prompt.contains("secret"));
@@ -104,19 +104,19 @@ fn a_prompt_that_a_hook_blocks_ends_its_turn() {
 }
 
 #[test]
-fn a_deferred_call_ends_its_turn() {
-    on_each(touching, async |harness| {
+fn deferred_call_ends_its_turn() {
+    on_each(touch_script, async |harness| {
         let options = harness.options().on(PreToolUse, |_, _| async { HookResponse::defer() });
         let session = start(options).await;
         let outcome = turn(&session, "run it").await;
         assert!(outcome.result.deferred_tool_use.as_ref().is_some());
-        assert!(!is_made(&harness, "made"));
+        assert!(!has_file(&harness, "made"));
         session.stop().await.unwrap();
     });
 }
 
 #[test]
-fn a_message_that_waits_outlives_an_interrupt_and_ends() {
+fn queued_message_survives_an_interrupt_and_ends() {
     let script = || {
         Script::new().when("second", [Reply::text("Two.")]).otherwise([Reply::text(
             "A long answer.",
@@ -127,7 +127,7 @@ fn a_message_that_waits_outlives_an_interrupt_and_ends() {
     on_each(script, async |harness| {
         let session = start(harness.options()).await;
         let first = session.send("first").await.unwrap();
-        until("the model is asked", || !harness.api().requests().is_empty()).await;
+        until("the model receives a request", || !harness.api().requests().is_empty()).await;
         let second = session.send("second").await.unwrap();
         session.interrupt().await.unwrap();
         assert!(in_time(first.finish()).await.unwrap().result.is_error());
@@ -137,7 +137,7 @@ fn a_message_that_waits_outlives_an_interrupt_and_ends() {
 }
 
 #[test]
-fn a_failing_api_ends_the_turn() {
+fn failing_api_ends_the_turn() {
     let script = || {
         let refused = Reply::error(400, "invalid_request_error", "not right");
         Script::new().when("hello", [refused]).when("again", [Reply::text("Better.")])
@@ -151,7 +151,7 @@ fn a_failing_api_ends_the_turn() {
 }
 
 #[test]
-fn a_message_with_a_used_id_is_refused() {
+fn message_with_a_used_id_is_rejected() {
     on_each(hello, async |harness| {
         let id = "0f442871-3937-45c3-94cd-b042f2c7dcb0";
         let prompt = || Prompt::from("hello").with_id(id);
@@ -161,7 +161,8 @@ fn a_message_with_a_used_id_is_refused() {
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
         let conversation = session.session_id().unwrap();
         session.stop().await.unwrap();
-        // The conversation knows the message: the CLI completes it without asking the model.
+        // The conversation contains the message: the CLI completes it without a request to the
+        // model.
         let resumed = Conversation::resume(conversation);
         let session = start(harness.options().conversation(resumed)).await;
         let mut turn = session.send(prompt()).await.unwrap();

@@ -1,4 +1,4 @@
-//! From a line of the CLI to the answer of a callback.
+//! Callbacks, from a line of the CLI to the response.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::{Options, Timeouts};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn hooks_get_their_ids_in_the_order_of_registration() {
+fn hook_ids_follow_the_order_of_registration() {
     let plan = Options::new()
         .on(PreToolUse.matching("Bash").fail_closed(), |_, _| async {})
         .on(Stop, |_, _| async {})
@@ -32,7 +32,7 @@ fn hooks_get_their_ids_in_the_order_of_registration() {
     let plans: Vec<_> = plan
         .plans
         .iter()
-        .map(|(id, plan)| (id.as_str(), &*plan.event, plan.limit, plan.fail_closed))
+        .map(|(id, plan)| (id.as_str(), &*plan.event, plan.timeout, plan.fail_closed))
         .collect();
     let millis = Duration::from_millis;
     assert_eq!(
@@ -59,7 +59,7 @@ fn hooks_get_their_ids_in_the_order_of_registration() {
 }
 
 #[test]
-fn without_callbacks_nothing_is_planned() {
+fn callback_plan_is_empty_without_callbacks() {
     let registry = Registry::default();
     let plan = registry.plan();
     assert!(
@@ -68,7 +68,7 @@ fn without_callbacks_nothing_is_planned() {
             && plan.plans.is_empty()
             && plan.matchers.is_none()
     );
-    assert_eq!((plan.permission_limit, registry.cancel_grace), (None, SECOND));
+    assert_eq!((plan.permission_timeout, registry.cancel_grace), (None, SECOND));
 }
 
 #[test]
@@ -81,15 +81,15 @@ fn options_for_all_callbacks_reach_the_plan() {
         .timeouts(Timeouts::new().cancel_grace(Duration::ZERO));
     let plan = options.host.callbacks.plan();
     let hook = plan.plans.values().next().unwrap();
-    assert_eq!((hook.limit, hook.fail_closed), (Duration::from_secs(90), true));
-    assert_eq!(plan.permission_limit, Some(SECOND));
+    assert_eq!((hook.timeout, hook.fail_closed), (Duration::from_secs(90), true));
+    assert_eq!(plan.permission_timeout, Some(SECOND));
     assert_eq!(options.host.callbacks.cancel_grace, Duration::ZERO);
     assert!(options.host.needs.hooks && options.host.needs.permission_callback);
 }
 
-/// A timer of JavaScript that is set for too long fires at once.
+/// A JavaScript timer with a too long delay fires immediately.
 #[test]
-fn the_limit_of_the_cli_is_longer_than_ours_and_never_too_long_for_its_timers() {
+fn cli_hook_timeout_exceeds_ours_and_fits_a_javascript_timer() {
     for (limit, sent) in [
         (Duration::ZERO, "5"),
         (Duration::from_millis(1), "6"),
@@ -103,7 +103,7 @@ fn the_limit_of_the_cli_is_longer_than_ours_and_never_too_long_for_its_timers() 
 }
 
 #[tokio::test]
-async fn a_recorded_request_reaches_its_hook_typed_with_its_context() {
+async fn recorded_hook_request_is_decoded_with_its_context() {
     let (line, call) = recorded("hook_denies", "hook_callback");
     let seen = Arc::new(Mutex::new(None));
     let kept = seen.clone();
@@ -123,20 +123,20 @@ async fn a_recorded_request_reaches_its_hook_typed_with_its_context() {
     assert_eq!(ctx.callback_id.unwrap(), "hook_0");
     assert_eq!(ctx.tool_use_id.unwrap(), "toolu_1");
     assert!(line.contains(ctx.request_id.as_str()));
-    assert_eq!(ctx.session_id, call.session_id, "taken from the input, as nobody else knows it");
+    assert_eq!(ctx.session_id, call.session_id, "taken from the input, its only source");
     assert!(!ctx.cancel.is_cancelled());
 }
 
 #[tokio::test]
-async fn a_hook_may_return_nothing_an_answer_or_a_result() {
+async fn hook_may_return_unit_a_response_or_a_result() {
     fn with<T: IntoHookResponse<PreToolUseInput> + Clone + Sync>(response: T) -> Options {
         Options::new().on_blocking(PreToolUse, move |_, _| response.clone())
     }
     let denied = HookResponse::deny("no");
-    let said = r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}"#;
+    let denial = r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}"#;
     assert_eq!(text(&with(()), 0).await, Ok("{}".to_owned()));
-    assert_eq!(text(&with(denied.clone()), 0).await, Ok(said.to_owned()));
-    // A result with any error, by `?`.
+    assert_eq!(text(&with(denied.clone()), 0).await, Ok(denial.to_owned()));
+    // A result with any error type, through `?`.
     let options = Options::new()
         .on(PreToolUse, |_, _| async {
             "1".parse::<u32>()?;
@@ -152,13 +152,13 @@ async fn a_hook_may_return_nothing_an_answer_or_a_result() {
         })
         .on_blocking(PreToolUse, |_, _| -> Result<(), BoxError> { Err("no rules".into()) });
     assert_eq!(text(&options, 0).await, Ok("{}".to_owned()));
-    assert_eq!(text(&options, 1).await, Ok(said.to_owned()));
+    assert_eq!(text(&options, 1).await, Ok(denial.to_owned()));
     assert_eq!(text(&options, 2).await, Err("invalid digit found in string".to_owned()));
     assert_eq!(text(&options, 3).await, Err("no rules".to_owned()));
 }
 
 #[tokio::test]
-async fn a_hook_asked_about_another_event_fails_instead_of_answering() {
+async fn hook_called_for_another_event_fails() {
     let options = Options::new().on(PostToolUse, |_, _| async {});
     let (_, call) = recorded("hook_denies", "hook_callback");
     let reason = run(&options, call).await.unwrap_err();
@@ -166,7 +166,7 @@ async fn a_hook_asked_about_another_event_fails_instead_of_answering() {
 }
 
 #[test]
-fn a_request_that_nobody_is_registered_for_is_not_run() {
+fn request_without_a_registered_callback_is_not_run() {
     for id in ["hook_1", "hook_00", "hook_", "hook_-0", "other", ""] {
         let line = hook_line(id, r#"{"hook_event_name":"Stop"}"#);
         let options = Options::new().on(Stop, |_, _| async {});
@@ -177,7 +177,7 @@ fn a_request_that_nobody_is_registered_for_is_not_run() {
 }
 
 #[tokio::test]
-async fn raw_hooks_get_the_input_as_it_came() {
+async fn raw_hook_receives_the_unmodified_input() {
     let input = r#"{"b":1,  "hook_event_name":"SomethingNew","a":"\ud83d"}"#;
     let options =
         Options::new().on(HookRegistration::named("SomethingNew"), |input, _| async move {
@@ -188,23 +188,23 @@ async fn raw_hooks_get_the_input_as_it_came() {
 }
 
 #[tokio::test]
-async fn misfits_of_raw_answers_are_told() {
+async fn ignored_fields_of_raw_responses_are_reported() {
     let options = Options::new().on(HookRegistration::named("Notification"), |_, _| async {
         RawHookResponse::new().block("no")
     });
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let kept = told.clone();
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let kept = reported.clone();
     let registry =
         options.host.callbacks.on_misfit(move |misfit| kept.lock().unwrap().push(misfit));
     let line = hook_line("hook_0", r#"{"hook_event_name":"Notification"}"#);
     let running = registry.call(call(&line)).unwrap();
     assert_eq!(finish(running).await.unwrap().text(), "{}");
     let fields = vec!["decision".to_owned(), "reason".to_owned()];
-    assert_eq!(*told.lock().unwrap(), [Misfit { event: "Notification".to_owned(), fields }]);
+    assert_eq!(*reported.lock().unwrap(), [Misfit { event: "Notification".to_owned(), fields }]);
 }
 
 #[tokio::test]
-async fn a_recorded_permission_request_reaches_its_callback_whole() {
+async fn recorded_permission_request_reaches_its_callback_completely() {
     let (line, call) = recorded("permission_allow", "can_use_tool");
     let seen = Arc::new(Mutex::new(None));
     let kept = seen.clone();
@@ -230,7 +230,7 @@ async fn a_recorded_permission_request_reaches_its_callback_whole() {
 }
 
 #[tokio::test]
-async fn a_recorded_question_reaches_its_handler_and_is_answered_as_recorded() {
+async fn recorded_question_gets_the_recorded_answer() {
     let (_, call) = recorded("ask_user_question", "can_use_tool");
     let options = Options::new().ask_user(|questions, _| async move {
         let question = questions.questions.first().ok_or("no question")?;
@@ -244,9 +244,9 @@ async fn a_recorded_question_reaches_its_handler_and_is_answered_as_recorded() {
 }
 
 #[tokio::test]
-async fn questions_go_to_their_handler_and_tools_to_the_permission_callback() {
-    let asking = Options::new().ask_user_blocking(|_, _| Answers::decline("away"));
-    let both = asking.clone().can_use_tool_blocking(|_, _| Permission::deny("never"));
+async fn questions_and_tool_permissions_use_separate_callbacks() {
+    let with_questions = Options::new().ask_user_blocking(|_, _| Answers::decline("away"));
+    let both = with_questions.clone().can_use_tool_blocking(|_, _| Permission::deny("never"));
     let deciding = Options::new().can_use_tool(|_, _| async { Ok(Permission::deny("never")) });
     let message = async |options: &Options, scenario: &str| {
         let answer = run(options, recorded(scenario, "can_use_tool").1).await.unwrap();
@@ -256,23 +256,23 @@ async fn questions_go_to_their_handler_and_tools_to_the_permission_callback() {
     };
     assert_eq!(message(&both, "ask_user_question").await, "away");
     assert_eq!(message(&both, "permission_allow").await, "never");
-    assert_eq!(message(&asking, "ask_user_question").await, "away");
-    assert!(message(&asking, "permission_allow").await.contains("no callback"));
+    assert_eq!(message(&with_questions, "ask_user_question").await, "away");
+    assert!(message(&with_questions, "permission_allow").await.contains("no callback"));
     assert_eq!(message(&deciding, "ask_user_question").await, "never");
 }
 
 #[test]
-fn questions_are_not_offered_where_permissions_are_asked_but_nobody_answers_questions() {
+fn question_tool_is_disabled_without_a_question_callback() {
     let disallowed =
         |options: Options| crate::options::extra_disallowed_tools(&options.host.callbacks);
     let deciding = Options::new().can_use_tool(|_, _| async { Permission::allow() });
-    assert!(disallowed(Options::new()).is_empty(), "the CLI does not offer them then");
+    assert!(disallowed(Options::new()).is_empty(), "the CLI does not offer them in this case");
     assert_eq!(disallowed(deciding.clone()), ["AskUserQuestion"]);
     assert!(disallowed(deciding.ask_user(|_, _| async { Answers::new() })).is_empty());
 }
 
 #[test]
-fn a_closure_that_panics_panics_when_it_is_run_and_not_before() {
+fn panicking_callback_does_not_panic_before_it_runs() {
     let options = Options::new()
         .on(Stop, |_, _| -> std::future::Ready<()> { panic!("in the closure") })
         .on_blocking(Stop, |_, _| -> () { panic!("in the closure") });
@@ -283,7 +283,7 @@ fn a_closure_that_panics_panics_when_it_is_run_and_not_before() {
 }
 
 #[tokio::test]
-async fn the_token_of_a_callback_fires_for_all_its_copies() {
+async fn cancel_token_fires_for_all_clones() {
     let token = CancelToken::new();
     let mut call = call(&hook_line("hook_0", r#"{"hook_event_name":"Stop"}"#));
     call.cancel = token.clone();
@@ -297,7 +297,7 @@ async fn the_token_of_a_callback_fires_for_all_its_copies() {
 }
 
 #[test]
-fn printing_callbacks_counts_them() {
+fn debug_output_of_callbacks_shows_their_number() {
     let options = Options::new()
         .on(Stop, |_, _| async {})
         .on(Stop, |_, _| async {})
@@ -338,7 +338,7 @@ fn call(line: &str) -> Call {
     Call { request, line, origin, session, cancel: CancelToken::new() }
 }
 
-/// The first request of this kind in a recording of the real CLI.
+/// Returns the first request of this subtype in a recording of the real CLI.
 fn recorded(scenario: &str, subtype: &str) -> (String, Call) {
     let path = format!(
         "{}/../claude-wire/tests/corpus/2.1.325/{scenario}.wire",

@@ -12,7 +12,7 @@ fn assistant(id: &str, input: u64) -> Value {
 }
 
 #[test]
-fn messages_of_one_response_are_counted_once_and_until_the_result() {
+fn tokens_of_one_response_are_counted_once_until_the_result() {
     let mut uncounted = Uncounted::default();
     let start = json!({"type": "message_start",
                        "message": {"id": "one", "usage": {"input_tokens": 10}}});
@@ -34,7 +34,7 @@ fn messages_of_one_response_are_counted_once_and_until_the_result() {
 }
 
 #[test]
-fn many_responses_take_bounded_memory_and_all_count() {
+fn cost_of_many_responses_uses_bounded_memory() {
     let mut uncounted = Uncounted::default();
     for number in 0..1_000 {
         uncounted.look_at(&message(&assistant(&number.to_string(), 1)).body);

@@ -1,7 +1,7 @@
 //! Finds the probable cause of a failure, and what to do: first from stderr, then from the exit status
 //! and from whether anything was written to stdout.
 
-use claude_wire::session::{Exit, Failure};
+use claude_wire::session::{Exit, RunFailure};
 
 use super::Evidence;
 use super::login::is_login_error;
@@ -24,39 +24,39 @@ impl Diagnosis {
 }
 
 /// Returns the diagnosis of a failure.
-pub(super) fn diagnose(failure: &Failure, evidence: &Evidence) -> Diagnosis {
+pub(super) fn diagnose(failure: &RunFailure, evidence: &Evidence) -> Diagnosis {
     let or_from_stderr = |otherwise: Diagnosis| from_stderr(evidence).unwrap_or(otherwise);
     match failure {
-        Failure::Process { stopped: true, .. } => or_from_stderr(Diagnosis::new(
+        RunFailure::Process { stopped: true, .. } => or_from_stderr(Diagnosis::new(
             "the CLI closed stdout without sending a result, so no further messages could arrive",
             "check stderr for the reason, and whether a wrapper closed stdout",
         )),
-        Failure::Process { exit, silent, .. } => or_from_stderr(from_exit(*exit, *silent)),
-        Failure::ExitedDuringInit(exit) => {
+        RunFailure::Process { exit, silent, .. } => or_from_stderr(from_exit(*exit, *silent)),
+        RunFailure::ExitedDuringInit(exit) => {
             or_from_stderr(from_exit(*exit, evidence.nothing_on_stdout()))
         }
-        Failure::NonZeroExitAfterResult(_) => Diagnosis::new(
+        RunFailure::NonZeroExitAfterResult(_) => Diagnosis::new(
             "`strict_exit_status` makes this an error",
             "check stderr, or remove `strict_exit_status`",
         ),
-        Failure::InitializeTimeout(_) => or_from_stderr(from_silence(evidence)),
-        Failure::InitializeRejected(_) => or_from_stderr(Diagnosis::without_cause(
+        RunFailure::InitializeTimeout(_) => or_from_stderr(from_silence(evidence)),
+        RunFailure::InitializeRejected(_) => or_from_stderr(Diagnosis::without_cause(
             "correct the option that the CLI names, or update the CLI",
         )),
-        Failure::IdleTimeout => or_from_stderr(Diagnosis::new(
+        RunFailure::IdleTimeout => or_from_stderr(Diagnosis::new(
             "the API or a tool took too long, or the network connection was lost",
             "increase or remove `Timeouts::idle`",
         )),
-        Failure::StdinNotRead(_) => Diagnosis::new(
+        RunFailure::StdinNotRead(_) => Diagnosis::new(
             "the CLI keeps sending requests without reading the responses",
             "check that nothing between the host and the CLI holds back stdin, and let callbacks and \
              tools return less",
         ),
-        Failure::TooManyMalformed(..) => Diagnosis::new(
+        RunFailure::TooManyMalformedLines(..) => Diagnosis::new(
             "a program other than the CLI writes to stdout",
             "check that the executable is the CLI, and that no wrapper or hook writes to its stdout",
         ),
-        Failure::LineTooLong(_) => Diagnosis::new(
+        RunFailure::LineTooLong(_) => Diagnosis::new(
             "a tool result or a prompt is very large",
             "increase `Limits::max_line_bytes`, or let tools return less",
         ),
@@ -67,7 +67,7 @@ fn from_silence(evidence: &Evidence) -> Diagnosis {
     if evidence.nothing_on_stdout() {
         Diagnosis::new(
             "the CLI wrote nothing to stdout",
-            "check that it is the `claude` program and that no wrapper holds back its output; on a \
+            "check that the program is `claude` and that no wrapper holds back its output; on a \
              slow machine, increase `Timeouts::initialize`",
         )
     } else {
@@ -297,7 +297,7 @@ fn from_signal(signal: i32) -> Option<Diagnosis> {
 mod tests {
     use super::*;
 
-    fn diagnosed(failure: &Failure, stderr: &str, stdout: &str) -> String {
+    fn diagnosed(failure: &RunFailure, stderr: &str, stdout: &str) -> String {
         let evidence = Evidence {
             stderr_tail: stderr.into(),
             stdout_tail: stdout.to_owned(),
@@ -307,15 +307,15 @@ mod tests {
         format!("{} -> {help}", cause.unwrap_or_default())
     }
 
-    fn exited(exit: Exit) -> Failure {
-        Failure::Process { exit, stopped: false, silent: true }
+    fn exited(exit: Exit) -> RunFailure {
+        RunFailure::Process { exit, stopped: false, silent: true }
     }
 
     /// Checks that each text on stderr has its cause and help, whatever the exit status.
     fn check(cases: &[(&str, &str, &str)]) {
         for (stderr, expected_cause, expected_help) in cases {
             for exit in [Exit::Code(1), Exit::Code(127), Exit::Signal(9)] {
-                for failure in [exited(exit), Failure::ExitedDuringInit(exit)] {
+                for failure in [exited(exit), RunFailure::ExitedDuringInit(exit)] {
                     let text = diagnosed(&failure, &format!("before\n{stderr}\nafter"), "");
                     let (cause, help) = text.split_once(" -> ").unwrap();
                     assert!(cause.contains(expected_cause), "{stderr}: {text}");
@@ -446,21 +446,21 @@ mod tests {
         ] {
             let text = diagnosed(&exited(exit), "", "");
             assert!(text.contains(expected), "{exit:?}: {text}");
-            assert_eq!(diagnosed(&Failure::ExitedDuringInit(exit), "", ""), text, "{exit:?}");
+            assert_eq!(diagnosed(&RunFailure::ExitedDuringInit(exit), "", ""), text, "{exit:?}");
         }
     }
 
     #[test]
     fn the_diagnosis_depends_on_whether_anything_was_written() {
-        let wrote = |exit| Failure::Process { exit, stopped: false, silent: false };
+        let wrote = |exit| RunFailure::Process { exit, stopped: false, silent: false };
         for code in [0, 1] {
             let text = diagnosed(&wrote(Exit::Code(code)), "", "");
             assert_ne!(text, diagnosed(&exited(Exit::Code(code)), "", ""), "{code}");
-            assert_eq!(diagnosed(&Failure::ExitedDuringInit(Exit::Code(code)), "", "{}"), text);
+            assert_eq!(diagnosed(&RunFailure::ExitedDuringInit(Exit::Code(code)), "", "{}"), text);
         }
         // An unknown status has no cause.
         assert!(diagnosed(&wrote(Exit::Code(3)), "", "").starts_with(" -> "));
-        let late = Failure::InitializeTimeout(std::time::Duration::from_secs(60));
+        let late = RunFailure::InitializeTimeout(std::time::Duration::from_secs(60));
         assert!(diagnosed(&late, "", "").contains("wrote nothing"));
         assert!(diagnosed(&late, "", "hello").contains("did not respond"));
     }

@@ -1,10 +1,10 @@
-//! Every failure and every refusal with its kind, facts and text.
+//! The kind, properties and text of every failure and every rejection.
 
 use std::time::Duration;
 
 use claude_wire::control::{ControlOutcome, ControlResponse};
 use claude_wire::id::RequestId;
-use claude_wire::session::Refusal;
+use claude_wire::session::Rejection;
 
 use super::*;
 
@@ -21,44 +21,44 @@ fn evidence(stderr: &str) -> Evidence {
     }
 }
 
-fn ended(code: i32) -> Failure {
-    Failure::Process { exit: Exit::Code(code), stopped: false, silent: true }
+fn ended(code: i32) -> RunFailure {
+    RunFailure::Process { exit: Exit::Code(code), stopped: false, silent: true }
 }
 
-/// Returns every failure that is possible before the handshake has ended.
-fn startup_failures() -> [Failure; 4] {
+/// Returns every failure that can occur before the handshake has completed.
+fn startup_failures() -> [RunFailure; 4] {
     [
         ended(1),
-        Failure::ExitedDuringInit(Exit::Code(1)),
-        Failure::InitializeTimeout(Duration::from_secs(60)),
-        Failure::InitializeRejected("no".to_owned()),
+        RunFailure::ExitedDuringInit(Exit::Code(1)),
+        RunFailure::InitializeTimeout(Duration::from_secs(60)),
+        RunFailure::InitializeRejected("no".to_owned()),
     ]
 }
 
 #[test]
-fn each_failure_has_its_kind_summary_cause_and_help() {
-    let stopped = Failure::Process { exit: Exit::Signal(15), stopped: true, silent: false };
+fn every_failure_has_a_kind_a_cause_and_help() {
+    let stopped = RunFailure::Process { exit: Exit::Signal(15), stopped: true, silent: false };
     for (cause, kind, part) in [
         (ended(1), ErrorKind::ProcessFailed, "exited with status 1 without writing any output"),
         (stopped, ErrorKind::ProcessFailed, "did not exit after closing stdout and was stopped"),
         (
-            Failure::ExitedDuringInit(Exit::Signal(9)),
+            RunFailure::ExitedDuringInit(Exit::Signal(9)),
             ErrorKind::ExitedDuringInit,
             "signal 9 before completing the handshake",
         ),
         (
-            Failure::InitializeTimeout(Duration::from_secs(60)),
+            RunFailure::InitializeTimeout(Duration::from_secs(60)),
             ErrorKind::InitializeTimeout,
             "within 60s",
         ),
         (
-            Failure::InitializeRejected("bad agents".to_owned()),
+            RunFailure::InitializeRejected("bad agents".to_owned()),
             ErrorKind::InitializeRejected,
             "rejected the handshake: bad agents",
         ),
-        (Failure::IdleTimeout, ErrorKind::IdleTimeout, "Timeouts::idle"),
-        (Failure::LineTooLong(99), ErrorKind::LineTooLong, "a line of 99 bytes"),
-        (Failure::StdinNotRead(99), ErrorKind::StdinNotRead, "does not read stdin (99 bytes"),
+        (RunFailure::IdleTimeout, ErrorKind::IdleTimeout, "Timeouts::idle"),
+        (RunFailure::LineTooLong(99), ErrorKind::LineTooLong, "a line of 99 bytes"),
+        (RunFailure::StdinNotRead(99), ErrorKind::StdinNotRead, "does not read stdin (99 bytes"),
     ] {
         let error = failure(&cause, &evidence("first\nlast words\n"));
         let text = error.to_string();
@@ -75,11 +75,11 @@ fn each_failure_has_its_kind_summary_cause_and_help() {
 }
 
 #[test]
-fn a_failure_carries_its_facts() {
+fn failure_details_are_available_from_the_error() {
     let mut seen = evidence("");
-    seen.last_other_line = Some(Bytes::from_static(b"Segmentation fault"));
+    seen.last_malformed_line = Some(Bytes::from_static(b"Segmentation fault"));
     seen.read_error = Some("reset by peer".to_owned());
-    let cause = Failure::Process { exit: Exit::Code(3), stopped: true, silent: false };
+    let cause = RunFailure::Process { exit: Exit::Code(3), stopped: true, silent: false };
     let error = failure(&cause, &seen);
     assert_eq!(error.exit(), Some(Exit::Code(3)));
     assert!(error.stopped_by_sdk());
@@ -88,19 +88,19 @@ fn a_failure_carries_its_facts() {
     let text = error.to_string();
     assert!(text.contains("Segmentation fault") && text.contains("reset by peer"), "{text}");
 
-    let late = Failure::InitializeTimeout(Duration::from_secs(7));
+    let late = RunFailure::InitializeTimeout(Duration::from_secs(7));
     let error = failure(&late, &evidence(""));
     assert_eq!(error.limit(), Some(Duration::from_secs(7)));
     let mut seen = evidence("");
     seen.stdout_tail = "welcome".to_owned();
-    let error = failure(&Failure::ExitedDuringInit(Exit::Code(4)), &seen);
+    let error = failure(&RunFailure::ExitedDuringInit(Exit::Code(4)), &seen);
     assert_eq!(error.exit(), Some(Exit::Code(4)));
     assert_eq!(error.stdout_tail(), Some("welcome"));
-    assert_eq!(failure(&Failure::LineTooLong(99), &seen).size(), Some(99));
+    assert_eq!(failure(&RunFailure::LineTooLong(99), &seen).size(), Some(99));
 }
 
 #[test]
-fn an_unsupported_flag_takes_precedence_over_other_causes() {
+fn unknown_flag_takes_precedence_over_other_diagnoses() {
     for cause in startup_failures() {
         let error = failure(&cause, &evidence(&format!("a warning\n{UNKNOWN}")));
         assert_eq!(error.kind(), ErrorKind::UnsupportedCliVersion, "{cause:?}");
@@ -114,7 +114,7 @@ fn an_unsupported_flag_takes_precedence_over_other_causes() {
 }
 
 #[test]
-fn an_unsupported_flag_of_extra_args_is_an_invalid_option() {
+fn unknown_extra_argument_is_an_options_error() {
     for name in ["no-such-flag", "--no-such-flag"] {
         for cause in startup_failures() {
             let mut seen = evidence(UNKNOWN);
@@ -125,14 +125,14 @@ fn an_unsupported_flag_of_extra_args_is_an_invalid_option() {
             assert!(error.to_string().contains("`extra_args`"), "{error}");
         }
     }
-    // Another extra flag is not the cause.
+    // An unrelated extra flag is not the cause.
     let mut seen = evidence(UNKNOWN);
     seen.extra_flags = vec!["no-such".to_owned()];
     assert_eq!(failure(&ended(1), &seen).kind(), ErrorKind::UnsupportedCliVersion);
 }
 
 #[test]
-fn the_value_of_an_unsupported_flag_is_not_repeated() {
+fn error_omits_the_value_of_an_unknown_flag_and_keeps_the_help() {
     let stderr = "error: unknown option '--modell=hush-hush'\n(Did you mean --model?)\n";
     let error = failure(&ended(1), &evidence(stderr));
     assert_eq!(error.flag(), Some("--modell"));
@@ -143,21 +143,22 @@ fn the_value_of_an_unsupported_flag_is_not_repeated() {
 }
 
 #[test]
-fn a_cli_that_worked_is_not_reported_as_too_old() {
-    let worked = Failure::Process { exit: Exit::Code(1), stopped: false, silent: false };
-    for cause in [worked, Failure::IdleTimeout, Failure::LineTooLong(1)] {
+fn unknown_flag_after_startup_does_not_blame_the_version() {
+    let worked = RunFailure::Process { exit: Exit::Code(1), stopped: false, silent: false };
+    for cause in [worked, RunFailure::IdleTimeout, RunFailure::LineTooLong(1)] {
         let error = failure(&cause, &evidence(UNKNOWN));
         assert_ne!(error.kind(), ErrorKind::UnsupportedCliVersion, "{cause:?}");
     }
-    for said in ["error: unknown option --x", "error: unknown option '", "an unknown option '--x'"]
+    for stderr in
+        ["error: unknown option --x", "error: unknown option '", "an unknown option '--x'"]
     {
-        let error = failure(&ended(1), &evidence(said));
-        assert_eq!(error.kind(), ErrorKind::ProcessFailed, "{said}");
+        let error = failure(&ended(1), &evidence(stderr));
+        assert_eq!(error.kind(), ErrorKind::ProcessFailed, "{stderr}");
     }
 }
 
 #[test]
-fn only_the_end_of_stderr_is_quoted() {
+fn error_quotes_only_the_last_lines_of_stderr_and_keeps_all() {
     let lines: Vec<String> = (0..1000).map(|number| format!("line {number}\n\n")).collect();
     let long = lines.concat();
     let error = failure(&ended(1), &evidence(&long));
@@ -172,57 +173,57 @@ fn only_the_end_of_stderr_is_quoted() {
 }
 
 /// Returns every text of an error.
-fn all_of(error: &Error) -> String {
+fn all_text(error: &Error) -> String {
     let line = error.line().map(|line| String::from_utf8_lossy(line).into_owned());
     let tails = [error.stderr_tail(), error.stdout_tail(), error.output(), error.flag()];
-    let said = [error.hint(), error.help(), error.code(), error.operation()];
-    format!("{error} {error:?} {error:#?} {line:?} {tails:?} {said:?}")
+    let details = [error.hint(), error.help(), error.code(), error.operation()];
+    format!("{error} {error:?} {error:#?} {line:?} {tails:?} {details:?}")
 }
 
 #[test]
-fn secrets_are_masked_in_every_text() {
+fn errors_never_show_a_secret() {
     let secret = "top-secret-value";
     let planted = format!("the key {secret} and sk-ant-api03-hidden with Bearer abcdef.hidden\n");
     let mask = Mask::new([secret.to_owned()]);
     let seen = |stderr: String| Evidence {
         stderr_tail: mask.apply(&stderr).into(),
         stdout_tail: mask.apply(&planted).into_owned(),
-        last_other_line: Some(Bytes::from(planted.clone())),
+        last_malformed_line: Some(Bytes::from(planted.clone())),
         read_error: Some(planted.clone()),
         mask: mask.clone(),
         ..Evidence::default()
     };
-    let worked = Failure::Process { exit: Exit::Code(1), stopped: false, silent: false };
+    let worked = RunFailure::Process { exit: Exit::Code(1), stopped: false, silent: false };
     let causes = startup_failures().into_iter().chain([
         worked,
-        Failure::InitializeRejected(planted.clone()),
-        Failure::IdleTimeout,
-        Failure::LineTooLong(1),
-        Failure::StdinNotRead(1),
+        RunFailure::InitializeRejected(planted.clone()),
+        RunFailure::IdleTimeout,
+        RunFailure::LineTooLong(1),
+        RunFailure::StdinNotRead(1),
     ]);
     for cause in causes {
         let option = format!("error: unknown option '--x={secret}'\n");
         let value = format!("error: option '{secret} <x>' argument '{secret}' is invalid.\n");
         for stderr in [planted.clone(), option, value, "root/sudo".to_owned()] {
-            let shown = all_of(&failure(&cause, &seen(format!("{stderr}{planted}"))));
+            let shown = all_text(&failure(&cause, &seen(format!("{stderr}{planted}"))));
             assert!(!shown.contains("top-secret") && !shown.contains("hidden"), "{shown}");
         }
     }
-    for refused in refusals(&planted) {
-        let shown = all_of(&refusal(&refused.0, "set_model", &seen(planted.clone())));
+    for refused in rejections(&planted) {
+        let shown = all_text(&refusal(&refused.0, "set_model", &seen(planted.clone())));
         assert!(!shown.contains("top-secret") && !shown.contains("hidden"), "{shown}");
     }
 }
 
-fn rejected(error: &str, code: Option<&str>) -> Refusal {
+fn rejected(error: &str, code: Option<&str>) -> Rejection {
     let response = ControlResponse::error("req_1", error).response;
     let ControlOutcome::Error(mut failure) = response else { panic!("an error is one") };
     failure.error_code = code.map(str::to_owned);
-    Refusal::Rejected(failure)
+    Rejection::ByCli(failure)
 }
 
-/// Returns every refusal with its kind.
-fn refusals(text: &str) -> Vec<(Refusal, ErrorKind)> {
+/// Returns every rejection with its kind.
+fn rejections(text: &str) -> Vec<(Rejection, ErrorKind)> {
     let request_id = RequestId::from("req_2");
     vec![
         (rejected(text, None), ErrorKind::ControlRejected),
@@ -230,25 +231,25 @@ fn refusals(text: &str) -> Vec<(Refusal, ErrorKind)> {
         (rejected(text, Some("unsupported_request")), ErrorKind::Unsupported),
         (rejected("Unsupported control request subtype: x", None), ErrorKind::Unsupported),
         (
-            Refusal::TimedOut { request_id, limit: Duration::from_secs(30) },
+            Rejection::TimedOut { request_id, timeout: Duration::from_secs(30) },
             ErrorKind::ControlTimeout,
         ),
-        (Refusal::ResponseTooLarge(99), ErrorKind::ResponseTooLarge),
-        (Refusal::UndecodableResponse(text.to_owned()), ErrorKind::UndecodableResponse),
-        (Refusal::InitQueueFull, ErrorKind::InitQueueFull),
-        (Refusal::TooManyPending, ErrorKind::TooManyPending),
-        (Refusal::NotInitialized, ErrorKind::NotInitialized),
-        (Refusal::InputEnded, ErrorKind::InputEnded),
-        (Refusal::Stopped, ErrorKind::SessionStopped),
-        (Refusal::Closed(text.to_owned()), ErrorKind::TransportClosed),
-        (Refusal::CheckpointingNotEnabled, ErrorKind::CheckpointingNotEnabled),
-        (Refusal::Unencodable(text.to_owned()), ErrorKind::InvalidOptions),
+        (Rejection::ResponseTooLarge(99), ErrorKind::ResponseTooLarge),
+        (Rejection::UndecodableResponse(text.to_owned()), ErrorKind::UndecodableResponse),
+        (Rejection::HandshakeQueueFull, ErrorKind::InitQueueFull),
+        (Rejection::TooManyPending, ErrorKind::TooManyPending),
+        (Rejection::NotInitialized, ErrorKind::NotInitialized),
+        (Rejection::InputEnded, ErrorKind::InputEnded),
+        (Rejection::Stopped, ErrorKind::SessionStopped),
+        (Rejection::Closed(text.to_owned()), ErrorKind::TransportClosed),
+        (Rejection::CheckpointingNotEnabled, ErrorKind::CheckpointingNotEnabled),
+        (Rejection::Unencodable(text.to_owned()), ErrorKind::InvalidOptions),
     ]
 }
 
 #[test]
-fn each_refusal_has_its_kind_and_names_the_operation() {
-    for (refused, kind) in refusals("the reason") {
+fn every_rejection_has_a_kind_and_names_the_operation() {
+    for (refused, kind) in rejections("the reason") {
         let error = refusal(&refused, "set_model", &evidence(""));
         assert_eq!(error.kind(), kind, "{refused:?}");
         assert_eq!(error.operation(), Some("set_model"));
@@ -261,20 +262,20 @@ fn each_refusal_has_its_kind_and_names_the_operation() {
 }
 
 #[test]
-fn a_refusal_carries_its_facts() {
+fn rejection_details_are_available_from_the_error() {
     let mut seen = evidence("last words");
     seen.exit = Some(Exit::Code(1));
-    let error_of = |refused: &Refusal| refusal(refused, "set_permission_mode", &seen);
-    let error = error_of(&rejected("Bad mode", Some("invalid_mode")));
+    let error_for = |refused: &Rejection| refusal(refused, "set_permission_mode", &seen);
+    let error = error_for(&rejected("Bad mode", Some("invalid_mode")));
     assert_eq!(error.code(), Some("invalid_mode"));
     assert_eq!(error.request_id().unwrap().as_str(), "req_1");
     assert_eq!(error.output(), Some("Bad mode"));
     let request_id = RequestId::from("req_2");
-    let error = error_of(&Refusal::TimedOut { request_id, limit: Duration::from_secs(30) });
+    let error = error_for(&Rejection::TimedOut { request_id, timeout: Duration::from_secs(30) });
     assert_eq!(error.request_id().unwrap().as_str(), "req_2");
     assert_eq!(error.limit(), Some(Duration::from_secs(30)));
-    assert_eq!(error_of(&Refusal::ResponseTooLarge(99)).size(), Some(99));
-    let error = error_of(&Refusal::Closed("its input broke".to_owned()));
+    assert_eq!(error_for(&Rejection::ResponseTooLarge(99)).size(), Some(99));
+    let error = error_for(&Rejection::Closed("its input broke".to_owned()));
     assert_eq!((error.exit(), error.stderr_tail()), (Some(Exit::Code(1)), Some("last words")));
     let text = error.to_string();
     assert!(text.contains("its input broke") && text.contains("last words"), "{text}");

@@ -92,7 +92,7 @@ impl CheckContext<'_> {
         if self.is_elsewhere() {
             return None;
         }
-        let help = "set the environment variable CLAUDE_CONFIG_DIR to another directory";
+        let help = "set the environment variable CLAUDE_CONFIG_DIR to a writable directory";
         let named = self.variable("CLAUDE_CONFIG_DIR").filter(|path| !path.is_empty());
         let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
         let default = || Some(PathBuf::from(self.variable(home)?).join(".claude"));
@@ -106,7 +106,11 @@ impl CheckContext<'_> {
             return Some(Finding::problem(CHECK, format!("`{shown}` cannot be created"), help));
         };
         Some(if !present.is_dir() {
-            let what = format!("`{shown}` cannot be created: `{}` is a file", present.display());
+            let what = if present == directory {
+                format!("`{shown}` is a file")
+            } else {
+                format!("`{shown}` cannot be created: `{}` is a file", present.display())
+            };
             Finding::problem(CHECK, what, help)
         } else if let Err(error) = try_to_write(present) {
             let what = format!("`{shown}` is not writable, so sessions cannot be saved: {error}");

@@ -180,7 +180,7 @@ fn version_findings(chosen: Result<Chosen>, policy: VersionPolicy) -> Vec<Findin
     if policy.skip {
         return vec![Finding::good(CHECK, "not checked because of `VersionCheck::Skip`")];
     }
-    let help = "a run starts anyway; set `cli_path` to another CLI if it fails";
+    let help = "a run starts anyway; if it fails, set `cli_path` to another CLI";
     let warnings = chosen.warnings.iter().map(|warning| {
         let text = warning.to_string();
         // The help of the warning is for a run that the host configures, not for the doctor.

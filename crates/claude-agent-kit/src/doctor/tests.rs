@@ -1,4 +1,4 @@
-//! Each check by itself, with an environment that the test defines.
+//! Each check by itself, in a temporary directory.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,8 @@ fn context<'a>(options: &'a Options, variables: &[(&str, &str)]) -> CheckContext
     CheckContext { options, variables: variables.collect() }
 }
 
-/// Returns the level of a finding after checking that it contains these parts, and help unless it is good.
+/// Returns the level of a finding, which must contain these parts and have help unless the level is
+/// good.
 fn level(finding: &Finding, parts: &[&str]) -> Level {
     for part in parts {
         assert!(finding.to_string().contains(part), "{part}: {finding}");
@@ -29,13 +30,13 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn the_working_directory_must_exist_and_should_be_writable() {
+fn working_directory_must_exist_and_be_writable() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     let look = |cwd: &Path| context(&Options::new().cwd(cwd), &[]).working_directory().unwrap();
     assert_eq!(level(&look(folder.path()), &["is writable"]), Level::Good);
-    assert_eq!(folder.path().read_dir().unwrap().count(), 1, "the probe file is removed");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 1, "no file remains");
     for missing in [file, folder.path().join("missing")] {
         assert_eq!(level(&look(&missing), &["is not a directory", "`cwd`"]), Level::Problem);
     }
@@ -49,7 +50,7 @@ fn the_working_directory_must_exist_and_should_be_writable() {
 }
 
 #[test]
-fn the_config_directory_is_that_of_the_cli() {
+fn config_directory_is_the_one_of_the_cli() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     let file = home.join("file");
@@ -61,7 +62,7 @@ fn the_config_directory_is_that_of_the_cli() {
     };
     let own = [("HOME", text(home))];
     assert_eq!(level(&look(&inherit, &own), &[".claude` is writable"]), Level::Good);
-    assert!(!home.join(".claude").exists(), "it is not created");
+    assert!(!home.join(".claude").exists(), "the file is not created");
     let none = look(&clean, &own);
     assert_eq!(level(&none, &["neither CLAUDE_CONFIG_DIR nor HOME"]), Level::Warning);
     let given = clean.clone().env("CLAUDE_CONFIG_DIR", text(&home.join("mine")));
@@ -76,7 +77,7 @@ fn the_config_directory_is_that_of_the_cli() {
 }
 
 #[test]
-fn credentials_are_checked_by_name_and_never_shown() {
+fn credentials_are_found_by_name_and_never_shown() {
     const KEY: &str = "s3cr3t-key";
     let look = |options: &Options, variables: &[(&str, &str)]| {
         let finding = context(options, variables).credentials().unwrap();
@@ -89,7 +90,7 @@ fn credentials_are_checked_by_name_and_never_shown() {
     assert_eq!(level(&look(&inherit, &own), &parts), Level::Good);
     let none = ["none of ANTHROPIC_API_KEY", "log in"];
     assert_eq!(level(&look(&inherit, &[("ANTHROPIC_API_KEY", "")]), &none), Level::Warning);
-    // Variables that are not passed on do not count.
+    // A variable that is not passed to the CLI does not count.
     let clean = Options::new().environment(EnvironmentPolicy::Clean);
     assert_eq!(level(&look(&clean, &own), &none), Level::Warning);
     let given = clean.clone().env("ANTHROPIC_AUTH_TOKEN", KEY);
@@ -99,7 +100,7 @@ fn credentials_are_checked_by_name_and_never_shown() {
 }
 
 #[test]
-fn mcp_config_files_must_contain_servers() {
+fn mcp_config_files_must_be_valid() {
     let folder = tempfile::tempdir().unwrap();
     for (name, content, expected, part) in [
         ("one.json", r#"{"mcpServers": {"a": {}}}"#, Level::Good, "1 server"),
@@ -171,7 +172,7 @@ fn files_and_directories_of_options_must_exist() {
 }
 
 #[test]
-fn the_version_is_treated_as_by_a_run() {
+fn doctor_judges_the_version_like_a_run() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let folder = tempfile::tempdir().unwrap();
@@ -195,7 +196,7 @@ fn the_version_is_treated_as_by_a_run() {
     assert_eq!(level(&look(old.clone().print_mode(true)), &["1.9.9"]), Level::Good);
     let skipped = look(old.version_check(VersionCheck::Skip));
     assert_eq!(level(&skipped, &["not checked", "VersionCheck::Skip"]), Level::Good);
-    // A session finds out in the handshake, which print mode does not have.
+    // In a session the handshake decides; print mode has none.
     assert_eq!(level(&look(odd.clone()), &["version", "cli_path"]), Level::Warning);
     let print = odd.print_mode(true);
     assert_eq!(level(&look(print.clone()), &["version"]), Level::Problem);
@@ -265,6 +266,7 @@ fn example_places(folder: &Path, findings: &mut Vec<Finding>) {
     let config = |variables: &[(&str, &str)]| context(&inherit, variables).config_directory();
     findings.extend(config(&[("HOME", text(folder))]));
     findings.extend(config(&[("CLAUDE_CONFIG_DIR", text(&file))]));
+    findings.extend(config(&[("HOME", text(&file))]));
     findings.extend(config(&[("HOME", "/proc")]));
     findings.extend(config(&[]));
     let key = [("ANTHROPIC_API_KEY", "x")];

@@ -1,4 +1,4 @@
-//! Every answer as it goes over the wire.
+//! The wire format of every hook response.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::*;
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn every_answer_to_a_tool_that_is_about_to_run_has_its_form() {
+fn pre_tool_use_responses_have_the_expected_format() {
     let specific = |rest: &str| own("PreToolUse", rest);
     for (response, expected) in [
         (HookResponse::<PreToolUseInput>::new(), "{}".to_owned()),
@@ -46,7 +46,7 @@ fn every_answer_to_a_tool_that_is_about_to_run_has_its_form() {
 }
 
 #[test]
-fn ending_the_turn_before_a_tool_always_denies_the_tool() {
+fn ending_the_turn_before_a_tool_denies_the_tool() {
     let stopped = |reason: &str| {
         format!(
             r#"{{"continue":false,"stopReason":"enough","hookSpecificOutput":{{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"{reason}"}}}}"#
@@ -80,7 +80,7 @@ fn blocking_other_events_is_a_decision_with_a_reason() {
 }
 
 #[test]
-fn every_other_answer_has_its_form() {
+fn other_hook_responses_have_the_expected_format() {
     let context = |event| own(event, r#""additionalContext":"noon""#);
     check(
         HookResponse::<PostToolUseInput>::new().additional_context("noon"),
@@ -134,7 +134,7 @@ fn every_other_answer_has_its_form() {
 }
 
 #[test]
-fn every_answer_to_a_permission_request_has_its_form() {
+fn permission_request_responses_have_the_expected_format() {
     let decision = |rest: &str| own("PermissionRequest", &format!(r#""decision":{{{rest}}}"#));
     check(HookResponse::<PermissionRequestInput>::new(), "{}");
     check(HookResponse::<PermissionRequestInput>::allow(), &decision(r#""behavior":"allow""#));
@@ -150,9 +150,9 @@ fn every_answer_to_a_permission_request_has_its_form() {
     );
 }
 
-/// The CLI looks at nothing else of an asynchronous answer.
+/// The CLI ignores everything else in an asynchronous response.
 #[test]
-fn a_denial_is_not_lost_beside_an_asynchronous_answer() {
+fn denial_takes_precedence_over_an_asynchronous_response() {
     check(
         HookResponse::<PreToolUseInput>::run_async(SECOND).reason("no").stop("enough"),
         r#"{"continue":false,"stopReason":"enough","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"enough"}}"#,
@@ -160,7 +160,7 @@ fn a_denial_is_not_lost_beside_an_asynchronous_answer() {
 }
 
 #[test]
-fn a_denial_is_not_lost_beside_an_asynchronous_raw_answer() {
+fn denial_takes_precedence_over_an_asynchronous_raw_response() {
     let dropped = ["async", "asyncTimeout"];
     assert_eq!(
         raw("Stop", RawHookResponse::run_async(SECOND).block("no"), &dropped),
@@ -173,7 +173,7 @@ fn a_denial_is_not_lost_beside_an_asynchronous_raw_answer() {
 }
 
 #[test]
-fn raw_answers_are_sent_as_they_are_with_the_name_of_the_event() {
+fn raw_responses_are_sent_unchanged_with_the_event_name() {
     let new = |answer: RawHookResponse| raw("SomethingNew", answer, &[]);
     assert_eq!(new(RawHookResponse::new()), "{}");
     assert_eq!(
@@ -190,7 +190,7 @@ fn raw_answers_are_sent_as_they_are_with_the_name_of_the_event() {
 }
 
 #[test]
-fn raw_answers_block_in_the_form_of_their_event() {
+fn raw_responses_block_in_the_format_of_their_event() {
     let block = |event| raw(event, RawHookResponse::new().block("no"), &[]);
     assert_eq!(block("Stop"), r#"{"decision":"block","reason":"no"}"#);
     assert_eq!(block("SomethingNew"), r#"{"decision":"block","reason":"no"}"#);
@@ -222,7 +222,7 @@ fn raw_answers_block_in_the_form_of_their_event() {
 }
 
 #[test]
-fn what_does_not_fit_the_event_is_left_out_of_a_raw_answer_and_named() {
+fn fields_of_other_events_are_removed_from_raw_responses_and_reported() {
     assert_eq!(
         raw(
             "Notification",
@@ -250,7 +250,7 @@ fn what_does_not_fit_the_event_is_left_out_of_a_raw_answer_and_named() {
 }
 
 #[test]
-fn a_raw_answer_that_is_no_object_is_a_failure() {
+fn raw_response_must_be_an_object() {
     for text in ["[]", "1", r#"{"hookSpecificOutput":3}"#] {
         let failed = RawHookResponse::json(json(text)).encode("Stop");
         assert!(failed.is_err_and(|reason| reason.contains("not a JSON object")), "{text}");
@@ -258,7 +258,7 @@ fn a_raw_answer_that_is_no_object_is_a_failure() {
 }
 
 #[test]
-fn limits_are_those_of_the_specification() {
+fn hook_timeouts_match_the_specification() {
     for name in HookInput::KNOWN {
         let limit = known(name).map(|known| known.timeout);
         assert_eq!(
@@ -274,7 +274,7 @@ fn limits_are_those_of_the_specification() {
 }
 
 #[test]
-fn the_most_specific_limit_wins() {
+fn most_specific_hook_timeout_takes_precedence() {
     let seconds = Duration::from_secs;
     let all = Some(seconds(120));
     assert_eq!(PreToolUse.into_target().timeout(all), seconds(120));

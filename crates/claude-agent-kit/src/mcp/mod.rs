@@ -1,5 +1,5 @@
 //! MCP servers. Inside this process: what they know of the CLI, and a server that is one function;
-//! most hosts want [tools](crate::tool) and need nothing of this. Outside: how the CLI is told of
+//! most hosts want [tools](crate::guide::tools) and need nothing of this. Outside: how the CLI is told of
 //! them.
 
 mod bridge;

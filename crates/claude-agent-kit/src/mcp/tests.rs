@@ -28,7 +28,7 @@ pub(super) async fn ended(running: Running) -> Result<Value, String> {
 }
 
 #[test]
-fn a_message_is_what_its_fields_say() {
+fn mcp_message_kind_follows_from_its_fields() {
     let kind = |message: Value| match Incoming::read(message.into()).kind {
         Kind::Request { id, method, params } => format!("request {id} {method} {params}"),
         Kind::Notification => "notification".to_owned(),
@@ -52,7 +52,7 @@ fn a_message_is_what_its_fields_say() {
 }
 
 #[test]
-fn an_answer_has_the_id_of_its_request_and_a_result_or_an_error() {
+fn mcp_response_has_the_request_id_and_a_result_or_an_error() {
     let encode = |reply: Reply, id: Option<Value>| {
         let encoded = reply.encode(id.map(Json::from));
         encoded.map(|json| json.deserialize::<Value>().unwrap()["mcp_response"].clone())
@@ -69,7 +69,7 @@ fn an_answer_has_the_id_of_its_request_and_a_result_or_an_error() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_connected_serves_nothing() {
+async fn disconnected_server_serves_nothing() {
     let server = RawServer::new(|_, _| async { Ok(json!({"result": 1}).into()) });
     let servers = connected(server);
     let cancel = CancelToken::new();
@@ -80,7 +80,7 @@ async fn a_server_that_is_not_connected_serves_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_whose_session_is_over_says_so() {
+async fn client_of_an_ended_session_returns_an_error() {
     let (commands, receiver) = commands::channel();
     drop(receiver);
     let client = super::McpClient::new("s", commands);

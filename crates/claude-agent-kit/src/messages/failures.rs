@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use claude_wire::Message;
 use claude_wire::message::ResultMessage;
-use claude_wire::session::{Exit, Failure};
+use claude_wire::session::{Exit, RunFailure};
 use serde_json::{Value, json};
 
 use super::Messages;
@@ -115,26 +115,26 @@ fn failures_by_kind(messages: &mut Messages) {
     let malformed = Message::decode(Bytes::from_static(b"hello")).unwrap_err();
     let limit = Duration::from_secs(60);
     for cause in [
-        Failure::Process { exit: Exit::Signal(15), stopped: true, silent: false },
-        Failure::NonZeroExitAfterResult(Exit::Code(7)),
-        Failure::InitializeTimeout(limit),
-        Failure::InitializeRejected("unknown agent".to_owned()),
-        Failure::IdleTimeout,
-        Failure::LineTooLong(99_000_000),
-        Failure::TooManyMalformed(5, malformed),
-        Failure::StdinNotRead(9_000_000),
+        RunFailure::Process { exit: Exit::Signal(15), stopped: true, silent: false },
+        RunFailure::NonZeroExitAfterResult(Exit::Code(7)),
+        RunFailure::InitializeTimeout(limit),
+        RunFailure::InitializeRejected("unknown agent".to_owned()),
+        RunFailure::IdleTimeout,
+        RunFailure::LineTooLong(99_000_000),
+        RunFailure::TooManyMalformedLines(5, malformed),
+        RunFailure::StdinNotRead(9_000_000),
     ] {
         messages.error(&failure(&cause, &evidence("")));
     }
     let printed = Evidence {
         stdout_tail: "hello".to_owned(),
-        last_other_line: Some(Bytes::from_static(b"hello")),
+        last_malformed_line: Some(Bytes::from_static(b"hello")),
         read_error: Some("connection reset".to_owned()),
         ..evidence("first line\nlast line\n")
     };
-    messages.error(&failure(&Failure::InitializeTimeout(limit), &printed));
+    messages.error(&failure(&RunFailure::InitializeTimeout(limit), &printed));
     let unknown = evidence("error: unknown option '--modell'\n(Did you mean --model?)\n");
-    let exited = Failure::ExitedDuringInit(Exit::Code(1));
+    let exited = RunFailure::ExitedDuringInit(Exit::Code(1));
     messages.error(&failure(&exited, &unknown));
     let extra = Evidence { extra_flags: vec!["modell".to_owned()], ..unknown };
     messages.error(&failure(&exited, &extra));
@@ -146,14 +146,14 @@ fn failures_by_exit(messages: &mut Messages) {
     let codes = [0, 1, 2, 3, 126, 127, 137, 159].map(Exit::Code);
     let signals = [1, 2, 4, 6, 7, 9, 11, 13, 15, 31].map(Exit::Signal);
     for exit in codes.into_iter().chain(signals).chain([Exit::Unknown]) {
-        let cause = Failure::Process { exit, stopped: false, silent: true };
+        let cause = RunFailure::Process { exit, stopped: false, silent: true };
         messages.error(&failure(&cause, &evidence("")));
     }
     for exit in [Exit::Code(0), Exit::Code(1), Exit::Signal(9)] {
-        let cause = Failure::Process { exit, stopped: false, silent: false };
+        let cause = RunFailure::Process { exit, stopped: false, silent: false };
         messages.error(&failure(&cause, &evidence("last line of stderr\n")));
     }
-    messages.error(&failure(&Failure::ExitedDuringInit(Exit::Code(1)), &evidence("")));
+    messages.error(&failure(&RunFailure::ExitedDuringInit(Exit::Code(1)), &evidence("")));
 }
 
 fn failures_by_stderr(messages: &mut Messages) {
@@ -182,7 +182,7 @@ fn failures_by_stderr(messages: &mut Messages) {
         "error: option '--permission-mode <mode>' argument 'x' is invalid.",
         "Invalid API key · Please run /login",
     ] {
-        let cause = Failure::ExitedDuringInit(Exit::Code(1));
+        let cause = RunFailure::ExitedDuringInit(Exit::Code(1));
         messages.error(&failure(&cause, &evidence(stderr)));
     }
 }

@@ -12,6 +12,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "the working directory of this process no longer exists:",
         "needs a process in such a directory",
     ),
+    ("change the options", "for warnings without help, of which there are none"),
     ("correct the reported cause", "for errors without help, which these checks do not return"),
     ("the CLI sent a field that is not named:", "a log event"),
     ("the callback panicked", "the reason in a warning"),

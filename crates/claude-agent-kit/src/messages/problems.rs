@@ -203,7 +203,8 @@ fn configuration(messages: &mut Messages) {
         path
     };
     layer(messages, Options::layered().file("/missing/agent.json"));
-    layer(messages, Options::layered().file(folder.path().with_extension("json")));
+    std::fs::create_dir(folder.path().join("folder.json")).unwrap();
+    layer(messages, Options::layered().file(folder.path().join("folder.json")));
     layer(messages, Options::layered().file(file("bytes.json", b"{\n\"a\xff\"}")));
     layer(messages, Options::layered().file(file("large.json", &vec![b' '; 2 * 1024 * 1024])));
     let list = Options::new().sandbox(Sandbox::default()).settings(file("list.json", b"[]"));

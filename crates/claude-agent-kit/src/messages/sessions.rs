@@ -6,7 +6,7 @@ use bytes::Bytes;
 use claude_wire::control::{ControlOutcome, ControlResponse, McpServerInfo, PermissionMode};
 use claude_wire::id::RequestId;
 use claude_wire::message::ResultMessage;
-use claude_wire::session::{Exit, Notice, Refusal};
+use claude_wire::session::{Exit, Rejection, RunWarning};
 use claude_wire::{Json, Message};
 
 use super::Messages;
@@ -30,12 +30,12 @@ pub(super) fn add(messages: &mut Messages) {
     warnings(messages);
 }
 
-fn rejection(error: &str, code: Option<&str>) -> Refusal {
+fn rejection(error: &str, code: Option<&str>) -> Rejection {
     let ControlOutcome::Error(mut failure) = ControlResponse::error("req_1", error).response else {
         panic!("an error response");
     };
     failure.error_code = code.map(str::to_owned);
-    Refusal::Rejected(failure)
+    Rejection::ByCli(failure)
 }
 
 fn refusals(messages: &mut Messages) {
@@ -44,17 +44,17 @@ fn refusals(messages: &mut Messages) {
         rejection("Cannot set the mode", None),
         rejection("Cannot set the mode", Some("invalid_mode")),
         rejection("Unsupported control request subtype: set_model", None),
-        Refusal::TimedOut { request_id: RequestId::from("1"), limit: Duration::from_secs(30) },
-        Refusal::ResponseTooLarge(99_000_000),
-        Refusal::UndecodableResponse("missing field `x`".to_owned()),
-        Refusal::InitQueueFull,
-        Refusal::TooManyPending,
-        Refusal::NotInitialized,
-        Refusal::InputEnded,
-        Refusal::Stopped,
-        Refusal::CheckpointingNotEnabled,
-        Refusal::Unencodable("key must be a string".to_owned()),
-        Refusal::DuplicateMessage,
+        Rejection::TimedOut { request_id: RequestId::from("1"), timeout: Duration::from_secs(30) },
+        Rejection::ResponseTooLarge(99_000_000),
+        Rejection::UndecodableResponse("missing field `x`".to_owned()),
+        Rejection::HandshakeQueueFull,
+        Rejection::TooManyPending,
+        Rejection::NotInitialized,
+        Rejection::InputEnded,
+        Rejection::Stopped,
+        Rejection::CheckpointingNotEnabled,
+        Rejection::Unencodable("key must be a string".to_owned()),
+        Rejection::DuplicateMessage,
     ] {
         messages.error(&refusal(&refused, "set_model", &evidence));
     }
@@ -63,8 +63,8 @@ fn refusals(messages: &mut Messages) {
         stderr_tail: "last line of stderr".into(),
         ..Evidence::default()
     };
-    messages.error(&refusal(&Refusal::Closed("broken pipe".to_owned()), "set_model", &exited));
-    let ended = claude_wire::session::Failure::IdleTimeout;
+    messages.error(&refusal(&Rejection::Closed("broken pipe".to_owned()), "set_model", &exited));
+    let ended = claude_wire::session::RunFailure::IdleTimeout;
     messages.error(&failure(&ended, &evidence).in_operation("set_model"));
     messages.error(&session::input_ended("set_model"));
     messages.error(&session::stopped("set_model"));
@@ -111,25 +111,28 @@ fn typed_answers(messages: &mut Messages) {
 
 fn notices(messages: &mut Messages) {
     let malformed = Message::decode(Bytes::from_static(b"hello")).unwrap_err();
-    let what = || "hook for `PreToolUse`".to_owned();
+    let request = || "hook for `PreToolUse`".to_owned();
     let reason = || "no connection to the policy server".to_owned();
-    let limit = Duration::from_secs(60);
+    let timeout = Duration::from_secs(60);
     for notice in [
-        Notice::Malformed(malformed),
-        Notice::OversizedLine { size: 99_000_000, kind: Some("assistant".to_owned()) },
-        Notice::OversizedLine { size: 99_000_000, kind: None },
-        Notice::IncompleteLastLine(Bytes::from_static(b"{\"type")),
-        Notice::NonZeroExitAfterResult(Exit::Code(7)),
-        Notice::StdoutHeldOpen,
-        Notice::StoppedAfterResult,
-        Notice::ExitWithoutResult,
-        Notice::EmptyOutput,
-        Notice::CallbackFailed { what: what(), reason: reason(), refused: true },
-        Notice::CallbackFailed { what: what(), reason: reason(), refused: false },
-        Notice::CallbackTimedOut { what: what(), limit, refused: true },
-        Notice::CallbackRefused { what: what() },
-        Notice::UnansweredRequest { what: "elicitation".to_owned(), reason: "declined".to_owned() },
-        Notice::ModeWithoutQuestions(PermissionMode::Auto),
+        RunWarning::Malformed(malformed),
+        RunWarning::OversizedLine { size: 99_000_000, kind: Some("assistant".to_owned()) },
+        RunWarning::OversizedLine { size: 99_000_000, kind: None },
+        RunWarning::IncompleteLastLine(Bytes::from_static(b"{\"type")),
+        RunWarning::NonZeroExitAfterResult(Exit::Code(7)),
+        RunWarning::StdoutHeldOpen,
+        RunWarning::StoppedAfterResult,
+        RunWarning::ExitWithoutResult,
+        RunWarning::EmptyOutput,
+        RunWarning::CallbackFailed { request: request(), reason: reason(), denied: true },
+        RunWarning::CallbackFailed { request: request(), reason: reason(), denied: false },
+        RunWarning::CallbackTimedOut { request: request(), timeout, denied: true },
+        RunWarning::CallbackOverload { request: request() },
+        RunWarning::UnsupportedRequest {
+            request: "elicitation".to_owned(),
+            response: "declined".to_owned(),
+        },
+        RunWarning::ModeBypassesCallback(PermissionMode::Auto),
     ] {
         messages.warning(&Warning::of(notice));
     }

@@ -273,7 +273,7 @@ impl HostEnvironment {
         parsed.map_err(|_| {
             let message = format!(
                 "the environment variable {variable} is ignored because it is not a whole number of \
-                 milliseconds; the default is used"
+                 milliseconds; the default is used; help: correct the value"
             );
             Some(Warning::new(WarningCode::OptionIgnored, message))
         })
@@ -312,7 +312,11 @@ fn name_sources(options: &Options, problem: &mut Problem) {
         }
     }
     if !places.is_empty() {
-        problem.reason = format!("{} ({})", problem.reason, places.join("; "));
+        let places = places.join("; ");
+        problem.reason = match problem.reason.split_once("; help: ") {
+            Some((reason, help)) => format!("{reason} ({places}); help: {help}"),
+            None => format!("{} ({places})", problem.reason),
+        };
     }
 }
 

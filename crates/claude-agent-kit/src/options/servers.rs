@@ -8,7 +8,7 @@ use crate::mcp::{McpServer, Place};
 impl Options {
     /// Adds an MCP server: a [`StdioServer`](crate::mcp::StdioServer) or a
     /// [`RemoteServer`](crate::mcp::RemoteServer) that the CLI connects to, JSON in the CLI's own
-    /// shape, or a server of this process ([`ToolServer`](crate::tool), `RmcpServer`,
+    /// shape, or a server of this process (`ToolServer`, `RmcpServer`,
     /// [`RawServer`](crate::mcp::RawServer)). Replaces a server of the same name. Sent as
     /// `--mcp-config`. Default: those of the user's settings.
     ///

@@ -67,7 +67,7 @@ async fn number(name: &str, which: &str) -> Result<u32> {
             .with_help("set `user` to an existing user, or pass IDs with `OsUser::Ids`")
     };
     if name.is_empty() || name.starts_with('-') || name.contains('\0') {
-        return Err(unknown("it is not a valid user name".to_owned()));
+        return Err(unknown("not a valid user name".to_owned()));
     }
     let Some(id) = ID.iter().map(Path::new).find(|path| path.is_file()) else {
         return Err(unknown(format!("none of {} exists", ID.join(", "))));

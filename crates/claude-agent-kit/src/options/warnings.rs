@@ -51,7 +51,7 @@ fn shadowed(options: &Options) -> Vec<Warning> {
                        choose another permission mode";
         warnings.push(warning("permission_mode", message.to_owned()));
     }
-    if settings.permission_prompts == Some(PermissionPrompts::Nobody) {
+    if settings.permission_prompts == Some(PermissionPrompts::None) {
         let message = "`can_use_tool` is never called because `permission_prompts` is `none`; help: remove \
                        `permission_prompts`";
         warnings.push(warning("permission_prompts", message.to_owned()));

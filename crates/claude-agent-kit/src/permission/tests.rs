@@ -1,4 +1,4 @@
-//! The inbox, and what a permission request serialises to.
+//! The permission inbox, and the serialization of permission requests.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use crate::error::ErrorKind;
 use crate::session::SessionLink;
 use crate::{Item, Warning, WarningCode};
 
-type Asking = tokio::task::JoinHandle<Permission>;
+type ReplyTask = tokio::task::JoinHandle<Permission>;
 
 fn request(run: u32, id: &str) -> ToolRequest {
     let line = json!({
@@ -32,8 +32,8 @@ fn context(request: &ToolRequest, cancel: &CancelToken) -> CallbackContext {
     CallbackContext::new(request.id.as_str().into(), cancel.clone(), SessionLink::default())
 }
 
-/// Asks as a session does: in a task of its own.
-fn ask<F>(callback: F, run: u32, id: &str, cancel: &CancelToken) -> Asking
+/// Sends a request in its own task, as a session does.
+fn ask<F>(callback: F, run: u32, id: &str, cancel: &CancelToken) -> ReplyTask
 where
     F: Fn(ToolRequest, CallbackContext) -> Pin<Box<dyn Future<Output = Permission> + Send>>,
 {
@@ -43,15 +43,15 @@ where
 }
 
 #[tokio::test]
-async fn a_request_is_returned_once_and_pending_until_it_is_answered() {
+async fn inbox_returns_a_request_once_and_keeps_it_pending_until_answered() {
     let inbox = PermissionInbox::new();
     let cancel = CancelToken::new();
-    let asking = ask(inbox.callback(), 7, "r", &cancel);
+    let reply = ask(inbox.callback(), 7, "r", &cancel);
     let request = inbox.next().await;
     assert_eq!(request.id, "00000007-r");
     assert_eq!(inbox.pending().len(), 1);
     inbox.answer(&request.id, Permission::allow()).unwrap();
-    assert_eq!(asking.await.unwrap(), Permission::allow());
+    assert_eq!(reply.await.unwrap(), Permission::allow());
     assert!(inbox.pending().is_empty());
     let again = inbox.answer(&request.id, Permission::allow()).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::RequestAnswered, "{again}");
@@ -60,13 +60,13 @@ async fn a_request_is_returned_once_and_pending_until_it_is_answered() {
 }
 
 #[tokio::test]
-async fn requests_of_many_sessions_come_in_order_and_each_to_one_reader() {
+async fn requests_of_many_sessions_are_delivered_in_order_to_one_reader_each() {
     let inbox = PermissionInbox::new();
     let cancel = CancelToken::new();
-    let mut asking = Vec::new();
+    let mut reply = Vec::new();
     for run in 0..20 {
-        // The same id of the CLI in every session.
-        asking.push(ask(inbox.callback(), run, "r", &cancel));
+        // Every session uses the same request ID.
+        reply.push(ask(inbox.callback(), run, "r", &cancel));
         tokio::task::yield_now().await;
     }
     let pending: Vec<String> = inbox.pending().into_iter().map(|request| request.id).collect();
@@ -87,17 +87,17 @@ async fn requests_of_many_sessions_come_in_order_and_each_to_one_reader() {
     for id in &expected {
         inbox.answer(id, Permission::deny("no")).unwrap();
     }
-    for asking in asking {
-        assert_eq!(asking.await.unwrap(), Permission::deny("no"));
+    for reply in reply {
+        assert_eq!(reply.await.unwrap(), Permission::deny("no"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_answers_at_the_same_time_exactly_one_counts() {
+async fn only_one_of_several_concurrent_answers_counts() {
     for round in 0..200 {
         let inbox = PermissionInbox::new();
         let cancel = CancelToken::new();
-        let asking = ask(inbox.callback(), round, "r", &cancel);
+        let reply = ask(inbox.callback(), round, "r", &cancel);
         let id: Arc<str> = inbox.next().await.id.into();
         let answers: Vec<_> = (0..4)
             .map(|_| {
@@ -110,12 +110,12 @@ async fn of_answers_at_the_same_time_exactly_one_counts() {
             counted += usize::from(answer.await.unwrap());
         }
         assert_eq!(counted, 1);
-        assert_eq!(asking.await.unwrap(), Permission::allow());
+        assert_eq!(reply.await.unwrap(), Permission::allow());
     }
 }
 
 #[tokio::test]
-async fn a_request_that_is_cancelled_or_whose_task_is_dropped_is_withdrawn() {
+async fn cancelled_or_dropped_request_is_withdrawn() {
     let inbox = PermissionInbox::new();
     let cancel = CancelToken::new();
     let cancelled = ask(inbox.callback(), 1, "r", &cancel);
@@ -133,7 +133,7 @@ async fn a_request_that_is_cancelled_or_whose_task_is_dropped_is_withdrawn() {
 }
 
 #[tokio::test]
-async fn without_an_inbox_or_beyond_its_capacity_requests_are_denied() {
+async fn requests_are_denied_without_an_inbox_or_beyond_its_capacity() {
     let inbox = PermissionInbox::with_capacity(1);
     let callback = inbox.callback();
     let cancel = CancelToken::new();
@@ -143,7 +143,7 @@ async fn without_an_inbox_or_beyond_its_capacity_requests_are_denied() {
     let second = ask(callback.clone(), 2, "r", &cancel).await.unwrap();
     assert!(format!("{second:?}").contains("too many"), "{second:?}");
     drop(inbox);
-    assert!(!first.is_finished(), "a clone is left");
+    assert!(!first.is_finished(), "a clone remains");
     drop(copy);
     let late = ask(callback, 3, "r", &cancel).await.unwrap();
     for denied in [first.await.unwrap(), late] {
@@ -152,7 +152,7 @@ async fn without_an_inbox_or_beyond_its_capacity_requests_are_denied() {
 }
 
 #[tokio::test]
-async fn waiting_for_a_request_can_be_given_up_without_loss() {
+async fn inbox_next_is_cancel_safe() {
     let inbox = PermissionInbox::new();
     let cancel = CancelToken::new();
     for _ in 0..2 {
@@ -162,14 +162,14 @@ async fn waiting_for_a_request_can_be_given_up_without_loss() {
         });
         assert!(!polled.await);
     }
-    let asking = ask(inbox.callback(), 1, "r", &cancel);
+    let reply = ask(inbox.callback(), 1, "r", &cancel);
     let request = inbox.next().await;
     inbox.answer(request.id, Permission::allow()).unwrap();
-    assert_eq!(asking.await.unwrap(), Permission::allow());
+    assert_eq!(reply.await.unwrap(), Permission::allow());
 }
 
 #[test]
-fn each_item_serialises_as_one_object_with_its_type() {
+fn every_item_serializes_as_an_object_with_its_type() {
     let message = br#"{"type":"result","subtype":"success","total_cost_usd":1.50}"#;
     let message = claude_wire::Message::decode(Bytes::from_static(message)).unwrap();
     let request = request(0x1f, "r");

@@ -1,4 +1,4 @@
-//! What tools take and give, without a CLI.
+//! Inputs and results of tools, without a CLI.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -27,7 +27,7 @@ fn texts(texts: &[&str]) -> Value {
 }
 
 #[test]
-fn everything_that_can_be_written_is_a_result() {
+fn serializable_values_are_tool_results() {
     assert_eq!(encoded("a \"text\""), json!({"content": texts(&["a \"text\""]), "isError": false}));
     assert_eq!(encoded(String::from("\u{1f980}"))["content"], texts(&["\u{1f980}"]));
     assert_eq!(encoded(5)["content"], texts(&["5"]));
@@ -44,16 +44,16 @@ fn everything_that_can_be_written_is_a_result() {
 }
 
 #[test]
-fn what_cannot_be_written_is_a_failed_result() {
+fn unserializable_value_is_an_error_result() {
     let strange = encoded(HashMap::from([((1, 2), 3)]));
     assert_eq!(strange["isError"], true);
     assert!(strange["content"][0]["text"].as_str().unwrap().contains("cannot be encoded as JSON"));
-    // Numbers that JSON does not have are null to `serde_json`.
+    // `serde_json` turns numbers that JSON does not have into null.
     assert_eq!(encoded(f64::NAN)["content"], json!([]));
 }
 
 #[test]
-fn a_result_is_made_of_blocks() {
+fn tool_result_consists_of_content_blocks() {
     let link = json!({"type": "resource_link", "uri": "a://b", "name": "b"});
     let result = ToolResult::new().text("t").image("image/png", "AAAA").block(link.clone());
     let result = encoded(result.structured(&json!({"a": 1})).unwrap());
@@ -68,7 +68,7 @@ struct Outer(std::num::ParseIntError);
 
 impl fmt::Display for Outer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it is no number")
+        f.write_str("not a number")
     }
 }
 
@@ -79,7 +79,7 @@ impl std::error::Error for Outer {
 }
 
 #[test]
-fn an_error_is_told_with_its_causes_and_not_in_debug() {
+fn tool_error_text_contains_its_causes_and_debug_does_not() {
     fn fails() -> Result<(), ToolError> {
         "x".parse::<i64>().map_err(Outer)?;
         Ok(())
@@ -87,12 +87,12 @@ fn an_error_is_told_with_its_causes_and_not_in_debug() {
     let error = fails().unwrap_err();
     assert!(!format!("{error:?}").contains("number"), "{error:?}");
     let result: Value = ToolResult::from(error).encode().deserialize().unwrap();
-    let expected = "it is no number: invalid digit found in string";
+    let expected = "not a number: invalid digit found in string";
     assert_eq!(result, json!({"content": texts(&[expected]), "isError": true}));
 }
 
 #[test]
-fn what_does_not_fit_is_told_with_its_place() {
+fn invalid_argument_is_reported_with_its_path() {
     #[derive(Debug, Deserialize)]
     #[expect(dead_code, reason = "it is only read")]
     struct Nested {
@@ -105,22 +105,22 @@ fn what_does_not_fit_is_told_with_its_place() {
         ("{}", Some("missing field `points`")),
         ("null", Some("invalid type: null")),
     ] {
-        let told = read::<Nested>(&Json::from_text(text).unwrap()).err().map(|e| e.to_string());
-        match (&told, expected) {
-            (Some(told), Some(expected)) => assert!(told.starts_with(expected), "{told}"),
-            _ => assert_eq!(told.as_deref(), expected, "{text}"),
+        let error = read::<Nested>(&Json::from_text(text).unwrap()).err().map(|e| e.to_string());
+        match (&error, expected) {
+            (Some(error), Some(expected)) => assert!(error.starts_with(expected), "{error}"),
+            _ => assert_eq!(error.as_deref(), expected, "{text}"),
         }
     }
 }
 
 #[test]
-fn a_lone_surrogate_in_an_argument_is_no_error() {
+fn lone_surrogate_in_an_argument_is_accepted() {
     let broken = Json::from_text(r#""\ud83d""#).unwrap();
     assert_eq!(read::<String>(&broken).unwrap(), "\u{fffd}");
 }
 
 #[test]
-fn a_schema_says_what_comments_say() {
+fn doc_comments_are_schema_descriptions() {
     let point: Value = schema::<Point>().deserialize().unwrap();
     assert_eq!(point["properties"]["x"]["description"], "To the right.");
     assert_eq!(point["required"], json!(["x"]));
@@ -131,7 +131,7 @@ fn a_schema_says_what_comments_say() {
 }
 
 #[test]
-fn a_tool_and_its_server_show_no_more_than_names() {
+fn debug_output_of_tools_shows_only_names() {
     let tool = Tool::new("t", "secret", |_: NoArguments| async { Ok(()) });
     let server = super::ToolServer::new().instructions("secret").add(tool);
     let shown = format!("{server:?}");

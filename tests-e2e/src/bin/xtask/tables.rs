@@ -23,7 +23,7 @@ pub(crate) fn store() -> Outcome {
 
 /// Updates the table of option sources with a unit test of the kit, because it needs private items.
 fn sources_of_options() -> Result<(), Box<dyn Error>> {
-    let test = "options::layers::tests::the_guide_has_the_table";
+    let test = "options::layers::tests::guide_contains_the_layer_table";
     let status = Command::new(env!("CARGO"))
         .args(["test", "--quiet", "-p", "claude-agent-kit", "--lib", "--", "--exact", test])
         .env("UPDATE_TABLES", "1")

@@ -1,4 +1,4 @@
-//! Options about which conversation it is, and whether it is kept.
+//! Options that select the conversation, and whether it is stored.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use claude_agent_kit::{Collected, Conversation, Item, Session};
 use claude_wire::message::Body;
 use tests_e2e::harness::Harness;
 
-use super::{Row, play};
+use super::{Row, run_rows};
 use crate::support::{ask, hello, real, run};
 
-/// What stands in all transcripts.
+/// Returns the text of all transcripts.
 fn transcripts(directory: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(directory).into_iter().flatten() {
@@ -24,13 +24,13 @@ fn transcripts(directory: &Path) -> String {
     text
 }
 
-fn kept(harness: &Harness) -> String {
+fn stored_transcripts(harness: &Harness) -> String {
     transcripts(&harness.root().join("home/.claude/projects"))
 }
 
 #[test]
-fn a_session_is_kept_with_its_title_unless_told_otherwise() {
-    play([
+fn session_is_stored_with_its_title_unless_disabled() {
+    run_rows([
         Row::new(
             "conversation: with_id, title",
             |_, options| {
@@ -39,8 +39,8 @@ fn a_session_is_kept_with_its_title_unless_told_otherwise() {
                 options.conversation(conversation.persistent())
             },
             |seen| {
-                seen.went_well();
-                assert!(kept(&seen.harness).contains("The marked title"));
+                seen.assert_success();
+                assert!(stored_transcripts(&seen.harness).contains("The marked title"));
                 assert_eq!(seen.init()["session_id"], "5e550000-0000-4000-8000-000000000001");
             },
         ),
@@ -48,15 +48,15 @@ fn a_session_is_kept_with_its_title_unless_told_otherwise() {
             "conversation: ephemeral",
             |_, options| options.conversation(Conversation::new().ephemeral()),
             |seen| {
-                seen.went_well();
-                assert_eq!(kept(&seen.harness), "");
+                seen.assert_success();
+                assert_eq!(stored_transcripts(&seen.harness), "");
             },
         ),
     ]);
 }
 
 #[test]
-fn the_latest_conversation_of_a_directory_is_gone_on_with() {
+fn latest_conversation_of_a_directory_is_resumed() {
     run(async {
         let harness = Harness::real(hello(), real()).await.unwrap();
         let first = ask("remember the marked word", harness.options()).await;
@@ -78,7 +78,7 @@ fn the_latest_conversation_of_a_directory_is_gone_on_with() {
 }
 
 #[test]
-fn a_turn_is_dropped_only_if_it_is_the_one_that_was_named() {
+fn resume_drops_a_turn_only_if_it_is_the_named_one() {
     run(async {
         let harness = Harness::real(hello(), real()).await.unwrap();
         let session = Session::start(harness.options()).await.unwrap();
@@ -86,9 +86,9 @@ fn a_turn_is_dropped_only_if_it_is_the_one_that_was_named() {
         let mut answer = None;
         while let Some(item) = turn.next().await {
             if let Item::Message(message) = item.unwrap()
-                && let Body::Assistant(said) = &message.body
+                && let Body::Assistant(assistant) = &message.body
             {
-                answer.clone_from(&said.uuid);
+                answer.clone_from(&assistant.uuid);
             }
         }
         let answer = answer.unwrap();
@@ -101,8 +101,8 @@ fn a_turn_is_dropped_only_if_it_is_the_one_that_was_named() {
 
         let wrong = resumed().dropping_turn("5e550000-0000-4000-8000-000000000009");
         let refused = ask("hello", harness.options().conversation(wrong)).await;
-        let told = format!("{:?} {:?}", refused.error, refused.result());
-        assert!(told.contains("resume-drops-turn"), "{told}");
+        let output = format!("{:?} {:?}", refused.error, refused.result());
+        assert!(output.contains("resume-drops-turn"), "{output}");
 
         let right = resumed().dropping_turn("5e550000-0000-4000-8000-000000000002");
         let collected = ask("the third prompt", harness.options().conversation(right)).await;

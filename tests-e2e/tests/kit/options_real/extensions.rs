@@ -1,4 +1,4 @@
-//! Options about what is added to the CLI.
+//! Options that extend the CLI: agents, skills, plugins and tools.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 use tests_e2e::harness::Harness;
 
-use super::{Row, Seen, lists, play, write};
-use crate::support::{Fake, hello, in_time, real, run};
+use super::{Row, RunOutput, contains_name, run_rows, write};
+use crate::support::{FakeProgram, hello, in_time, real, run};
 
 fn reviewer() -> AgentDefinition {
     AgentDefinition::new("Finds the marked mistakes", "You are the marked reviewer.")
@@ -24,7 +24,7 @@ fn skill(directory: &std::path::Path, name: &str) {
     write(directory, &format!("skills/{name}/SKILL.md"), &text);
 }
 
-/// A plugin with a skill of its own.
+/// Creates a plugin with a skill.
 fn plugin(harness: &Harness, name: &str) -> PathBuf {
     let directory = harness.root().join(name);
     let manifest = json!({"name": name, "version": "1.0.0", "description": "For tests"});
@@ -34,31 +34,31 @@ fn plugin(harness: &Harness, name: &str) -> PathBuf {
 }
 
 #[test]
-fn agents_are_told_of_and_speak_with_their_own_prompt() {
-    play([
+fn agents_are_offered_and_use_their_own_prompt() {
+    run_rows([
         Row::new(
             "agents",
             |_, options| options.agents([("reviewer", reviewer())]),
-            |seen| {
-                seen.went_well();
-                assert!(lists(&seen.init()["agents"], "reviewer"), "{}", seen.init());
-                assert!(seen.body().contains("Finds the marked mistakes"), "the model is told");
+            |output| {
+                output.assert_success();
+                assert!(contains_name(&output.init()["agents"], "reviewer"), "{}", output.init());
+                assert!(output.body().contains("Finds the marked mistakes"), "not offered");
             },
         ),
         Row::new(
             "agents in print mode",
             |_, options| options.agents([("reviewer", reviewer())]).print_mode(true),
-            |seen| {
-                seen.went_well();
-                assert!(lists(&seen.init()["agents"], "reviewer"), "{}", seen.init());
+            |output| {
+                output.assert_success();
+                assert!(contains_name(&output.init()["agents"], "reviewer"), "{}", output.init());
             },
         ),
         Row::new(
             "agent",
             |_, options| options.agents([("reviewer", reviewer())]).agent("reviewer"),
-            |seen| {
-                seen.went_well();
-                let system = seen.request().system_text();
+            |output| {
+                output.assert_success();
+                let system = output.request().system_text();
                 assert!(system.contains("You are the marked reviewer."), "{system}");
             },
         ),
@@ -70,16 +70,16 @@ fn agents_are_told_of_and_speak_with_their_own_prompt() {
                     .include(Include::SUBAGENT_TEXT | Include::AGENT_PROGRESS_SUMMARIES)
                     .per_task_stop_affordance(true)
             },
-            |seen| {
-                seen.went_well();
-                // Its words also stand in the result of the tool: only its own message counts.
-                let own = seen.messages().lines().any(|line| {
+            |output| {
+                output.assert_success();
+                // The answer is also in the tool result, so only the agent's own message counts.
+                let own = output.messages().lines().any(|line| {
                     let message: Value = serde_json::from_str(line).unwrap();
                     message["type"] == "assistant"
                         && message["parent_tool_use_id"].is_string()
                         && line.contains("The words of the agent.")
                 });
-                assert!(own, "{}", seen.messages());
+                assert!(own, "{}", output.messages());
             },
         )
         .script(|| {
@@ -97,25 +97,25 @@ fn agents_are_told_of_and_speak_with_their_own_prompt() {
 }
 
 #[test]
-fn skills_are_allowed_and_limited_to_those_named() {
+fn only_named_skills_are_offered_and_allowed() {
     fn both(harness: &Harness) {
         let project = harness.project().join(".claude");
         skill(&project, "wanted");
         skill(&project, "unwanted");
     }
-    play([
+    run_rows([
         Row::new(
             "skills by name",
             |harness, options| {
                 both(harness);
                 options.skills(["wanted"])
             },
-            |seen| {
-                seen.went_well();
-                // The first message lists all that were found; the model is told of one.
-                assert!(lists(&seen.init()["skills"], "unwanted"), "{}", seen.init());
-                assert!(seen.body().contains("The wanted of tests"));
-                assert!(!seen.body().contains("The unwanted of tests"));
+            |output| {
+                output.assert_success();
+                // The `init` message lists all skills; the model is offered one.
+                assert!(contains_name(&output.init()["skills"], "unwanted"), "{}", output.init());
+                assert!(output.body().contains("The wanted of tests"));
+                assert!(!output.body().contains("The unwanted of tests"));
             },
         ),
         Row::new(
@@ -124,17 +124,17 @@ fn skills_are_allowed_and_limited_to_those_named() {
                 both(harness);
                 options.skills(Skills::All)
             },
-            |seen| {
-                seen.went_well();
-                assert!(lists(&seen.init()["skills"], "unwanted"), "{}", seen.init());
-                // It runs; so harmless a skill would run without the option too.
-                let results = seen.harness.api().requests().last().unwrap().tool_results();
+            |output| {
+                output.assert_success();
+                assert!(contains_name(&output.init()["skills"], "unwanted"), "{}", output.init());
+                // The skill runs; a harmless one such as this would run without the option too.
+                let results = output.harness.api().requests().last().unwrap().tool_results();
                 assert!(results[0]["is_error"] != true, "{results:?}");
             },
         )
         .script(|| {
             let use_it = Reply::tool("Skill", json!({"skill": "wanted"}));
-            // The CLI sends the text of the skill as a prompt of its own.
+            // The CLI sends the text of the skill as a separate prompt.
             Script::new()
                 .when("hello", [use_it])
                 .when("Base directory for this skill", [Reply::text("Done.")])
@@ -143,13 +143,13 @@ fn skills_are_allowed_and_limited_to_those_named() {
 }
 
 #[test]
-fn plugins_are_loaded_from_the_command_line_and_from_the_handshake() {
-    fn is_loaded(seen: &Seen) {
-        seen.went_well();
-        assert!(lists(&seen.init()["plugins"], "marked"), "{}", seen.init());
-        assert!(lists(&seen.init()["skills"], "marked:plugged"), "{}", seen.init());
+fn plugins_load_from_the_command_line_and_the_handshake() {
+    fn is_loaded(output: &RunOutput) {
+        output.assert_success();
+        assert!(contains_name(&output.init()["plugins"], "marked"), "{}", output.init());
+        assert!(contains_name(&output.init()["skills"], "marked:plugged"), "{}", output.init());
     }
-    play([
+    run_rows([
         Row::new(
             "plugins",
             |harness, options| options.plugins([plugin(harness, "marked")]),
@@ -175,7 +175,7 @@ fn plugins_are_loaded_from_the_command_line_and_from_the_handshake() {
 }
 
 #[test]
-fn the_handshake_tells_what_became_of_agents_and_plugins() {
+fn handshake_reports_agents_and_plugins() {
     run(async {
         let harness = Harness::real(hello(), real()).await.unwrap();
         let options: Options = harness
@@ -191,7 +191,7 @@ fn the_handshake_tells_what_became_of_agents_and_plugins() {
     });
 }
 
-/// The servers of a session whose plugin brings one.
+/// Returns the servers of a session whose plugin has an MCP server.
 async fn servers_with(without_mcp: bool) -> Vec<String> {
     let harness = Harness::real(hello(), real()).await.unwrap();
     let directory = plugin(&harness, "marked");
@@ -199,7 +199,7 @@ async fn servers_with(without_mcp: bool) -> Vec<String> {
     write(&directory, ".mcp.json", &servers.to_string());
     let plugin = Plugin::new(directory);
     let plugin = if without_mcp { plugin.without_mcp() } else { plugin };
-    // One that is always there, and by which the CLI has looked at its servers.
+    // A server that is always there; when it is listed, the CLI has loaded its servers.
     let other = json!({"command": "/does/not/exist/either"});
     let options = harness.options().plugins([plugin]).mcp("other", other);
     let session = in_time(Session::start(options)).await.unwrap();
@@ -224,7 +224,7 @@ async fn servers_with(without_mcp: bool) -> Vec<String> {
 }
 
 #[test]
-fn the_servers_of_a_plugin_are_left_out_on_request() {
+fn plugin_servers_can_be_excluded() {
     run(async {
         assert_eq!(servers_with(false).await, ["plugin:marked:out"]);
         assert!(servers_with(true).await.is_empty());
@@ -232,11 +232,11 @@ fn the_servers_of_a_plugin_are_left_out_on_request() {
 }
 
 #[test]
-fn plugins_that_the_cli_does_not_load_are_told_at_the_start() {
+fn plugins_that_fail_to_load_are_reported_at_startup() {
     run(async {
         let harness = Harness::real(hello(), real()).await.unwrap();
-        // A CLI that is not told to wait for the handshake with its plugins.
-        let hasty = Fake::bare(&format!(
+        // A CLI that does not wait for the handshake before it loads its plugins.
+        let hasty = FakeProgram::bare(&format!(
             "#!/bin/sh\nfor argument do\nshift\n[ \"$argument\" = --await-initialize ] || \
              set -- \"$@\" \"$argument\"\ndone\nexec '{}' \"$@\"\n",
             real().path.display()
@@ -253,14 +253,14 @@ fn plugins_that_the_cli_does_not_load_are_told_at_the_start() {
 }
 
 #[test]
-fn tools_have_other_names_and_questions_previews() {
-    play([
+fn tool_aliases_and_question_previews_take_effect() {
+    run_rows([
         Row::new(
             "tool_aliases",
             |_, options| options.tool_aliases([("Run", "Bash")]).allowed_tools(["Bash"]),
-            |seen| {
-                seen.went_well();
-                assert!(seen.harness.project().join("made").exists());
+            |output| {
+                output.assert_success();
+                assert!(output.harness.project().join("made").exists());
             },
         )
         .script(|| {
@@ -275,9 +275,9 @@ fn tools_have_other_names_and_questions_previews() {
                     .env("ENABLE_TOOL_SEARCH", "false")
                     .ask_user(|_, _| async { Answers::new() })
             },
-            |seen| {
-                seen.went_well();
-                let tools = seen.request().body["tools"].clone();
+            |output| {
+                output.assert_success();
+                let tools = output.request().body["tools"].clone();
                 let tools = tools.as_array().unwrap();
                 let question = tools.iter().find(|tool| tool["name"] == "AskUserQuestion");
                 assert!(question.unwrap().to_string().contains("HTML"), "{question:?}");
@@ -292,9 +292,9 @@ fn tools_have_other_names_and_questions_previews() {
                     .disallowed_tools(["Bash"])
                     .mcp_strict(true)
             },
-            |seen| {
-                seen.went_well();
-                let tools = seen.request().tool_names();
+            |output| {
+                output.assert_success();
+                let tools = output.request().tool_names();
                 assert!(tools.contains(&"Read".to_owned()), "{tools:?}");
                 assert!(!tools.contains(&"Bash".to_owned()), "{tools:?}");
                 assert!(!tools.contains(&"Write".to_owned()), "{tools:?}");

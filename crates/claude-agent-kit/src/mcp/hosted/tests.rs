@@ -22,7 +22,7 @@ use crate::commands;
 use crate::mcp::Servers;
 use crate::mcp::tests::{call, connected, ended};
 
-/// Generous; nothing here takes long.
+/// Far longer than anything here takes.
 const LIMIT: Duration = Duration::from_secs(120);
 
 #[derive(Clone)]
@@ -73,7 +73,7 @@ fn hello() -> Value {
     request(&json!(0), "initialize", &params)
 }
 
-async fn greeted() -> (Servers, mpsc::UnboundedReceiver<&'static str>) {
+async fn connected_after_handshake() -> (Servers, mpsc::UnboundedReceiver<&'static str>) {
     let (sender, notes) = mpsc::unbounded_channel();
     let servers = connected(RmcpServer::new(move || Handler(sender.clone())));
     let greeting = ended(call(&servers, hello(), &CancelToken::new())).await.unwrap();
@@ -86,8 +86,8 @@ async fn greeted() -> (Servers, mpsc::UnboundedReceiver<&'static str>) {
 }
 
 #[tokio::test]
-async fn a_handler_of_the_official_sdk_answers_fails_and_panics() {
-    let (servers, _notes) = greeted().await;
+async fn rmcp_handler_can_succeed_fail_and_panic() {
+    let (servers, _notes) = connected_after_handshake().await;
     for (id, tool, code) in [
         (json!(1), "good", Value::Null),
         (json!("two"), "own", json!(-32050)),
@@ -103,8 +103,8 @@ async fn a_handler_of_the_official_sdk_answers_fails_and_panics() {
 }
 
 #[tokio::test]
-async fn a_cancelled_handler_is_dropped_and_so_is_one_whose_session_is_over() {
-    let (servers, mut notes) = greeted().await;
+async fn handler_is_dropped_on_cancel_and_at_session_end() {
+    let (servers, mut notes) = connected_after_handshake().await;
     for id in [1, 2] {
         let cancel = CancelToken::new();
         let message = request(&json!(id), "tools/call", &json!({"name": "wait"}));
@@ -120,13 +120,13 @@ async fn a_cancelled_handler_is_dropped_and_so_is_one_whose_session_is_over() {
     }
     drop(servers);
     assert_eq!(notes.recv().await, Some("dropped"));
-    // The factory and the handlers are gone too.
+    // The factory and the handlers have been dropped too.
     assert_eq!(notes.recv().await, None);
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_before_it_is_waited_for_does_not_go_on() {
-    let (servers, mut notes) = greeted().await;
+async fn cancelled_or_dropped_call_does_not_continue() {
+    let (servers, mut notes) = connected_after_handshake().await;
     for (id, fires) in [(1, true), (2, false)] {
         let cancel = CancelToken::new();
         let message = request(&json!(id), "tools/call", &json!({"name": "wait"}));
@@ -137,26 +137,26 @@ async fn a_call_that_is_given_up_before_it_is_waited_for_does_not_go_on() {
         } else {
             drop(running);
         }
-        // Answered after it: whatever becomes of the first has begun by now.
+        // Its response comes later, so the first call has been processed by then.
         let next = request(&json!(3), "tools/call", &json!({"name": "good"}));
         ended(call(&servers, next, &CancelToken::new())).await.unwrap();
         if let Ok(note) = notes.try_recv() {
             assert_eq!(note, "called");
             let dropped = tokio::time::timeout(LIMIT, notes.recv()).await;
-            assert_eq!(dropped.expect("it goes on"), Some("dropped"));
+            assert_eq!(dropped.expect("the call was not dropped"), Some("dropped"));
         }
     }
 }
 
 #[tokio::test]
-async fn an_id_that_the_sdk_writes_in_another_way_comes_back_as_it_was() {
-    let (servers, _notes) = greeted().await;
+async fn request_id_is_returned_unchanged() {
+    let (servers, _notes) = connected_after_handshake().await;
     for (id, expected) in [
         ("1.0", "result"),
         ("1e2", "result"),
         (r#""\u0061\/""#, "result"),
         ("-0", "result"),
-        // No ids of MCP: the SDK would not answer.
+        // Not valid MCP IDs: the SDK would not respond.
         ("1.5", "-32600"),
         ("null", "-32600"),
     ] {
@@ -171,7 +171,7 @@ async fn an_id_that_the_sdk_writes_in_another_way_comes_back_as_it_was() {
     }
 }
 
-/// Panics where the SDK asks it outside of a handler, which it does after the one that greets.
+/// A server that panics when the SDK calls it outside a handler, after the MCP handshake.
 #[derive(Default)]
 struct Unready(AtomicBool);
 
@@ -183,7 +183,7 @@ impl ServerHandler for Unready {
 }
 
 #[tokio::test]
-async fn a_server_that_panics_outside_of_its_handlers_leaves_nobody_waiting() {
+async fn server_panic_outside_a_handler_fails_pending_calls() {
     let servers = connected(RmcpServer::new(Unready::default));
     for _ in 0..2 {
         let answer = ended(call(&servers, hello(), &CancelToken::new()));
@@ -193,14 +193,14 @@ async fn a_server_that_panics_outside_of_its_handlers_leaves_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn messages_of_a_server_go_out_in_the_order_in_which_it_sends_them() {
+async fn server_messages_are_sent_in_order() {
     let (commands, mut driver) = commands::channel();
     let (_messages, received) = mpsc::channel(1);
     let client = McpClient::new("s", commands);
     let mut bridge = Bridge { received, waiting: Arc::default(), client };
     let expected =
         ["notifications/tools/list_changed", "ping", "notifications/prompts/list_changed"];
-    // None of these is polled, as tasks may not have been yet.
+    // None of these is polled, as a task may not have been polled yet.
     let sent = expected.map(|method| {
         let message = match method {
             "ping" => json!({"jsonrpc": "2.0", "id": 1, "method": method}),
@@ -212,7 +212,7 @@ async fn messages_of_a_server_go_out_in_the_order_in_which_it_sends_them() {
     let mut context = Context::from_waker(Waker::noop());
     let mut methods = Vec::new();
     while let Poll::Ready(command) = driver.poll_next(&mut context) {
-        let Event::Ask { request: HostRequest::McpMessage(asked), .. } = command.event else {
+        let Event::Request { request: HostRequest::McpMessage(asked), .. } = command.event else {
             panic!("{:?}", command.event);
         };
         methods.push(asked.message.deserialize::<Value>().unwrap()["method"].clone());
@@ -221,7 +221,7 @@ async fn messages_of_a_server_go_out_in_the_order_in_which_it_sends_them() {
     drop(sent);
 }
 
-/// Everything that this crate traces.
+/// A subscriber that records everything that this crate traces.
 #[derive(Clone, Default)]
 struct Traced(Arc<Mutex<String>>);
 
@@ -254,7 +254,7 @@ impl Subscriber for Traced {
 }
 
 #[tokio::test]
-async fn a_message_that_a_server_cannot_begin_with_is_not_traced() {
+async fn invalid_first_message_of_a_server_is_not_traced() {
     let traced = Traced::default();
     let _listens = tracing::subscriber::set_default(traced.clone());
     let (sender, _notes) = mpsc::unbounded_channel();
@@ -272,9 +272,9 @@ async fn a_message_that_a_server_cannot_begin_with_is_not_traced() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_read_is_sent_no_more_messages() {
-    let (servers, _notes) = greeted().await;
-    // The server's task does not run while nothing here waits.
+async fn messages_to_a_blocked_server_are_bounded() {
+    let (servers, _notes) = connected_after_handshake().await;
+    // The task of the server does not run while this test does not await.
     let notify = || {
         let note = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
         ended(call(&servers, note, &CancelToken::new()))
@@ -285,7 +285,7 @@ async fn a_server_that_does_not_read_is_sent_no_more_messages() {
             Ok(_) => accepted += 1,
             Err(reason) => break reason,
         }
-        assert!(accepted <= MAX_UNREAD_MESSAGES, "nothing is refused");
+        assert!(accepted <= MAX_UNREAD_MESSAGES, "no message is rejected");
     };
     assert!(refusal.contains("unread messages"), "{refusal}");
 }

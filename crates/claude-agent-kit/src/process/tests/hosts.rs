@@ -11,16 +11,17 @@ use crate::process::starter::MAX_THREADS;
 
 type Starting = Pin<Box<dyn Future<Output = std::io::Result<Started>>>>;
 
-/// A program that cannot be executed before its lease is dropped.
-struct Hanging {
+/// A program whose execution blocks until its lease is dropped.
+struct BlockedProgram {
     program: PathBuf,
     lease: Lease,
 }
 
-impl Hanging {
+impl BlockedProgram {
     fn new(folder: &Path, name: &str) -> Self {
         let program = folder.join(name);
-        // By another process: a child that is just being started must not inherit the file.
+        // Written by another process, because a child that is being started must not inherit the
+        // file.
         let mut writer = shell("printf '#!/bin/sh\\ntouch ran; exec sleep 300' > $0; chmod 755 $0");
         writer.arguments.push(program.clone().into());
         assert!(wait(&try_start(writer).unwrap().process).success());
@@ -28,7 +29,7 @@ impl Hanging {
         Self { program, lease }
     }
 
-    /// Starts it, and returns when the start hangs.
+    /// Starts the program, and returns when the start blocks.
     fn start(&self) -> Starting {
         let program = self.program.clone();
         let directory = self.program.parent().map(Path::to_owned);
@@ -50,7 +51,7 @@ fn threads(name: &str) -> usize {
     names.filter(|found| found.trim() == name).count()
 }
 
-/// Processes that work in this directory.
+/// Returns the number of processes whose working directory is `directory`.
 fn processes_in(directory: &Path) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let directories = processes.filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok());
@@ -58,7 +59,7 @@ fn processes_in(directory: &Path) -> usize {
 }
 
 #[test]
-fn a_start_that_hangs_in_exec_delays_nothing_else() {
+fn start_blocked_in_exec_delays_no_other_start() {
     let folder = tempfile::tempdir().unwrap();
     in_fork(|| {
         let folder = folder.path().canonicalize().unwrap();
@@ -66,39 +67,39 @@ fn a_start_that_hangs_in_exec_delays_nothing_else() {
         let mut stubborn = start("trap '' TERM; echo ready; while :; do sleep 0.05; done");
         assert_eq!(first_line(&mut polite), "ready");
         assert_eq!(first_line(&mut stubborn), "ready");
-        let hanging = ["a", "b", "c"].map(|name| Hanging::new(&folder, name));
-        let starting = hanging.each_ref().map(Hanging::start);
+        let hanging = ["a", "b", "c"].map(|name| BlockedProgram::new(&folder, name));
+        let starting = hanging.each_ref().map(BlockedProgram::start);
 
         drop(polite.stdin);
         assert_eq!(wait(&polite.process).code(), Some(3), "its stdin was closed");
         stubborn.process.shut_down(ShutdownStep::Terminate);
         assert_eq!(wait(&stubborn.process).signal(), Some(9));
         assert_eq!(first_line(&mut start("echo started")), "started");
-        let wakes = Arc::new(Wakes::default());
+        let wakes = Arc::new(FlagWaker::default());
         let soon = Instant::now() + Duration::from_millis(10);
         let _alarm = Alarm::set(soon, &wakes.clone().into()).unwrap();
-        eventually("the alarm rings", || wakes.0.load(Ordering::SeqCst) == 1);
-        // Otherwise all of this proves nothing.
+        eventually("the alarm fires", || wakes.0.load(Ordering::SeqCst) == 1);
+        // Otherwise the test proves nothing.
         assert!(hanging.iter().all(|hanging| hanging.lease.is_waited_for()));
         assert_eq!(processes_in(&folder), 3);
         assert_eq!((threads("claude-starter"), threads("claude-reaper")), (4, 1));
 
-        // Nobody wants them any more.
+        // The starts are cancelled.
         drop(starting);
         drop(hanging);
-        eventually("what had been given up ends", || processes_in(&folder) == 0);
+        eventually("the cancelled starts end", || processes_in(&folder) == 0);
         eventually("nothing is left to reap", || own_zombies() == 0);
     });
 }
 
 #[test]
-fn starts_beyond_those_that_may_hang_wait_their_turn_or_are_withdrawn() {
+fn starts_beyond_the_thread_limit_are_queued_or_cancelled() {
     let folder = tempfile::tempdir().unwrap();
     in_fork(|| {
         let folder = folder.path().canonicalize().unwrap();
         let mut hanging: Vec<_> =
-            (0..MAX_THREADS).map(|n| Hanging::new(&folder, &n.to_string())).collect();
-        let starting: Vec<_> = hanging.iter().map(Hanging::start).collect();
+            (0..MAX_THREADS).map(|n| BlockedProgram::new(&folder, &n.to_string())).collect();
+        let starting: Vec<_> = hanging.iter().map(BlockedProgram::start).collect();
         assert_eq!(threads("claude-starter"), MAX_THREADS);
         let mark = folder.join("mark");
         let touch = format!("touch {}", mark.display());
@@ -111,7 +112,7 @@ fn starts_beyond_those_that_may_hang_wait_their_turn_or_are_withdrawn() {
         drop(hanging.pop());
         let started = in_time(waits).unwrap();
         assert_eq!(wait(&started.process).code(), Some(4));
-        assert!(!mark.exists(), "a start that was withdrawn is not made");
+        assert!(!mark.exists(), "a cancelled start does not run");
         assert_eq!(threads("claude-starter"), MAX_THREADS);
         drop((starting, hanging));
         eventually("all end", || processes_in(&folder) == 0);
@@ -119,7 +120,7 @@ fn starts_beyond_those_that_may_hang_wait_their_turn_or_are_withdrawn() {
 }
 
 #[test]
-fn without_pidfd_open_processes_start_exit_and_are_killed_with_their_tools() {
+fn processes_work_without_pidfd_open() {
     for errno in [libc::ENOSYS, libc::EPERM, libc::EINVAL] {
         in_fork(|| {
             refuse_pidfd_open(errno);
@@ -137,7 +138,7 @@ fn without_pidfd_open_processes_start_exit_and_are_killed_with_their_tools() {
 }
 
 #[test]
-fn in_a_host_that_ignores_sigchld_an_exit_is_unknown() {
+fn exit_status_is_unknown_in_a_host_that_ignores_sigchld() {
     in_fork(|| {
         ignore_signals(&[libc::SIGCHLD]);
         let started = start("exit 7");
@@ -150,7 +151,7 @@ fn in_a_host_that_ignores_sigchld_an_exit_is_unknown() {
 }
 
 #[test]
-fn signals_that_end_a_process_are_not_ignored_although_the_host_ignores_them() {
+fn child_does_not_inherit_ignored_termination_signals() {
     let signals =
         [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE, libc::SIGCHLD];
     in_fork(|| {
@@ -172,7 +173,7 @@ fn signals_that_end_a_process_are_not_ignored_although_the_host_ignores_them() {
 }
 
 #[test]
-fn a_process_that_was_forked_from_the_host_starts_its_own_and_leaves_those_of_the_host() {
+fn forked_host_starts_its_own_processes_and_keeps_those_of_the_parent() {
     let mut of_parent = start("echo ready; cat; exit 5");
     assert_eq!(first_line(&mut of_parent), "ready");
     let inherited = of_parent.process.clone();
@@ -180,7 +181,7 @@ fn a_process_that_was_forked_from_the_host_starts_its_own_and_leaves_those_of_th
         assert_eq!(wait(&start("exit 6").process).code(), Some(6));
         inherited.shut_down(ShutdownStep::Terminate);
         drop(inherited);
-        // Twice removed.
+        // A fork of a fork.
         in_fork(|| assert_eq!(wait(&start("exit 8").process).code(), Some(8)));
         assert_eq!((threads("claude-reaper"), threads("claude-starter")), (1, 1));
     });
@@ -190,18 +191,18 @@ fn a_process_that_was_forked_from_the_host_starts_its_own_and_leaves_those_of_th
 }
 
 #[derive(Default)]
-struct Wakes(AtomicUsize);
+struct FlagWaker(AtomicUsize);
 
-impl std::task::Wake for Wakes {
+impl std::task::Wake for FlagWaker {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
 /// A waker that panics, with a payload that panics as well.
-struct Bomb;
+struct PanickingWaker;
 
-impl std::task::Wake for Bomb {
+impl std::task::Wake for PanickingWaker {
     fn wake(self: Arc<Self>) {
         struct Payload;
         impl Drop for Payload {
@@ -214,9 +215,9 @@ impl std::task::Wake for Bomb {
 }
 
 #[test]
-fn a_waker_that_panics_ends_no_kept_thread() {
+fn panicking_waker_does_not_end_a_background_thread() {
     in_fork(|| {
-        let bomb: Waker = Arc::new(Bomb).into();
+        let bomb: Waker = Arc::new(PanickingWaker).into();
         let mut context = Context::from_waker(&bomb);
         // In a starter thread, then twice in the reaper thread.
         let mut starting: Starting = Box::pin(Process::start(shell("cat; exit 9"), SOON));
@@ -234,54 +235,54 @@ fn a_waker_that_panics_ends_no_kept_thread() {
         assert!(ended.as_mut().poll(&mut context).is_pending());
         drop(stdin);
         let _alarm = Alarm::set(Instant::now() + Duration::from_millis(1), &bomb).unwrap();
-        // Others that wait for the same process may not be woken, so nobody waits here.
+        // Other tasks that wait for the same process may not be woken, so none waits here.
         eventually("the exit is known", || process.exit_status().is_some());
-        let wakes = Arc::new(Wakes::default());
+        let wakes = Arc::new(FlagWaker::default());
         let soon = Instant::now() + Duration::from_millis(10);
         let _alarm = Alarm::set(soon, &wakes.clone().into()).unwrap();
-        eventually("an alarm rings", || wakes.0.load(Ordering::SeqCst) == 1);
+        eventually("an alarm fires", || wakes.0.load(Ordering::SeqCst) == 1);
         assert_eq!(wait(&start("exit 6").process).code(), Some(6));
         assert_eq!((threads("claude-reaper"), threads("claude-starter")), (1, 1));
     });
 }
 
-/// A host whose child exits while a debugger holds that back.
+/// Runs a host whose child exits while a debugger delays the exit.
 fn host_of_a_traced_child(folder: &Path) {
     let started = start("read line; exit 3");
     let pid = started.process.pid();
     fs::write(folder.join("new"), pid.to_string()).unwrap();
     fs::rename(folder.join("new"), folder.join("pid")).unwrap();
-    eventually("it is traced", || folder.join("traced").exists());
+    eventually("the child is traced", || folder.join("traced").exists());
     drop(started.stdin);
-    eventually("it has exited", || is_zombie(pid));
+    eventually("the child has exited", || is_zombie(pid));
     let before = ROUNDS.load(Ordering::Relaxed);
-    let wakes = Arc::new(Wakes::default());
+    let wakes = Arc::new(FlagWaker::default());
     let later = Instant::now() + Duration::from_millis(400);
     let _alarm = Alarm::set(later, &wakes.clone().into()).unwrap();
-    eventually("the alarm rings", || wakes.0.load(Ordering::SeqCst) == 1);
+    eventually("the alarm fires", || wakes.0.load(Ordering::SeqCst) == 1);
     let rounds = ROUNDS.load(Ordering::Relaxed) - before;
     assert_eq!(started.process.exit_status(), None);
-    // Some twenty; hundreds of thousands if the thread spins.
+    // About twenty; hundreds of thousands if the thread spins.
     assert!(rounds < 1000, "{rounds} rounds");
     fs::write(folder.join("seen"), "").unwrap();
     assert_eq!(wait(&started.process).code(), Some(3));
 }
 
 #[test]
-fn a_debugger_that_holds_an_exit_back_keeps_no_thread_busy() {
+fn delayed_exit_under_a_debugger_does_not_spin_a_thread() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     let of_host = folder.path().to_owned();
     let host = std::thread::spawn(move || in_fork(|| host_of_a_traced_child(&of_host)));
-    eventually("it is started", || file("pid").exists() || host.is_finished());
+    eventually("the child has started", || file("pid").exists() || host.is_finished());
     if host.is_finished() {
         return host.join().unwrap();
     }
     let pid: u32 = fs::read_to_string(file("pid")).unwrap().parse().unwrap();
-    // An ancestor of the child: systems that restrict tracing allow that.
+    // An ancestor of the child, which systems that restrict tracing allow.
     trace(pid);
     fs::write(file("traced"), "").unwrap();
-    eventually("the host has looked", || file("seen").exists() || host.is_finished());
+    eventually("the host has checked", || file("seen").exists() || host.is_finished());
     let traced = rustix::process::Pid::from_raw(pid.cast_signed());
     rustix::process::waitpid(traced, rustix::process::WaitOptions::empty()).unwrap();
     host.join().unwrap();

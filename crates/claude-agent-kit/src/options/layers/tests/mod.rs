@@ -1,4 +1,5 @@
-//! Precedence and merging of sources, their problems, and arbitrary files.
+//! Precedence and merging according to the table, problems with their positions, and arbitrary
+//! files.
 
 mod problems;
 
@@ -17,7 +18,7 @@ use super::table::Row;
 use super::*;
 use crate::{AgentDefinition, Background, Json, OsUser};
 
-/// Values of a config file, in JSON. A row of a plain kind need not be here; see [`value_of`].
+/// Values for a config file, in JSON. Rows of a plain kind need no entry; see [`value_of`].
 const VALUES: &[(&str, &str)] = &[
     ("thinking", r#"{"budget": 9, "display": "omitted"}"#),
     ("effort", r#""max""#),
@@ -52,7 +53,7 @@ const VALUES: &[(&str, &str)] = &[
     ("limits.waiting_operations", "3"),
 ];
 
-/// Reads one layer without checking for contradictions.
+/// Loads one layer without checking for contradictions.
 fn layer(path: &str, text: &str) -> Options {
     let file = ConfigFile { path: path.into(), content: Content::Given(Secret::from(text)) };
     let mut problems = Vec::new();
@@ -65,8 +66,8 @@ fn row(name: &str) -> &'static Row {
     TABLE.iter().find(|row| row.name == name).unwrap()
 }
 
-/// Returns the texts of the problems of a config file.
-fn problems(path: &str, text: &str) -> Vec<String> {
+/// Returns the problems of a config file, as they are displayed.
+fn problems_of(path: &str, text: &str) -> Vec<String> {
     match Options::layered().file_text(path, text).load() {
         Ok(options) => panic!("no problems: {options:?}"),
         Err(error) => {
@@ -97,7 +98,7 @@ fn json_files<'a>(values: impl Iterator<Item = (&'a str, String)>) -> String {
 }
 
 #[test]
-fn every_option_can_be_set_in_a_file_and_has_its_source() {
+fn every_option_can_be_set_in_a_file_and_has_a_source() {
     for (name, _) in VALUES {
         assert_eq!(row(name).name, *name, "the table has a row for each value");
     }
@@ -108,7 +109,7 @@ fn every_option_can_be_set_in_a_file_and_has_its_source() {
         let column = name.find('.').map_or(2, |at| at + "{'': {".len() + 1);
         let place = Source::File { path: Path::new("x.json").into(), line: 1, column };
         assert_eq!(options.sources(name), [place]);
-        // And nothing else was touched.
+        // No other option is set.
         for other in TABLE.iter().filter(|other| other.name != *name) {
             assert_eq!((other.show)(&options), (other.show)(&unset), "{name} and {}", other.name);
             assert_eq!(options.sources(other.name), []);
@@ -149,7 +150,7 @@ fn toml_and_json_are_equivalent() {
 }
 
 #[test]
-fn values_are_converted() {
+fn values_in_files_are_parsed_correctly() {
     let all = json_files(VALUES.iter().map(|(name, value)| (*name, (*value).to_owned())));
     let Options { settings, host, .. } = layer("x.json", &all);
     let mut agent = AgentDefinition::new("d", "p");
@@ -166,7 +167,7 @@ fn values_are_converted() {
     assert_eq!(host.callbacks.running_mcp, Some(5));
 }
 
-/// Texts of variables that a row takes, and what stands for the same in a file.
+/// Values of variables that a row accepts, and the equivalent value in a file.
 const SPELLED: &[(&str, &str, &str)] = &[
     ("model", "m", r#""m""#),
     ("max_turns", " 3 ", "3"),
@@ -189,7 +190,7 @@ const SPELLED: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn variables_are_equivalent_to_files() {
+fn variables_and_files_are_equivalent() {
     for (name, text, value) in SPELLED {
         let variable = row(name).variable.unwrap();
         let options = Options::layered().variables([(variable, *text)]).load().unwrap();
@@ -203,7 +204,7 @@ fn variables_are_equivalent_to_files() {
 }
 
 #[test]
-fn every_variable_is_named_after_its_option_and_an_empty_one_is_not_set() {
+fn variables_are_named_after_options_and_empty_ones_are_unset() {
     let mut names = BTreeSet::new();
     for row in TABLE {
         let Some(variable) = row.variable else { continue };
@@ -218,9 +219,9 @@ fn every_variable_is_named_after_its_option_and_an_empty_one_is_not_set() {
 }
 
 #[test]
-fn each_rule_merges_the_values_of_all_sources() {
+fn merge_rules_apply_when_all_sources_set_an_option() {
     for Row { name, rule, replace, show, .. } in TABLE {
-        // Three layers that give the option, of which the builder and the middle say the default.
+        // Three layers set the option; the builder and the middle layer set the default.
         let low = layer("low.json", &json_file(name, &value_of(name)));
         let mut middle = Options::new();
         middle.origins.replace(name, Source::Variable("X"));
@@ -239,7 +240,7 @@ fn each_rule_merges_the_values_of_all_sources() {
                 assert_eq!(all.sources(name), sources, "{name}");
             }
         }
-        // The other way round the value of the builder is there whatever the rule.
+        // In the reverse order, the value of the builder is used, whatever the rule.
         let mut high = Options::new();
         replace(&mut high, &low);
         high.origins.replace(name, Source::Builder);
@@ -248,7 +249,8 @@ fn each_rule_merges_the_values_of_all_sources() {
     }
 }
 
-/// Returns a value that is not the default: a listed one, or one of the type of the row.
+/// Returns a value for a config file that is not the default: a listed one, or one of the kind of
+/// the row.
 fn value_of(name: &str) -> String {
     if let Some((_, value)) = VALUES.iter().find(|(other, _)| *other == name) {
         return (*value).to_owned();
@@ -267,7 +269,7 @@ fn value_of(name: &str) -> String {
 }
 
 #[test]
-fn unset_options_keep_their_defaults_and_callbacks_stay() {
+fn unset_options_keep_defaults_and_callbacks_are_kept() {
     let builder = Options::new().can_use_tool(|_, _| async { crate::Permission::allow() });
     let options =
         Options::layered().file_text("x.json", r#"{"model": "m"}"#).under(builder).unwrap();
@@ -319,7 +321,7 @@ fn merging_follows_the_specification() {
 }
 
 #[test]
-fn a_settings_file_is_merged_by_value() {
+fn settings_file_is_merged_by_value_unless_it_is_the_only_source() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("s.json"), r#"{"a": 1, "b": 1}"#).unwrap();
     let layers = || Options::layered().file_text("x.json", r#"{"settings": "s.json"}"#);
@@ -334,7 +336,7 @@ fn a_settings_file_is_merged_by_value() {
 }
 
 #[test]
-fn the_environment_takes_precedence_over_files_and_later_files_over_earlier_ones() {
+fn environment_overrides_files_and_later_files_override_earlier_ones() {
     let options = Options::layered()
         .variables([("CLAUDE_MODEL", "v")])
         .file_text("a.json", r#"{"model": "a", "max_turns": 1, "client_app": "a"}"#)
@@ -345,14 +347,14 @@ fn the_environment_takes_precedence_over_files_and_later_files_over_earlier_ones
         options.explain().to_string(),
         "client_app = \"a\" (a.json:1:32)\nmax_turns = 2 (b.json:1:16)\nmodel = \"v\" (variable CLAUDE_MODEL)\n"
     );
-    // A setter afterwards is the builder again.
+    // A setter that is called later takes precedence again.
     let changed = options.max_turns(3).add_dir("/x");
     assert_eq!(changed.sources("max_turns"), [Source::Builder]);
     assert_eq!(changed.sources("add_dirs"), [Source::Builder]);
 }
 
 #[test]
-fn an_in_process_server_does_not_change_the_message_limit() {
+fn in_process_server_does_not_override_the_mcp_message_limit() {
     let server = crate::mcp::RawServer::new(|message, _| async { Ok(message) });
     let layers =
         Options::layered().file_text("a.json", r#"{"limits": {"running_mcp_messages": 5}}"#);
@@ -363,7 +365,7 @@ fn an_in_process_server_does_not_change_the_message_limit() {
 }
 
 #[test]
-fn printing_shows_no_secrets() {
+fn debug_output_of_layers_hides_secrets() {
     let layers = Options::layered()
         .file_text(
             "x.json",
@@ -386,7 +388,7 @@ fn printing_shows_no_secrets() {
     assert!(text.contains("env = {\"K\": ***} (x.json:1:2)"), "{text}");
 }
 
-/// Returns the table of the guide.
+/// Returns the rows of the guide that describe each source.
 fn guide_rows() -> String {
     let mut table = String::from(
         "| option and key | a file gives | variable | of several sources |\n|---|---|---|---|\n",
@@ -404,7 +406,7 @@ fn guide_rows() -> String {
 }
 
 #[test]
-fn the_guide_contains_the_table_of_sources() {
+fn guide_contains_the_layer_table() {
     const MARKER: &str = "<!-- table: sources of options -->\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/guide/options.md");
     let guide = std::fs::read_to_string(&path).unwrap();
@@ -420,7 +422,7 @@ fn the_guide_contains_the_table_of_sources() {
     }
 }
 
-/// A config file with every option, to be broken.
+/// Returns a config file with every option, which the tests then corrupt.
 fn whole_file(toml: bool) -> String {
     let values = TABLE.iter().map(|row| (row.name, value_of(row.name)));
     let values = values.filter(|(_, value)| !toml || !value.starts_with('{'));
@@ -436,20 +438,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn no_text_causes_a_panic(text in "\\PC*", toml in any::<bool>()) {
+    fn arbitrary_text_does_not_panic(text in "\\PC*", toml in any::<bool>()) {
         let name = if toml { "x.toml" } else { "x.json" };
         drop(Options::layered().file_text(name, text.clone()).load());
         drop(Options::layered().variables(TABLE.iter().filter_map(|row| Some((row.variable?, &text)))).load());
     }
 
     #[test]
-    fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), toml in any::<bool>()) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), toml in any::<bool>()) {
         let name = if toml { "x.toml" } else { "x.json" };
         drop(Options::layered().file_text(name, String::from_utf8_lossy(&bytes)).load());
     }
 
     #[test]
-    fn no_broken_file_causes_a_panic(
+    fn corrupted_files_do_not_panic(
         cuts in prop::collection::vec((any::<prop::sample::Index>(), "[\\[\\]{}\",:=.0-9a-z\n\u{fc}]{0,3}"), 1..6),
         toml in any::<bool>(),
     ) {
@@ -468,14 +470,14 @@ proptest! {
 }
 
 #[test]
-fn a_variable_cannot_disable_permission_checks() {
+fn variable_cannot_disable_permission_checks() {
     let mode =
         |value: &str| Options::layered().variables([("CLAUDE_PERMISSION_MODE", value)]).load();
     let error = mode("bypassPermissions").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidOptions);
     assert!(error.to_string().contains("CLAUDE_PERMISSION_MODE"), "{error}");
     assert!(mode("acceptEdits").is_ok());
-    // The builder and a file of the host can.
+    // The builder, and a file that the host names, may do so.
     let file = Options::layered().file_text("a.json", r#"{"permission_mode":"bypassPermissions"}"#);
     assert!(file.load().is_ok());
 }

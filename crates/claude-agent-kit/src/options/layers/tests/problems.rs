@@ -1,9 +1,9 @@
-//! Problems of sources and their texts.
+//! Problems in configuration sources, and how they are reported.
 
 use super::*;
 
 #[test]
-fn problems_are_reported_together_with_position_and_similar_key() {
+fn all_problems_are_reported_with_position_and_nearest_key() {
     let text = "modle = \"m\"\nmax_turns = \"s3cr3t\"\n\n[agents.a]\ndescription = \"d\"\n\
                 prompt = \"p\"\nmaxturns = 1\n\n[sandbox.network]\nallowedDomain = []\n\n\
                 [[sandbox.credentials.files]]\npaht = \"p\"\n\n\
@@ -13,7 +13,7 @@ fn problems_are_reported_together_with_position_and_similar_key() {
                 [sandbox.ripgrep]\ncomand = \"rg\"\n\n\
                 [nonsense]\nx = 1\n";
     assert_eq!(
-        problems("dir/a.toml", text),
+        problems_of("dir/a.toml", text),
         [
             "max_turns: dir/a.toml:2:13: expected an integer, found a string",
             "agents: dir/a.toml:7:1: unknown key \"maxturns\"; help: did you mean \"maxTurns\"?",
@@ -35,8 +35,8 @@ fn problems_are_reported_together_with_position_and_similar_key() {
         .optional_file("/missing/f.json")
         .variables([("CLAUDE_MAX_TURNS", "many"), ("CLAUDE_SETTINGS", "{")]);
     let error = layers.load().unwrap_err();
-    let texts: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
-    assert_eq!(texts.len(), 7, "{texts:#?}");
+    let problems: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
+    assert_eq!(problems.len(), 7, "{problems:#?}");
     for (index, part) in [
         (0, "model: a.toml:1:9: expected a string, found a number"),
         (1, "b.json:1:1: expected a table, found a list"),
@@ -46,19 +46,22 @@ fn problems_are_reported_together_with_position_and_similar_key() {
         (5, "variable CLAUDE_MAX_TURNS: expected an integer, found a string"),
         (6, "variable CLAUDE_SETTINGS: "),
     ] {
-        assert!(texts[index].contains(part), "{part}: {}", texts[index]);
-        assert!(error.to_string().contains(&texts[index]));
+        assert!(problems[index].contains(part), "{part}: {}", problems[index]);
+        assert!(error.to_string().contains(&problems[index]));
     }
 }
 
 #[test]
-fn contradictions_name_the_positions_of_both_options() {
+fn contradictions_name_both_positions() {
     let text = "model = \"m\"\nfallback_model = \"m\"\nmax_turns = 0\n";
-    let texts = problems("a.toml", text);
-    assert_eq!(texts.len(), 2, "{texts:?}");
-    let both = texts.iter().find(|text| text.starts_with("model and fallback_model: ")).unwrap();
+    let problems = problems_of("a.toml", text);
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    let both = problems
+        .iter()
+        .find(|problems| problems.starts_with("model and fallback_model: "))
+        .unwrap();
     assert!(both.contains("a.toml:1:1") && both.contains("a.toml:2:1"), "{both}");
-    // Problems of the builder alone are reported when it is used.
+    // Problems of the builder alone are reported when the options are used.
     let wrong = Options::new().max_turns(0);
     assert!(Options::layered().file_text("a.json", "{}").under(wrong.clone()).is_ok());
     let mixed = Options::layered().file_text("a.json", r#"{"model": "m"}"#);
@@ -67,7 +70,7 @@ fn contradictions_name_the_positions_of_both_options() {
 }
 
 #[test]
-fn a_conversation_in_a_file_must_be_consistent() {
+fn conversation_in_a_file_must_be_consistent() {
     for (text, part) in [
         ("[conversation]\nresume = \"r\"\nlatest = true\n", "a.toml:1:1: expected a table with"),
         ("[conversation]\nat = \"m\"\n", "expected a table with one of `with_id`"),
@@ -76,8 +79,8 @@ fn a_conversation_in_a_file_must_be_consistent() {
         ("conversation = \"latest\"\n", "expected a table with one of `with_id`"),
         ("[conversation]\ntitle = 1\n", "a.toml:2:9: expected a string"),
     ] {
-        let texts = problems("a.toml", text);
-        assert!(texts.len() == 1 && texts[0].contains(part), "{text}: {texts:?}");
+        let problems = problems_of("a.toml", text);
+        assert!(problems.len() == 1 && problems[0].contains(part), "{text}: {problems:?}");
     }
     let dotted =
         layer("a.toml", "conversation.resume_or_start = \"r\"\nconversation.title = \"t\"\n");
@@ -85,8 +88,8 @@ fn a_conversation_in_a_file_must_be_consistent() {
 }
 
 #[test]
-fn problems_that_arise_from_merging_are_reported() {
-    // The problem names options that only the builder gives.
+fn contradictions_between_builder_and_layer_are_reported() {
+    // The problem names options that only the builder sets.
     let builder = Options::new().model("a").fallback_model("b");
     assert!(Options::layered().under(builder.clone()).is_ok());
     let mut merged = builder.clone();
@@ -97,7 +100,7 @@ fn problems_that_arise_from_merging_are_reported() {
 }
 
 #[test]
-fn every_wrong_type_is_reported_without_its_value() {
+fn wrong_types_are_reported_without_the_value() {
     const WRONG: [&str; 6] =
         ["null", "true", "-1", "\"s3cr3t\"", "[[\"s3cr3t\"]]", "{\"s3cr3t\": 1}"];
     for row in TABLE {
@@ -116,7 +119,7 @@ fn every_wrong_type_is_reported_without_its_value() {
 }
 
 #[test]
-fn unreadable_files_are_rejected() {
+fn missing_oversized_or_non_utf8_file_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("large.json"), " ".repeat(2 * 1024 * 1024)).unwrap();
@@ -139,11 +142,11 @@ fn unreadable_files_are_rejected() {
 }
 
 #[test]
-fn the_number_of_reported_problems_is_limited() {
+fn number_of_reported_problems_is_bounded() {
     let text: String = (0..1000).fold(String::new(), |mut text, number| {
         writeln!(text, "nonsense{number} = 1").unwrap();
         text
     });
-    let texts = problems("a.toml", &text);
-    assert_eq!(texts.len(), MAX_REPORTED);
+    let problems = problems_of("a.toml", &text);
+    assert_eq!(problems.len(), MAX_REPORTED);
 }
