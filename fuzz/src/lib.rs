@@ -11,12 +11,13 @@ mod framer;
 mod input;
 mod machine;
 mod script;
+mod transcript;
 
 /// The name of a target and its function.
 type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     ("argv", argv::run),
     ("config_file", config_file::run),
     ("decode", decode::run),
@@ -24,6 +25,7 @@ pub const TARGETS: [Target; 7] = [
     ("framer", framer::run),
     ("machine", machine::run),
     ("script", script::run),
+    ("transcript", transcript::run),
 ];
 
 /// Runs a target with these bytes.

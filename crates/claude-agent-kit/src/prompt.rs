@@ -32,9 +32,9 @@ impl Prompt {
 
     /// Sets the ID of the message. By default the SDK generates a random UUID.
     ///
-    /// Any text but an empty one will do. An ID can be used once in a conversation: the CLI ignores
+    /// Any non-empty string is valid. An ID can be used once in a conversation: the CLI ignores
     /// a second message with the same ID. Within a session
-    /// [`Session::send`](crate::Session::send) refuses it; in a resumed conversation the turn ends
+    /// [`Session::send`](crate::Session::send) rejects it; in a resumed conversation the turn ends
     /// with [`NoResult`](crate::ErrorKind::NoResult).
     #[must_use]
     pub fn with_id(mut self, id: impl Into<MessageId>) -> Self {
@@ -42,20 +42,19 @@ impl Prompt {
         self
     }
 
-    /// Sets when the CLI handles the prompt if a turn is running.
+    /// Sets when the CLI processes the prompt if a turn is running.
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = Some(priority);
         self
     }
 
-    /// Returns the ID that was set.
+    /// Returns the ID, if it was set.
     pub(crate) fn id(&self) -> Option<&MessageId> {
         self.id.as_ref()
     }
 
-    /// Returns whether the prompt has no content, or nothing but white space. The API rejects such a
-    /// prompt, and the CLI sends unexpected messages.
+    /// Returns whether the prompt has no blocks, or only white space. The API rejects such a prompt.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.content {
             Content::Text(text) => text.trim().is_empty(),
@@ -71,11 +70,11 @@ impl Prompt {
         self.id.as_ref().is_some_and(|id| id.as_str().trim().is_empty())
     }
 
-    /// Encodes the prompt as a line for the CLI. The ID identifies the turn; the session ID is empty
-    /// until the CLI has reported it; with `verbatim` the CLI does not interpret the content.
+    /// Encodes the user message. The turn is identified by `id`; the session ID is empty until it is
+    /// known; `verbatim` if the CLI must not interpret the text.
     ///
     /// # Errors
-    /// When a block cannot be written as JSON.
+    /// When a block cannot be encoded as JSON.
     pub(crate) fn line(
         &self,
         id: &MessageId,
@@ -90,7 +89,7 @@ impl Prompt {
         FromHost::User(Box::new(message)).encode().map_err(|error| {
             Error::new(
                 ErrorKind::InvalidOptions,
-                format!("cannot encode the prompt as JSON: {error}"),
+                format!("failed to encode the prompt as JSON: {error}"),
             )
         })
     }

@@ -248,9 +248,14 @@ impl fmt::Debug for QueryStream {
     }
 }
 
-fn stopped() -> Error {
+pub(crate) fn stopped() -> Error {
     Error::new(ErrorKind::SessionStopped, "the query was stopped before its result")
-        .with_help("start another one")
+        .with_help("start a new query")
+}
+
+pub(crate) fn no_result() -> Error {
+    Error::new(ErrorKind::NoResult, "the CLI exited without sending a result")
+        .with_help("check the warnings of the run")
 }
 
 /// Everything that a query gave.
@@ -302,8 +307,7 @@ impl Collected {
             return Err(error);
         }
         if self.result().is_none() {
-            let error = Error::new(ErrorKind::NoResult, "the CLI exited without a result");
-            return Err(error.with_help("see the warnings of the run").with_cost(self.cost));
+            return Err(no_result().with_cost(self.cost));
         }
         Ok(self)
     }

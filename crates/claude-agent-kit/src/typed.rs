@@ -14,7 +14,7 @@ use crate::item::Item;
 use crate::json_object::JsonObject;
 use crate::options::Options;
 use crate::prompt::Prompt;
-use crate::query::query;
+use crate::query::{no_result, query};
 use crate::tool::{is_object, read, schema};
 use crate::turn::{Turn, TurnOutcome};
 use crate::warning::Warning;
@@ -114,8 +114,7 @@ pub async fn query_as<T: DeserializeOwned + JsonSchema>(
         }
     }
     let Some(result) = result else {
-        let error = Error::new(ErrorKind::NoResult, "the CLI exited without a result");
-        return Err(error.with_cost(stream.cost()));
+        return Err(no_result().with_cost(stream.cost()));
     };
     let value = match value_of(&result) {
         Err(error) => {
@@ -175,7 +174,7 @@ struct Wrapped<T> {
     value: T,
 }
 
-fn value_of<T: DeserializeOwned + JsonSchema>(result: &ResultMessage) -> Result<T> {
+pub(crate) fn value_of<T: DeserializeOwned + JsonSchema>(result: &ResultMessage) -> Result<T> {
     let Some(output) = &result.structured_output else { return Err(missing(result)) };
     let inner = if is_object(&schema::<T>()) {
         Some(output.clone())
@@ -185,22 +184,22 @@ fn value_of<T: DeserializeOwned + JsonSchema>(result: &ResultMessage) -> Result<
         fields.map(|fields| fields.get("value").cloned().unwrap_or_default())
     };
     read(inner.as_ref().unwrap_or(output)).map_err(|unfit| {
-        // The reason may quote the answer, which is not for texts that are printed.
+        // The reason may quote the answer, which must not be part of a text that is logged.
         let place = unfit.path.map(|path| format!(" at `{path}`")).unwrap_or_default();
-        let message = format!("the answer does not fit its type{place}");
+        let message = format!("the structured output does not match its type{place}");
         Error::new(ErrorKind::StructuredOutputMismatch, message)
             .with_hint(unfit.reason)
-            .with_help("look at its `value` and `hint`")
+            .with_help("inspect `Error::value` and `Error::hint`")
             .with(|facts| facts.value = Some(output.clone()))
     })
 }
 
 fn missing(result: &ResultMessage) -> Error {
-    let said = result.result.clone().unwrap_or_else(|| result.errors.as_slice().join("; "));
-    Error::new(ErrorKind::NoStructuredOutput, "the result has no structured output")
-        .with_help("see its `output` for what the model said instead")
+    let output = result.result.clone().unwrap_or_else(|| result.errors.as_slice().join("; "));
+    Error::new(ErrorKind::NoStructuredOutput, "the result contains no structured output")
+        .with_help("inspect `Error::output` for the answer of the model")
         .with(|facts| {
-            facts.output = Some(said);
+            facts.output = Some(output);
             facts.session_id.clone_from(&result.session_id);
         })
 }

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::places::root;
+use crate::workspace::root;
 
 /// The columns of the table.
 pub const HEAD: &str =

@@ -440,7 +440,7 @@ fn grace(state: State, fault: Fault) -> Duration {
         _ if state == State::Stopping => LONG_GRACE,
         // The CLI exits on its own after the result of the interrupted turn.
         Fault::Stop | Fault::StopTwice | Fault::ShutdownAll
-            if state.has_turn() && state.can_ask() =>
+            if state.has_turn() && state.can_send() =>
         {
             LIMIT
         }

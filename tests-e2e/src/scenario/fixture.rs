@@ -135,7 +135,7 @@ impl Plan {
     }
 
     /// Sends permission requests for tool calls that no rule allows.
-    pub(super) fn asking(self) -> Self {
+    pub(super) fn with_permission_prompts(self) -> Self {
         self.args(&["--permission-prompt-tool", "stdio"])
     }
 }

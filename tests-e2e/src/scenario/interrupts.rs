@@ -53,7 +53,8 @@ pub(super) async fn interrupt_tool(fixture: &Fixture) -> Outcome {
 }
 
 pub(super) async fn interrupt_permission(fixture: &Fixture) -> Outcome {
-    let mut cli = fixture.start(Plan::session(bash("touch made")).asking()).await?;
+    let mut cli =
+        fixture.start(Plan::session(bash("touch made")).with_permission_prompts()).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
         Some("can_use_tool") => Response::Ignore,
         _ => default_response(request),

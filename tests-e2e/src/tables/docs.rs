@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DocumentedFn {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// Its declaration as one line, up to the body.
     pub declaration: String,

@@ -13,7 +13,7 @@ pub struct Setter {
     pub file: String,
     /// The type that it belongs to: `Options`, or a group.
     pub owner: &'static str,
-    /// Its name.
+    /// The name.
     pub name: String,
     /// Whether it creates the value instead of changing one.
     pub is_constructor: bool,

@@ -204,7 +204,7 @@ fn host_that_cannot_create_threads_gets_an_error() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
-    assert!(text(&output).contains("could not be started"), "{}", text(&output));
+    assert!(text(&output).contains("failed to start"), "{}", text(&output));
 }
 
 #[test]

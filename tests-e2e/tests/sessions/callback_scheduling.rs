@@ -40,8 +40,8 @@ async fn read_response(cli: &mut FakeCli) -> (String, Value) {
 /// Asserts that an operation completes although a callback is still running.
 async fn assert_not_blocked(session: &Session, cli: &mut FakeCli) {
     let respond = async {
-        let asked = cli.expect_request("mcp_status").await;
-        cli.respond(&asked, json!({"mcpServers": []})).await;
+        let request = cli.expect_request("mcp_status").await;
+        cli.respond(&request, json!({"mcpServers": []})).await;
     };
     let (status, ()) = in_time(async { tokio::join!(session.mcp().status(), respond) }).await;
     status.unwrap();
@@ -178,8 +178,8 @@ fn callback_time_does_not_count_for_the_idle_timeout() {
             cli.send_result(&user).await;
             cli.exit(Exit::Code(0));
         };
-        let asked = async { query("go", options).await.unwrap().collect().await };
-        let (result, ()) = tokio::join!(asked, asks);
+        let pending_query = async { query("go", options).await.unwrap().collect().await };
+        let (result, ()) = tokio::join!(pending_query, asks);
         assert!(result.into_result().is_ok());
     });
 }

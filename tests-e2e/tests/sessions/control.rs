@@ -214,12 +214,12 @@ fn a_thousand_sequential_and_sixty_concurrent_operations_succeed() {
             session.mcp().status().await.unwrap();
         }
         // Nearly the maximum number of pending operations, from many tasks.
-        let asking = (0..60).map(|_| {
+        let operations = (0..60).map(|_| {
             let session = session.clone();
             tokio::spawn(async move { session.mcp().status().await })
         });
-        for asked in asking.collect::<Vec<_>>() {
-            asked.await.unwrap().unwrap();
+        for operation in operations.collect::<Vec<_>>() {
+            operation.await.unwrap().unwrap();
         }
         session.stop().await.unwrap();
     });

@@ -23,9 +23,9 @@ type StatusFuture =
 fn start_status_requests(session: &claude_agent_kit::Session, count: usize) -> Vec<StatusFuture> {
     let one = |_| -> StatusFuture {
         let session = session.clone();
-        let mut asking: StatusFuture = Box::pin(async move { session.mcp().status().await });
-        assert!(poll(&mut asking).is_pending());
-        asking
+        let mut future: StatusFuture = Box::pin(async move { session.mcp().status().await });
+        assert!(poll(&mut future).is_pending());
+        future
     };
     (0..count).map(one).collect()
 }
@@ -60,8 +60,8 @@ fn seventeenth_operation_before_the_handshake_is_rejected() {
         for request in &requests {
             cli.respond(request, json!({"mcpServers": []})).await;
         }
-        for asked in waiting {
-            in_time(asked).await.unwrap();
+        for operation in waiting {
+            in_time(operation).await.unwrap();
         }
     });
 }
@@ -114,10 +114,10 @@ fn undecodable_response_fails_only_its_operation() {
         let (session, mut cli) = connect(Options::new()).await;
         for odd in [json!([7]), json!("what?"), json!({"still_queued": {"a": 1}})] {
             let interrupting = session.clone();
-            let asked = tokio::spawn(async move { interrupting.interrupt().await });
+            let operation = tokio::spawn(async move { interrupting.interrupt().await });
             let request = cli.expect_request("interrupt").await;
             cli.respond(&request, odd.clone()).await;
-            let error = in_time(asked).await.unwrap().unwrap_err();
+            let error = in_time(operation).await.unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::UndecodableResponse, "{odd}");
         }
         let mut pending = start_status_requests(&session, 1);
@@ -128,12 +128,12 @@ fn undecodable_response_fails_only_its_operation() {
         let error = in_time(pending.pop().unwrap()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::UndecodableResponse);
         // A successful response may be empty.
-        let asked = session.clone();
-        let asked = tokio::spawn(async move { asked.stop_task("t").await });
+        let second_handle = session.clone();
+        let operation = tokio::spawn(async move { second_handle.stop_task("t").await });
         let request = cli.expect_request("stop_task").await;
         let response = json!({"subtype": "success", "request_id": request["request_id"]});
         cli.send(json!({"type": "control_response", "response": response})).await;
-        in_time(asked).await.unwrap().unwrap();
+        in_time(operation).await.unwrap().unwrap();
     });
 }
 

@@ -58,7 +58,7 @@ const CAPABILITIES: &[&str] = &[
 /// Only the unknown field may be left untyped; an operation that is only acknowledged returns
 /// nothing.
 macro_rules! operations {
-    ($session:ident, $cli:ident, $asked:ident; $( $method:ident($($argument:expr),*)
+    ($session:ident, $cli:ident, $sent:ident; $( $method:ident($($argument:expr),*)
         asks { $($request:tt)* } $(gets $response:expr)?; )+) => {$(
         let response = operations!(@response $($response)?);
         let (given, request) =
@@ -68,7 +68,7 @@ macro_rules! operations {
         let unnamed = given.matches("Extra(Some(").count();
         let expected = operations!(@unnamed $($response)?);
         assert_eq!(unnamed, expected, "{}: {given}", stringify!($method));
-        $asked.push(request["subtype"].as_str().unwrap().to_owned());
+        $sent.push(request["subtype"].as_str().unwrap().to_owned());
     )+};
     (@response) => { json!({}) };
     (@response $response:expr) => { $response };
@@ -114,20 +114,20 @@ fn bytes() -> ReadFile {
 fn every_operation_has_a_request_and_a_typed_response() {
     run(async {
         let (session, mut cli) = connect_with_capabilities(CAPABILITIES).await;
-        let mut asked = vec!["initialize".to_owned(), "mcp_message".to_owned()];
-        steering(&session, &mut cli, &mut asked).await;
-        servers(&session, &mut cli, &mut asked).await;
-        files_and_settings(&session, &mut cli, &mut asked).await;
-        information(&session, &mut cli, &mut asked).await;
+        let mut sent = vec!["initialize".to_owned(), "mcp_message".to_owned()];
+        steering(&session, &mut cli, &mut sent).await;
+        servers(&session, &mut cli, &mut sent).await;
+        files_and_settings(&session, &mut cli, &mut sent).await;
+        information(&session, &mut cli, &mut sent).await;
         for subtype in HostRequest::KNOWN {
-            assert!(asked.iter().any(|other| other == subtype), "no operation sends `{subtype}`");
+            assert!(sent.iter().any(|other| other == subtype), "no operation sends `{subtype}`");
         }
         session.stop().await.unwrap();
     });
 }
 
-async fn steering(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) {
-    operations! { session, cli, asked;
+async fn steering(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) {
+    operations! { session, cli, sent;
         interrupt() asks {"subtype": "interrupt"} gets fields("still_queued cancelled");
         interrupt_all() asks {"subtype": "interrupt", "cancel_queued": true}
             gets json!({"still_queued": ["a"], "cancelled": ["b"]});
@@ -159,7 +159,7 @@ async fn steering(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>)
     }
 }
 
-async fn servers(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) {
+async fn servers(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) {
     let tool = json!({"name": "add", "description": "Adds", "_meta": {},
                       "annotations": fields("readOnly destructive openWorld")});
     let server = fields_with(
@@ -167,7 +167,7 @@ async fn servers(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) 
         json!({"name": "ext", "status": "connected", "tools": [tool]}),
     );
     let mcp = session.mcp();
-    operations! { mcp, cli, asked;
+    operations! { mcp, cli, sent;
         status() asks {"subtype": "mcp_status"} gets json!({"mcpServers": [server]});
         reconnect("ext") asks {"subtype": "mcp_reconnect", "serverName": "ext"};
         enable("ext") asks {"subtype": "mcp_toggle", "serverName": "ext", "enabled": true};
@@ -196,7 +196,7 @@ async fn servers(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) 
     }
 }
 
-async fn files_and_settings(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) {
+async fn files_and_settings(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) {
     let hook = fields(
         "event matcher source sourceLabel pluginName type displayText commandText contentLabel \
          condition timeout statusMessage runsOnce runsInBackground disabled editable",
@@ -206,7 +206,7 @@ async fn files_and_settings(session: &Session, cli: &mut FakeCli, asked: &mut Ve
     );
     let event = fields("name summary supportsMatcher hookCount");
     let rule = fields("behavior source rule description editability notInEffect");
-    operations! { session, cli, asked;
+    operations! { session, cli, sent;
         rewind_files("u-1") asks {"subtype": "rewind_files", "user_message_id": "u-1"}
             gets json!({"canRewind": true});
         preview_rewind("u-1")
@@ -262,7 +262,7 @@ fn seed() -> SeedReadState {
     seed
 }
 
-async fn information(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) {
+async fn information(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) {
     let window = fields("utilization resets_at");
     let limits = json!({"five_hour": window, "seven_day": window, "seven_day_oauth_apps": window,
         "seven_day_opus": window, "seven_day_sonnet": window,
@@ -277,7 +277,7 @@ async fn information(session: &Session, cli: &mut FakeCli, asked: &mut Vec<Strin
         "total_cost_usd total_api_duration_ms total_duration_ms \
          total_lines_added total_lines_removed model_usage",
     );
-    operations! { session, cli, asked;
+    operations! { session, cli, sent;
         reinitialize() asks {"subtype": "initialize"} gets fields("commands capabilities");
         context_usage() asks {"subtype": "get_context_usage"} gets context();
         request(request_with(|usage: &mut GetContextUsage| usage.detail = Some("full".to_owned())))

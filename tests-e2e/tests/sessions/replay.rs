@@ -122,7 +122,7 @@ async fn host(options: Options, rng: Rng) -> Vec<String> {
         let mut mine = Rng(rng.lock().unwrap().below(u64::MAX));
         async move { mine.yield_randomly().await }
     };
-    let (in_tool, before, after, asked) =
+    let (in_tool, before, after, in_permission) =
         (yield_randomly.clone(), yield_randomly.clone(), yield_randomly.clone(), yield_randomly);
     let look = Tool::new("look", "Looks at a place", move |place: Place| {
         let yield_randomly = in_tool();
@@ -149,7 +149,7 @@ async fn host(options: Options, rng: Rng) -> Vec<String> {
             }
         })
         .can_use_tool(move |_, _| {
-            let yield_randomly = asked();
+            let yield_randomly = in_permission();
             async move {
                 yield_randomly.await;
                 Permission::allow()

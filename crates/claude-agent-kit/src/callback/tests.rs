@@ -248,8 +248,8 @@ async fn recorded_question_gets_the_recorded_answer() {
 
 #[tokio::test]
 async fn questions_and_tool_permissions_use_separate_callbacks() {
-    let asking = Options::new().ask_user_blocking(|_, _| Answers::decline("away"));
-    let both = asking.clone().can_use_tool_blocking(|_, _| Permission::deny("never"));
+    let with_questions = Options::new().ask_user_blocking(|_, _| Answers::decline("away"));
+    let both = with_questions.clone().can_use_tool_blocking(|_, _| Permission::deny("never"));
     let deciding = Options::new().can_use_tool(|_, _| async { Ok(Permission::deny("never")) });
     let message = async |options: &Options, scenario: &str| {
         let answer = run(options, recorded(scenario, "can_use_tool").1).await.unwrap();
@@ -259,8 +259,8 @@ async fn questions_and_tool_permissions_use_separate_callbacks() {
     };
     assert_eq!(message(&both, "ask_user_question").await, "away");
     assert_eq!(message(&both, "permission_allow").await, "never");
-    assert_eq!(message(&asking, "ask_user_question").await, "away");
-    assert!(message(&asking, "permission_allow").await.contains("no callback"));
+    assert_eq!(message(&with_questions, "ask_user_question").await, "away");
+    assert!(message(&with_questions, "permission_allow").await.contains("no callback"));
     assert_eq!(message(&deciding, "ask_user_question").await, "never");
 }
 

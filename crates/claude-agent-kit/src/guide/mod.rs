@@ -1,22 +1,22 @@
 //! The guide, chapter by chapter.
 //!
-//! | chapter | what it is about |
+//! | chapter | contents |
 //! |---|---|
-//! | [Queries](queries) | one question; success, resuming, partial text |
+//! | [Queries](queries) | one prompt; success, resuming, partial text |
 //! | [Sessions](sessions) | many turns; operations, messages, events |
-//! | [Turns](turns) | what belongs to one message, and what it cost |
-//! | [Options](options) | every option, and how the CLI is told |
-//! | [Hooks](hooks) | callbacks that the CLI obeys; guards |
+//! | [Turns](turns) | the items, result and cost of one message |
+//! | [Options](options) | every option, and how it is passed to the CLI |
+//! | [Hooks](hooks) | callbacks that the CLI calls at events; guards |
 //! | [Permissions](permissions) | which tools may run; questions to the user |
 //! | [Tools](tools) | Rust functions that the model calls |
 //! | [Typed answers](typed_answers) | answers as Rust types |
-//! | [Errors and warnings](errors) | all of them, and what to do |
-//! | [Processes](processes) | finding, versions, environment, stderr, platforms |
-//! | [Cancellation and shutdown](cancellation) | what may be dropped when; the end of a service |
-//! | [Limits](limits) | every limit and time-out with its option |
+//! | [Errors and warnings](errors) | all kinds, and what to do about them |
+//! | [Processes](processes) | finding the CLI, versions, environment, stderr, platforms |
+//! | [Cancellation and shutdown](cancellation) | cancel safety; shutting down a service |
+//! | [Limits](limits) | every limit and timeout with its option |
 //! | [Testing your agent](testing) | the simulated CLI, faults, recordings |
 //!
-//! The examples run on the simulated CLI in the test run.
+//! The examples are doctests that run on the simulated CLI.
 
 #[doc = include_str!("queries.md")]
 pub mod queries {}

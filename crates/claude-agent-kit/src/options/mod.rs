@@ -36,6 +36,10 @@ pub use user::OsUser;
 pub(crate) use callbacks::extra_disallowed_tools;
 pub(crate) use host::{HostOptions, OnStderr, OnWarning};
 pub(crate) use origin::Origins;
+#[cfg(feature = "tools")]
+pub(crate) use prepare::enumerated;
+#[cfg(test)]
+pub(crate) use prepare::user_problem;
 pub(crate) use prepare::{Prepared, prepare};
 
 /// What a host asks of the CLI, and how it wants to be served.
@@ -254,7 +258,7 @@ mod tests {
         });
         check(new().question_preview("html"), |s| s.question_preview = Some(PreviewFormat::Html));
         check(new().permission_prompts("none"), |s| {
-            s.permission_prompts = Some(PermissionPrompts::Nobody);
+            s.permission_prompts = Some(PermissionPrompts::None);
         });
     }
 

@@ -77,7 +77,7 @@ impl Options {
     }
 
     /// Sets who is asked about tools that nothing else decides about. With
-    /// [`PermissionPrompts::Nobody`] such tools do not run, and a permission callback is never
+    /// [`PermissionPrompts::None`] such tools do not run, and a permission callback is never
     /// called. Sent as `--permission-prompts`. Default: the host.
     pub fn permission_prompts(self, who: impl Into<PermissionPrompts>) -> Self {
         self.change_settings("permission_prompts", |settings| {

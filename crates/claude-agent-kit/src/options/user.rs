@@ -47,11 +47,10 @@ impl fmt::Debug for OsUser {
     }
 }
 
-/// How long one lookup may take: the users may be on another machine.
+/// The timeout of one lookup: the directory of users may be on another machine.
 const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 5 });
 
-/// Where systems have `id`. A program of this name on `PATH` may be anybody's, and would say which
-/// user the CLI runs as.
+/// The locations of `id`. A program of this name on `PATH` could choose the user that the CLI runs as.
 const ID: [&str; 3] = ["/usr/bin/id", "/bin/id", "/run/current-system/sw/bin/id"];
 
 impl OsUser {
@@ -72,15 +71,15 @@ impl OsUser {
 
 async fn number(name: &str, which: &str) -> Result<u32> {
     let unknown = |cause: String| {
-        let message = format!("`user`: there is no user {name:?}: {cause}");
+        let message = format!("`user`: {name:?} was not found: {cause}");
         Error::new(ErrorKind::InvalidOptions, message)
-            .with_help("name another `user`, or pass the IDs with `OsUser::ids`")
+            .with_help("set `user` to an existing user, or pass IDs with `OsUser::ids`")
     };
     if name.is_empty() || name.starts_with('-') || name.contains('\0') {
-        return Err(unknown("not a user name".to_owned()));
+        return Err(unknown("not a valid user name".to_owned()));
     }
     let Some(id) = ID.iter().map(Path::new).find(|path| path.is_file()) else {
-        return Err(unknown(format!("found none of {}", ID.join(", "))));
+        return Err(unknown(format!("none of {} exists", ID.join(", "))));
     };
     let spec = Spec {
         program: id.to_owned(),
@@ -92,16 +91,16 @@ async fn number(name: &str, which: &str) -> Result<u32> {
     };
     let shown = id.display();
     match output(&spec, TIMEOUT, |_| true).await {
-        // Only a complete line: the beginning of a number is another user.
+        // Only a complete line: a truncated number would be another user.
         Ok(Output { stdout, .. }) if stdout.contains('\n') => {
             let number = stdout.trim().parse();
-            number.map_err(|_| unknown(format!("{shown} printed {:?}", stdout.trim())))
+            number.map_err(|_| unknown(format!("`{shown}` printed {:?}", stdout.trim())))
         }
         Ok(Output { timed_out: true, .. }) => {
-            Err(unknown(format!("{shown} printed nothing within {} s", TIMEOUT.as_secs())))
+            Err(unknown(format!("`{shown}` printed nothing within {TIMEOUT:?}")))
         }
-        Ok(_) => Err(unknown(format!("{shown} does not know it"))),
-        Err(error) => Err(unknown(format!("{shown} cannot be run ({error})"))),
+        Ok(_) => Err(unknown(format!("`{shown}` does not know the user"))),
+        Err(error) => Err(unknown(format!("failed to run `{shown}`: {error}"))),
     }
 }
 
@@ -119,7 +118,7 @@ mod tests {
         for name in ["no-such-user-here", "", "-u", "a\0b"] {
             let error = OsUser::from(name).resolve().await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);
-            assert!(error.to_string().contains("there is no user"), "{error}");
+            assert!(error.to_string().contains("was not found"), "{error}");
         }
     }
 }

@@ -82,7 +82,7 @@ struct PendingRequest {
 }
 
 #[derive(Clone, Copy)]
-enum Closed {
+pub(crate) enum Closed {
     Answered,
     Withdrawn,
 }
@@ -156,14 +156,14 @@ impl PermissionInbox {
         let id = id.as_ref();
         let mut state = lock(&self.0.0.state);
         let Some(number) = state.number_of(id) else {
-            return Err(unanswerable(id, state.closed_as(id)));
+            return Err(rejected(id, state.closed_as(id)));
         };
         let Some(PendingRequest { response, .. }) = state.remove(number, Closed::Answered) else {
-            return Err(unanswerable(id, None));
+            return Err(rejected(id, None));
         };
         drop(state);
         // The callback may have been cancelled just now.
-        response.send(permission).map_err(|_| unanswerable(id, Some(Closed::Withdrawn)))
+        response.send(permission).map_err(|_| rejected(id, Some(Closed::Withdrawn)))
     }
 }
 
@@ -274,20 +274,22 @@ impl Drop for Withdrawal<'_> {
     }
 }
 
-fn unanswerable(id: &str, closed: Option<Closed>) -> Error {
+pub(crate) fn rejected(id: &str, closed: Option<Closed>) -> Error {
     let id: String = id.chars().take(REMEMBERED_BYTES).collect();
     match closed {
         Some(Closed::Answered) => Error::new(
             ErrorKind::RequestClosed,
-            format!("the permission request {id:?} was answered before"),
+            format!("permission request {id:?} has already been answered"),
         ),
         Some(Closed::Withdrawn) => Error::new(
             ErrorKind::RequestClosed,
-            format!("the permission request {id:?} was withdrawn: the CLI no longer waits for it"),
+            format!(
+                "permission request {id:?} was withdrawn: the CLI no longer waits for a response"
+            ),
         ),
         None => Error::new(
             ErrorKind::RequestUnknown,
-            format!("no permission request with the ID {id:?} is pending in this inbox"),
+            format!("no permission request with ID {id:?} is pending in this inbox"),
         ),
     }
 }

@@ -13,7 +13,7 @@ use crate::error::ErrorKind;
 use crate::session::SessionLink;
 use crate::{Item, Warning, WarningCode};
 
-type Asking = tokio::task::JoinHandle<Permission>;
+type ReplyTask = tokio::task::JoinHandle<Permission>;
 
 fn request(run: u32, id: &str) -> ToolRequest {
     let line = json!({
@@ -33,7 +33,7 @@ fn context(request: &ToolRequest, cancel: &CancelToken) -> CallbackContext {
 }
 
 /// Sends a request in its own task, as a session does.
-fn ask<F>(callback: F, run: u32, id: &str, cancel: &CancelToken) -> Asking
+fn ask<F>(callback: F, run: u32, id: &str, cancel: &CancelToken) -> ReplyTask
 where
     F: Fn(ToolRequest, CallbackContext) -> Pin<Box<dyn Future<Output = Permission> + Send>>,
 {
@@ -46,16 +46,16 @@ where
 async fn inbox_returns_a_request_once_and_keeps_it_pending_until_answered() {
     let inbox = PermissionInbox::new();
     let cancel = CancelToken::new();
-    let asking = ask(inbox.callback(), 7, "r", &cancel);
+    let reply = ask(inbox.callback(), 7, "r", &cancel);
     let request = inbox.next().await;
     assert_eq!(request.id, "00000007-r");
     assert_eq!(inbox.pending().len(), 1);
     inbox.answer(&request.id, Permission::allow()).unwrap();
-    assert_eq!(asking.await.unwrap(), Permission::allow());
+    assert_eq!(reply.await.unwrap(), Permission::allow());
     assert!(inbox.pending().is_empty());
     let again = inbox.answer(&request.id, Permission::allow()).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::RequestClosed, "{again}");
-    assert!(again.to_string().contains("was answered before"), "{again}");
+    assert!(again.to_string().contains("has already been answered"), "{again}");
     let unknown = inbox.answer("00000007-x", Permission::allow()).unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::RequestUnknown, "{unknown}");
 }
@@ -64,10 +64,10 @@ async fn inbox_returns_a_request_once_and_keeps_it_pending_until_answered() {
 async fn requests_of_many_sessions_are_delivered_in_order_to_one_reader_each() {
     let inbox = PermissionInbox::new();
     let cancel = CancelToken::new();
-    let mut asking = Vec::new();
+    let mut reply = Vec::new();
     for run in 0..20 {
         // Every session uses the same request ID.
-        asking.push(ask(inbox.callback(), run, "r", &cancel));
+        reply.push(ask(inbox.callback(), run, "r", &cancel));
         tokio::task::yield_now().await;
     }
     let pending: Vec<String> = inbox.pending().into_iter().map(|request| request.id).collect();
@@ -88,8 +88,8 @@ async fn requests_of_many_sessions_are_delivered_in_order_to_one_reader_each() {
     for id in &expected {
         inbox.answer(id, Permission::deny("no")).unwrap();
     }
-    for asking in asking {
-        assert_eq!(asking.await.unwrap(), Permission::deny("no"));
+    for reply in reply {
+        assert_eq!(reply.await.unwrap(), Permission::deny("no"));
     }
 }
 
@@ -98,7 +98,7 @@ async fn only_one_of_several_concurrent_answers_counts() {
     for round in 0..200 {
         let inbox = PermissionInbox::new();
         let cancel = CancelToken::new();
-        let asking = ask(inbox.callback(), round, "r", &cancel);
+        let reply = ask(inbox.callback(), round, "r", &cancel);
         let id: Arc<str> = inbox.next().await.id.into();
         let answers: Vec<_> = (0..4)
             .map(|_| {
@@ -111,7 +111,7 @@ async fn only_one_of_several_concurrent_answers_counts() {
             counted += usize::from(answer.await.unwrap());
         }
         assert_eq!(counted, 1);
-        assert_eq!(asking.await.unwrap(), Permission::allow());
+        assert_eq!(reply.await.unwrap(), Permission::allow());
     }
 }
 
@@ -149,7 +149,7 @@ async fn requests_are_denied_without_an_inbox_or_beyond_its_capacity() {
     drop(copy);
     let late = ask(callback, 3, "r", &cancel).await.unwrap();
     for denied in [first.await.unwrap(), late] {
-        assert!(format!("{denied:?}").contains("nothing answers"), "{denied:?}");
+        assert!(format!("{denied:?}").contains("no longer answered"), "{denied:?}");
     }
 }
 
@@ -164,10 +164,10 @@ async fn inbox_next_is_cancel_safe() {
         });
         assert!(!polled.await);
     }
-    let asking = ask(inbox.callback(), 1, "r", &cancel);
+    let reply = ask(inbox.callback(), 1, "r", &cancel);
     let request = inbox.next().await;
     inbox.answer(request.id, Permission::allow()).unwrap();
-    assert_eq!(asking.await.unwrap(), Permission::allow());
+    assert_eq!(reply.await.unwrap(), Permission::allow());
 }
 
 #[test]

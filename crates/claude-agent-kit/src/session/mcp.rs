@@ -12,12 +12,15 @@ use super::Session;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 
-/// The first and the longest pause between two status requests.
-const MIN_INTERVAL: Duration = Duration::from_millis(20);
+/// The first and the longest interval between two status requests.
+const FIRST_INTERVAL: Duration = Duration::from_millis(20);
 const MAX_INTERVAL: Duration = Duration::from_millis(500);
-/// The minimum timeout of the first status request, without which nothing is known, and of the others.
-const FIRST_STATUS_TIMEOUT: Duration = Duration::from_secs(5);
-const LATER_STATUS_TIMEOUT: Duration = Duration::from_secs(1);
+/// The shortest timeouts of the first status request and of later ones.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
+const LATER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Why a server that the CLI does not list is not connected.
+pub(crate) const UNKNOWN_SERVER: &str = "the CLI does not know the server";
 
 impl McpHandle<'_> {
     /// Waits until every MCP server that is not disabled is connected, and returns the connected
@@ -63,13 +66,13 @@ impl McpHandle<'_> {
         timeout: Duration,
     ) -> Result<Vec<McpServerInfo>> {
         let deadline = Instant::now().checked_add(timeout);
-        let mut pause = MIN_INTERVAL;
+        let mut pause = FIRST_INTERVAL;
         let mut last: Option<Error> = None;
         loop {
-            let at_least = if last.is_none() { FIRST_STATUS_TIMEOUT } else { LATER_STATUS_TIMEOUT };
+            let at_least = if last.is_none() { FIRST_TIMEOUT } else { LATER_TIMEOUT };
             let status = match (self.status_until(deadline, at_least).await, last.take()) {
                 (Ok(status), _) => status,
-                // After the deadline, the last status counts.
+                // The deadline has passed; the last known state counts.
                 (Err((_, true)), Some(last)) => return Err(last),
                 (Err((error, _)), _) => return Err(error),
             };
@@ -80,13 +83,13 @@ impl McpHandle<'_> {
                 None => names
                     .iter()
                     .find(|name| !servers.iter().any(|server| is(server, name)))
-                    .map(|name| failed(name, "the CLI does not know it")),
+                    .map(|name| failed(name, UNKNOWN_SERVER)),
             };
             let Some(pending) = pending else {
                 servers.retain(|server| server.status == Some(McpServerStatus::Connected));
                 return Ok(servers);
             };
-            // The last status request is sent at the deadline.
+            // The last request is sent at the deadline.
             let left = deadline.map_or(pause, |deadline| deadline - Instant::now());
             if left.is_zero() {
                 return Err(pending);
@@ -97,8 +100,8 @@ impl McpHandle<'_> {
         }
     }
 
-    /// Requests the status, with a timeout of `at_least` even if the deadline is near. An error
-    /// comes with whether it is only due to the deadline.
+    /// Requests the status, with at least `at_least` for the response. An error comes with whether only the
+    /// deadline caused it.
     async fn status_until(
         self,
         deadline: Option<Instant>,
@@ -106,34 +109,34 @@ impl McpHandle<'_> {
     ) -> std::result::Result<McpStatusResponse, (Error, bool)> {
         let left = deadline.map(|deadline| (deadline - Instant::now()).max(at_least));
         let own = self.session.timeout.filter(|own| left.is_none_or(|left| *own < left));
-        let status = match own.or(left) {
+        let response = match own.or(left) {
             Some(timeout) => self.session.with_timeout(timeout).mcp().status().await,
             None => self.status().await,
         };
-        status.map_err(|error| {
+        response.map_err(|error| {
             let is_late = own.is_none() && error.kind() == ErrorKind::ControlTimeout;
             (error, is_late)
         })
     }
 }
 
-/// Returns the names of the in-process and external servers of the options.
+/// Returns the servers of the options, in-process and external.
 pub(super) fn servers_of(options: &Options) -> Vec<String> {
     let outside = options.settings.mcp_servers.iter().map(|(name, _)| name.to_owned());
     options.host.callbacks.servers.names().chain(outside).collect()
 }
 
-/// Returns a server that is not connected yet; an error if one will not connect.
-fn pending(servers: &[McpServerInfo], all: bool) -> Result<Option<String>> {
+/// Returns a server that is still connecting, if there is one; an error if one cannot connect.
+pub(crate) fn pending(servers: &[McpServerInfo], all: bool) -> Result<Option<String>> {
     let mut pending = None;
     for server in servers {
         let name = server.name.clone().unwrap_or_default();
         match &server.status {
             Some(McpServerStatus::Connected) => {}
             Some(McpServerStatus::Disabled) if all => {}
-            Some(McpServerStatus::Disabled) => return Err(failed(&name, "it is disabled")),
+            Some(McpServerStatus::Disabled) => return Err(failed(&name, "the server is disabled")),
             Some(McpServerStatus::NeedsAuth) => {
-                return Err(failed(&name, "it requires authentication"));
+                return Err(failed(&name, "the server requires a login"));
             }
             Some(McpServerStatus::Failed) => {
                 return Err(failed(
@@ -151,17 +154,17 @@ fn is(server: &McpServerInfo, name: &str) -> bool {
     server.name.as_deref() == Some(name)
 }
 
-fn failed(name: &str, reason: &str) -> Error {
-    let message = format!("the MCP server {name:?} is not connected: {reason}");
+pub(crate) fn failed(name: &str, reason: &str) -> Error {
+    let message = format!("MCP server {name:?} is not connected: {reason}");
     Error::new(ErrorKind::McpServerFailed, message)
-        .with_help("check the configuration of the server, or disable it")
+        .with_help("check the configuration of the server, or remove it")
         .with(|facts| facts.server = Some(name.to_owned()))
 }
 
-fn late(name: String, timeout: Duration) -> Error {
-    let message = format!("the MCP server {name:?} is still not connected after {timeout:?}");
+pub(crate) fn late(name: String, timeout: Duration) -> Error {
+    let message = format!("MCP server {name:?} did not connect within {timeout:?}");
     Error::new(ErrorKind::McpTimeout, message)
-        .with_help("increase the timeout, or disable the server")
+        .with_help("increase the timeout, or remove the server")
         .with(|facts| {
             facts.server = Some(name);
             facts.limit = Some(timeout);
@@ -173,13 +176,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_status_decides_whether_to_wait_for_a_server() {
-        let decision = |status: &str, all: bool| {
+    fn each_status_is_ready_pending_or_failed() {
+        let state = |status: &str, all: bool| {
             let text = format!(r#"{{"name":"s","status":"{status}"}}"#);
             let server: McpServerInfo = serde_json::from_str(&text).unwrap();
             match pending(&[server], all) {
-                Ok(None) => "connected",
-                Ok(Some(_)) => "waited for",
+                Ok(None) => "ready",
+                Ok(Some(_)) => "pending",
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::McpServerFailed);
                     assert_eq!(error.server(), Some("s"));
@@ -188,15 +191,15 @@ mod tests {
             }
         };
         for (status, one_of_all, named) in [
-            ("connected", "connected", "connected"),
-            ("pending", "waited for", "waited for"),
-            ("something-new", "waited for", "waited for"),
-            ("disabled", "connected", "failed"),
+            ("connected", "ready", "ready"),
+            ("pending", "pending", "pending"),
+            ("something-new", "pending", "pending"),
+            ("disabled", "ready", "failed"),
             ("needs-auth", "failed", "failed"),
             ("failed", "failed", "failed"),
         ] {
-            assert_eq!(decision(status, true), one_of_all, "{status}");
-            assert_eq!(decision(status, false), named, "{status}");
+            assert_eq!(state(status, true), one_of_all, "{status}");
+            assert_eq!(state(status, false), named, "{status}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 pub(crate) mod events;
 mod interrupt;
-mod mcp;
+pub(crate) mod mcp;
 mod messages;
 pub(crate) mod operations;
 
@@ -165,12 +165,10 @@ impl Session {
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
         let prompt = prompt.into();
         if prompt.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidOptions, "the prompt is empty")
-                .with_help("pass a non-empty string or at least one content block"));
+            return Err(empty_prompt());
         }
         if prompt.has_empty_id() {
-            return Err(Error::new(ErrorKind::InvalidOptions, "the ID of the prompt is empty")
-                .with_help("set a non-empty ID, or none"));
+            return Err(empty_prompt_id());
         }
         let id = prompt.id().cloned().unwrap_or_else(|| MessageId::from(crate::random::uuid()));
         let line = prompt.line(&id, None, self.shared.verbatim_prompts)?;
@@ -325,14 +323,27 @@ impl Session {
     }
 }
 
-fn input_ended(operation: &str) -> Error {
-    Error::new(ErrorKind::InputEnded, format!("`{operation}`: the input was ended"))
-        .with_help("start a new session")
-        .with(|facts| facts.operation = Some(operation.to_owned()))
+pub(crate) fn empty_prompt() -> Error {
+    Error::new(ErrorKind::InvalidOptions, "prompt is empty")
+        .with_help("pass a non-empty string or at least one content block")
 }
 
-fn stopped(operation: &str) -> Error {
-    Error::new(ErrorKind::SessionStopped, format!("`{operation}`: the session was stopped"))
+pub(crate) fn empty_prompt_id() -> Error {
+    Error::new(ErrorKind::InvalidOptions, "the ID of the prompt is empty")
+        .with_help("pass a non-empty ID, or omit it")
+}
+
+pub(crate) fn input_ended(operation: &str) -> Error {
+    Error::new(
+        ErrorKind::InputEnded,
+        format!("`{operation}` failed: the input of the session was ended"),
+    )
+    .with_help("start a new session")
+    .with(|facts| facts.operation = Some(operation.to_owned()))
+}
+
+pub(crate) fn stopped(operation: &str) -> Error {
+    Error::new(ErrorKind::SessionStopped, format!("`{operation}` failed: the session was stopped"))
         .with_help("start a new session")
         .with(|facts| facts.operation = Some(operation.to_owned()))
 }

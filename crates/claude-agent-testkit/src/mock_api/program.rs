@@ -87,7 +87,9 @@ fn serve(arguments: Arguments) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| error.to_string())?.block_on(async {
         let api = MockApi::start_on(arguments.port, script);
-        let api = api.await.map_err(|error| format!("port {}: {error}", arguments.port))?;
+        let api = api
+            .await
+            .map_err(|error| format!("cannot listen on port {}: {error}", arguments.port))?;
         // The key is a placeholder; without one, the CLI requires a login.
         let address = api.base_url();
         let variables = format!(

@@ -104,13 +104,13 @@ impl Script {
         self
     }
 
-    pub(crate) fn answer(&self, request: &ApiRequest) -> Reply {
+    pub(crate) fn reply_to(&self, request: &ApiRequest) -> Reply {
         let current = lock(&self.answered).start_of_prompt(request);
         let own = self.latest_rule(request, |_, position| position >= current);
         let earlier = || self.latest_rule(request, |rule, _| rule.reach == Reach::LaterPrompts);
         match own.or_else(earlier) {
-            Some((position, rule)) => rule.answer(request.assistant_turns_after(position)),
-            None => self.fallback.answer(request),
+            Some((position, rule)) => rule.next_reply(request.assistant_turns_after(position)),
+            None => self.fallback.reply_to(request),
         }
     }
 
@@ -168,7 +168,7 @@ struct ScriptRule {
 }
 
 impl ScriptRule {
-    fn answer(&self, turns: usize) -> Reply {
+    fn next_reply(&self, turns: usize) -> Reply {
         let step = match &self.progress {
             Progress::Conversation => turns,
             Progress::Attempts(answered) => answered.fetch_add(1, Ordering::Relaxed),
@@ -200,16 +200,16 @@ enum Fallback {
 }
 
 impl Fallback {
-    fn answer(&self, request: &ApiRequest) -> Reply {
+    fn reply_to(&self, request: &ApiRequest) -> Reply {
         match self {
-            Self::Missing => gap(&no_rule_for(request)),
+            Self::Missing => gap_reply(&no_rule_for(request)),
             Self::Replies(replies) => {
                 reply_at(replies, request.assistant_turns_after_last_prompt())
             }
             // A panic would close the connection, which the CLI takes for a network fault and
             // retries for minutes. The panic itself has been reported by the panic hook.
             Self::Closure(respond) => catch_unwind(AssertUnwindSafe(|| respond(request)))
-                .unwrap_or_else(|_| gap("the closure of the script panicked")),
+                .unwrap_or_else(|_| gap_reply("the closure of the script panicked")),
         }
     }
 }
@@ -233,11 +233,11 @@ fn no_rule_for(request: &ApiRequest) -> String {
 fn reply_at(replies: &[Reply], step: usize) -> Reply {
     match replies.get(step).or(replies.last()) {
         Some(reply) => reply.clone(),
-        None => gap("the matching rule of the script has no replies"),
+        None => gap_reply("the matching rule of the script has no replies"),
     }
 }
 
 /// Returns the reply for a gap in the script: an error that the CLI does not retry.
-fn gap(reason: &str) -> Reply {
+fn gap_reply(reason: &str) -> Reply {
     Reply::error(400, "invalid_request_error", &format!("mock: {reason}"))
 }

@@ -146,7 +146,7 @@ impl ServerState {
     pub(super) fn reply_to(&self, request: &ApiRequest) -> Reply {
         // Cloned so that a slow closure of the script does not run under the lock.
         let script = self.script.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut reply = script.answer(request);
+        let mut reply = script.reply_to(request);
         for block in &mut reply.blocks {
             if let Block::Tool { id, .. } = block {
                 *id = numbered("toolu", &self.tools);

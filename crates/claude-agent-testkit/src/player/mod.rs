@@ -1,4 +1,4 @@
-//! Replays a recording in place of the CLI.
+//! Replays a recording instead of the CLI.
 //!
 //! [`Player`] writes the recorded output of the CLI in order, and waits for the client wherever the
 //! recording contains a line of the client. A client thus reads the bytes of the real CLI without a
@@ -88,7 +88,7 @@ pub use self::program::run_as_program;
 use self::replay::RecordingReplay;
 use crate::recording::{Exit, Recording};
 
-/// Replays a recording in place of the CLI.
+/// Replays a recording instead of the CLI.
 #[must_use]
 #[derive(Debug, Clone)]
 pub struct Player {

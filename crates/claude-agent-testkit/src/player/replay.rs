@@ -142,10 +142,10 @@ where
             let input = self.client.next().await;
             match &input {
                 ClientInput::Closed if self.lenient => {
-                    return Ok(ReplayStep::Entry(self.skip_to_eof(index)));
+                    return Ok(ReplayStep::Entry(self.eof_index(index)));
                 }
                 ClientInput::Closed if self.expected.may_be_missing(index) => self.skip(index),
-                _ => self.take(index, &input)?,
+                _ => self.match_input(index, &input)?,
             }
         }
         Ok(ReplayStep::Entry(index + 1))
@@ -160,16 +160,16 @@ where
     }
 
     /// Handles a line that arrives while the player waits at this entry.
-    fn take(&mut self, index: usize, input: &ClientInput) -> Result<(), Mismatch> {
+    fn match_input(&mut self, index: usize, input: &ClientInput) -> Result<(), Mismatch> {
         let (ClientInput::Line(sent) | ClientInput::Unfinished(sent)) = input else {
             return if self.lenient { Ok(()) } else { Err(self.mismatch(index, input)) };
         };
-        let place = if self.lenient {
+        let matched = if self.lenient {
             self.expected.of_kind(sent).map_or(LineMatch::Timing, LineMatch::Entry)
         } else {
             self.expected.match_line(sent, index)
         };
-        let entry = match place {
+        let entry = match matched {
             LineMatch::Entry(entry) => entry,
             LineMatch::Timing => return Ok(()),
             LineMatch::Unexpected => return Err(self.mismatch(index, input)),
@@ -179,13 +179,13 @@ where
             return Ok(());
         };
         compare::bind(line, sent, &mut self.ids);
-        let as_whole = unfinished == matches!(input, ClientInput::Unfinished(_));
-        let same = as_whole && compare::same(line, sent, &self.ids).is_ok();
+        let same_ending = unfinished == matches!(input, ClientInput::Unfinished(_));
+        let same = same_ending && compare::same(line, sent, &self.ids).is_ok();
         if self.lenient || same { Ok(()) } else { Err(self.mismatch(entry, input)) }
     }
 
     /// Returns the index of the entry for EOF on stdin, or else of the exit of the CLI.
-    fn skip_to_eof(&self, from: usize) -> usize {
+    fn eof_index(&self, from: usize) -> usize {
         let find = |ends: fn(&EntryKind) -> bool| {
             self.entries[from..].iter().position(|entry| ends(&entry.kind))
         };
@@ -199,7 +199,7 @@ where
             self.flush().await;
             match self.client.next().await {
                 ClientInput::Closed => break,
-                input => self.take(index, &input)?,
+                input => self.match_input(index, &input)?,
             }
         }
         Ok(())

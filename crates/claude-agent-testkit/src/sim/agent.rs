@@ -30,13 +30,13 @@ impl Engine {
         let background = call.input["run_in_background"] == true;
         let task = Arc::new(Task::new(self, call, Some(kind.clone()), background));
         self.count_agent(call, &kind, background);
-        self.task_started(&task).await;
-        let cancel = if background { CancelToken::of(&task.cancel) } else { scope.cancel.clone() };
+        self.emit_task_started(&task).await;
+        let cancel = if background { CancelToken::new(&task.cancel) } else { scope.cancel.clone() };
         let own = Arc::new(self.agent_scope(&task, call, cancel));
         if background {
             let (engine, watched) = (Arc::clone(self), Arc::clone(&task));
-            self.spawn(async move { engine.work_in_background(&watched, &own).await });
-            return Some(self.launched(&task));
+            self.spawn(async move { engine.run_in_background(&watched, &own).await });
+            return Some(self.background_output(&task));
         }
         let end = self.run_agent(&own).await;
         let text = unquoted(&lock(&own.last_text));
@@ -45,7 +45,7 @@ impl Engine {
             return None;
         }
         self.finish_agent(&task, &own, &end, &text).await;
-        Some(self.handed_back(&task, &own, &end, &text))
+        Some(self.completed_output(&task, &own, &end, &text))
     }
 
     fn count_agent(&self, call: &ToolCall, kind: &str, background: bool) {
@@ -95,8 +95,8 @@ impl Engine {
     ) -> Pin<Box<dyn Future<Output = TurnEnd> + Send + 'a>> {
         Box::pin(async move {
             let kind = scope.agent.as_ref().map(|agent| agent.kind.clone()).unwrap_or_default();
-            let hook = HookCall::new("SubagentStart", Object::new()).about(&kind);
-            let outcome = self.hook(scope, hook).await;
+            let hook = HookCall::new("SubagentStart", Object::new()).with_subject(&kind);
+            let outcome = self.run_hooks(scope, hook).await;
             if scope.agent.as_ref().is_some_and(|agent| !agent.background) {
                 let prompt = lock(&scope.conversation).entries[0].blocks[0]["text"].clone();
                 let block = Object::typed("text").value("text", &prompt).done();
@@ -105,11 +105,11 @@ impl Engine {
             if !outcome.context.is_empty() {
                 scope.add_context(&outcome.context);
             }
-            self.converse(scope).await
+            self.run_conversation(scope).await
         })
     }
 
-    async fn work_in_background(self: &Arc<Self>, task: &Arc<Task>, scope: &Scope) {
+    async fn run_in_background(self: &Arc<Self>, task: &Arc<Task>, scope: &Scope) {
         let end = self.run_agent(scope).await;
         let text = unquoted(&lock(&scope.last_text));
         self.finish_agent(task, scope, &end, &text).await;
@@ -137,11 +137,11 @@ impl Engine {
             }
         }
         let usage = agent_usage(task, scope);
-        self.task_ended(task, ended, summary, Some(&usage)).await;
+        self.emit_task_ended(task, ended, summary, Some(&usage)).await;
     }
 
     /// Returns the tool output for an agent that was started in the background.
-    fn launched(&self, task: &Task) -> ToolOutput {
+    fn background_output(&self, task: &Task) -> ToolOutput {
         let text = format!("The agent {} works in the background.", task.id);
         let model = self.state().model.clone();
         let block = Object::typed("text").str("text", &text).done();
@@ -159,7 +159,13 @@ impl Engine {
     }
 
     /// Returns the tool output for a completed agent.
-    fn handed_back(&self, task: &Task, scope: &Scope, end: &TurnEnd, text: &str) -> ToolOutput {
+    fn completed_output(
+        &self,
+        task: &Task,
+        scope: &Scope,
+        end: &TurnEnd,
+        text: &str,
+    ) -> ToolOutput {
         if let TurnEnd::Failed(failure) = end {
             return ToolOutput::error(&failure.text);
         }

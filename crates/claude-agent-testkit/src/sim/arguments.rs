@@ -184,13 +184,13 @@ const OPTIONS: &[(OptionArity, &[&str])] = &[
     ),
 ];
 
-fn takes(option: &str) -> Option<OptionArity> {
-    OPTIONS.iter().find(|(_, names)| names.contains(&option)).map(|(takes, _)| *takes)
+fn option_arity(option: &str) -> Option<OptionArity> {
+    OPTIONS.iter().find(|(_, names)| names.contains(&option)).map(|(arity, _)| *arity)
 }
 
 impl Launch {
     /// Parses a command line, without the program name.
-    pub(super) fn read(mut self, arguments: &[String]) -> LaunchAction {
+    pub(super) fn parse(mut self, arguments: &[String]) -> LaunchAction {
         let mut rest = arguments.iter().map(String::as_str).peekable();
         while let Some(argument) = rest.next() {
             if argument == "--" {
@@ -205,12 +205,12 @@ impl Launch {
                 Some((name, value)) if name.starts_with("--") => (name, Some(value)),
                 _ => (argument, None),
             };
-            let Some(takes) = takes(name) else {
+            let Some(arity) = option_arity(name) else {
                 return LaunchAction::Fail(format!("error: unknown option '{name}'"));
             };
             let mut values: Vec<&str> = bound.into_iter().collect();
             let is_value = |value: &&str| !value.starts_with('-');
-            match takes {
+            match arity {
                 OptionArity::One if bound.is_none() => values.extend(rest.next()),
                 OptionArity::Maybe if bound.is_none() => values.extend(rest.next_if(is_value)),
                 OptionArity::Many => {
@@ -220,20 +220,24 @@ impl Launch {
                 }
                 _ => {}
             }
-            if values.is_empty() && matches!(takes, OptionArity::One | OptionArity::Many) {
+            if values.is_empty() && matches!(arity, OptionArity::One | OptionArity::Many) {
                 return LaunchAction::Fail(format!("error: option '{name}' argument missing"));
             }
-            match self.set(name, &values) {
+            match self.apply_option(name, &values) {
                 Ok(None) => {}
                 Ok(Some(start)) => return start,
                 Err(reason) => return LaunchAction::Fail(format!("error: {reason}")),
             }
         }
-        self.check()
+        self.finish()
     }
 
     /// Applies an option. Some options end the program.
-    fn set(&mut self, name: &str, values: &[&str]) -> Result<Option<LaunchAction>, String> {
+    fn apply_option(
+        &mut self,
+        name: &str,
+        values: &[&str],
+    ) -> Result<Option<LaunchAction>, String> {
         let value = values.first().copied().unwrap_or_default();
         let owned = || Some(value.to_owned());
         match name {
@@ -281,7 +285,7 @@ impl Launch {
         Ok(None)
     }
 
-    fn check(self) -> LaunchAction {
+    fn finish(self) -> LaunchAction {
         if self.session && self.output != OutputFormat::StreamJson {
             return LaunchAction::Fail(
                 "Error: --input-format=stream-json requires output-format=stream-json.".to_owned(),
@@ -295,7 +299,7 @@ impl Launch {
     }
 
     /// Returns whether a variable is set to a true value.
-    pub(super) fn flag(&self, name: &str) -> bool {
+    pub(super) fn is_enabled(&self, name: &str) -> bool {
         self.var(name).is_some_and(|value| !matches!(value, "" | "0" | "false"))
     }
 }
@@ -339,7 +343,7 @@ mod tests {
 
     fn read(arguments: &[&str]) -> LaunchAction {
         let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
-        Launch { version: "2.1.325".to_owned(), ..Launch::default() }.read(&arguments)
+        Launch { version: "2.1.325".to_owned(), ..Launch::default() }.parse(&arguments)
     }
 
     fn launch(arguments: &[&str]) -> Launch {

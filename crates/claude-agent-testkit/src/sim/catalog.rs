@@ -124,13 +124,16 @@ impl Engine {
     pub(super) fn custom_commands(&self) -> Vec<CustomCommand> {
         let own = self.launch.cwd.join(".claude");
         let mut found = Vec::new();
-        for entry in entries(&own.join("commands")) {
+        for entry in file_names(&own.join("commands")) {
             if let Some(name) = entry.strip_suffix(".md") {
-                found.extend(custom(&own.join("commands").join(&entry), name));
+                found.extend(parse_custom_command(&own.join("commands").join(&entry), name));
             }
         }
-        for entry in entries(&own.join("skills")) {
-            found.extend(custom(&own.join("skills").join(&entry).join("SKILL.md"), &entry));
+        for entry in file_names(&own.join("skills")) {
+            found.extend(parse_custom_command(
+                &own.join("skills").join(&entry).join("SKILL.md"),
+                &entry,
+            ));
         }
         found
     }
@@ -227,7 +230,7 @@ impl Engine {
 
     /// Writes `system/init`, with which every turn starts.
     pub(super) async fn emit_init(&self, scope: &Scope) {
-        if !self.streams() {
+        if !self.writes_stream_json() {
             return;
         }
         let agents = self.agent_names();
@@ -238,7 +241,7 @@ impl Engine {
             let cwd = self.launch.cwd.to_string_lossy();
             let memory =
                 Object::new().str("auto", &format!("{}/memory/", self.project_directory()));
-            let servers = array(state.servers.iter().map(|server| server.brief()));
+            let servers = array(state.servers.iter().map(|server| server.init_entry()));
             Object::typed("system")
                 .str("subtype", "init")
                 .str("cwd", &self.working_directory(&state))
@@ -277,7 +280,7 @@ impl Engine {
 
     /// Writes the startup marks, if the host has enabled that.
     pub(super) async fn emit_startup_marks(&self) {
-        if !self.launch.flag("CLAUDE_CODE_SDK_READS_STARTUP_MARKS") {
+        if !self.launch.is_enabled("CLAUDE_CODE_SDK_READS_STARTUP_MARKS") {
             return;
         }
         for mark in STARTUP_MARKS {
@@ -310,7 +313,7 @@ pub(super) fn models_json() -> String {
     }))
 }
 
-fn entries(directory: &Path) -> Vec<String> {
+fn file_names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<String> =
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -319,7 +322,7 @@ fn entries(directory: &Path) -> Vec<String> {
 }
 
 /// Parses a file with optional front matter between two lines of `---`.
-fn custom(path: &Path, name: &str) -> Option<CustomCommand> {
+fn parse_custom_command(path: &Path, name: &str) -> Option<CustomCommand> {
     let file = fs::read_to_string(path).ok()?;
     let (head, body) = match file.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"))
     {

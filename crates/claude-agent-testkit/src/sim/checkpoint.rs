@@ -25,12 +25,12 @@ struct Checkpoint {
 }
 
 impl Engine {
-    fn keeps_checkpoints(&self) -> bool {
-        self.launch.flag("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING")
+    fn checkpoints_enabled(&self) -> bool {
+        self.launch.is_enabled("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING")
     }
 
     pub(super) fn begin_checkpoint(&self, scope: &Scope) {
-        if let Some(message) = scope.first_prompt().filter(|_| self.keeps_checkpoints()) {
+        if let Some(message) = scope.first_prompt().filter(|_| self.checkpoints_enabled()) {
             let checkpoint = Checkpoint { message, files: BTreeMap::new() };
             self.state().checkpoints.list.push(checkpoint);
         }
@@ -47,7 +47,7 @@ impl Engine {
 
     /// Restores the files to their state before a message.
     pub(super) fn rewind(&self, request: &Value) -> Result<Object, String> {
-        if !self.keeps_checkpoints() {
+        if !self.checkpoints_enabled() {
             return Err("File rewinding is not enabled.".to_owned());
         }
         let message = text(&request["user_message_id"]);

@@ -64,7 +64,7 @@ impl Default for CliVersion {
 
 impl CliVersion {
     /// Parses a version. Anything other than 2.1.x counts as the newest version.
-    pub(super) fn of(version: &str) -> Self {
+    pub(super) fn parse(version: &str) -> Self {
         let patch = version.strip_prefix("2.1.").and_then(|patch| patch.parse().ok());
         patch.map_or_else(Self::default, |patch| Self { patch })
     }
@@ -107,7 +107,7 @@ impl CliVersion {
     }
 
     /// Returns a line as this version writes it; `None` if this version does not have the message.
-    pub(super) fn line(self, kind: &str, json: &str) -> Option<String> {
+    pub(super) fn render_line(self, kind: &str, json: &str) -> Option<String> {
         if !self.has(ProtocolPart::Message, kind) {
             return None;
         }

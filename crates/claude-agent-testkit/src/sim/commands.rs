@@ -31,7 +31,7 @@ pub(super) enum CommandOutcome {
 }
 
 impl Engine {
-    pub(super) async fn command(self: &Arc<Self>, scope: &Scope, line: &str) -> CommandOutcome {
+    pub(super) async fn run_command(self: &Arc<Self>, scope: &Scope, line: &str) -> CommandOutcome {
         let (name, arguments) = line.split_once(' ').unwrap_or((line, ""));
         match name {
             "context" => {
@@ -72,7 +72,7 @@ impl Engine {
         CommandOutcome::Done
     }
 
-    pub(super) async fn expansion_hook(&self, scope: &Scope, prompt: &str) {
+    pub(super) async fn run_expansion_hooks(&self, scope: &Scope, prompt: &str) {
         let line = prompt.trim_start_matches('/');
         let (name, arguments) = line.split_once(' ').unwrap_or((line, ""));
         let input = Object::new()
@@ -81,18 +81,19 @@ impl Engine {
             .str("command_args", arguments)
             .str("command_source", "projectSettings")
             .str("prompt", prompt);
-        let outcome =
-            self.hook(scope, HookCall::new("UserPromptExpansion", input).about(name)).await;
+        let outcome = self
+            .run_hooks(scope, HookCall::new("UserPromptExpansion", input).with_subject(name))
+            .await;
         scope.add_context(&outcome.context);
     }
 
     async fn clear(self: &Arc<Self>, scope: &Scope) {
         let ended =
-            HookCall::new("SessionEnd", Object::new().str("reason", "clear")).about("clear");
-        self.hook(scope, ended).await;
+            HookCall::new("SessionEnd", Object::new().str("reason", "clear")).with_subject("clear");
+        self.run_hooks(scope, ended).await;
         let old = self.session_id();
         self.save_cost().await;
-        self.forget_conversation();
+        self.reset_conversation();
         // The real CLI resets the totals when the conversation is cleared.
         self.state().usage = UsageTotals::default();
         let new = self.session_id();
@@ -105,14 +106,15 @@ impl Engine {
             .str("session_id", &old);
         self.emit("conversation_reset", line).await;
         self.emit_background_tasks().await;
-        self.start_hook(scope, "clear").await;
+        self.run_start_hooks(scope, "clear").await;
         self.emit_init(scope).await;
         self.emit_local_result(scope, "", Some("clear")).await;
     }
 
-    async fn start_hook(self: &Arc<Self>, scope: &Scope, source: &str) {
-        let call = HookCall::new("SessionStart", Object::new().str("source", source)).about(source);
-        let outcome = self.hook(scope, call).await;
+    async fn run_start_hooks(self: &Arc<Self>, scope: &Scope, source: &str) {
+        let call =
+            HookCall::new("SessionStart", Object::new().str("source", source)).with_subject(source);
+        let outcome = self.run_hooks(scope, call).await;
         self.watch_paths(&outcome.outputs);
         if !outcome.context.is_empty() {
             scope.add_context(&outcome.context);
@@ -128,7 +130,8 @@ impl Engine {
         let instructions = Some(instructions.trim()).filter(|text| !text.is_empty());
         let input =
             Object::new().str("trigger", "manual").str_or_null("custom_instructions", instructions);
-        let outcome = self.hook(scope, HookCall::new("PreCompact", input).about("manual")).await;
+        let outcome =
+            self.run_hooks(scope, HookCall::new("PreCompact", input).with_subject("manual")).await;
         let arguments = instructions.unwrap_or_default();
         if outcome.block.is_some() {
             let text = "Compaction blocked by PreCompact hook: [callback]";
@@ -141,7 +144,7 @@ impl Engine {
             let text = "Not enough messages to compact.";
             return self.emit_compaction_failed(scope, arguments, text, text).await;
         }
-        let Some(summary) = self.summary(scope).await else {
+        let Some(summary) = self.summarize(scope).await else {
             self.emit_init(scope).await;
             self.emit_local_result(
                 scope,
@@ -154,9 +157,9 @@ impl Engine {
         *lock(&scope.conversation) = Conversation::default();
         let text = format!("The conversation until now, in short:\n{summary}");
         lock(&scope.conversation).user(vec![super::tool_batch::reminder(&text)]);
-        self.start_hook(scope, "compact").await;
+        self.run_start_hooks(scope, "compact").await;
         let input = Object::new().str("trigger", "manual").str("compact_summary", &summary);
-        self.hook(scope, HookCall::new("PostCompact", input).about("manual")).await;
+        self.run_hooks(scope, HookCall::new("PostCompact", input).with_subject("manual")).await;
         let status = Object::new().null("status").str("compact_result", "success");
         self.emit_system_with("status", status, Object::new()).await;
         self.emit_init(scope).await;
@@ -214,8 +217,8 @@ impl Engine {
 
     /// Runs the `SubagentStop` hooks for the unnamed agent with which the real CLI generates the
     /// summary.
-    async fn summary_hook(&self, scope: &Scope) {
-        if !self.state().hooks.listens("SubagentStop") {
+    async fn run_summary_hooks(&self, scope: &Scope) {
+        if !self.state().hooks.has_hooks_for("SubagentStop") {
             return;
         }
         let id = self.ids.agent();
@@ -225,32 +228,32 @@ impl Engine {
             .str("last_assistant_message", "")
             .raw("background_tasks", "[]")
             .raw("session_crons", "[]");
-        let call = HookCall::new("SubagentStop", input).of_agent(&id);
-        self.hook(scope, call).await;
+        let call = HookCall::new("SubagentStop", input).with_agent(&id);
+        self.run_hooks(scope, call).await;
     }
 
     /// Asks the model for a summary, without writing the answer to stdout. An answer without the
     /// `<summary>` tag is requested once more.
-    async fn summary(self: &Arc<Self>, scope: &Scope) -> Option<String> {
+    async fn summarize(self: &Arc<Self>, scope: &Scope) -> Option<String> {
         let before = lock(&scope.conversation).clone();
         lock(&scope.conversation).user_text(SUMMARY_PROMPT);
-        let mut summary = self.ask_for_summary(scope).await;
+        let mut summary = self.request_summary(scope).await;
         if summary.as_ref().is_some_and(|text| !text.contains("<summary>")) {
-            summary = self.ask_for_summary(scope).await;
+            summary = self.request_summary(scope).await;
         }
         *lock(&scope.conversation) = before;
         summary
     }
 
-    async fn ask_for_summary(self: &Arc<Self>, scope: &Scope) -> Option<String> {
-        let mut source = match self.ask_model(scope).await {
+    async fn request_summary(self: &Arc<Self>, scope: &Scope) -> Option<String> {
+        let mut source = match self.request_model(scope).await {
             ModelResponse::Stream(source) => source,
             ModelResponse::Error(error) => {
                 self.write_stderr(&format!("The summary failed: {}", error.message)).await;
                 return None;
             }
         };
-        self.summary_hook(scope).await;
+        self.run_summary_hooks(scope).await;
         let (mut texts, mut start, mut deltas) = (Vec::new(), String::new(), Vec::new());
         loop {
             let event = match source.next().await {
@@ -270,13 +273,13 @@ impl Engine {
                         _ => {}
                     }
                 }
-                "message_delta" => self.account_summary(&event.json),
+                "message_delta" => self.record_summary_usage(&event.json),
                 _ => {}
             }
         }
     }
 
-    fn account_summary(&self, event: &str) {
+    fn record_summary_usage(&self, event: &str) {
         let event: Value = serde_json::from_str(event).unwrap_or_default();
         let tokens = |field: &str| event["usage"][field].as_u64().unwrap_or_default();
         let mut state = self.state();

@@ -26,7 +26,7 @@ pub(super) struct DeferredReplay {
 
 /// Returns the deferred call of a transcript that has no result yet. A call that is followed by an
 /// assistant message is not replayed.
-pub(super) fn pending_call(entries: &[Value]) -> Option<ToolCall> {
+pub(super) fn find_pending_call(entries: &[Value]) -> Option<ToolCall> {
     let mut pending: Option<ToolCall> = None;
     for entry in entries {
         let attachment = &entry["attachment"];
@@ -35,15 +35,15 @@ pub(super) fn pending_call(entries: &[Value]) -> Option<ToolCall> {
             let name = text(&attachment["toolName"]).to_owned();
             pending = Some(ToolCall { id, name, input: attachment["toolInput"].clone() });
         }
-        let is_over = |call: &ToolCall| {
-            entry["type"] == "assistant" || answers(&entry["message"]["content"], &call.id)
+        let is_finished = |call: &ToolCall| {
+            entry["type"] == "assistant" || has_result(&entry["message"]["content"], &call.id)
         };
-        pending = pending.filter(|call| !is_over(call));
+        pending = pending.filter(|call| !is_finished(call));
     }
     pending
 }
 
-fn answers(content: &Value, id: &str) -> bool {
+fn has_result(content: &Value, id: &str) -> bool {
     content.as_array().into_iter().flatten().any(|block| block["tool_use_id"] == id)
 }
 
@@ -65,7 +65,7 @@ pub(super) fn remove_dangling(conversation: &mut Conversation, pending: Option<&
 
 impl Engine {
     /// Prepares the replay of a deferred call.
-    pub(super) fn plan_replay(&self, call: ToolCall) -> DeferredReplay {
+    pub(super) fn new_replay(&self, call: ToolCall) -> DeferredReplay {
         DeferredReplay { call, uuid: self.ids.uuid() }
     }
 
@@ -79,7 +79,7 @@ impl Engine {
     }
 
     /// Starts the replay as the active turn, if a call is pending.
-    pub(super) fn begin_replay(&self) {
+    pub(super) fn start_replay(&self) {
         let mut state = self.state();
         if let Some(replay) = state.replay.take() {
             state.turn = Some(Arc::new(ActiveTurn::replaying(replay)));
@@ -109,7 +109,7 @@ impl Engine {
         self.emit_init(scope).await;
         lock(&scope.conversation).user_text(CONTINUE);
         self.begin_checkpoint(scope);
-        let end = self.converse(scope).await;
+        let end = self.run_conversation(scope).await;
         self.finish_turn(scope, &end, None).await
     }
 
@@ -118,7 +118,7 @@ impl Engine {
         if matches!(decision, Some(HookDecision::Deny(_))) {
             return;
         }
-        if self.state().hooks.listens("PreToolUse") {
+        if self.state().hooks.has_hooks_for("PreToolUse") {
             let success = Object::typed("hook_success")
                 .str("hookName", "PreToolUse:Callback")
                 .str("toolUseID", &call.id)

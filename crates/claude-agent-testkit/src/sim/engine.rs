@@ -148,9 +148,9 @@ impl Engine {
         let cleanup = Cleanup(self);
         let exit = tokio::select! {
             biased;
-            exit = self.out.ended() => exit,
-            exit = self.terminated(terminate) => exit,
-            () = self.out.at_signal() => Exit::Code(1),
+            exit = self.out.wait_for_end() => exit,
+            exit = self.wait_for_sigterm(terminate) => exit,
+            () = self.out.run_signal_faults() => Exit::Code(1),
             exit = Box::pin(self.run_session(stdin)) => {
                 self.out.close().await;
                 exit
@@ -163,7 +163,7 @@ impl Engine {
         exit
     }
 
-    async fn terminated(&self, mut terminate: watch::Receiver<bool>) -> Exit {
+    async fn wait_for_sigterm(&self, mut terminate: watch::Receiver<bool>) -> Exit {
         loop {
             if terminate.wait_for(|terminate| *terminate).await.is_err() {
                 std::future::pending::<()>().await;
@@ -179,14 +179,14 @@ impl Engine {
 
     async fn run_session(self: &Arc<Self>, mut stdin: impl AsyncRead + Send + Unpin) -> Exit {
         self.out.start().await;
-        if let Err(reason) = transcript::open(self) {
+        if let Err(reason) = transcript::resume(self) {
             // The real CLI takes this long to detect it, and the host may write meanwhile.
             drop(timeout(STARTUP_TIME, stdin.read_u8()).await);
             return self.fail_resume(&reason).await;
         }
         self.emit_startup_marks().await;
         if let Err(reason) = self.load_servers() {
-            self.out.stderr(&reason).await;
+            self.out.write_stderr_line(&reason).await;
             return Exit::Code(1);
         }
         if !self.launch.session {
@@ -197,7 +197,7 @@ impl Engine {
             let decides = self.state().replay.is_some() && !self.has_tools_to_list();
             self.reading.send_replace(!decides);
             self.announce_replay().await;
-            self.begin_replay();
+            self.start_replay();
         }
         let (inbox_in, inbox) = mpsc::channel(INBOX_CAPACITY);
         tokio::select! {
@@ -216,7 +216,7 @@ impl Engine {
             drop(stdin.read_to_string(&mut prompt).await);
         }
         if prompt.trim().is_empty() {
-            self.out.stderr("Error: no prompt on the command line or on stdin").await;
+            self.out.write_stderr_line("Error: no prompt on the command line or on stdin").await;
             return Exit::Code(1);
         }
         self.state().stdin_closed = true;
@@ -232,15 +232,15 @@ impl Engine {
         let mut framer = Framer::default();
         let mut open = true;
         while open {
-            self.out.may_read().await;
+            self.out.wait_readable().await;
             // A read error is treated as EOF.
             let read = tokio::select! {
                 biased;
-                () = self.out.input_closed() => break,
+                () = self.out.stdin_closed() => break,
                 read = stdin.read_buf(framer.space()) => read,
             };
             // The read may have started before the fault occurred.
-            self.out.may_read().await;
+            self.out.wait_readable().await;
             open = matches!(read, Ok(1..));
             let mut frame = framer.next_frame();
             if !open && frame.is_none() {
@@ -275,8 +275,8 @@ impl Engine {
         let kind = text(&frame["type"]).to_owned();
         let subtype = frame["request"]["subtype"].as_str();
         let full = subtype.map_or_else(|| kind.clone(), |subtype| format!("{kind}/{subtype}"));
-        self.out.read(&full).await;
-        self.out.may_read().await;
+        self.out.on_read(&full).await;
+        self.out.wait_readable().await;
         let inbound = match kind.as_str() {
             "control_response" => return self.handle_response(&frame["response"]),
             "user" => Inbound::User(frame),
@@ -294,7 +294,7 @@ impl Engine {
             let refusal = match inbound {
                 Inbound::User(frame) => {
                     let _dealt = self.undispatched.guard();
-                    self.accept(&frame).await.err()
+                    self.accept_message(&frame).await.err()
                 }
                 Inbound::Request(frame) => {
                     let _dealt = self.undispatched.guard();
@@ -311,7 +311,7 @@ impl Engine {
                 }
             };
             if let Some(reason) = refusal {
-                self.out.stderr(&reason).await;
+                self.out.write_stderr_line(&reason).await;
                 return Exit::Code(1);
             }
         }
@@ -323,20 +323,20 @@ impl Engine {
         let _writing = self.writing.start();
         let cli_version = self.launch.cli_version;
         if cli_version.is_newest() {
-            self.out.line(kind, json).await;
-        } else if let Some(json) = cli_version.line(kind, json) {
-            self.out.line(kind, &json).await;
+            self.out.write_line(kind, json).await;
+        } else if let Some(json) = cli_version.render_line(kind, json) {
+            self.out.write_line(kind, &json).await;
         }
     }
 
     /// Writes a line to stderr.
     pub(super) async fn write_stderr(&self, text: &str) {
         let _writing = self.writing.start();
-        self.out.stderr(text).await;
+        self.out.write_stderr_line(text).await;
     }
 
     /// Returns whether the output format is `stream-json`.
-    pub(super) fn streams(&self) -> bool {
+    pub(super) fn writes_stream_json(&self) -> bool {
         self.launch.output == OutputFormat::StreamJson
     }
 }

@@ -118,11 +118,11 @@ impl Faults {
     }
 
     /// Returns whether a fault is triggered by SIGUSR1.
-    pub(crate) fn await_signal(&self) -> bool {
+    pub(crate) fn has_signal_fault(&self) -> bool {
         self.rules.iter().any(|rule| rule.point == Point::Signal)
     }
 
-    /// Returns whether there are no faults.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }

@@ -14,14 +14,14 @@ pub(super) fn messages(count: usize) -> impl Iterator<Item = Vec<u8>> {
         r#"{{"type":"assistant","message":{{"id":"msg_flood","type":"message","role":"assistant","model":"flood","content":[{{"type":"text","text":"{text}"}}],"stop_reason":null,"stop_sequence":null,"usage":{{"input_tokens":1,"output_tokens":1}}}},"parent_tool_use_id":null,"session_id":"00000000-0000-4000-8000-000000000000","uuid":"00000000-0000-4000-8000-000000000001"}}
 "#
     );
-    repeated(line, count)
+    repeat_line(line, count)
 }
 
 /// Returns `count` text deltas, in chunks.
 pub(super) fn deltas(count: usize) -> impl Iterator<Item = Vec<u8>> {
     let line = r#"{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"some more words "}},"session_id":"00000000-0000-4000-8000-000000000000","parent_tool_use_id":null,"uuid":"00000000-0000-4000-8000-000000000001"}
 "#;
-    repeated(line.to_owned(), count)
+    repeat_line(line.to_owned(), count)
 }
 
 /// Returns one line of `size` bytes, not counting the newline.
@@ -37,12 +37,12 @@ pub(super) fn long_line(size: usize) -> impl Iterator<Item = Vec<u8>> {
 /// Returns at least `size` bytes of warnings, in lines.
 pub(super) fn stderr(size: usize) -> impl Iterator<Item = Vec<u8>> {
     let line = "warning: the simulated CLI repeats this line to flood its stderr\n";
-    repeated(line.to_owned(), size.div_ceil(line.len()))
+    repeat_line(line.to_owned(), size.div_ceil(line.len()))
 }
 
 /// Replaces the `request_id` of a line.
 pub(super) fn with_wrong_id(line: &[u8]) -> Vec<u8> {
-    changed(line, |frame| {
+    modify(line, |frame| {
         for place in ["/request_id", "/response/request_id"] {
             if let Some(id) = frame.pointer_mut(place) {
                 *id = "req_0_ffffffff".into();
@@ -53,7 +53,7 @@ pub(super) fn with_wrong_id(line: &[u8]) -> Vec<u8> {
 
 /// Replaces the payload of a line with a string.
 pub(super) fn with_wrong_shape(line: &[u8]) -> Vec<u8> {
-    changed(line, |frame| {
+    modify(line, |frame| {
         for place in ["/response/response", "/request", "/message"] {
             if let Some(payload) = frame.pointer_mut(place) {
                 *payload = "not what it should be".into();
@@ -77,13 +77,13 @@ pub(super) fn leave_grandchild(time: Duration) {
     );
 }
 
-fn changed(line: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
+fn modify(line: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let Ok(mut frame) = serde_json::from_slice(line) else { return line.to_vec() };
     change(&mut frame);
     format!("{frame}\n").into_bytes()
 }
 
-fn repeated(line: String, count: usize) -> impl Iterator<Item = Vec<u8>> {
+fn repeat_line(line: String, count: usize) -> impl Iterator<Item = Vec<u8>> {
     let at_once = (PIECE / line.len()).max(1);
     (0..count.div_ceil(at_once))
         .map(move |index| line.repeat(at_once.min(count - index * at_once)).into_bytes())

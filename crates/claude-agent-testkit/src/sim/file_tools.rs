@@ -13,14 +13,14 @@ use super::tools::ToolOutput;
 
 impl Engine {
     pub(super) fn read_file(&self, scope: &Scope, input: &Value) -> ToolOutput {
-        let path = self.file(input);
+        let path = self.input_path(input);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) => {
-                return ToolOutput::error(&format!("{} cannot be read: {error}", shown(&path)));
+                return ToolOutput::error(&format!("{} cannot be read: {error}", path_text(&path)));
             }
         };
-        self.instructions_hook(scope, &path);
+        self.queue_instructions_hook(scope, &path);
         if let Some(kind) = image_type(&path) {
             return image(&bytes, kind);
         }
@@ -29,7 +29,7 @@ impl Engine {
         let numbered = lines.iter().enumerate().map(|(at, line)| format!("{}\t{line}", at + 1));
         let numbered: Vec<String> = numbered.collect();
         let file = Object::new()
-            .str("filePath", &shown(&path))
+            .str("filePath", &path_text(&path))
             .str("content", &content)
             .plain("numLines", lines.len())
             .plain("startLine", 1)
@@ -39,7 +39,7 @@ impl Engine {
     }
 
     pub(super) fn write_file(&self, input: &Value) -> ToolOutput {
-        let path = self.file(input);
+        let path = self.input_path(input);
         let content = text(&input["content"]);
         let before = fs::read_to_string(&path).ok();
         self.checkpoint(&path);
@@ -48,15 +48,15 @@ impl Engine {
             .map_or(Ok(()), fs::create_dir_all)
             .and_then(|()| fs::write(&path, content));
         if let Err(error) = written {
-            return ToolOutput::error(&format!("{} cannot be written: {error}", shown(&path)));
+            return ToolOutput::error(&format!("{} cannot be written: {error}", path_text(&path)));
         }
         let (kind, message) = match before {
-            None => ("create", format!("Created {}", shown(&path))),
-            Some(_) => ("update", format!("Updated {}", shown(&path))),
+            None => ("create", format!("Created {}", path_text(&path))),
+            Some(_) => ("update", format!("Updated {}", path_text(&path))),
         };
         let changes = before.as_deref().map_or_else(|| "[]".to_owned(), |old| patch(old, content));
         let result = Object::typed(kind)
-            .str("filePath", &shown(&path))
+            .str("filePath", &path_text(&path))
             .str("content", content)
             .raw("structuredPatch", &changes)
             .str_or_null("originalFile", before.as_deref())
@@ -65,41 +65,41 @@ impl Engine {
     }
 
     pub(super) fn edit_file(&self, input: &Value) -> ToolOutput {
-        let path = self.file(input);
+        let path = self.input_path(input);
         let (old, new) = (text(&input["old_string"]), text(&input["new_string"]));
         let all = input["replace_all"] == true;
         let before = match fs::read_to_string(&path) {
             Ok(before) => before,
             Err(error) => {
-                return ToolOutput::error(&format!("{} cannot be read: {error}", shown(&path)));
+                return ToolOutput::error(&format!("{} cannot be read: {error}", path_text(&path)));
             }
         };
         if old.is_empty() || !before.contains(old) {
-            return ToolOutput::error("The text to replace does not stand in the file.");
+            return ToolOutput::error("The text to replace was not found in the file.");
         }
         let after = if all { before.replace(old, new) } else { before.replacen(old, new, 1) };
         self.checkpoint(&path);
         if let Err(error) = fs::write(&path, &after) {
-            return ToolOutput::error(&format!("{} cannot be written: {error}", shown(&path)));
+            return ToolOutput::error(&format!("{} cannot be written: {error}", path_text(&path)));
         }
         let result = Object::new()
-            .str("filePath", &shown(&path))
+            .str("filePath", &path_text(&path))
             .str("oldString", old)
             .str("newString", new)
             .str("originalFile", &before)
             .raw("structuredPatch", &patch(&before, &after))
             .plain("userModified", false)
             .plain("replaceAll", all);
-        ToolOutput::text(&format!("Updated {}", shown(&path)), result.done())
+        ToolOutput::text(&format!("Updated {}", path_text(&path)), result.done())
     }
 
-    fn file(&self, input: &Value) -> PathBuf {
+    fn input_path(&self, input: &Value) -> PathBuf {
         self.resolve(text(&input["file_path"]), &self.state())
     }
 
     /// Queues the `InstructionsLoaded` hook if the directory of the file has instructions. The hook
     /// runs after all tools of the answer.
-    fn instructions_hook(&self, scope: &Scope, file: &Path) {
+    fn queue_instructions_hook(&self, scope: &Scope, file: &Path) {
         let Some(directory) = file.parent().filter(|directory| *directory != self.launch.cwd)
         else {
             return;
@@ -107,17 +107,17 @@ impl Engine {
         let instructions = directory.join("CLAUDE.md");
         if directory.starts_with(&self.launch.cwd) && instructions.exists() {
             let input = Object::new()
-                .str("file_path", &shown(&instructions))
+                .str("file_path", &path_text(&instructions))
                 .str("memory_type", "Project")
                 .str("load_reason", "nested_traversal")
-                .str("trigger_file_path", &shown(file));
+                .str("trigger_file_path", &path_text(file));
             super::state::lock(&scope.late_hooks)
-                .push(HookCall::new("InstructionsLoaded", input).about("nested_traversal"));
+                .push(HookCall::new("InstructionsLoaded", input).with_subject("nested_traversal"));
         }
     }
 }
 
-fn shown(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 

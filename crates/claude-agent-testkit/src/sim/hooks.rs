@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::engine::Engine;
-use super::host_requests::{HostReply, HostRequest};
+use super::host_requests::{HostRequest, ResponseOutcome};
 use super::json::{Object, array, quoted, text};
 use super::matcher;
 use super::scope::{Scope, ToolCall};
@@ -67,7 +67,7 @@ impl Hooks {
         }
     }
 
-    pub(super) fn listens(&self, event: &str) -> bool {
+    pub(super) fn has_hooks_for(&self, event: &str) -> bool {
         self.matchers.iter().any(|matcher| matcher.event == event)
             || self.commands.iter().any(|command| command.event == event)
     }
@@ -98,22 +98,22 @@ impl HookCall {
         }
     }
 
-    pub(super) fn tool(event: &'static str, call: &ToolCall, input: Object) -> Self {
+    pub(super) fn for_tool(event: &'static str, call: &ToolCall, input: Object) -> Self {
         let (subject, id) = (Some(call.name.clone()), Some(call.id.clone()));
         Self { subject, tool_use_id: id, ..Self::new(event, input) }
     }
 
     /// Creates a call outside any turn, which an interrupt does not cancel.
-    pub(super) fn of_session(event: &'static str, input: Object) -> Self {
+    pub(super) fn for_session(event: &'static str, input: Object) -> Self {
         Self { kind: PendingKind::Session, ..Self::new(event, input) }
     }
 
-    pub(super) fn about(mut self, subject: &str) -> Self {
+    pub(super) fn with_subject(mut self, subject: &str) -> Self {
         self.subject = Some(subject.to_owned());
         self
     }
 
-    pub(super) fn of_agent(mut self, id: &str) -> Self {
+    pub(super) fn with_agent(mut self, id: &str) -> Self {
         self.agent = Some(id.to_owned());
         self
     }
@@ -165,12 +165,12 @@ pub(super) enum PreToolUseOutcome {
 
 impl Engine {
     /// Runs all hooks of an event concurrently and waits for them.
-    pub(super) async fn hook(&self, scope: &Scope, call: HookCall) -> HookOutcome {
-        self.hook_for(Some(scope), call).await
+    pub(super) async fn run_hooks(&self, scope: &Scope, call: HookCall) -> HookOutcome {
+        self.run_hooks_in(Some(scope), call).await
     }
 
-    pub(super) async fn hook_for(&self, scope: Option<&Scope>, call: HookCall) -> HookOutcome {
-        let (callbacks, commands) = self.matching(&call);
+    pub(super) async fn run_hooks_in(&self, scope: Option<&Scope>, call: HookCall) -> HookOutcome {
+        let (callbacks, commands) = self.matching_hooks(&call);
         let mut outcome = HookOutcome::default();
         if callbacks.is_empty() && commands.is_empty() {
             return outcome;
@@ -188,13 +188,13 @@ impl Engine {
             let request = self.send_request("hook_callback", request, call.kind.clone()).await;
             pending.push((id, matcher, request));
         }
-        let asked_at = Instant::now();
+        let sent_at = Instant::now();
         for (command, hook_id) in commands.iter().zip(&started) {
             let output = self.run_hook_command(&call, command, &input, hook_id).await;
             outcome.merge(&output);
         }
         for (id, matcher, mut request) in pending {
-            let left = matcher.timeout.saturating_sub(asked_at.elapsed());
+            let left = matcher.timeout.saturating_sub(sent_at.elapsed());
             self.collect_hook_response(
                 scope,
                 &call,
@@ -222,42 +222,43 @@ impl Engine {
     ) {
         let cancel = scope.map(|scope| &scope.cancel);
         match self.wait_for_response(request, cancel, Some(left)).await {
-            HostReply::Response(HostResponse::Success(output)) => outcome.merge(&output),
-            HostReply::Response(HostResponse::Error(reason)) => {
-                self.hook_failed(call, id, &reason).await;
-                outcome.fail(matcher, "the hook failed");
+            ResponseOutcome::Response(HostResponse::Success(output)) => outcome.merge(&output),
+            ResponseOutcome::Response(HostResponse::Error(reason)) => {
+                self.report_hook_failure(call, id, &reason).await;
+                outcome.record_failure(matcher, "the hook failed");
             }
-            HostReply::Response(HostResponse::Gone) => outcome.fail(matcher, "the host is gone"),
-            HostReply::TimedOut => {
+            ResponseOutcome::Response(HostResponse::Closed) => {
+                outcome.record_failure(matcher, "the host is gone");
+            }
+            ResponseOutcome::TimedOut => {
                 self.cancel_request(&request.id).await;
                 outcome.timed_out = true;
-                outcome.fail(matcher, "the hook was not answered in time");
+                outcome.record_failure(matcher, "the hook was not answered in time");
             }
-            HostReply::Cancelled => outcome.cancelled = true,
+            ResponseOutcome::Cancelled => outcome.cancelled = true,
         }
     }
 
-    async fn hook_failed(&self, call: &HookCall, id: &str, reason: &str) {
+    async fn report_hook_failure(&self, call: &HookCall, id: &str, reason: &str) {
         self.write_stderr(&format!("Error in hook callback {id}: {reason}")).await;
-        let text =
-            format!("{}: callback {id} failed; it counts as having said nothing.", call.event);
+        let text = format!("{}: callback {id} failed and was ignored.", call.event);
         let tag = Object::new().str("tag", "hook_callback_failed");
         self.emit_informational(&text, "warning", tag).await;
     }
 
-    fn matching(&self, call: &HookCall) -> (Vec<(String, HookMatcher)>, Vec<CommandHook>) {
+    fn matching_hooks(&self, call: &HookCall) -> (Vec<(String, HookMatcher)>, Vec<CommandHook>) {
         let state = self.state();
-        let fits = |event: &str, pattern: Option<&str>| {
+        let applies = |event: &str, pattern: Option<&str>| {
             event == call.event && matcher::applies(pattern, call.subject.as_deref())
         };
         let matchers = state.hooks.matchers.iter();
         let callbacks = matchers
-            .filter(|matcher| fits(&matcher.event, matcher.pattern.as_deref()))
+            .filter(|matcher| applies(&matcher.event, matcher.pattern.as_deref()))
             .flat_map(|matcher| matcher.ids.iter().map(|id| (id.clone(), matcher.clone())))
             .collect();
         let commands = state.hooks.commands.iter();
         let commands = commands
-            .filter(|command| fits(&command.event, command.pattern.as_deref()))
+            .filter(|command| applies(&command.event, command.pattern.as_deref()))
             .cloned()
             .collect();
         (callbacks, commands)
@@ -291,12 +292,16 @@ impl Engine {
     }
 
     /// Runs the `PreToolUse` hooks.
-    pub(super) async fn pre_tool_use(&self, scope: &Scope, call: &ToolCall) -> PreToolUseOutcome {
+    pub(super) async fn run_pre_tool_use_hooks(
+        &self,
+        scope: &Scope,
+        call: &ToolCall,
+    ) -> PreToolUseOutcome {
         let input = Object::new()
             .str("tool_name", &call.name)
             .value("tool_input", &call.input)
             .str("tool_use_id", &call.id);
-        let outcome = self.hook(scope, HookCall::tool("PreToolUse", call, input)).await;
+        let outcome = self.run_hooks(scope, HookCall::for_tool("PreToolUse", call, input)).await;
         self.reading.send_replace(true);
         if outcome.cancelled {
             return PreToolUseOutcome::Cancelled;
@@ -315,8 +320,12 @@ impl Engine {
     }
 
     /// Runs the `PostToolBatch` hooks.
-    pub(super) async fn batch_hook(&self, scope: &Scope, outcomes: &[(&ToolCall, &ToolOutcome)]) {
-        if !self.state().hooks.listens("PostToolBatch") {
+    pub(super) async fn run_batch_hooks(
+        &self,
+        scope: &Scope,
+        outcomes: &[(&ToolCall, &ToolOutcome)],
+    ) {
+        if !self.state().hooks.has_hooks_for("PostToolBatch") {
             return;
         }
         let calls = outcomes.iter().map(|(call, outcome)| {
@@ -330,7 +339,7 @@ impl Engine {
         let input = Object::new().raw("tool_calls", &array(calls));
         let call = HookCall::new("PostToolBatch", input)
             .with_tool_use_id(format!("hook-{}", self.ids.uuid()));
-        let outcome = self.hook(scope, call).await;
+        let outcome = self.run_hooks(scope, call).await;
         scope.add_context(&outcome.context);
         if let Some(reason) = outcome.stop {
             lock(&scope.stopped).get_or_insert(reason);
@@ -339,8 +348,8 @@ impl Engine {
 
     /// Runs the `MessageDisplay` hooks for a text of the model, and returns the replacement text,
     /// if any. Both are JSON strings.
-    pub(super) async fn display_hook(&self, scope: &Scope, literal: &str) -> Option<String> {
-        if scope.is_agent() || !self.state().hooks.listens("MessageDisplay") {
+    pub(super) async fn run_display_hooks(&self, scope: &Scope, literal: &str) -> Option<String> {
+        if scope.is_agent() || !self.state().hooks.has_hooks_for("MessageDisplay") {
             return None;
         }
         let message_id = self.ids.uuid();
@@ -352,7 +361,7 @@ impl Engine {
             .str("delta", &unquoted(literal));
         let call =
             HookCall::new("MessageDisplay", input).with_tool_use_id(format!("{message_id}-0"));
-        let outcome = self.hook(scope, call).await;
+        let outcome = self.run_hooks(scope, call).await;
         outcome.outputs.iter().find_map(|output| output["displayContent"].as_str()).map(quoted)
     }
 }
@@ -378,10 +387,10 @@ impl HookOutcome {
         let reason = || output["reason"].as_str().unwrap_or("blocked by a hook").to_owned();
         if output["decision"] == "block" {
             self.block.get_or_insert_with(reason);
-            self.decide(HookDecision::Deny(reason()));
+            self.raise_decision(HookDecision::Deny(reason()));
         }
         if output["decision"] == "approve" {
-            self.decide(HookDecision::Allow);
+            self.raise_decision(HookDecision::Allow);
         }
         if output["continue"] == false {
             let reason = output["stopReason"].as_str().unwrap_or("stopped by a hook");
@@ -402,25 +411,25 @@ impl HookOutcome {
         }
         let reason = specific["permissionDecisionReason"].as_str().unwrap_or("denied by a hook");
         match text(&specific["permissionDecision"]) {
-            "allow" => self.decide(HookDecision::Allow),
-            "ask" => self.decide(HookDecision::Ask),
-            "defer" => self.decide(HookDecision::Defer),
-            "deny" => self.decide(HookDecision::Deny(reason.to_owned())),
+            "allow" => self.raise_decision(HookDecision::Allow),
+            "ask" => self.raise_decision(HookDecision::Ask),
+            "defer" => self.raise_decision(HookDecision::Defer),
+            "deny" => self.raise_decision(HookDecision::Deny(reason.to_owned())),
             _ => {}
         }
     }
 
-    fn decide(&mut self, decision: HookDecision) {
+    fn raise_decision(&mut self, decision: HookDecision) {
         if self.decision.as_ref().is_none_or(|known| *known < decision) {
             self.decision = Some(decision);
         }
     }
 
     /// Handles a failed hook: it is ignored, unless its registration blocks on failure.
-    fn fail(&mut self, matcher: &HookMatcher, reason: &str) {
+    fn record_failure(&mut self, matcher: &HookMatcher, reason: &str) {
         if matcher.blocks_on_failure {
             self.block.get_or_insert_with(|| reason.to_owned());
-            self.decide(HookDecision::Deny(reason.to_owned()));
+            self.raise_decision(HookDecision::Deny(reason.to_owned()));
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct HostRequest {
 
 /// How the wait for a response ended.
 #[derive(Debug)]
-pub(super) enum HostReply {
+pub(super) enum ResponseOutcome {
     Response(HostResponse),
     TimedOut,
     Cancelled,
@@ -38,18 +38,18 @@ impl Engine {
         let line =
             Object::typed("control_request").str("request_id", &id).raw("request", &request).done();
         let pending = PendingRequest { id: id.clone(), kind, response: sender };
-        let asks = {
+        let can_send = {
             let mut state = self.state();
             // After EOF on stdin no response can arrive, so no request is sent.
             if state.stdin_closed {
-                drop(pending.response.send(HostResponse::Gone));
+                drop(pending.response.send(HostResponse::Closed));
                 false
             } else {
                 state.pending.push(pending);
                 true
             }
         };
-        if asks {
+        if can_send {
             self.write(&format!("control_request/{subtype}"), &line).await;
         }
         HostRequest { id, response }
@@ -60,23 +60,23 @@ impl Engine {
         &self,
         request: &mut HostRequest,
         cancel: Option<&CancelToken>,
-        limit: Option<Duration>,
-    ) -> HostReply {
-        let answer = async { (&mut request.response).await.unwrap_or(HostResponse::Gone) };
-        let answer = async {
-            match limit {
-                Some(limit) => {
-                    timeout(limit, answer).await.map_or(HostReply::TimedOut, HostReply::Response)
-                }
-                None => HostReply::Response(answer.await),
+        time_limit: Option<Duration>,
+    ) -> ResponseOutcome {
+        let response = async { (&mut request.response).await.unwrap_or(HostResponse::Closed) };
+        let response = async {
+            match time_limit {
+                Some(time_limit) => timeout(time_limit, response)
+                    .await
+                    .map_or(ResponseOutcome::TimedOut, ResponseOutcome::Response),
+                None => ResponseOutcome::Response(response.await),
             }
         };
         let reply = tokio::select! {
             biased;
-            () = cancelled(cancel) => HostReply::Cancelled,
-            reply = answer => reply,
+            () = cancelled(cancel) => ResponseOutcome::Cancelled,
+            reply = response => reply,
         };
-        if matches!(reply, HostReply::Cancelled) {
+        if matches!(reply, ResponseOutcome::Cancelled) {
             self.remove_pending(&request.id);
         }
         reply
@@ -103,11 +103,11 @@ impl Engine {
 
     /// Delivers a response of the host to the pending request; other responses are discarded.
     pub(super) fn handle_response(&self, response: &Value) {
-        let answer = match text(&response["subtype"]) {
+        let outcome = match text(&response["subtype"]) {
             "success" => HostResponse::Success(response["response"].clone()),
             _ => HostResponse::Error(text(&response["error"]).to_owned()),
         };
-        self.resolve_request(text(&response["request_id"]), answer);
+        self.resolve_request(text(&response["request_id"]), outcome);
     }
 
     /// Resolves all pending requests: after EOF on stdin no response can arrive.
@@ -118,7 +118,7 @@ impl Engine {
             std::mem::take(&mut state.pending)
         };
         for pending in pending {
-            drop(pending.response.send(HostResponse::Gone));
+            drop(pending.response.send(HostResponse::Closed));
         }
     }
 

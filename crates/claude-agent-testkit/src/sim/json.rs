@@ -37,7 +37,7 @@ impl Object {
     /// Adds a number or a boolean.
     pub(super) fn plain(mut self, key: &str, value: impl Display) -> Self {
         self.key(key);
-        write!(self.0, "{value}").expect("a String takes every character");
+        write!(self.0, "{value}").expect("writing to a String cannot fail");
         self
     }
 
@@ -134,7 +134,7 @@ fn quote_into(json: &mut String, text: &str) {
         json.push_str(&text[plain..at]);
         plain = at + 1;
         if escaped.is_empty() {
-            write!(json, "\\u{byte:04x}").expect("a String takes every character");
+            write!(json, "\\u{byte:04x}").expect("writing to a String cannot fail");
         } else {
             json.push_str(escaped);
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::engine::Engine;
-use super::host_requests::HostReply;
+use super::host_requests::ResponseOutcome;
 use super::json::{Object, array, text};
 use super::mcp_server::{McpServer, McpStatus};
 use super::scope::{Scope, ToolCall};
@@ -51,7 +51,7 @@ impl Engine {
         let mut handshakes = Vec::new();
         for server in servers {
             server.mark_initializing();
-            let pending = self.rpc(
+            let pending = self.send_rpc(
                 &server,
                 "initialize",
                 Some(initialize_params(&self.launch.version)),
@@ -67,7 +67,7 @@ impl Engine {
         for (mut pending, server) in handshakes {
             let left = deadline.saturating_duration_since(tokio::time::Instant::now());
             match self.wait_for_response(&mut pending, None, Some(left)).await {
-                HostReply::Response(response) => finish_initialize(&server, response),
+                ResponseOutcome::Response(response) => finish_initialize(&server, response),
                 _ => unanswered.push((pending, server)),
             }
         }
@@ -76,15 +76,16 @@ impl Engine {
             self.spawn(async move {
                 let mut reply = engine.wait_for_response(&mut pending, None, Some(TIMEOUT)).await;
                 for _ in 1..ATTEMPTS {
-                    if matches!(reply, HostReply::TimedOut) {
-                        let hello = Some(initialize_params(&engine.launch.version));
-                        pending =
-                            engine.rpc(&server, "initialize", hello, PendingKind::Session).await;
+                    if matches!(reply, ResponseOutcome::TimedOut) {
+                        let params = Some(initialize_params(&engine.launch.version));
+                        pending = engine
+                            .send_rpc(&server, "initialize", params, PendingKind::Session)
+                            .await;
                         reply = engine.wait_for_response(&mut pending, None, Some(TIMEOUT)).await;
                     }
                 }
                 match reply {
-                    HostReply::Response(response) => finish_initialize(&server, response),
+                    ResponseOutcome::Response(response) => finish_initialize(&server, response),
                     _ => server.set_status(McpStatus::Failed),
                 }
                 engine.send_initialized().await;
@@ -98,7 +99,8 @@ impl Engine {
         for server in self.sdk_servers() {
             if server.take_initialized_due() {
                 let message = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-                self.mcp_message(&server.name, &message.to_string(), PendingKind::Session).await;
+                self.send_mcp_message(&server.name, &message.to_string(), PendingKind::Session)
+                    .await;
             }
         }
     }
@@ -138,7 +140,7 @@ impl Engine {
     }
 
     pub(super) async fn list_tools_of(&self, server: &McpServer) {
-        let mut pending = self.rpc(server, "tools/list", None, PendingKind::Session).await;
+        let mut pending = self.send_rpc(server, "tools/list", None, PendingKind::Session).await;
         let reply = self.wait_for_response(&mut pending, None, Some(TIMEOUT)).await;
         match rpc_result(reply) {
             Ok(result) => server.set_tools(&result),
@@ -146,7 +148,7 @@ impl Engine {
         }
     }
 
-    async fn rpc(
+    async fn send_rpc(
         &self,
         server: &McpServer,
         method: &str,
@@ -159,10 +161,10 @@ impl Engine {
             message = message.raw("params", &params.done());
         }
         let message = message.str("jsonrpc", "2.0").plain("id", id).done();
-        self.mcp_message(&server.name, &message, kind).await
+        self.send_mcp_message(&server.name, &message, kind).await
     }
 
-    pub(super) async fn mcp_message(
+    pub(super) async fn send_mcp_message(
         &self,
         server: &str,
         message: &str,
@@ -183,10 +185,10 @@ impl Engine {
             .str("method", "notifications/cancelled")
             .raw("params", &params)
             .done();
-        self.mcp_message(server, &message, PendingKind::Session).await;
+        self.send_mcp_message(server, &message, PendingKind::Session).await;
     }
 
-    fn server_of(&self, tool: &str) -> Option<(Arc<McpServer>, String)> {
+    fn find_server(&self, tool: &str) -> Option<(Arc<McpServer>, String)> {
         let rest = tool.strip_prefix("mcp__")?;
         let state = self.state();
         state.servers.iter().find_map(|server| {
@@ -196,12 +198,12 @@ impl Engine {
     }
 
     pub(super) fn is_read_only_mcp(&self, tool: &str) -> bool {
-        self.server_of(tool).is_some_and(|(server, name)| server.is_read_only(&name))
+        self.find_server(tool).is_some_and(|(server, name)| server.is_read_only(&name))
     }
 
     /// Returns the `tool_use_meta` of a call to an MCP tool.
     pub(super) fn tool_use_meta(&self, id: &str, tool: &str) -> Object {
-        let Some((server, name)) = self.server_of(tool) else { return Object::new() };
+        let Some((server, name)) = self.find_server(tool) else { return Object::new() };
         let mut display = name.clone();
         if let Some(first) = display.get_mut(..1) {
             first.make_ascii_uppercase();
@@ -215,7 +217,7 @@ impl Engine {
     }
 
     pub(super) async fn call_mcp_tool(&self, scope: &Scope, call: &ToolCall) -> Option<ToolOutput> {
-        let Some((server, name)) = self.server_of(&call.name) else {
+        let Some((server, name)) = self.find_server(&call.name) else {
             return Some(ToolOutput::error("There is no such server."));
         };
         if !server.is_sdk() {
@@ -227,9 +229,9 @@ impl Engine {
         let params =
             Object::new().str("name", &name).value("arguments", &call.input).raw("_meta", &meta);
         let kind = PendingKind::McpCall { server: server.name.clone(), rpc_id: id };
-        let mut pending = self.rpc(&server, "tools/call", Some(params), kind).await;
+        let mut pending = self.send_rpc(&server, "tools/call", Some(params), kind).await;
         let reply = self.wait_for_response(&mut pending, Some(&scope.cancel), None).await;
-        if matches!(reply, HostReply::Cancelled) {
+        if matches!(reply, ResponseOutcome::Cancelled) {
             return None;
         }
         Some(to_tool_output(rpc_result(reply)))
@@ -247,7 +249,7 @@ impl Engine {
             }
             _ => ("resources/list", Object::new()),
         };
-        let mut pending = self.rpc(&server, method, Some(params), PendingKind::Session).await;
+        let mut pending = self.send_rpc(&server, method, Some(params), PendingKind::Session).await;
         match rpc_result(self.wait_for_response(&mut pending, None, Some(TIMEOUT)).await) {
             Ok(result) => ToolOutput::text(&result.to_string(), result.to_string()),
             Err(reason) => ToolOutput::error(&reason),
@@ -268,7 +270,7 @@ impl Engine {
             ("ping", false) => {
                 let answer =
                     Object::new().raw("result", "{}").str("jsonrpc", "2.0").value("id", id).done();
-                self.mcp_message(name, &answer, PendingKind::Session).await;
+                self.send_mcp_message(name, &answer, PendingKind::Session).await;
             }
             // No other methods are supported: no roots, no sampling, no elicitation.
             (_, false) => {
@@ -276,7 +278,7 @@ impl Engine {
                     Object::new().plain("code", -32601).str("message", "Method not found").done();
                 let answer =
                     Object::new().str("jsonrpc", "2.0").value("id", id).raw("error", &error).done();
-                self.mcp_message(name, &answer, PendingKind::Session).await;
+                self.send_mcp_message(name, &answer, PendingKind::Session).await;
             }
         }
     }
@@ -295,25 +297,27 @@ pub(super) fn initialize_params(version: &str) -> Object {
 }
 
 fn finish_initialize(server: &McpServer, response: HostResponse) {
-    match rpc_result(HostReply::Response(response)) {
-        Ok(result) => server.connected(&result),
+    match rpc_result(ResponseOutcome::Response(response)) {
+        Ok(result) => server.set_connected(&result),
         Err(_) => server.set_status(McpStatus::Failed),
     }
 }
 
-/// Returns the result in the response to an `mcp_message`, or the reason why there is none.
-fn rpc_result(reply: HostReply) -> Result<Value, String> {
+/// Returns the result in the response to an `mcp_message`, or an error message.
+fn rpc_result(reply: ResponseOutcome) -> Result<Value, String> {
     match reply {
-        HostReply::Response(HostResponse::Success(answer)) => {
+        ResponseOutcome::Response(HostResponse::Success(answer)) => {
             let response = &answer["mcp_response"];
             if response["error"].is_object() {
                 return Err(text(&response["error"]["message"]).to_owned());
             }
             Ok(response["result"].clone())
         }
-        HostReply::Response(HostResponse::Error(reason)) => Err(reason),
-        HostReply::Response(HostResponse::Gone) => Err("The host is gone.".to_owned()),
-        HostReply::TimedOut | HostReply::Cancelled => Err("The server did not answer.".to_owned()),
+        ResponseOutcome::Response(HostResponse::Error(reason)) => Err(reason),
+        ResponseOutcome::Response(HostResponse::Closed) => Err("The host is gone.".to_owned()),
+        ResponseOutcome::TimedOut | ResponseOutcome::Cancelled => {
+            Err("The server did not answer.".to_owned())
+        }
     }
 }
 

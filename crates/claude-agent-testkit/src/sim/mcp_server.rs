@@ -119,7 +119,7 @@ impl McpServer {
         due
     }
 
-    pub(super) fn connected(&self, info: &Value) {
+    pub(super) fn set_connected(&self, info: &Value) {
         let mut inner = lock(&self.inner);
         inner.status = McpStatus::Connected;
         inner.info = info["serverInfo"].clone();
@@ -156,7 +156,7 @@ impl McpServer {
     }
 
     /// Returns its entry in `mcp_status`.
-    pub(super) fn describe(&self) -> String {
+    pub(super) fn status_entry(&self) -> String {
         let inner = lock(&self.inner);
         let mut entry = Object::new().str("name", &self.name).str("status", inner.status.name());
         if inner.info.is_object() {
@@ -187,7 +187,7 @@ impl McpServer {
     }
 
     /// Returns its entry in `system/init`.
-    pub(super) fn brief(&self) -> String {
+    pub(super) fn init_entry(&self) -> String {
         Object::new()
             .str("name", &self.name)
             .str("status", self.status().name())

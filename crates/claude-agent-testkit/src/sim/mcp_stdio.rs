@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use super::engine::Engine;
 use super::hooks::HookCall;
-use super::host_requests::HostReply;
+use super::host_requests::ResponseOutcome;
 use super::json::{Object, text};
 use super::mcp::to_tool_output;
 use super::mcp_server::{McpServer, McpStatus};
@@ -106,15 +106,15 @@ impl Engine {
         let stdin = child.stdin.take()?;
         let stdout = BufReader::new(child.stdout.take()?).lines();
         let mut connection = StdioConnection { stdin, stdout, _child: child };
-        let hello = json!({
+        let params = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {"elicitation": {}, "roots": {}},
             "clientInfo": {"name": "claude-code", "version": self.launch.version},
         });
-        let info = connection.request(server.next_id(), "initialize", hello).await?;
+        let info = connection.request(server.next_id(), "initialize", params).await?;
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         connection.send(&initialized).await?;
-        server.connected(&info);
+        server.set_connected(&info);
         let tools = connection.request(server.next_id(), "tools/list", json!({})).await?;
         server.set_tools(&tools);
         Some(connection)
@@ -168,8 +168,8 @@ impl Engine {
             .str("message", message)
             .str("mode", "form")
             .value("requested_schema", schema);
-        let call = HookCall::new("Elicitation", input.clone()).about(server);
-        let outcome = self.hook(scope, call).await;
+        let call = HookCall::new("Elicitation", input.clone()).with_subject(server);
+        let outcome = self.run_hooks(scope, call).await;
         if let Some(answer) = hook_answer(&outcome.outputs) {
             return Some(answer);
         }
@@ -184,8 +184,10 @@ impl Engine {
         let reply = self.wait_for_response(&mut pending, Some(&scope.cancel), None).await;
         self.set_status(SessionStatus::Running).await;
         let answer = match reply {
-            HostReply::Cancelled => return None,
-            HostReply::Response(HostResponse::Success(answer)) if answer["action"].is_string() => {
+            ResponseOutcome::Cancelled => return None,
+            ResponseOutcome::Response(HostResponse::Success(answer))
+                if answer["action"].is_string() =>
+            {
                 answer
             }
             // An error or an invalid response counts as declined.
@@ -198,8 +200,8 @@ impl Engine {
         if answer["content"].is_object() {
             input = input.value("content", &answer["content"]);
         }
-        let call = HookCall::new("ElicitationResult", input).about(server);
-        let outcome = self.hook(scope, call).await;
+        let call = HookCall::new("ElicitationResult", input).with_subject(server);
+        let outcome = self.run_hooks(scope, call).await;
         Some(hook_answer(&outcome.outputs).unwrap_or(answer))
     }
 }

@@ -11,7 +11,7 @@ use super::state::SessionStatus;
 impl Engine {
     /// Writes a message, if the output format is `stream-json`.
     pub(super) async fn emit(&self, kind: &str, line: Object) {
-        if self.streams() {
+        if self.writes_stream_json() {
             self.write(kind, &line.done()).await;
         }
     }
@@ -21,14 +21,14 @@ impl Engine {
     }
 
     /// Returns `uuid` and `session_id`, with which most messages end.
-    pub(super) fn mark(&self) -> Object {
+    pub(super) fn uuid_and_session(&self) -> Object {
         Object::new().str("uuid", &self.ids.uuid()).str("session_id", &self.session_id())
     }
 
     /// Writes a system message that ends with `uuid` and `session_id`.
     pub(super) async fn emit_system(&self, subtype: &str, fields: Object) {
         let line = Object::typed("system").str("subtype", subtype).fields(&fields);
-        let line = line.fields(&self.mark());
+        let line = line.fields(&self.uuid_and_session());
         self.emit(&format!("system/{subtype}"), line).await;
     }
 
@@ -57,7 +57,7 @@ impl Engine {
 
     /// Reports the status of the session, if the host has enabled that.
     pub(super) async fn emit_status(&self) {
-        if !self.launch.flag("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
+        if !self.launch.is_enabled("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
             return;
         }
         let status = self.state().status;
@@ -69,7 +69,7 @@ impl Engine {
         let line = Object::typed("command_lifecycle")
             .str("command_uuid", uuid)
             .str("state", state)
-            .fields(&self.mark());
+            .fields(&self.uuid_and_session());
         self.emit("command_lifecycle", line).await;
     }
 
@@ -83,7 +83,7 @@ impl Engine {
         let message = Object::new().str("role", "user").raw("content", content).done();
         let line = Object::typed("user")
             .raw("message", &message)
-            .fields(&scope.parent())
+            .fields(&scope.parent_fields())
             .str("session_id", &self.session_id())
             .str("uuid", &self.ids.uuid())
             .str("timestamp", &timestamp())
@@ -101,7 +101,7 @@ impl Engine {
     }
 
     /// Echoes a message of the host.
-    pub(super) async fn replay(&self, content: &Value, uuid: &str) {
+    pub(super) async fn emit_replay(&self, content: &Value, uuid: &str) {
         let message = Object::new().str("role", "user").value("content", content).done();
         let line = Object::typed("user")
             .raw("message", &message)
@@ -117,11 +117,11 @@ impl Engine {
     pub(super) async fn emit_local_output(&self, text: &str) {
         let content = format!("<local-command-stdout>{text}</local-command-stdout>");
         let uuid = self.ids.uuid();
-        self.replay(&content.into(), &uuid).await;
+        self.emit_replay(&content.into(), &uuid).await;
     }
 
     /// Writes an assistant message with one block.
-    pub(super) async fn assistant(
+    pub(super) async fn emit_assistant(
         &self,
         scope: &Scope,
         message: &MessageHead<'_>,
@@ -175,7 +175,7 @@ impl Engine {
         }
         let line = Object::typed("assistant")
             .raw("message", body)
-            .fields(&scope.parent())
+            .fields(&scope.parent_fields())
             .str("session_id", &self.session_id())
             .str("uuid", uuid)
             .str("timestamp", &timestamp())

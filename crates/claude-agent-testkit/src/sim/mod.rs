@@ -165,7 +165,7 @@ impl Sim {
     /// process. Replaces the [model](Self::model).
     #[cfg(feature = "mock-api")]
     pub fn api(mut self, address: impl Into<String>) -> Self {
-        self.model = Model::of_api(address.into());
+        self.model = Model::with_api_backend(address.into());
         self
     }
 
@@ -274,20 +274,20 @@ impl Sim {
         let out = Output::new(faults, stdout, stderr);
         // Without a current directory, paths stay relative.
         let cwd = self.cwd.or_else(|| std::env::current_dir().ok()).unwrap_or_default();
-        let cli_version = CliVersion::of(&self.version);
+        let cli_version = CliVersion::parse(&self.version);
         let (version, env) = (self.version, self.env);
         let launch = Launch { version, cli_version, env, cwd, ..Launch::default() };
-        match launch.read(&self.arguments) {
+        match launch.parse(&self.arguments) {
             LaunchAction::Run(launch) => {
                 let engine = Engine::new(*launch, out, self.model);
                 Box::pin(engine.run(stdin, terminate)).await
             }
             LaunchAction::Print(text) => {
-                out.line("version", &text).await;
+                out.write_line("version", &text).await;
                 Exit::Code(0)
             }
             LaunchAction::Fail(reason) => {
-                out.stderr(&reason).await;
+                out.write_stderr_line(&reason).await;
                 Exit::Code(1)
             }
         }

@@ -46,15 +46,15 @@ enum Backend {
 
 impl Model {
     pub(super) fn new(script: Script) -> Self {
-        Self::of(Backend::Script(script))
+        Self::with_backend(Backend::Script(script))
     }
 
     #[cfg(feature = "mock-api")]
-    pub(super) fn of_api(address: String) -> Self {
-        Self::of(Backend::Api(address))
+    pub(super) fn with_api_backend(address: String) -> Self {
+        Self::with_backend(Backend::Api(address))
     }
 
-    fn of(backend: Backend) -> Self {
+    fn with_backend(backend: Backend) -> Self {
         let (backend, log) = (RwLock::new(backend), RequestLog::with_capacity(KEPT));
         Self { shared: Arc::new(ModelState { backend, log, release: Arc::default() }) }
     }
@@ -98,7 +98,7 @@ impl Model {
         self.shared.log.record(Arc::clone(&request));
         let backend = self.shared.backend.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut reply = match backend {
-            Backend::Script(script) => script.answer(&request),
+            Backend::Script(script) => script.reply_to(&request),
             #[cfg(feature = "mock-api")]
             Backend::Api(address) => {
                 return super::http_source::request(&address, &request.body).await;
@@ -139,7 +139,7 @@ pub(super) fn default_script() -> Script {
 
 impl Engine {
     /// Sends the conversation to the model.
-    pub(super) async fn ask_model(&self, scope: &Scope) -> ModelResponse {
+    pub(super) async fn request_model(&self, scope: &Scope) -> ModelResponse {
         self.model.request(self.request_body(scope), &self.ids).await
     }
 

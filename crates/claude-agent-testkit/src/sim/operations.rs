@@ -28,10 +28,10 @@ impl OperationError {
 
     fn unsupported(subtype: &str) -> Self {
         let error = format!("Unsupported control request subtype: {subtype}");
-        Self::coded(error, "unsupported_request")
+        Self::with_code(error, "unsupported_request")
     }
 
-    fn coded(error: impl Into<String>, code: &'static str) -> Self {
+    fn with_code(error: impl Into<String>, code: &'static str) -> Self {
         Self { code: Some(code), ..Self::new(error) }
     }
 }
@@ -60,7 +60,7 @@ impl Engine {
         let done = outcome.is_ok();
         self.respond(text(&frame["request_id"]), subtype, outcome).await;
         if done {
-            self.after(subtype, request, &before).await;
+            self.after_operation(subtype, request, &before).await;
         }
     }
 
@@ -142,7 +142,7 @@ impl Engine {
                 self.state().directories.push(directory.to_owned());
                 Object::new().str("directory", directory)
             }
-            "read_file" => self.read_for_host(text(&request["path"]))?,
+            "read_file" => self.read_file_for_host(text(&request["path"]))?,
             "file_suggestions" => Object::new()
                 .raw("suggestions", "[]")
                 .str("cwd", &self.launch.cwd.to_string_lossy()),
@@ -165,11 +165,11 @@ impl Engine {
         Ok(Some(answer))
     }
 
-    async fn after(self: &Arc<Self>, subtype: &str, request: &Value, model_before: &str) {
+    async fn after_operation(self: &Arc<Self>, subtype: &str, request: &Value, model_before: &str) {
         match subtype {
             "initialize" => {
                 self.send_initialized().await;
-                self.begin_replay();
+                self.start_replay();
             }
             "interrupt" => self.cancel_turn(),
             "set_permission_mode" => self.emit_mode(text(&request["mode"])).await,
@@ -177,14 +177,14 @@ impl Engine {
                 let now = self.state().model.clone();
                 if now != model_before {
                     let input = model_switch(model_before, &now);
-                    self.hook_for(None, HookCall::of_session("PostModelSwitch", input)).await;
+                    self.run_hooks_in(None, HookCall::for_session("PostModelSwitch", input)).await;
                 }
             }
             "register_repo_root" => {
                 let input = Object::new()
                     .str("directory", text(&request["directory"]))
                     .str("source", "register_repo_root");
-                self.hook_for(None, HookCall::of_session("DirectoryAdded", input)).await;
+                self.run_hooks_in(None, HookCall::for_session("DirectoryAdded", input)).await;
             }
             "stop_task" if self.has_tasks() => self.emit_status().await,
             "mcp_message" => {
@@ -223,7 +223,7 @@ impl Engine {
     /// turn itself ends after the response.
     async fn interrupt(&self, request: &Value) -> Object {
         let cancelled =
-            if request["cancel_queued"] == true { self.drop_queue().await } else { None };
+            if request["cancel_queued"] == true { self.clear_queue().await } else { None };
         self.cancel_turn_requests().await;
         let queued: Vec<String> =
             self.state().queue.iter().filter_map(|queued| queued.uuid.clone()).collect();
@@ -234,7 +234,7 @@ impl Engine {
         }
     }
 
-    async fn drop_queue(&self) -> Option<Vec<String>> {
+    async fn clear_queue(&self) -> Option<Vec<String>> {
         let dropped: Vec<String> = {
             let mut state = self.state();
             let queue = std::mem::take(&mut state.queue);
@@ -269,7 +269,7 @@ impl Engine {
     fn set_mode(&self, mode: &str) -> OperationResult {
         if !MODES.contains(&mode) {
             let error = format!("Cannot set permission mode: must be one of {}", MODES.join(", "));
-            return Err(OperationError::coded(error, "invalid_mode"));
+            return Err(OperationError::with_code(error, "invalid_mode"));
         }
         let mut state = self.state();
         if mode == "plan" && state.mode != "plan" {
@@ -293,21 +293,22 @@ impl Engine {
                 let extra = Object::new().str("model", &before);
                 return Err(OperationError {
                     extra,
-                    ..OperationError::coded(error, "invalid_request")
+                    ..OperationError::with_code(error, "invalid_request")
                 });
             }
         };
         let now = resolve_model(Some(wanted));
         if now != before {
             let input = model_switch(&before, &now);
-            let outcome = self.hook_for(None, HookCall::of_session("PreModelSwitch", input)).await;
+            let outcome =
+                self.run_hooks_in(None, HookCall::for_session("PreModelSwitch", input)).await;
             // `continue: false` alone does not prevent the switch.
             if let Some(HookDecision::Deny(reason)) = outcome.decision {
                 let error = format!("Model switch blocked by a PreModelSwitch hook: {reason}");
                 let extra = Object::new().str("model", &before);
                 return Err(OperationError {
                     extra,
-                    ..OperationError::coded(error, "blocked_by_hook")
+                    ..OperationError::with_code(error, "blocked_by_hook")
                 });
             }
         }
@@ -332,7 +333,8 @@ impl Engine {
         match (subtype, named) {
             ("mcp_status", _) => {
                 self.connect_pending();
-                let servers = array(self.state().servers.iter().map(|server| server.describe()));
+                let servers =
+                    array(self.state().servers.iter().map(|server| server.status_entry()));
                 Ok(Some(Object::new().raw("mcpServers", &servers)))
             }
             ("mcp_set_servers", _) => Ok(Some(self.set_servers(&request["servers"]))),
@@ -383,7 +385,7 @@ impl Engine {
         }
     }
 
-    fn read_for_host(&self, path: &str) -> Result<Object, OperationError> {
+    fn read_file_for_host(&self, path: &str) -> Result<Object, OperationError> {
         let full = self.resolve(path, &self.state());
         let bytes =
             fs::read(&full).map_err(|error| OperationError::new(format!("read_file: {error}")))?;

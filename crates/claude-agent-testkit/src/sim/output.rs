@@ -24,10 +24,10 @@ pub(crate) struct Output {
 struct OutputState {
     streams: Mutex<Streams>,
     end: watch::Sender<Option<Exit>>,
-    /// Whether stdin is no longer read.
+    /// Whether reading from stdin has stopped.
     reading_stopped: watch::Sender<bool>,
     /// Whether stdin is to be closed.
-    input_closed: watch::Sender<bool>,
+    stdin_closed: watch::Sender<bool>,
     /// Whether some faults are triggered by SIGUSR1.
     awaits_signal: bool,
     ignores_terminate: AtomicBool,
@@ -89,8 +89,8 @@ impl Output {
                 streams: Mutex::new(streams),
                 end: watch::Sender::new(None),
                 reading_stopped: watch::Sender::new(false),
-                input_closed: watch::Sender::new(false),
-                awaits_signal: faults.await_signal(),
+                stdin_closed: watch::Sender::new(false),
+                awaits_signal: faults.has_signal_fault(),
                 ignores_terminate: AtomicBool::new(false),
             }),
         }
@@ -102,44 +102,44 @@ impl Output {
     }
 
     /// Triggers the faults for SIGUSR1 when the signal arrives. Never returns.
-    pub(crate) async fn at_signal(&self) {
+    pub(crate) async fn run_signal_faults(&self) {
         if self.shared.awaits_signal {
-            signalled().await;
+            sigusr1().await;
             self.trigger(|armed| armed.point == Point::Signal).await;
         }
         pending::<()>().await;
     }
 
     /// Completes when a fault closes stdin.
-    pub(crate) async fn input_closed(&self) {
-        let mut closed = self.shared.input_closed.subscribe();
+    pub(crate) async fn stdin_closed(&self) {
+        let mut closed = self.shared.stdin_closed.subscribe();
         // The sender lives in `self`, so this does not fail.
         drop(closed.wait_for(|closed| *closed).await);
     }
 
     /// Triggers the faults for a line of the host.
-    pub(crate) async fn read(&self, kind: &str) {
+    pub(crate) async fn on_read(&self, kind: &str) {
         self.trigger(|armed| match &armed.point {
-            Point::Read(pattern, number) => due(&mut armed.seen, pattern, *number, kind),
+            Point::Read(pattern, number) => is_due(&mut armed.seen, pattern, *number, kind),
             _ => false,
         })
         .await;
     }
 
     /// Writes one line.
-    pub(crate) async fn line(&self, kind: &str, json: &str) {
+    pub(crate) async fn write_line(&self, kind: &str, json: &str) {
         let mut streams = self.shared.streams.lock().await;
         if streams.armed.is_empty() && streams.held_back.is_none() {
             let line = [json.as_bytes(), b"\n"].concat();
             streams.write(&line).await;
             return;
         }
-        let before = streams.due(|armed| match &armed.point {
-            Point::Before(pattern, number) => due(&mut armed.seen, pattern, *number, kind),
+        let before = streams.take_due(|armed| match &armed.point {
+            Point::Before(pattern, number) => is_due(&mut armed.seen, pattern, *number, kind),
             _ => false,
         });
-        let after = streams.due(|armed| match &armed.point {
-            Point::After(pattern, number) => due(&mut armed.seen, pattern, *number, kind),
+        let after = streams.take_due(|armed| match &armed.point {
+            Point::After(pattern, number) => is_due(&mut armed.seen, pattern, *number, kind),
             _ => false,
         });
         let line = [json.as_bytes(), b"\n"].concat();
@@ -155,20 +155,20 @@ impl Output {
     }
 
     /// Writes a line to stderr.
-    pub(crate) async fn stderr(&self, text: &str) {
+    pub(crate) async fn write_stderr_line(&self, text: &str) {
         let mut streams = self.shared.streams.lock().await;
         streams.write_stderr(format!("{text}\n").as_bytes()).await;
     }
 
     /// Completes when stdin may be read; never completes after a fault that stops reading.
-    pub(crate) async fn may_read(&self) {
+    pub(crate) async fn wait_readable(&self) {
         if *self.shared.reading_stopped.borrow() {
             pending::<()>().await;
         }
     }
 
     /// Completes when a fault has ended the process.
-    pub(crate) async fn ended(&self) -> Exit {
+    pub(crate) async fn wait_for_end(&self) -> Exit {
         let mut end = self.shared.end.subscribe();
         loop {
             if let Some(exit) = *end.borrow_and_update() {
@@ -195,7 +195,7 @@ impl Output {
 
     async fn trigger(&self, mut is_due: impl FnMut(&mut ArmedFault) -> bool) {
         let mut streams = self.shared.streams.lock().await;
-        let due = streams.due(&mut is_due);
+        let due = streams.take_due(&mut is_due);
         let mut nothing = PendingLine { line: None, twice: false, behind: false };
         if let AfterFault::Final = self.apply_all(&mut streams, &due, &mut nothing).await {
             hang(streams).await;
@@ -248,12 +248,12 @@ impl Output {
             }
             Fault::Pause(time) => tokio::time::sleep(*time).await,
             Fault::CloseStdout => streams.close_stdout().await,
-            Fault::CloseStdin => drop(self.shared.input_closed.send_replace(true)),
+            Fault::CloseStdin => drop(self.shared.stdin_closed.send_replace(true)),
             Fault::Swallow => pending.line = None,
             Fault::Twice => pending.twice = true,
             Fault::Behind => pending.behind = true,
-            Fault::WrongId => pending.change(fault_output::with_wrong_id),
-            Fault::WrongShape => pending.change(fault_output::with_wrong_shape),
+            Fault::WrongId => pending.modify(fault_output::with_wrong_id),
+            Fault::WrongShape => pending.modify(fault_output::with_wrong_shape),
         }
         AfterFault::Continue
     }
@@ -267,7 +267,7 @@ impl Output {
 
 /// Completes when SIGUSR1 arrives. Until this is first polled, the signal has its default action.
 #[cfg(unix)]
-async fn signalled() {
+async fn sigusr1() {
     use tokio::signal::unix::{SignalKind, signal};
     match signal(SignalKind::user_defined1()) {
         Ok(mut signal) => drop(signal.recv().await),
@@ -277,7 +277,7 @@ async fn signalled() {
 }
 
 #[cfg(not(unix))]
-async fn signalled() {
+async fn sigusr1() {
     pending().await
 }
 
@@ -288,7 +288,7 @@ async fn hang(streams: tokio::sync::MutexGuard<'_, Streams>) {
 }
 
 /// Counts a line and returns whether it is the one at which the fault occurs.
-fn due(seen: &mut usize, pattern: &str, number: usize, kind: &str) -> bool {
+fn is_due(seen: &mut usize, pattern: &str, number: usize, kind: &str) -> bool {
     let first_word = kind.split('/').next();
     let fits = pattern == "*" || pattern == kind || first_word == Some(pattern);
     if fits {
@@ -298,14 +298,14 @@ fn due(seen: &mut usize, pattern: &str, number: usize, kind: &str) -> bool {
 }
 
 impl PendingLine {
-    fn change(&mut self, how: fn(&[u8]) -> Vec<u8>) {
+    fn modify(&mut self, how: fn(&[u8]) -> Vec<u8>) {
         self.line = self.line.take().map(|line| how(&line));
     }
 }
 
 impl Streams {
     /// Removes and returns the faults that are due.
-    fn due(&mut self, mut is_due: impl FnMut(&mut ArmedFault) -> bool) -> Vec<Fault> {
+    fn take_due(&mut self, mut is_due: impl FnMut(&mut ArmedFault) -> bool) -> Vec<Fault> {
         self.armed.extract_if(.., |armed| is_due(armed)).map(|armed| armed.fault).collect()
     }
 

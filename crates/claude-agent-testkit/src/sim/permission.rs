@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::engine::Engine;
 use super::hooks::{HookCall, HookDecision, HookOutcome};
-use super::host_requests::{HostReply, HostRequest};
+use super::host_requests::{HostRequest, ResponseOutcome};
 use super::json::{Object, array, text};
 use super::permission_rule::PermissionRule;
 use super::scope::{Scope, ToolCall};
@@ -50,24 +50,24 @@ impl Engine {
             Some(HookDecision::Deny(reason)) => {
                 scope.record_denial(call);
                 let text = format!("PreToolUse:{} hook error: {reason}", call.name);
-                let meta = rejected("permission-rule", "hook", Some("hook"));
+                let meta = reject_meta("permission-rule", "hook", Some("hook"));
                 return PermissionVerdict::Deny { text, meta };
             }
             Some(HookDecision::Defer) => return PermissionVerdict::Defer,
             Some(HookDecision::Allow) => {
-                return PermissionVerdict::Run(accepted("hook", Some("hook")));
+                return PermissionVerdict::Run(accept_meta("hook", Some("hook")));
             }
             Some(HookDecision::Ask) => return self.ask_or_deny(scope, call).await,
             None => {}
         }
         let rule_decision = self.rule_decision(call);
         match rule_decision {
-            RuleDecision::Allow(reason) => PermissionVerdict::Run(accepted("config", reason)),
+            RuleDecision::Allow(reason) => PermissionVerdict::Run(accept_meta("config", reason)),
             RuleDecision::Deny(text) => {
                 scope.record_denial(call);
                 PermissionVerdict::Deny {
                     text,
-                    meta: rejected("permission-rule", "config", Some("rule")),
+                    meta: reject_meta("permission-rule", "config", Some("rule")),
                 }
             }
             RuleDecision::Ask => self.ask_or_deny(scope, call).await,
@@ -106,7 +106,7 @@ impl Engine {
             }
             (_, "dontAsk") => {
                 return RuleDecision::Deny(format!(
-                    "{} is not allowed, and nobody is asked.",
+                    "{} is not allowed in this permission mode.",
                     call.name
                 ));
             }
@@ -143,7 +143,7 @@ impl Engine {
             .str("tool_use_id", &call.id)
             .str("message", &text);
         self.emit_system("permission_denied", fields).await;
-        PermissionVerdict::Deny { text, meta: rejected("user-rejected", "config", None) }
+        PermissionVerdict::Deny { text, meta: reject_meta("user-rejected", "config", None) }
     }
 
     async fn auto_unavailable(&self, scope: &Scope, call: &ToolCall) -> PermissionVerdict {
@@ -173,10 +173,10 @@ impl Engine {
             .value("tool_input", &call.input)
             .str("tool_use_id", &call.id)
             .str("reason", "Classifier unavailable");
-        self.hook(scope, HookCall::tool("PermissionDenied", call, input)).await;
+        self.run_hooks(scope, HookCall::for_tool("PermissionDenied", call, input)).await;
         PermissionVerdict::Deny {
             text,
-            meta: rejected("automode-unavailable", "config", Some("classifier")),
+            meta: reject_meta("automode-unavailable", "config", Some("classifier")),
         }
     }
 
@@ -186,7 +186,7 @@ impl Engine {
         let request = self.permission_request(scope, call, suggestions.as_deref());
         let mut pending = self.send_request("can_use_tool", request, PendingKind::Turn).await;
         let verdict = self.await_permission(scope, call, &mut pending, suggestions).await;
-        scope.rest_of_answer().await;
+        scope.wait_for_answer().await;
         self.set_status(SessionStatus::Running).await;
         verdict
     }
@@ -202,7 +202,8 @@ impl Engine {
         if let Some(suggestions) = &suggestions {
             input = input.raw("permission_suggestions", suggestions);
         }
-        let hook = self.hook(scope, HookCall::tool("PermissionRequest", call, input)).await;
+        let hook =
+            self.run_hooks(scope, HookCall::for_tool("PermissionRequest", call, input)).await;
         let decided = hook.outputs.iter().find(|output| output["decision"].is_object());
         if let Some(output) = decided {
             self.cancel_request(&pending.id).await;
@@ -210,25 +211,25 @@ impl Engine {
         }
         let first = self.wait_for_response(pending, Some(&scope.cancel), self.reminder()).await;
         let reply = match first {
-            HostReply::TimedOut => {
+            ResponseOutcome::TimedOut => {
                 self.remind(scope, call).await;
                 self.wait_for_response(pending, Some(&scope.cancel), None).await
             }
             reply => reply,
         };
         match reply {
-            HostReply::Response(HostResponse::Success(answer)) => {
+            ResponseOutcome::Response(HostResponse::Success(answer)) => {
                 self.apply_decision(scope, call, &answer, false)
             }
-            HostReply::Response(HostResponse::Error(reason)) => {
+            ResponseOutcome::Response(HostResponse::Error(reason)) => {
                 let text = format!("Tool permission request failed: Error: {reason}");
                 deny(scope, call, text)
             }
-            HostReply::Response(HostResponse::Gone) | HostReply::TimedOut => {
+            ResponseOutcome::Response(HostResponse::Closed) | ResponseOutcome::TimedOut => {
                 let text = "Tool permission request failed: stdin was closed before an answer";
                 deny(scope, call, text.to_owned())
             }
-            HostReply::Cancelled => {
+            ResponseOutcome::Cancelled => {
                 scope.record_denial(call);
                 PermissionVerdict::Interrupt
             }
@@ -237,15 +238,15 @@ impl Engine {
 
     /// Returns the time until the reminder, if a hook is registered for it.
     fn reminder(&self) -> Option<Duration> {
-        self.state().hooks.listens("Notification").then_some(REMINDER)
+        self.state().hooks.has_hooks_for("Notification").then_some(REMINDER)
     }
 
     async fn remind(&self, scope: &Scope, call: &ToolCall) {
         let input = Object::new()
             .str("message", &format!("{} waits for your permission", call.name))
             .str("notification_type", "permission_prompt");
-        let hook = HookCall::new("Notification", input).about("permission_prompt");
-        self.hook(scope, hook).await;
+        let hook = HookCall::new("Notification", input).with_subject("permission_prompt");
+        self.run_hooks(scope, hook).await;
     }
 
     /// Applies the decision of the host or a hook.
@@ -263,7 +264,7 @@ impl Engine {
                     call.input = answer["updatedInput"].clone();
                 }
                 self.update_permissions(&answer["updatedPermissions"]);
-                PermissionVerdict::Run(accepted(source, None))
+                PermissionVerdict::Run(accept_meta(source, None))
             }
             "deny" if answer["message"].is_string() || by_hook => {
                 scope.record_denial(call);
@@ -273,7 +274,7 @@ impl Engine {
                 }
                 let text = answer["message"].as_str().unwrap_or("denied by a hook").to_owned();
                 let source = if by_hook { "hook" } else { "user_reject" };
-                PermissionVerdict::Deny { text, meta: rejected("permission-rule", source, None) }
+                PermissionVerdict::Deny { text, meta: reject_meta("permission-rule", source, None) }
             }
             _ => {
                 let text = "The answer to the permission request is not valid: it needs the \
@@ -394,7 +395,7 @@ impl Engine {
     }
 }
 
-fn accepted(source: &str, reason: Option<&str>) -> String {
+fn accept_meta(source: &str, reason: Option<&str>) -> String {
     let decision = Object::new()
         .str("decision", "accept")
         .str("source", source)
@@ -402,7 +403,7 @@ fn accepted(source: &str, reason: Option<&str>) -> String {
     format!(r#""permission_decision":{}"#, decision.done())
 }
 
-fn rejected(kind: &str, source: &str, reason: Option<&str>) -> String {
+fn reject_meta(kind: &str, source: &str, reason: Option<&str>) -> String {
     let decision = Object::new()
         .str("decision", "reject")
         .str("source", source)
@@ -446,5 +447,5 @@ fn is_read_only_command(command: &str) -> bool {
 
 fn deny(scope: &Scope, call: &ToolCall, text: String) -> PermissionVerdict {
     scope.record_denial(call);
-    PermissionVerdict::Deny { text, meta: rejected("permission-rule", "config", Some("other")) }
+    PermissionVerdict::Deny { text, meta: reject_meta("permission-rule", "config", Some("other")) }
 }

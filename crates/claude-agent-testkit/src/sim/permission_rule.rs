@@ -28,17 +28,18 @@ impl PermissionRule {
     }
 
     /// Returns whether the rule applies to all calls of this tool.
-    pub(super) fn is_whole(&self, tool: &str) -> bool {
-        self.content.is_none() && self.names(tool)
+    pub(super) fn covers_all(&self, tool: &str) -> bool {
+        self.content.is_none() && self.matches_tool(tool)
     }
 
     /// Returns whether the rule applies to this call.
     pub(super) fn covers(&self, tool: &str, input: &Value) -> bool {
-        let Some(content) = &self.content else { return self.names(tool) };
-        self.names(tool) && subject(tool, input).is_some_and(|subject| fits(content, subject))
+        let Some(content) = &self.content else { return self.matches_tool(tool) };
+        self.matches_tool(tool)
+            && rule_subject(tool, input).is_some_and(|subject| matches_pattern(content, subject))
     }
 
-    fn names(&self, tool: &str) -> bool {
+    fn matches_tool(&self, tool: &str) -> bool {
         if self.tool == tool || self.tool == "*" {
             return true;
         }
@@ -51,7 +52,7 @@ impl PermissionRule {
 }
 
 /// Returns the input field that the content of a rule is matched against.
-fn subject<'a>(tool: &str, input: &'a Value) -> Option<&'a str> {
+fn rule_subject<'a>(tool: &str, input: &'a Value) -> Option<&'a str> {
     let field = match tool {
         "Bash" => "command",
         "Read" | "Write" | "Edit" => "file_path",
@@ -65,7 +66,7 @@ fn subject<'a>(tool: &str, input: &'a Value) -> Option<&'a str> {
 
 /// Matches a pattern: `prefix:*` and `prefix *` match the prefix as whole words, `*` elsewhere
 /// matches any characters.
-fn fits(pattern: &str, subject: &str) -> bool {
+fn matches_pattern(pattern: &str, subject: &str) -> bool {
     let prefix = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"));
     if let Some(prefix) = prefix {
         let rest = subject.strip_prefix(prefix);

@@ -69,17 +69,17 @@ impl SimProcess {
         self.handle.wait().await
     }
 
-    /// Like SIGTERM: it ends its shells and exits with 143.
+    /// Terminates the CLI as SIGTERM would: it ends its shells and exits with code 143.
     pub fn terminate(&self) {
         self.handle.terminate();
     }
 
-    /// Like SIGKILL, except that its shells end too.
+    /// Kills the CLI as SIGKILL would, except that its shells end too.
     pub fn kill(&self) {
         self.handle.kill();
     }
 
-    /// The model behind it.
+    /// Returns the model of the CLI.
     pub fn model(&self) -> &Model {
         self.handle.model()
     }
@@ -100,17 +100,17 @@ impl SimHandle {
         }
     }
 
-    /// Like SIGTERM: it ends its shells and exits with 143.
+    /// Terminates the CLI as SIGTERM would: it ends its shells and exits with code 143.
     pub fn terminate(&self) {
         self.terminate.send_replace(true);
     }
 
-    /// Like SIGKILL, except that its shells end too.
+    /// Kills the CLI as SIGKILL would, except that its shells end too.
     pub fn kill(&self) {
         self.killed.send_replace(true);
     }
 
-    /// The model behind it.
+    /// Returns the model of the CLI.
     pub fn model(&self) -> &Model {
         &self.model
     }

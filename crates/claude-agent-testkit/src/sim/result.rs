@@ -26,7 +26,7 @@ struct ResultSummary {
 
 impl Engine {
     /// Writes the result of a turn with requests to the model.
-    pub(super) async fn result(&self, scope: &Scope, end: &TurnEnd, origin: Option<&Origin>) {
+    pub(super) async fn emit_result(&self, scope: &Scope, end: &TurnEnd, origin: Option<&Origin>) {
         let summary = summarize(scope, end);
         let counts = &scope.counts;
         let time = scope.began.elapsed().as_millis();
@@ -44,11 +44,7 @@ impl Engine {
             .some_str("terminal_reason", summary.terminal)
             .fields(&fast_mode());
         if let Some(origin) = origin {
-            let origin = Object::new()
-                .str("kind", "task-notification")
-                .str("producer", "session-task")
-                .str("runId", &origin.run_id);
-            line = line.raw("origin", &origin.done());
+            line = line.raw("origin", &origin_json(origin));
         }
         line = line
             .raw("subagent_stats", &agents)
@@ -57,7 +53,7 @@ impl Engine {
             .plain("num_turns", 1 + counts.user_messages.load(Relaxed))
             .str("subtype", summary.subtype)
             .fields(&summary.outcome);
-        let prompts = self.prompts(scope, origin.is_none() && !matches!(end, TurnEnd::Deferred));
+        let names_all = origin.is_none() && !matches!(end, TurnEnd::Deferred);
         let errors = summary.subtype != "success";
         if errors {
             line = line.fields(&first_prompt(scope));
@@ -72,7 +68,9 @@ impl Engine {
                 .plain("time_to_request_ms", 0)
                 .plain("first_content_frame_ms", time);
         }
-        line = if errors { line.fields(&all_prompts(scope)) } else { line.fields(&prompts) };
+        let prompts =
+            if errors { all_prompts(scope) } else { self.prompt_fields(scope, names_all) };
+        line = line.fields(&prompts);
         if summary.timed && scope.first_prompt().is_some() {
             line = line
                 .plain("request_sent_wall_ms", now_ms())
@@ -89,7 +87,7 @@ impl Engine {
 
     /// Writes the result of a turn without a request to the model.
     pub(super) async fn emit_local_result(&self, scope: &Scope, text: &str, command: Option<&str>) {
-        let prompts = self.prompts(scope, false);
+        let prompts = self.prompt_fields(scope, false);
         let index = self.next_result(false);
         let (total, models, since, agents) = self.usage_summary();
         let line = Object::new()
@@ -120,7 +118,7 @@ impl Engine {
 
     /// Reports that the session to resume does not exist, and returns the exit code.
     pub(super) async fn fail_resume(&self, reason: &str) -> crate::recording::Exit {
-        self.out.stderr(reason).await;
+        self.out.write_stderr_line(reason).await;
         let line = Object::typed("result")
             .str("subtype", "error_during_execution")
             .plain("duration_ms", 0)
@@ -141,7 +139,7 @@ impl Engine {
     }
 
     /// Returns the prompts that a result names; old versions name only some of them.
-    fn prompts(&self, scope: &Scope, always: bool) -> Object {
+    fn prompt_fields(&self, scope: &Scope, always: bool) -> Object {
         let named = always || self.launch.cli_version.names_messages_in_every_result();
         if named { scope.prompts() } else { Object::new() }
     }
@@ -170,6 +168,14 @@ impl Engine {
     }
 }
 
+fn origin_json(origin: &Origin) -> String {
+    Object::new()
+        .str("kind", "task-notification")
+        .str("producer", "session-task")
+        .str("runId", &origin.run_id)
+        .done()
+}
+
 fn summarize(scope: &Scope, end: &TurnEnd) -> ResultSummary {
     let text = lock(&scope.last_text).clone();
     let success = |text: &str| Object::new().null("api_error_status").raw("result", text);
@@ -189,35 +195,35 @@ fn summarize(scope: &Scope, end: &TurnEnd) -> ResultSummary {
         TurnEnd::Deferred => {
             let outcome =
                 Object::new().str("result", "").raw("deferred_tool_use", &deferred(scope));
-            let summary = successful("tool_deferred", Some("tool_deferred".into()), outcome);
+            let summary = success_summary("tool_deferred", Some("tool_deferred".into()), outcome);
             let terminal = summary.terminal.filter(|_| !scope.replaying.load(Relaxed));
             return ResultSummary { timed: false, terminal, ..summary };
         }
-        TurnEnd::Failed(failure) => return failed(failure, &text),
+        TurnEnd::Failed(failure) => return failure_summary(failure, &text),
         TurnEnd::MaxTurns(limit) => {
             let reason = format!("Reached maximum number of turns ({limit})");
-            return erroneous("error_max_turns", "max_turns", Some("tool_use"), &reason);
+            return error_summary("error_max_turns", "max_turns", Some("tool_use"), &reason);
         }
         TurnEnd::Budget(limit) => {
             let reason = format!("Reached maximum budget (${limit})");
-            return erroneous(
+            return error_summary(
                 "error_max_budget_usd",
                 "budget_exhausted",
                 Some("tool_use"),
                 &reason,
             );
         }
-        TurnEnd::AbortedStreaming => return aborted("aborted_streaming", None),
-        TurnEnd::AbortedTools => return aborted("aborted_tools", Some("tool_use")),
+        TurnEnd::AbortedStreaming => return aborted_summary("aborted_streaming", None),
+        TurnEnd::AbortedTools => return aborted_summary("aborted_tools", Some("tool_use")),
     };
-    successful(terminal, stop_reason, outcome)
+    success_summary(terminal, stop_reason, outcome)
 }
 
 fn text_or_empty(literal: &str) -> String {
     if literal.is_empty() { "\"\"".to_owned() } else { literal.to_owned() }
 }
 
-fn successful(
+fn success_summary(
     terminal: &'static str,
     stop_reason: Option<String>,
     outcome: Object,
@@ -233,7 +239,7 @@ fn successful(
     }
 }
 
-fn failed(failure: &TurnFailure, text: &str) -> ResultSummary {
+fn failure_summary(failure: &TurnFailure, text: &str) -> ResultSummary {
     let mut outcome = match failure.status {
         Some(status) => Object::new().plain("api_error_status", status),
         None => Object::new().null("api_error_status"),
@@ -244,11 +250,11 @@ fn failed(failure: &TurnFailure, text: &str) -> ResultSummary {
     }
     let stop_reason = if failure.error == "invalid_request" { "refusal" } else { "stop_sequence" };
     let outcome = outcome.raw("result", text);
-    let summary = successful("api_error", Some(stop_reason.into()), outcome);
+    let summary = success_summary("api_error", Some(stop_reason.into()), outcome);
     ResultSummary { is_error: true, timed: false, ..summary }
 }
 
-fn erroneous(
+fn error_summary(
     subtype: &'static str,
     terminal: &'static str,
     stop_reason: Option<&str>,
@@ -264,11 +270,11 @@ fn erroneous(
     }
 }
 
-fn aborted(terminal: &'static str, stop_reason: Option<&str>) -> ResultSummary {
+fn aborted_summary(terminal: &'static str, stop_reason: Option<&str>) -> ResultSummary {
     let shown = stop_reason.unwrap_or("null");
     let reason =
         format!("[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={shown}");
-    erroneous("error_during_execution", terminal, stop_reason, &reason)
+    error_summary("error_during_execution", terminal, stop_reason, &reason)
 }
 
 fn deferred(scope: &Scope) -> String {

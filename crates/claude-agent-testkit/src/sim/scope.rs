@@ -138,7 +138,7 @@ impl Scope {
     }
 
     /// Waits until the current answer is complete, with a timeout.
-    pub(super) async fn rest_of_answer(&self) {
+    pub(super) async fn wait_for_answer(&self) {
         let mut answering = self.answering.subscribe();
         drop(timeout(REST_OF_ANSWER, answering.wait_for(|answering| !*answering)).await);
     }
@@ -148,7 +148,7 @@ impl Scope {
     }
 
     /// Returns `parent_tool_use_id` and related fields.
-    pub(super) fn parent(&self) -> Object {
+    pub(super) fn parent_fields(&self) -> Object {
         match &self.agent {
             Some(agent) => Object::new()
                 .str("parent_tool_use_id", &agent.tool_use_id)

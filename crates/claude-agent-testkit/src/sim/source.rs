@@ -22,7 +22,7 @@ pub(super) enum ModelResponse {
 /// An error of the API or of the connection.
 #[derive(Debug)]
 pub(super) struct ApiFailure {
-    /// `None` if there was no HTTP response.
+    /// `None` without an HTTP response.
     pub(super) status: Option<u16>,
     pub(super) kind: String,
     pub(super) message: String,
@@ -179,7 +179,7 @@ fn piece(event: &str, field: &str) -> Option<String> {
 }
 
 /// Returns the number of thinking characters in an event.
-pub(super) fn thinking_in(event: &str) -> usize {
+pub(super) fn thinking_length(event: &str) -> usize {
     piece(event, "thinking").map_or(0, |piece| piece.chars().count())
 }
 

@@ -64,7 +64,7 @@ pub(super) struct SessionState {
 impl SessionState {
     /// Returns whether a background agent is running. Shells do not count.
     pub(super) fn has_running_agents(&self) -> bool {
-        self.tasks.iter().any(|task| task.is_agent() && task.is_background() && task.is_open())
+        self.tasks.iter().any(|task| task.is_agent() && task.is_background() && task.is_unsettled())
     }
 }
 
@@ -126,7 +126,7 @@ pub(super) struct ActiveTurn {
 pub(super) struct CancelToken(watch::Receiver<bool>);
 
 impl CancelToken {
-    pub(super) fn of(sender: &watch::Sender<bool>) -> Self {
+    pub(super) fn new(sender: &watch::Sender<bool>) -> Self {
         Self(sender.subscribe())
     }
 
@@ -167,7 +167,7 @@ pub(super) enum HostResponse {
     Success(Value),
     Error(String),
     /// Stdin was closed first.
-    Gone,
+    Closed,
 }
 
 /// An entry of the task list of the model.
@@ -182,7 +182,7 @@ pub(super) struct TodoItem {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Conversation {
     pub(super) entries: Vec<ConversationEntry>,
-    /// The number of entries that have been written to the transcript and are no longer extended.
+    /// The number of entries that have been written to the transcript, which never change again.
     pub(super) sealed: usize,
 }
 

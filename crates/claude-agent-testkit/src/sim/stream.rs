@@ -9,7 +9,7 @@ use super::engine::Engine;
 use super::json::{Object, text};
 use super::messages::MessageHead;
 use super::scope::{Scope, ToolCall};
-use super::source::{Source, SourceEvent, StreamEvent, assemble, thinking_in};
+use super::source::{Source, SourceEvent, StreamEvent, assemble, thinking_length};
 use super::state::lock;
 use super::tool_batch::ToolBatch;
 use crate::mock_api::message::{Event, whole_block};
@@ -68,56 +68,56 @@ impl<'a> Stream<'a> {
             };
             batch.finish_writes().await;
             match next {
-                Some(SourceEvent::Event(event)) => self.event(event, batch).await,
+                Some(SourceEvent::Event(event)) => self.handle_event(event, batch).await,
                 Some(SourceEvent::Cut) => {
-                    self.account_cut();
-                    self.abandon("0").await;
+                    self.record_cut_usage();
+                    self.emit_abandoned("0").await;
                     return StreamEnd::Cut;
                 }
                 Some(SourceEvent::End) => {
                     let stop_reason = std::mem::take(&mut self.stop_reason);
                     return StreamEnd::Whole { stop_reason };
                 }
-                None => return self.interrupted(batch.is_empty()).await,
+                None => return self.handle_interrupt(batch.is_empty()).await,
             }
         }
     }
 
-    fn account(&self, output: u64) {
+    fn record_usage(&self, output: u64) {
         self.scope.counts.add(self.input_tokens, output);
         self.engine.state().usage.add(&self.model, self.input_tokens, output);
     }
 
     /// Counts the input tokens of a response that was cut.
-    fn account_cut(&self) {
+    fn record_cut_usage(&self) {
         if !self.model.is_empty() {
             self.scope.counts.input.fetch_add(self.input_tokens, Ordering::Relaxed);
             self.engine.state().usage.add(&self.model, self.input_tokens, 0);
         }
     }
 
-    async fn event(&mut self, event: StreamEvent, batch: &mut ToolBatch<'_>) {
+    async fn handle_event(&mut self, event: StreamEvent, batch: &mut ToolBatch<'_>) {
         match event.name.as_str() {
-            "message_start" => self.started(&event.json).await,
-            Event::DELTA => self.delta(event.json).await,
-            "content_block_stop" => self.block_ended(event, batch).await,
+            "message_start" => self.handle_message_start(&event.json).await,
+            Event::DELTA => self.handle_delta(event.json).await,
+            "content_block_stop" => self.handle_block_stop(event, batch).await,
             "content_block_start" => {
                 self.deltas.clear();
                 self.start = event.json;
-                self.partial(&self.start, self.thinking_display()).await;
+                self.emit_partial(&self.start, self.thinking_display()).await;
             }
             name => {
                 if name == "message_delta" {
                     let value: Value = serde_json::from_str(&event.json).unwrap_or_default();
                     text(&value["delta"]["stop_reason"]).clone_into(&mut self.stop_reason);
-                    self.account(value["usage"]["output_tokens"].as_u64().unwrap_or_default());
+                    self.record_usage(value["usage"]["output_tokens"].as_u64().unwrap_or_default());
                 }
-                self.partial(&event.json, Object::new()).await;
+                self.emit_partial(&event.json, Object::new()).await;
             }
         }
     }
 
-    async fn started(&mut self, json: &str) {
+    async fn handle_message_start(&mut self, json: &str) {
         let value: Value = serde_json::from_str(json).unwrap_or_default();
         let message = &value["message"];
         text(&message["id"]).clone_into(&mut self.id);
@@ -137,13 +137,13 @@ impl<'a> Stream<'a> {
         self.engine.emit("stream_event", line).await;
     }
 
-    async fn delta(&mut self, json: String) {
+    async fn handle_delta(&mut self, json: String) {
         let mut extra = Object::new();
         if self.is_thinking() && !json.contains(r#""type":"signature_delta""#) {
             extra = self.thinking_display();
-            self.count_thinking(thinking_in(&json)).await;
+            self.count_thinking(thinking_length(&json)).await;
         }
-        self.partial(&json, extra).await;
+        self.emit_partial(&json, extra).await;
         self.deltas.push(json);
     }
 
@@ -172,12 +172,12 @@ impl<'a> Stream<'a> {
         self.engine.emit_system_with("thinking_tokens", fields, then).await;
     }
 
-    async fn block_ended(&mut self, event: StreamEvent, batch: &mut ToolBatch<'_>) {
+    async fn handle_block_stop(&mut self, event: StreamEvent, batch: &mut ToolBatch<'_>) {
         let block = event.whole.or_else(|| assemble(&self.start, &self.deltas));
         if let Some(block) = &block {
-            self.show(block, &whole_block(block)).await;
+            self.emit_block(block, &whole_block(block)).await;
         }
-        self.partial(&event.json, Object::new()).await;
+        self.emit_partial(&event.json, Object::new()).await;
         if let Some(Block::Tool { id, name, input }) = block {
             batch.add(ToolCall { id, name, input }).await;
             batch.finish_writes().await;
@@ -187,13 +187,13 @@ impl<'a> Stream<'a> {
     }
 
     /// Writes a complete block and adds it to the conversation.
-    async fn show(&self, block: &Block, json: &str) {
+    async fn emit_block(&self, block: &Block, json: &str) {
         let value = serde_json::from_str(json).unwrap_or_else(|_| lossy(block));
         lock(&self.scope.conversation).assistant(&self.id, value);
         let uuid = self.engine.ids.uuid();
         let mut json = Cow::Borrowed(json);
-        if let Some(literal) = literal_of(block) {
-            let displayed = self.engine.display_hook(self.scope, &literal).await;
+        if let Some(literal) = text_literal(block) {
+            let displayed = self.engine.run_display_hooks(self.scope, &literal).await;
             lock(&self.scope.last_text).clone_from(displayed.as_ref().unwrap_or(&literal));
             match displayed.as_deref() {
                 // A text that a hook hides is not written at all.
@@ -213,7 +213,7 @@ impl<'a> Stream<'a> {
             Block::Text(_) | Block::RawText(_) => Object::new(),
         };
         self.engine.emit_task_progress(self.scope, block).await;
-        self.engine.assistant(self.scope, &self.head(&uuid), &json, fields).await;
+        self.engine.emit_assistant(self.scope, &self.head(&uuid), &json, fields).await;
     }
 
     fn head<'s>(&'s self, uuid: &'s str) -> MessageHead<'s> {
@@ -222,12 +222,12 @@ impl<'a> Stream<'a> {
     }
 
     /// Handles an interrupt: the partial block is written.
-    async fn interrupted(&mut self, no_tools: bool) -> StreamEnd {
-        let from = match self.part() {
+    async fn handle_interrupt(&mut self, no_tools: bool) -> StreamEnd {
+        let from = match self.partial_block() {
             Some(json) => {
                 let uuid = self.engine.ids.uuid();
                 let fields = Object::new().plain("aborted", true);
-                self.engine.assistant(self.scope, &self.head(&uuid), &json, fields).await;
+                self.engine.emit_assistant(self.scope, &self.head(&uuid), &json, fields).await;
                 self.block + 1
             }
             None => self.block,
@@ -236,20 +236,20 @@ impl<'a> Stream<'a> {
             let text = "[Request interrupted by user]";
             self.engine.emit_user_text(self.scope, text, Object::new()).await;
         }
-        self.partial_end(from).await;
+        self.emit_partial_end(from).await;
         StreamEnd::Interrupted
     }
 
     /// Returns the partial text or thinking block.
-    fn part(&self) -> Option<String> {
+    fn partial_block(&self) -> Option<String> {
         let block = assemble(&self.start, &self.deltas).filter(|_| !self.deltas.is_empty())?;
         (!matches!(block, Block::Tool { .. })).then(|| whole_block(&block))
     }
 
     /// Writes the events that close a partial message.
-    async fn partial_end(&self, from: usize) {
+    async fn emit_partial_end(&self, from: usize) {
         let stop = format!(r#"{{"type":"content_block_stop","index":{}}}"#, self.block);
-        self.partial(&stop, Object::new()).await;
+        self.emit_partial(&stop, Object::new()).await;
         let usage = format!(
             r#"{{"output_tokens_details":{{"thinking_tokens":0}},"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"input_tokens":{},"iterations":[],"output_tokens":0,"server_tool_use":{{"web_search_requests":0,"web_fetch_requests":0}},"fallback_credit":null}}"#,
             self.input_tokens
@@ -259,17 +259,17 @@ impl<'a> Stream<'a> {
         let end = format!(
             r#"{{"type":"message_delta","context_management":null,"delta":{delta},"usage":{usage}}}"#
         );
-        self.partial(&end, Object::new()).await;
-        self.message_stop(&from.to_string()).await;
+        self.emit_partial(&end, Object::new()).await;
+        self.emit_message_stop(&from.to_string()).await;
     }
 
-    async fn abandon(&self, from: &str) {
+    async fn emit_abandoned(&self, from: &str) {
         let stop = format!(r#"{{"type":"content_block_stop","index":{}}}"#, self.block);
-        self.partial(&stop, Object::new()).await;
-        self.message_stop(from).await;
+        self.emit_partial(&stop, Object::new()).await;
+        self.emit_message_stop(from).await;
     }
 
-    async fn message_stop(&self, from: &str) {
+    async fn emit_message_stop(&self, from: &str) {
         let abandoned =
             Object::new().str("api_message_id", &self.id).raw("from_block_index", from).done();
         let extra = Object::new().raw("abandoned_blocks", &abandoned);
@@ -282,7 +282,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    async fn partial(&self, event: &str, extra: Object) {
+    async fn emit_partial(&self, event: &str, extra: Object) {
         if !self.engine.launch.partial || self.scope.is_agent() {
             return;
         }
@@ -294,13 +294,13 @@ impl<'a> Stream<'a> {
         Object::typed("stream_event")
             .raw("event", event)
             .str("session_id", &self.engine.session_id())
-            .fields(&self.scope.parent())
+            .fields(&self.scope.parent_fields())
             .str("uuid", &self.engine.ids.uuid())
     }
 }
 
 /// Returns a text block as a JSON string.
-fn literal_of(block: &Block) -> Option<String> {
+fn text_literal(block: &Block) -> Option<String> {
     match block {
         Block::Text(text) => Some(super::json::quoted(text)),
         Block::RawText(literal) => Some(literal.clone()),
@@ -310,7 +310,7 @@ fn literal_of(block: &Block) -> Option<String> {
 
 /// Returns a valid JSON value for a literal that is not quite JSON.
 fn lossy(block: &Block) -> Value {
-    let literal = literal_of(block).unwrap_or_default();
+    let literal = text_literal(block).unwrap_or_default();
     serde_json::json!({"type": "text", "text": literal.trim_matches('"')})
 }
 

@@ -92,7 +92,7 @@ impl Task {
     }
 
     /// Returns whether the model may still be notified about the task.
-    pub(super) fn is_open(&self) -> bool {
+    pub(super) fn is_unsettled(&self) -> bool {
         !self.settled.load(Relaxed)
     }
 
@@ -111,7 +111,7 @@ impl Task {
 
 impl Engine {
     /// Reports that a task has started.
-    pub(super) async fn task_started(&self, task: &Arc<Task>) {
+    pub(super) async fn emit_task_started(&self, task: &Arc<Task>) {
         self.state().tasks.push(Arc::clone(task));
         if task.background {
             self.emit_background_tasks().await;
@@ -131,7 +131,7 @@ impl Engine {
     }
 
     /// Reports that a task has ended.
-    pub(super) async fn task_ended(
+    pub(super) async fn emit_task_ended(
         &self,
         task: &Task,
         ended: TaskEnd,
@@ -207,7 +207,7 @@ impl Engine {
             Ok(shell) => shell,
             Err(error) => return ToolOutput::error(&format!("The shell cannot start: {error}")),
         };
-        self.task_started(&task).await;
+        self.emit_task_started(&task).await;
         let (engine, watched, command) = (Arc::clone(self), Arc::clone(&task), command.to_owned());
         self.spawn(async move { engine.watch_shell(shell, &watched, &command).await });
         let text = format!("Running in the background as {}; output: {}", task.id, path.display());
@@ -222,16 +222,16 @@ impl Engine {
     }
 
     async fn watch_shell(&self, mut shell: Shell, task: &Task, command: &str) {
-        let cancel = CancelToken::of(&task.cancel);
+        let cancel = CancelToken::new(&task.cancel);
         let Some(code) = shell.wait(&cancel).await else {
             drop(shell);
-            self.task_ended(task, TaskEnd::Stopped, command, None).await;
+            self.emit_task_ended(task, TaskEnd::Stopped, command, None).await;
             self.changed.notify_one();
             return;
         };
         let ended = if code == 0 { TaskEnd::Completed } else { TaskEnd::Failed };
         let summary = format!("Background command {command:?} ended with exit code {code}");
-        self.task_ended(task, ended, &summary, None).await;
+        self.emit_task_ended(task, ended, &summary, None).await;
         self.notify_model(task, &summary).await;
     }
 

@@ -63,7 +63,7 @@ impl<'a> ToolBatch<'a> {
         self.outcomes.push(None);
         // Requests to the host are sent immediately. The outcome is collected when the answer is
         // complete or pauses.
-        if self.begin() {
+        if self.start_ready() {
             let done = self.running.poll_last().await;
             self.record(done);
         }
@@ -99,7 +99,7 @@ impl<'a> ToolBatch<'a> {
     }
 
     /// Starts the calls that may run now; returns whether there were any.
-    fn begin(&mut self) -> bool {
+    fn start_ready(&mut self) -> bool {
         let mut begun = false;
         while let Some(next) = self.waiting.front().copied() {
             let may = self.running.is_empty()
@@ -124,7 +124,7 @@ impl<'a> ToolBatch<'a> {
         for (at, outcome) in done {
             self.outcomes[at] = Some(outcome);
         }
-        self.begin();
+        self.start_ready();
     }
 
     /// Waits for all calls and adds their results to the conversation.
@@ -143,10 +143,10 @@ impl<'a> ToolBatch<'a> {
         blocks.extend(contexts.map(|context| reminder(context)));
         lock(&self.scope.conversation).user(blocks);
         if !self.scope.cancel.is_cancelled() {
-            self.engine.batch_hook(self.scope, &outcomes).await;
+            self.engine.run_batch_hooks(self.scope, &outcomes).await;
             let late = std::mem::take(&mut *lock(&self.scope.late_hooks));
             for hook in late {
-                self.engine.hook(self.scope, hook).await;
+                self.engine.run_hooks(self.scope, hook).await;
             }
         }
     }
@@ -167,13 +167,13 @@ impl Engine {
         if scope.cancel.is_cancelled() {
             return self.reject(scope, &call).await;
         }
-        let known = self.offers(&call.name);
+        let known = self.has_tool(&call.name);
         if !known {
             let text = format!("Error: No such tool available: {}", call.name);
             let content = format!("<tool_use_error>{text}</tool_use_error>");
             return self.fail(scope, &call, &content, &text, Object::new()).await;
         }
-        let hook_outcome = self.pre_tool_use(scope, &call).await;
+        let hook_outcome = self.run_pre_tool_use_hooks(scope, &call).await;
         let hook_outcome = match hook_outcome {
             PreToolUseOutcome::Cancelled => return self.reject(scope, &call).await,
             PreToolUseOutcome::TimedOut => {
@@ -200,7 +200,7 @@ impl Engine {
         if !call.name.starts_with("mcp__") {
             // In the real CLI, the rest of the answer arrives before even the fastest tool
             // completes.
-            scope.rest_of_answer().await;
+            scope.wait_for_answer().await;
         }
         self.run_tool(scope, &call, &meta, hook_outcome.context).await
     }
@@ -228,25 +228,25 @@ impl Engine {
         } else {
             input.value("tool_response", &done.response).str("tool_use_id", &call.id)
         };
-        let hook = HookCall::tool(event, call, input.plain("duration_ms", took));
-        let outcome = self.hook(scope, hook).await;
+        let hook = HookCall::for_tool(event, call, input.plain("duration_ms", took));
+        let outcome = self.run_hooks(scope, hook).await;
         context.extend(outcome.context.iter().cloned());
         context.extend(outcome.block.iter().cloned());
         // The real CLI ignores `continue: false` of a `PostToolUseFailure` hook.
         if let Some(reason) = outcome.stop.as_ref().filter(|_| !done.error) {
             lock(&scope.stopped).get_or_insert_with(|| reason.clone());
         }
-        let block = self.show_result(scope, call, &done, meta_field(&call.id, meta)).await;
+        let block = self.emit_tool_result(scope, call, &done, meta_field(&call.id, meta)).await;
         for message in &outcome.messages {
             let text = format!("{event}:{} says: {message}", call.name);
             self.emit_informational(&text, "notice", Object::new()).await;
         }
-        let response = done.for_batch();
+        let response = done.batch_response();
         ToolOutcome { block: Some(block), context, response, input: call.input.clone() }
     }
 
     /// Writes the result of a tool; returns the block for the model.
-    async fn show_result(
+    async fn emit_tool_result(
         &self,
         scope: &Scope,
         call: &ToolCall,
@@ -288,7 +288,7 @@ impl Engine {
             quoted(&format!("Error: {result}"))
         };
         let done = ToolOutput { result, ..ToolOutput::error(content) };
-        let block = self.show_result(scope, call, &done, meta).await;
+        let block = self.emit_tool_result(scope, call, &done, meta).await;
         let (response, input) = (Value::from(content), call.input.clone());
         ToolOutcome { block: Some(block), context: Vec::new(), response, input }
     }
@@ -301,7 +301,7 @@ impl Engine {
         let entry =
             Object::new().str("id", &call.id).str("non_execution_kind", "user-rejected").done();
         let meta = Object::new().raw("tool_result_meta", &array([entry]));
-        let block = self.show_result(scope, call, &done, meta).await;
+        let block = self.emit_tool_result(scope, call, &done, meta).await;
         let (response, input) = (Value::from(text), call.input.clone());
         ToolOutcome { block: Some(block), context: Vec::new(), response, input }
     }

@@ -57,22 +57,23 @@ pub(super) fn name_for_model(listed: &str) -> &str {
     if listed == "Task" { "Agent" } else { listed }
 }
 
-fn denies(rules: &[PermissionRule], name: &str) -> bool {
+fn is_denied(rules: &[PermissionRule], name: &str) -> bool {
     rules.iter().any(|rule| {
-        rule.is_whole(name) || rule.content.is_none() && current_name(&rule.tool) == name
+        rule.covers_all(name) || rule.content.is_none() && current_name(&rule.tool) == name
     })
 }
 
 impl Engine {
     /// Returns whether the model has this tool.
-    pub(super) fn offers(&self, name: &str) -> bool {
+    pub(super) fn has_tool(&self, name: &str) -> bool {
         let state = self.state();
         self.tool_names(&state).iter().any(|known| known == current_name(name))
     }
 
     /// Returns the names of the tools, in order.
     pub(super) fn tool_names(&self, state: &SessionState) -> Vec<String> {
-        let mut names: Vec<String> = self.own_tools(state).into_iter().map(str::to_owned).collect();
+        let mut names: Vec<String> =
+            self.built_in_tools(state).into_iter().map(str::to_owned).collect();
         if state.servers.iter().any(|server| server.is_sdk() && server.has_resources()) {
             names.extend(["ListMcpResourcesTool", "ReadMcpResourceTool"].map(str::to_owned));
         }
@@ -81,12 +82,12 @@ impl Engine {
             tools.sort();
             names.extend(tools);
         }
-        names.retain(|name| name == STRUCTURED_OUTPUT || !denies(&state.deny, name));
+        names.retain(|name| name == STRUCTURED_OUTPUT || !is_denied(&state.deny, name));
         names
     }
 
     /// Returns the built-in tools, before deny rules are applied.
-    fn own_tools(&self, state: &SessionState) -> Vec<&'static str> {
+    fn built_in_tools(&self, state: &SessionState) -> Vec<&'static str> {
         let asking: &[&str] = if self.launch.ask_host { &ASKING } else { &[] };
         let listed = self.launch.tools.as_deref().filter(|tools| *tools != [DEFAULT_LIST]);
         let mut names: Vec<&str> = match listed {
@@ -108,7 +109,7 @@ impl Engine {
 
     fn default_tools(&self, state: &SessionState, asking: &[&'static str]) -> Vec<&'static str> {
         let mut names = [&DEFAULT, asking].concat();
-        let has_no_shell = denies(&state.deny, "Bash");
+        let has_no_shell = is_denied(&state.deny, "Bash");
         if has_no_shell {
             names.retain(|name| *name != "Monitor");
         }

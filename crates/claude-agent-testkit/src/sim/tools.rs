@@ -69,7 +69,7 @@ impl ToolOutput {
     }
 
     /// Returns the `tool_response` for `PostToolBatch` hooks.
-    pub(super) fn for_batch(&self) -> Value {
+    pub(super) fn batch_response(&self) -> Value {
         serde_json::from_str(&self.content).unwrap_or_default()
     }
 }
@@ -149,7 +149,7 @@ impl Engine {
             });
             state.todo.len().to_string()
         };
-        self.todo_hook(scope, "TaskCreated", &id, subject, description).await;
+        self.run_todo_hooks(scope, "TaskCreated", &id, subject, description).await;
         let task = Object::new().str("id", &id).str("subject", subject);
         let task = task.str("description", description).done();
         let text = format!("Task #{id} created: {subject}");
@@ -171,7 +171,7 @@ impl Engine {
             return ToolOutput::error(&format!("There is no task #{id}."));
         };
         if to == "completed" {
-            self.todo_hook(scope, "TaskCompleted", id, &subject, &description).await;
+            self.run_todo_hooks(scope, "TaskCompleted", id, &subject, &description).await;
         }
         let change = Object::new().str("from", &from).str("to", &to).done();
         let result = Object::new()
@@ -182,7 +182,7 @@ impl Engine {
         ToolOutput::text(&format!("Updated task #{id} status"), result.done())
     }
 
-    async fn todo_hook(
+    async fn run_todo_hooks(
         &self,
         scope: &Scope,
         event: &'static str,
@@ -194,7 +194,7 @@ impl Engine {
             .str("task_id", id)
             .str("task_subject", subject)
             .str("task_description", description);
-        self.hook(scope, super::hooks::HookCall::new(event, input)).await;
+        self.run_hooks(scope, super::hooks::HookCall::new(event, input)).await;
     }
 
     async fn exit_plan_mode(&self) -> ToolOutput {
@@ -213,7 +213,7 @@ impl Engine {
     async fn enter_worktree(&self, scope: &Scope, input: &Value) -> ToolOutput {
         let name = input["name"].as_str().unwrap_or("worktree");
         let call = super::hooks::HookCall::new("WorktreeCreate", Object::new().str("name", name));
-        let outcome = self.hook(scope, call).await;
+        let outcome = self.run_hooks(scope, call).await;
         let path = outcome.outputs.iter().find_map(|output| output["worktreePath"].as_str());
         let Some(path) = path else {
             return ToolOutput::error("Only a WorktreeCreate hook can make a worktree here.");
@@ -226,10 +226,10 @@ impl Engine {
 
     async fn exit_worktree(&self, scope: &Scope) -> ToolOutput {
         let Some(path) = self.state().worktree.clone() else {
-            return ToolOutput::error("The session is in no worktree.");
+            return ToolOutput::error("The session is not in a worktree.");
         };
         let input = Object::new().str("worktree_path", &path);
-        self.hook(scope, super::hooks::HookCall::new("WorktreeRemove", input)).await;
+        self.run_hooks(scope, super::hooks::HookCall::new("WorktreeRemove", input)).await;
         self.state().worktree = None;
         let cwd = self.launch.cwd.to_string_lossy().into_owned();
         let text = format!("Left the worktree {path}; back in {cwd}.");

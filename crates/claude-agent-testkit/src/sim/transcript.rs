@@ -17,11 +17,11 @@ use super::scope::Scope;
 use super::state::{Conversation, ConversationEntry, lock};
 
 /// Resumes the session from the command line. Returns an error if it does not exist.
-pub(super) fn open(engine: &Engine) -> Result<(), String> {
+pub(super) fn resume(engine: &Engine) -> Result<(), String> {
     let id = match (&engine.launch.resume, engine.launch.continues) {
         (Some(id), _) => id.clone(),
         // Without an earlier session, `--continue` starts a new one.
-        (None, true) => match latest(&engine.project_directory()) {
+        (None, true) => match latest_session(&engine.project_directory()) {
             Some(id) => id,
             None => return Ok(()),
         },
@@ -31,8 +31,8 @@ pub(super) fn open(engine: &Engine) -> Result<(), String> {
     let file = file.map_err(|_| format!("No conversation found with session ID: {id}"))?;
     let lines = file.lines().filter_map(|line| serde_json::from_str(line).ok());
     let entries: Vec<Value> = lines.collect();
-    let deferred = deferred::pending_call(&entries).filter(|_| engine.launch.session);
-    let mut conversation = read(&entries);
+    let deferred = deferred::find_pending_call(&entries).filter(|_| engine.launch.session);
+    let mut conversation = to_conversation(&entries);
     deferred::remove_dangling(&mut conversation, deferred.as_ref());
     let mut state = engine.state();
     let uuids = entries.iter().filter(|entry| entry["type"] == "user");
@@ -41,7 +41,7 @@ pub(super) fn open(engine: &Engine) -> Result<(), String> {
         state.usage.restore(&entries);
     }
     *lock(&state.conversation) = conversation;
-    state.replay = deferred.map(|call| engine.plan_replay(call));
+    state.replay = deferred.map(|call| engine.new_replay(call));
     // A fork writes the whole conversation to its own file.
     if !engine.launch.fork {
         let mut conversation = lock(&state.conversation);
@@ -52,7 +52,7 @@ pub(super) fn open(engine: &Engine) -> Result<(), String> {
     Ok(())
 }
 
-fn latest(directory: &str) -> Option<String> {
+fn latest_session(directory: &str) -> Option<String> {
     let files = fs::read_dir(directory).ok()?.flatten();
     let newest = files
         .filter(|file| file.path().extension().is_some_and(|extension| extension == "jsonl"))
@@ -60,7 +60,7 @@ fn latest(directory: &str) -> Option<String> {
     Some(newest.path().file_stem()?.to_str()?.to_owned())
 }
 
-fn read(entries: &[Value]) -> Conversation {
+fn to_conversation(entries: &[Value]) -> Conversation {
     let mut conversation = Conversation::default();
     for entry in entries {
         let blocks = super::state::content_blocks(&entry["message"]["content"]);
@@ -146,10 +146,10 @@ impl Engine {
             // If writing fails, the session cannot be resumed, but it continues.
             drop(append(Path::new(&self.transcript_path(&session)), &lines));
         }
-        self.mirror(&session, &array(&lines)).await;
+        self.emit_mirror(&session, &array(&lines)).await;
     }
 
-    async fn mirror(&self, session: &str, entries: &str) {
+    async fn emit_mirror(&self, session: &str, entries: &str) {
         if self.launch.mirror {
             let line = Object::typed("transcript_mirror")
                 .str("filePath", &self.transcript_path(session))
@@ -170,7 +170,7 @@ impl Engine {
             // If writing fails, the totals are lost, but the session continues.
             drop(append(Path::new(&path), std::slice::from_ref(&entry)));
         }
-        self.mirror(&session, &array([entry])).await;
+        self.emit_mirror(&session, &array([entry])).await;
     }
 }
 

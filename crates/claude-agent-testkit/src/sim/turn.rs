@@ -66,14 +66,15 @@ pub(super) struct TurnFailure {
 }
 
 /// The reminder for a model that answers with text instead of structured output; sent once.
-const VALUE_REMINDER: &str = "[structured output] Give the result with the StructuredOutput tool.";
+const STRUCTURED_REMINDER: &str =
+    "[structured output] Give the result with the StructuredOutput tool.";
 
 impl Engine {
     /// Sends requests to the model and runs its tool calls until the turn ends.
-    pub(super) async fn converse(self: &Arc<Self>, scope: &Scope) -> TurnEnd {
+    pub(super) async fn run_conversation(self: &Arc<Self>, scope: &Scope) -> TurnEnd {
         let mut stop_hook_active = false;
-        let mut cut_short = 0;
-        let mut is_reminded = false;
+        let mut incomplete = 0;
+        let mut reminded = false;
         loop {
             let requests = scope.counts.requests.load(Ordering::Relaxed);
             if let Some(limit) =
@@ -87,14 +88,14 @@ impl Engine {
             self.emit_requesting(scope).await;
             let mut batch = ToolBatch::new(self, scope);
             scope.answering.send_replace(true);
-            let stop_reason = match self.answer(scope, &mut batch).await {
-                Err(failure) => return self.failed(scope, failure).await,
+            let stop_reason = match self.request_answer(scope, &mut batch).await {
+                Err(failure) => return self.fail_turn(scope, failure).await,
                 Ok(StreamEnd::Interrupted | StreamEnd::Cut) if batch.is_empty() => {
                     return TurnEnd::AbortedStreaming;
                 }
                 Ok(StreamEnd::Interrupted | StreamEnd::Cut) => {
                     batch.finish().await;
-                    return self.aborted_tools(scope).await;
+                    return self.abort_tools(scope).await;
                 }
                 Ok(StreamEnd::Whole { stop_reason }) => stop_reason,
             };
@@ -103,18 +104,20 @@ impl Engine {
                 return end;
             }
             if batch.is_empty() {
-                if let Some(again) = self.cut_short(scope, &stop_reason, &mut cut_short).await {
+                if let Some(again) =
+                    self.handle_incomplete(scope, &stop_reason, &mut incomplete).await
+                {
                     match again {
                         Ok(()) => continue,
-                        Err(failure) => return self.failed(scope, failure).await,
+                        Err(failure) => return self.fail_turn(scope, failure).await,
                     }
                 }
-                if self.wants_value(scope) && !std::mem::replace(&mut is_reminded, true) {
+                if self.needs_structured(scope) && !std::mem::replace(&mut reminded, true) {
                     let synthetic = Object::new().plain("isSynthetic", true);
-                    self.emit_user_text(scope, VALUE_REMINDER, synthetic).await;
+                    self.emit_user_text(scope, STRUCTURED_REMINDER, synthetic).await;
                     continue;
                 }
-                match self.stop_hooks(scope, stop_hook_active).await {
+                match self.run_stop_hooks(scope, stop_hook_active).await {
                     StopHooks::Continue => stop_hook_active = true,
                     StopHooks::Prevent => return TurnEnd::StopPrevented { stop_reason },
                     StopHooks::End => return TurnEnd::Completed { stop_reason },
@@ -130,7 +133,7 @@ impl Engine {
     }
 
     /// Returns whether the turn must return structured output.
-    fn wants_value(&self, scope: &Scope) -> bool {
+    fn needs_structured(&self, scope: &Scope) -> bool {
         !scope.is_agent() && (self.launch.json_schema.is_some() || self.state().wants_schema)
     }
 
@@ -140,7 +143,7 @@ impl Engine {
             return Some(TurnEnd::Deferred);
         }
         if scope.cancel.is_cancelled() {
-            return Some(self.aborted_tools(scope).await);
+            return Some(self.abort_tools(scope).await);
         }
         if lock(&scope.structured).is_some() {
             return Some(TurnEnd::Structured);
@@ -148,7 +151,7 @@ impl Engine {
         lock(&scope.stopped).is_some().then_some(TurnEnd::Stopped)
     }
 
-    async fn aborted_tools(&self, scope: &Scope) -> TurnEnd {
+    async fn abort_tools(&self, scope: &Scope) -> TurnEnd {
         let text = "[Request interrupted by user for tool use]";
         self.emit_user_text(scope, text, Object::new()).await;
         TurnEnd::AbortedTools
@@ -174,7 +177,7 @@ impl Engine {
     }
 
     /// Sends a request to the model, with retries.
-    async fn answer(
+    async fn request_answer(
         &self,
         scope: &Scope,
         batch: &mut ToolBatch<'_>,
@@ -189,7 +192,7 @@ impl Engine {
             let response = tokio::select! {
                 biased;
                 () = scope.cancel.cancelled() => None,
-                response = self.ask_model(scope) => Some(response),
+                response = self.request_model(scope) => Some(response),
             };
             let failure = match response {
                 None => return Ok(self.interrupt_before_answer(scope).await),
@@ -245,8 +248,8 @@ impl Engine {
     }
 
     /// Writes the error as an assistant message and runs the `StopFailure` hooks.
-    async fn failed(&self, scope: &Scope, failure: TurnFailure) -> TurnEnd {
-        self.display_hook(scope, &quoted(&failure.text)).await;
+    async fn fail_turn(&self, scope: &Scope, failure: TurnFailure) -> TurnEnd {
+        self.run_display_hooks(scope, &quoted(&failure.text)).await;
         let mut fields =
             Object::new().str("error", failure.error).plain("is_api_error_message", true);
         if let (Some(status), Some(kind)) = (failure.status, &failure.kind) {
@@ -259,13 +262,13 @@ impl Engine {
             let input = Object::new()
                 .str("error", failure.error)
                 .str("last_assistant_message", &failure.text);
-            self.hook(scope, HookCall::new("StopFailure", input)).await;
+            self.run_hooks(scope, HookCall::new("StopFailure", input)).await;
         }
         TurnEnd::Failed(failure)
     }
 
     /// Handles an incomplete answer: continues it, or fails.
-    async fn cut_short(
+    async fn handle_incomplete(
         &self,
         scope: &Scope,
         stop_reason: &str,
@@ -276,7 +279,7 @@ impl Engine {
             "max_tokens" if *times < CONTINUATIONS => {
                 self.emit_user_text(
                     scope,
-                    "The answer was cut off. Go on where it ended.",
+                    "The answer was cut off. Continue where it ended.",
                     synthetic,
                 )
                 .await;
@@ -293,20 +296,20 @@ impl Engine {
                 }));
             }
             "refusal" if *times == 0 => {
-                let text = "The model stopped its answer; it goes on once.";
+                let text = "The model stopped its answer; it is asked to continue once.";
                 self.emit_informational(text, "notice", Object::new()).await;
                 let text = "Your answer was stopped. Do not give it again.";
                 self.emit_user_text(scope, text, synthetic.str("refused_message_id", "msg_1"))
                     .await;
             }
-            "refusal" => return Some(Err(self.refused(scope).await)),
+            "refusal" => return Some(Err(self.emit_refusal(scope).await)),
             _ => return None,
         }
         *times += 1;
         Some(Ok(()))
     }
 
-    async fn refused(&self, scope: &Scope) -> TurnFailure {
+    async fn emit_refusal(&self, scope: &Scope) -> TurnFailure {
         let model = self.state().model.clone();
         let line = Object::typed("system")
             .str("subtype", "model_refusal_no_fallback")
@@ -329,7 +332,7 @@ impl Engine {
     }
 
     /// Runs the `Stop` or `SubagentStop` hooks.
-    async fn stop_hooks(&self, scope: &Scope, active: bool) -> StopHooks {
+    async fn run_stop_hooks(&self, scope: &Scope, active: bool) -> StopHooks {
         let last = unquoted(&lock(&scope.last_text));
         let event = if scope.is_agent() { "SubagentStop" } else { "Stop" };
         let mut input = Object::new().plain("stop_hook_active", active);
@@ -340,7 +343,7 @@ impl Engine {
             .str("last_assistant_message", &last)
             .raw("background_tasks", &self.background_tasks_json())
             .raw("session_crons", "[]");
-        let outcome = self.hook(scope, HookCall::new(event, input)).await;
+        let outcome = self.run_hooks(scope, HookCall::new(event, input)).await;
         if scope.cancel.is_cancelled() {
             return StopHooks::End;
         }

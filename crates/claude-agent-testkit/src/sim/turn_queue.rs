@@ -28,7 +28,7 @@ const MAX_QUEUED: usize = 4096;
 
 impl Engine {
     /// Accepts a message of the host. Returns an error if it violates the protocol.
-    pub(super) async fn accept(&self, frame: &Value) -> Result<(), String> {
+    pub(super) async fn accept_message(&self, frame: &Value) -> Result<(), String> {
         let message = &frame["message"];
         if message["role"] != "user" {
             let role = message["role"].as_str().unwrap_or("undefined");
@@ -112,7 +112,7 @@ impl Engine {
                 self.report_idle().await;
                 continue;
             }
-            if self.is_over() {
+            if self.is_finished() {
                 self.save_cost().await;
                 return Exit::Code(i32::from(self.state().last_was_error));
             }
@@ -155,7 +155,7 @@ impl Engine {
         self.changed.notify_one();
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         let state = self.state();
         state.input_ended && state.queue.is_empty() && !state.has_running_agents()
     }
@@ -177,7 +177,7 @@ impl Engine {
             state.prompt_id = self.ids.uuid();
             Arc::clone(&state.conversation)
         };
-        let cancel = CancelToken::of(&turn.cancel);
+        let cancel = CancelToken::new(&turn.cancel);
         let scope = Scope::new(conversation, cancel, uuids, self.ids.uuid());
         let (cancelled, _result_lock) = match &turn.replay {
             Some(replay) => self.run_replay(&scope, replay).await,
@@ -204,13 +204,13 @@ impl Engine {
         let mut content = content;
         if origin.is_none() {
             if let Some(command) = prompt.strip_prefix('/') {
-                match self.command(scope, command).await {
+                match self.run_command(scope, command).await {
                     super::commands::CommandOutcome::Done => return (false, None),
                     super::commands::CommandOutcome::Prompt(expanded) => content = expanded.into(),
                     super::commands::CommandOutcome::Unknown => {}
                 }
             }
-            let outcome = self.submit_hook(scope, &prompt).await;
+            let outcome = self.run_submit_hooks(scope, &prompt).await;
             if scope.cancel.is_cancelled() {
                 self.emit_init(scope).await;
                 self.emit_user_text(scope, "[Request interrupted by user]", Object::new()).await;
@@ -221,7 +221,7 @@ impl Engine {
                 return (false, None);
             }
             if content != merge_content(batch) {
-                self.expansion_hook(scope, &prompt).await;
+                self.run_expansion_hooks(scope, &prompt).await;
             }
             self.emit_init(scope).await;
             self.replay_prompts(batch).await;
@@ -233,7 +233,7 @@ impl Engine {
             lock(&scope.conversation).user(content_blocks(&content));
         }
         self.begin_checkpoint(scope);
-        let end = self.converse(scope).await;
+        let end = self.run_conversation(scope).await;
         self.finish_turn(scope, &end, origin.as_ref()).await
     }
 
@@ -256,13 +256,13 @@ impl Engine {
         }
         self.save_transcript(scope).await;
         let result_lock = Arc::clone(&self.result_lock).lock_owned().await;
-        self.result(scope, end, origin).await;
+        self.emit_result(scope, end, origin).await;
         (cancelled, Some(result_lock))
     }
 
-    async fn submit_hook(&self, scope: &Scope, prompt: &str) -> super::hooks::HookOutcome {
+    async fn run_submit_hooks(&self, scope: &Scope, prompt: &str) -> super::hooks::HookOutcome {
         let input = Object::new().str("prompt", prompt);
-        self.hook(scope, HookCall::new("UserPromptSubmit", input)).await
+        self.run_hooks(scope, HookCall::new("UserPromptSubmit", input)).await
     }
 
     pub(super) async fn emit_hook_messages(&self, name: &str, messages: &[String]) {
@@ -293,13 +293,13 @@ impl Engine {
         }
         for queued in batch {
             if let Some(uuid) = &queued.uuid {
-                self.replay(&queued.content, uuid).await;
+                self.emit_replay(&queued.content, uuid).await;
             }
         }
     }
 
     /// Starts a new conversation, as after `/clear`.
-    pub(super) fn forget_conversation(&self) {
+    pub(super) fn reset_conversation(&self) {
         let mut state = self.state();
         *lock(&state.conversation) = Conversation::default();
         state.session_id = self.ids.uuid();

@@ -72,7 +72,7 @@ impl UsageTotals {
     pub(super) fn cost_state(&self, session: &str, duration_ms: u128) -> String {
         let mut models = Object::new();
         for (model, spent) in &self.total {
-            models = models.raw(model, &spent.stored(model).done());
+            models = models.raw(model, &spent.to_stored(model).done());
         }
         Object::typed(COST_STATE)
             .str("sessionId", session)
@@ -99,7 +99,7 @@ impl TokenUsage {
     }
 
     /// Returns the usage in the format of a transcript.
-    fn stored(self, model: &str) -> Object {
+    fn to_stored(self, model: &str) -> Object {
         Object::new()
             .plain("inputTokens", self.input)
             .plain("outputTokens", self.output)
@@ -113,7 +113,7 @@ impl TokenUsage {
     }
 
     /// Returns the usage in the format of a result.
-    fn reported(self, model: &str) -> Object {
+    fn to_reported(self, model: &str) -> Object {
         Object::new()
             .plain("inputTokens", self.input)
             .plain("outputTokens", self.output)
@@ -136,7 +136,7 @@ impl TokenUsage {
 pub(super) fn model_usage(models: &BTreeMap<String, TokenUsage>) -> String {
     let mut usage = Object::new();
     for (model, spent) in models {
-        usage = usage.raw(model, &spent.reported(model).done());
+        usage = usage.raw(model, &spent.to_reported(model).done());
     }
     usage.done()
 }

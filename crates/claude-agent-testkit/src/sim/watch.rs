@@ -23,7 +23,7 @@ type Stamp = Option<(SystemTime, u64)>;
 impl Engine {
     /// Watches the settings files, if a `ConfigChange` hook is registered.
     pub(super) fn watch_settings(self: &Arc<Self>) {
-        if !self.state().hooks.listens("ConfigChange") {
+        if !self.state().hooks.has_hooks_for("ConfigChange") {
             return;
         }
         let files = self.settings.files.iter();
@@ -42,8 +42,8 @@ impl Engine {
                     let input = Object::new()
                         .str("source", source)
                         .str("file_path", &path.to_string_lossy());
-                    let call = HookCall::of_session("ConfigChange", input).about(source);
-                    engine.hook_for(None, call).await;
+                    let call = HookCall::for_session("ConfigChange", input).with_subject(source);
+                    engine.run_hooks_in(None, call).await;
                 }
             }
         });
@@ -57,7 +57,7 @@ impl Engine {
             .filter_map(|path| path.as_str())
             .map(|path| (PathBuf::from(path), stamp(path.as_ref())))
             .collect();
-        if files.is_empty() || !self.state().hooks.listens("FileChanged") {
+        if files.is_empty() || !self.state().hooks.has_hooks_for("FileChanged") {
             return;
         }
         let engine = Arc::clone(self);
@@ -77,7 +77,7 @@ impl Engine {
                     *known = now;
                     let input =
                         Object::new().str("file_path", &path.to_string_lossy()).str("event", event);
-                    engine.hook_for(None, HookCall::of_session("FileChanged", input)).await;
+                    engine.run_hooks_in(None, HookCall::for_session("FileChanged", input)).await;
                 }
             }
         });
@@ -88,7 +88,7 @@ impl Engine {
         let ids: Vec<String> = (0..count).map(|_| self.ids.uuid()).collect();
         if self.launch.hook_events {
             for id in &ids {
-                self.emit_system("hook_started", hook_head(call, id)).await;
+                self.emit_system("hook_started", hook_fields(call, id)).await;
             }
         }
         ids
@@ -102,9 +102,9 @@ impl Engine {
         input: &str,
         id: &str,
     ) -> Value {
-        let (code, stdout, stderr) = self.hook_process(&hook.command, input).await;
+        let (code, stdout, stderr) = self.run_hook_process(&hook.command, input).await;
         if self.launch.hook_events {
-            let fields = hook_head(call, id)
+            let fields = hook_fields(call, id)
                 .str("output", &stdout)
                 .str("stdout", &stdout)
                 .str("stderr", &stderr)
@@ -120,7 +120,7 @@ impl Engine {
         }
     }
 
-    async fn hook_process(&self, command: &str, input: &str) -> (i32, String, String) {
+    async fn run_hook_process(&self, command: &str, input: &str) -> (i32, String, String) {
         let spawned = Command::new("sh")
             .args(["-c", command])
             .env_clear()
@@ -152,7 +152,7 @@ impl Engine {
     }
 }
 
-fn hook_head(call: &HookCall, id: &str) -> Object {
+fn hook_fields(call: &HookCall, id: &str) -> Object {
     let name = call.name();
     Object::new().str("hook_id", id).str("hook_name", &name).str("hook_event", call.event)
 }

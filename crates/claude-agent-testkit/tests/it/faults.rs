@@ -97,7 +97,7 @@ async fn a_hanging_cli_can_be_killed() {
     process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
     let mut byte = [0];
     assert!(timeout(QUIET, process.stdout.read(&mut byte)).await.is_err(), "nothing is written");
-    assert!(timeout(QUIET, process.wait()).await.is_err(), "it lives");
+    assert!(timeout(QUIET, process.wait()).await.is_err(), "the CLI is still running");
     process.terminate();
     assert_eq!(timeout(TIMEOUT, process.wait()).await.unwrap(), Exit::Code(143));
 }
@@ -110,7 +110,7 @@ async fn sigterm_can_be_ignored_but_not_sigkill() {
     let mut stdout = BufReader::new(&mut process.stdout);
     timeout(TIMEOUT, stdout.read_line(&mut line)).await.unwrap().unwrap();
     process.terminate();
-    assert!(timeout(QUIET, process.wait()).await.is_err(), "it lives");
+    assert!(timeout(QUIET, process.wait()).await.is_err(), "the CLI is still running");
     process.kill();
     assert_eq!(timeout(TIMEOUT, process.wait()).await.unwrap(), Exit::Signal(9));
 }
@@ -207,7 +207,7 @@ async fn stdout_can_be_closed_while_the_cli_keeps_running() {
     process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
     let mut stdout = Vec::new();
     timeout(TIMEOUT, process.stdout.read_to_end(&mut stdout)).await.unwrap().unwrap();
-    assert!(timeout(QUIET, process.wait()).await.is_err(), "it lives");
+    assert!(timeout(QUIET, process.wait()).await.is_err(), "the CLI is still running");
     process.stdin.shutdown().await.unwrap();
     assert_eq!(timeout(TIMEOUT, process.wait()).await.unwrap(), Exit::Code(0));
 }
@@ -288,7 +288,7 @@ mod with_the_program {
         first_line(&mut child).await;
         let _stdin = child.stdin.take();
         signal(&child, rustix::process::Signal::TERM);
-        assert!(timeout(QUIET, child.wait()).await.is_err(), "it lives");
+        assert!(timeout(QUIET, child.wait()).await.is_err(), "the CLI is still running");
         child.kill().await.unwrap();
     }
 
@@ -302,7 +302,7 @@ mod with_the_program {
         let mut rest = Vec::new();
         let read = stdout.read_to_end(&mut rest);
         tokio::pin!(read);
-        assert!(timeout(QUIET, &mut read).await.is_err(), "somebody still holds it");
+        assert!(timeout(QUIET, &mut read).await.is_err(), "the grandchild keeps stdout open");
         timeout(TIMEOUT, read).await.unwrap().unwrap();
     }
 
@@ -324,7 +324,7 @@ mod with_the_program {
         let mut rest = Vec::new();
         let mut stdout = child.stdout.take().unwrap();
         timeout(TIMEOUT, stdout.read_to_end(&mut rest)).await.unwrap().unwrap();
-        assert!(child.try_wait().unwrap().is_none(), "it lives");
+        assert!(child.try_wait().unwrap().is_none(), "the CLI is still running");
 
         let (mut child, _folder) = process("after control_response close-stdin");
         first_line(&mut child).await;
@@ -332,7 +332,7 @@ mod with_the_program {
         // Stdin is closed at some time after the response was written.
         let writing = async { while stdin.write_all(b"\n").await.is_ok() {} };
         timeout(TIMEOUT, writing).await.unwrap();
-        assert!(child.try_wait().unwrap().is_none(), "it lives");
+        assert!(child.try_wait().unwrap().is_none(), "the CLI is still running");
     }
 
     #[tokio::test]

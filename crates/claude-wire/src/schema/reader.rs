@@ -390,8 +390,7 @@ impl<'de> Entries<'_, 'de> {
     pub(crate) fn take_tag(&mut self, tag: &str) -> Result<Option<Cow<'de, str>>, Error> {
         let (at, is_first, nesting) = (self.reader.at, self.is_first, self.reader.nesting);
         let mut is_late = false;
-        loop {
-            let Some(key) = self.next_key()? else { break };
+        while let Some(key) = self.next_key()? {
             if key != tag {
                 is_late = true;
                 self.reader.skip()?;

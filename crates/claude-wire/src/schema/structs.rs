@@ -67,7 +67,7 @@ macro_rules! silent_wire_struct {
             }
 
             // One bit for each field that came.
-            const { assert!(REQUIRED.len() <= u128::BITS as usize) };
+            const _: () = assert!(REQUIRED.len() <= u128::BITS as usize);
 
             #[allow(unused_variables, reason = "a struct without fields reads nothing")]
             impl $crate::schema::Fill for $name {

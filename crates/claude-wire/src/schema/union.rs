@@ -98,16 +98,16 @@ pub(crate) fn decode_union<T: FromEntries>(
     }
     let raw = reader.raw()?;
     Ok(decode_object(&mut reader.part(raw))
-        .unwrap_or_else(|error| undecodable(isolated(raw, tag, &error))))
+        .unwrap_or_else(|error| undecodable(Box::new(isolated(raw, tag, &error)))))
 }
 
 #[cold]
-fn isolated(raw: &RawValue, tag: &'static str, error: &Error) -> Box<Undecodable> {
-    Box::new(Undecodable {
+fn isolated(raw: &RawValue, tag: &'static str, error: &Error) -> Undecodable {
+    Undecodable {
         kind: tag_of(raw, tag),
         raw: Json::from(raw.to_owned()),
         reason: crate::error::without_values(error),
-    })
+    }
 }
 
 /// The tag of an object that does not decode, if it has one that is a string.

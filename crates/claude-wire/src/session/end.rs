@@ -82,7 +82,7 @@ impl Machine {
         self.callbacks.abort_all(now, &mut self.out);
         match self.partial_line.take() {
             Some(line) if exit.is_success_or_unknown() => {
-                self.out.warn(RunWarning::IncompleteLastLine(line))
+                self.out.warn(RunWarning::IncompleteLastLine(line));
             }
             Some(line) => self.evidence.record_malformed_line(&line),
             None => {}

@@ -89,7 +89,7 @@ impl FailureRule {
 }
 
 fn continue_output() -> Json {
-    encoded(&HookOutput { go_on: Some(true), ..HookOutput::default() })
+    encoded(&HookOutput { continue_: Some(true), ..HookOutput::default() })
 }
 
 fn deny(reason: &str) -> Json {

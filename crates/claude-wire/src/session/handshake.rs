@@ -102,7 +102,7 @@ impl Machine {
     pub(super) fn on_oversized_handshake_response(&mut self, subtype: Option<&str>, now: Duration) {
         match subtype {
             Some("error") => {
-                self.reject("the response exceeds the line length limit".to_owned(), now)
+                self.reject("the response exceeds the line length limit".to_owned(), now);
             }
             _ => self.handshake_confirmed(&with_text(None), now),
         }

@@ -74,7 +74,7 @@ pub(super) fn response(event: &str, reason: &str) -> HookOutput {
             display_content: Some(String::new()),
             ..MessageDisplayOutput::default()
         })),
-        HookDenial::Impossible => HookOutput { go_on: Some(true), ..HookOutput::default() },
+        HookDenial::Impossible => HookOutput { continue_: Some(true), ..HookOutput::default() },
         HookDenial::Block if HookInput::KNOWN.contains(&event) => block(reason),
         // Blocking an unknown event may make the model continue; ending the turn as well prevents it.
         HookDenial::Block => {
@@ -91,7 +91,7 @@ fn block(reason: &str) -> HookOutput {
 
 fn end(reason: &str) -> HookOutput {
     let stop_reason = Some(reason.to_owned());
-    HookOutput { go_on: Some(false), stop_reason, ..HookOutput::default() }
+    HookOutput { continue_: Some(false), stop_reason, ..HookOutput::default() }
 }
 
 fn declined(event: &str) -> HookSpecificOutput {

@@ -81,7 +81,7 @@ fn responses_of_hooks_permissions_and_servers_use_the_wire_names() {
     specific.permission_decision = Some(HookPermission::Deny);
     specific.permission_decision_reason = Some("not here".to_owned());
     let mut output = HookOutput::default();
-    output.go_on = Some(false);
+    output.continue_ = Some(false);
     output.stop_reason = Some("enough".to_owned());
     output.specific = Some(specific.into());
     let answers = [

@@ -266,7 +266,7 @@ fn the_preview_of_questions_and_the_application_have_their_variables() {
 #[test]
 fn permission_prompts_have_their_flag() {
     check(
-        |s| s.permission_prompts = Some(PermissionPrompts::Nobody),
+        |s| s.permission_prompts = Some(PermissionPrompts::None),
         &expect!["--permission-prompts=none"],
     );
 }
@@ -393,7 +393,7 @@ fn print_mode_rejects_options_of_the_handshake() {
 #[test]
 fn ignored_options_are_reported() {
     let settings = settings(|s| {
-        s.permission_prompts = Some(PermissionPrompts::Nobody);
+        s.permission_prompts = Some(PermissionPrompts::None);
         s.permission_prompt_tool = Some("mcp__a__b".into());
         s.skills = Some(Skills::All);
         s.tools = Some(["Read"].into());

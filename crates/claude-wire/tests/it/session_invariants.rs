@@ -59,7 +59,7 @@ impl Model {
             Effect::State(state) => self.check_new_state(state),
             Effect::Complete(waiter, completed) => self.check_completion(waiter.0, completed),
             Effect::RunCallback { key, request, .. } => {
-                self.check_run(key.0, request.request_id.as_str())
+                self.check_run(key.0, request.request_id.as_str());
             }
             Effect::CancelCallback(key) => {
                 let run = self.runs.get_mut(&key.0).unwrap();

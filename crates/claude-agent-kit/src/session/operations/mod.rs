@@ -1,4 +1,4 @@
-//! Control operations of a running session, one file per subject.
+//! The operations of a session, one file per subject.
 
 use std::time::Instant;
 
@@ -141,7 +141,7 @@ impl Session {
         decode(&operation, self.response(request).await?)
     }
 
-    /// Returns an error if the CLI lacks the capability and would ignore the field.
+    /// Returns an error if the CLI lacks a capability and would ignore the field.
     async fn require(&self, operation: &str, requirement: Requirement) -> Result<()> {
         let Requirement { field, capability } = requirement;
         self.ready().await?;
@@ -149,23 +149,14 @@ impl Session {
         if info.capabilities.iter().any(|other| other == capability) {
             return Ok(());
         }
-        let message = format!(
-            "`{operation}` was not sent: the CLI would ignore its field `{field}`, which needs the \
-             capability `{capability}`"
-        );
-        let error = Error::new(ErrorKind::Unsupported, message)
-            .with_help("update the CLI, or leave the field unset")
-            .with(|facts| {
-                facts.operation = Some(operation.to_owned());
-            });
-        Err(self.with_version(error))
+        Err(self.with_version(missing_capability(operation, field, capability)))
     }
 
-    /// Adds the version of the CLI to the error for an operation that it does not know.
+    /// Adds the version of a CLI that does not support an operation.
     fn with_version(&self, error: Error) -> Error {
         let info = if error.kind() == ErrorKind::Unsupported { self.server_info() } else { None };
         match info.and_then(|info| info.claude_code_version) {
-            Some(version) => error.with_hint(format!("the version of the CLI is {version}")),
+            Some(version) => error.with_hint(format!("the CLI has version {version}")),
             None => error,
         }
     }
@@ -182,10 +173,20 @@ pub(super) fn decode<T: DeserializeOwned + Default>(
     }
 }
 
-fn undecodable(operation: &str, error: claude_wire::DecodeError) -> Error {
-    let message = format!("cannot decode the response to `{operation}`: {error}");
+pub(crate) fn missing_capability(operation: &str, field: &str, capability: &str) -> Error {
+    let message = format!(
+        "`{operation}` was not sent: the CLI would ignore the field `{field}`, because it lacks the \
+         capability `{capability}`"
+    );
+    Error::new(ErrorKind::Unsupported, message)
+        .with_help("update the CLI, or omit the field")
+        .with(|facts| facts.operation = Some(operation.to_owned()))
+}
+
+pub(crate) fn undecodable(operation: &str, error: claude_wire::DecodeError) -> Error {
+    let message = format!("failed to decode the response to `{operation}`: {error}");
     Error::new(ErrorKind::UndecodableResponse, message)
-        .with_help("send a `HostRequest` with `Session::request` to get the response as JSON")
+        .with_help("use `Session::request` with a `HostRequest` to get the raw response")
         .with(|facts| facts.operation = Some(operation.to_owned()))
         .caused_by(error)
 }

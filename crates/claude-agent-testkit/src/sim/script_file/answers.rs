@@ -60,7 +60,7 @@ pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Vec<Reply>, ScriptError> 
             cursor.take_word("then");
             continue;
         }
-        let start = cursor.here();
+        let start = cursor.position();
         let (kind, step) = cursor.choose(STEPS, &others, ONE_OF_THE_STEPS)?;
         answer.check(kind).map_err(|expected| cursor.error_at(start, expected))?;
         answer.add(kind, step, cursor)?;
@@ -107,7 +107,7 @@ impl AnswerBuilder {
             // Otherwise a forgotten answer would be an empty message.
             Some(StepKind::Delivery) | None => {
                 let expected = "content such as `say`, or `error`, or `nothing`";
-                Err(cursor.error_at(cursor.here(), expected))
+                Err(cursor.error_at(cursor.position(), expected))
             }
         }
     }

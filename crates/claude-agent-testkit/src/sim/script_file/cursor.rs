@@ -20,7 +20,7 @@ impl<'a> Cursor<'a> {
         Self { text: text.strip_prefix('\u{feff}').unwrap_or(text), at: 0 }
     }
 
-    pub(super) fn here(&self) -> usize {
+    pub(super) fn position(&self) -> usize {
         self.at
     }
 
@@ -42,13 +42,13 @@ impl<'a> Cursor<'a> {
 
     /// Advances to the next word of the line; returns whether there is one.
     pub(super) fn has_more_on_line(&mut self) -> bool {
-        self.at = self.next_at();
+        self.at = self.next_position();
         !self.rest().is_empty() && !self.rest().starts_with('\n')
     }
 
     /// Returns the position of the next word of the line, after whitespace and a comment, or of the end
     /// of the line.
-    pub(super) fn next_at(&self) -> usize {
+    pub(super) fn next_position(&self) -> usize {
         let blank = |c: char| c.is_whitespace() && c != '\n';
         let rest = self.rest().trim_start_matches(blank);
         let end_of_line = rest.find('\n').unwrap_or(rest.len());
@@ -58,21 +58,21 @@ impl<'a> Cursor<'a> {
 
     /// Returns the next character of the line that is not whitespace.
     pub(super) fn next(&self) -> Option<char> {
-        self.text[self.next_at()..].chars().next()
+        self.text[self.next_position()..].chars().next()
     }
 
     /// Returns the next word of the line without taking it, or an empty string.
     pub(super) fn peek(&self) -> &'a str {
         let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '{' | '[' | '#');
-        let rest = &self.text[self.next_at()..];
+        let rest = &self.text[self.next_position()..];
         &rest[..rest.find(ends).unwrap_or(rest.len())]
     }
 
     /// Takes the next word of the line and returns its position.
     pub(super) fn word(&mut self, expected: &'static str) -> Result<(usize, &'a str), ScriptError> {
-        let (start, word) = (self.next_at(), self.peek());
+        let (start, word) = (self.next_position(), self.peek());
         if word.is_empty() {
-            return Err(self.missing(expected));
+            return Err(self.missing_error(expected));
         }
         self.at = start + word.len();
         Ok((start, word))
@@ -82,7 +82,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn take_word(&mut self, word: &str) -> bool {
         let is_next = self.peek() == word;
         if is_next {
-            self.at = self.next_at() + word.len();
+            self.at = self.next_position() + word.len();
         }
         is_next
     }
@@ -105,17 +105,17 @@ impl<'a> Cursor<'a> {
         self.take_from(table).ok_or_else(|| {
             let known = table.iter().map(|(word, _)| *word).chain(others.iter().copied());
             let nearest = nearest(self.peek(), known);
-            self.missing(expected).with_nearest(nearest)
+            self.missing_error(expected).with_nearest(nearest)
         })
     }
 
     /// Takes a quoted string and returns its undecoded contents and their position.
     pub(super) fn quoted(&mut self) -> Result<(usize, &'a str), ScriptError> {
-        let start = self.next_at() + 1;
+        let start = self.next_position() + 1;
         if !self.text[start - 1..].starts_with('"') {
-            return Err(self.missing("a quoted string"));
+            return Err(self.missing_error("a quoted string"));
         }
-        let end = quote_at(&self.text[start..]).map_err(|at| {
+        let end = find_quote(&self.text[start..]).map_err(|at| {
             self.error_at(start + at, "a closing quote before the end of the line")
         })?;
         self.at = start + end + 1;
@@ -124,21 +124,26 @@ impl<'a> Cursor<'a> {
 
     /// Creates an error for this position.
     pub(super) fn error_at(&self, at: usize, expected: impl Into<String>) -> ScriptError {
-        ScriptError::new(self.text, at, expected, found(&self.text[at..]))
+        ScriptError::new(self.text, at, expected, describe_found(&self.text[at..]))
     }
 
     /// Creates an error for a missing word. At the end of a line, its position is before whitespace and
     /// a comment.
-    fn missing(&self, expected: &'static str) -> ScriptError {
-        let next = self.next_at();
+    fn missing_error(&self, expected: &'static str) -> ScriptError {
+        let next = self.next_position();
         let rest = &self.text[next..];
         let ended = rest.is_empty() || rest.starts_with('\n');
-        ScriptError::new(self.text, if ended { self.at } else { next }, expected, found(rest))
+        ScriptError::new(
+            self.text,
+            if ended { self.at } else { next },
+            expected,
+            describe_found(rest),
+        )
     }
 }
 
 /// Returns the position of the closing quote, or of the end of the line as an error.
-fn quote_at(text: &str) -> Result<usize, usize> {
+fn find_quote(text: &str) -> Result<usize, usize> {
     let mut escaped = false;
     for (at, c) in text.char_indices() {
         match c {
@@ -151,11 +156,11 @@ fn quote_at(text: &str) -> Result<usize, usize> {
 }
 
 /// Describes what was found at the start of `text`.
-fn found(text: &str) -> String {
+fn describe_found(text: &str) -> String {
     let length = match text.chars().next() {
         None => return "the end of the script".to_owned(),
         Some('\n' | '\r' | '#') => return "the end of the line".to_owned(),
-        Some('"') => quote_at(&text[1..]).map_or_else(|at| at + 1, |at| at + 2),
+        Some('"') => find_quote(&text[1..]).map_or_else(|at| at + 1, |at| at + 2),
         // An invalid escape inside a string.
         Some('\\') => text.char_indices().nth(2).map_or(text.len(), |(at, _)| at),
         Some(_) => text.find(char::is_whitespace).unwrap_or(text.len()).max(1),

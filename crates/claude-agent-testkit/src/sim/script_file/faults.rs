@@ -52,7 +52,7 @@ pub(super) fn parse(mut faults: Faults, cursor: &mut Cursor<'_>) -> Result<Fault
     while cursor.has_more() && !sections.contains(&cursor.peek()) {
         let point = cursor.choose(POINTS, &sections, ONE_OF_THE_POINTS)?(cursor)?;
         loop {
-            let start = cursor.next_at();
+            let start = cursor.next_position();
             let fault = cursor.choose(FAULTS, &[], ONE_OF_THE_FAULTS)?(cursor)?;
             if modifies_line(&fault) && !matches!(point, Point::Before(..)) {
                 return Err(cursor.error_at(start, NEEDS_NO_LINE));

@@ -147,7 +147,7 @@ pub fn parse(text: &str) -> Result<SimScript, ScriptError> {
     let mut script = ScriptBuilder::default();
     let mut cursor = Cursor::new(text);
     while cursor.has_more() {
-        let start = cursor.here();
+        let start = cursor.position();
         let section = cursor.choose(SECTIONS, &[], ONE_OF_THE_SECTIONS)?;
         section(&mut script, &mut cursor, start)?;
     }
@@ -196,7 +196,7 @@ impl ScriptBuilder {
         cursor: &mut Cursor<'_>,
         add: fn(Script, String, Vec<Reply>) -> Script,
     ) -> Result<(), ScriptError> {
-        let start = cursor.next_at();
+        let start = cursor.next_position();
         let needle = cursor.text()?;
         if needle.is_empty() {
             return Err(cursor.error_at(start, "a non-empty string"));

@@ -107,7 +107,7 @@ impl ReadValue for Cursor<'_> {
             return Ok(None);
         }
         self.has_more_on_line();
-        let (start, rest) = (self.here(), self.rest());
+        let (start, rest) = (self.position(), self.rest());
         let mut values = serde_json::Deserializer::from_str(rest).into_iter();
         match values.next() {
             Some(Ok(value)) => {

@@ -69,7 +69,7 @@ fn row(name: &str) -> &'static Row {
 /// Returns the problems of a config file, as they are displayed.
 fn problems_of(path: &str, text: &str) -> Vec<String> {
     match Options::layered().file_text(path, text).load() {
-        Ok(options) => panic!("nothing is wrong: {options:?}"),
+        Ok(options) => panic!("no problems: {options:?}"),
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);
             error.problems().iter().map(ToString::to_string).collect()
@@ -256,14 +256,14 @@ fn value_of(name: &str) -> String {
         return (*value).to_owned();
     }
     let row = row(name);
-    let value = match (row.what)() {
-        "a text" | "a path" | "an id" => r#""x""#,
-        "a whole number" => "11",
-        "true or false" if (row.show)(&Options::new()) == "true" => "false",
-        "true or false" => "true",
-        "a list of texts" | "a list of paths" => r#"["x"]"#,
-        what if what.starts_with("a duration") => r#""11s""#,
-        what => panic!("`VALUES` has no value for `{name}`, which is {what}"),
+    let value = match (row.expected)() {
+        "a string" | "a path" | "an ID" => r#""x""#,
+        "an integer" => "11",
+        "a Boolean" if (row.show)(&Options::new()) == "true" => "false",
+        "a Boolean" => "true",
+        "a list of strings" | "a list of paths" => r#"["x"]"#,
+        expected if expected.starts_with("a duration") => r#""11s""#,
+        expected => panic!("`VALUES` has no value for `{name}`, which is {expected}"),
     };
     value.to_owned()
 }
@@ -332,7 +332,7 @@ fn settings_file_is_merged_by_value_unless_it_is_the_only_source() {
     let Some(SettingsSource::Value(value)) = options.settings.settings else { panic!() };
     assert_eq!(value.deserialize::<serde_json::Value>().unwrap(), json!({"a": 1, "b": 2}));
     let error = layers().under(Options::new().cwd("/missing").settings(over)).unwrap_err();
-    assert!(error.to_string().contains("settings: the file /missing/s.json"), "{error}");
+    assert!(error.to_string().contains("settings: failed to read `/missing/s.json`"), "{error}");
 }
 
 #[test]
@@ -400,7 +400,7 @@ fn guide_rows() -> String {
             Rule::ByKey => "merged by key",
             Rule::Append => "one after the other",
         };
-        writeln!(table, "| `{}` | {} | {variable} | {rule} |", row.name, (row.what)()).unwrap();
+        writeln!(table, "| `{}` | {} | {variable} | {rule} |", row.name, (row.expected)()).unwrap();
     }
     table
 }
