@@ -54,6 +54,11 @@ impl Prompt {
         self.id.as_ref()
     }
 
+    /// Returns the content.
+    pub(crate) fn content(&self) -> &Content {
+        &self.content
+    }
+
     /// Returns whether the prompt has no blocks, or only white space. The API rejects such a prompt.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.content {
@@ -203,7 +208,7 @@ mod tests {
             text.into(),
         ];
         for prompt in prompts {
-            assert_eq!(&prompt.content, &Content::Text("secret plan".to_owned()));
+            assert_eq!(prompt.content(), &Content::Text("secret plan".to_owned()));
             assert_eq!(format!("{prompt:?}"), "Prompt(11 bytes)");
         }
         let blocks = Prompt::from(vec![ContentBlock::text("secret plan")]);

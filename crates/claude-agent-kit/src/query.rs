@@ -357,3 +357,28 @@ impl Collected {
         answers.collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::warning::WarningCode;
+
+    #[test]
+    fn collected_output_serializes_with_its_items_and_error() {
+        let warning = Warning::new(WarningCode::EmptyOutput, "no output");
+        let mut collected =
+            Collected { items: vec![Item::Warning(warning)], ..Collected::default() };
+        let cost = serde_json::to_string(&Cost::default()).unwrap();
+        let items = r#"[{"type":"warning","code":"empty_output","text":"no output"}]"#;
+        assert_eq!(
+            serde_json::to_string(&collected).unwrap(),
+            format!(r#"{{"type":"query_output","items":{items},"cost":{cost}}}"#)
+        );
+        collected.failure = Some(Error::new(ErrorKind::MaxTurns, "too many turns"));
+        let json = serde_json::to_value(&collected).unwrap();
+        assert_eq!(json["error"]["kind"], "max_turns");
+        collected.error = Some(stopped());
+        let json = serde_json::to_value(&collected).unwrap();
+        assert_eq!(json["error"]["kind"], "session_stopped", "the error of the run comes first");
+    }
+}

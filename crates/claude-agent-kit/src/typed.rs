@@ -203,3 +203,20 @@ fn missing(result: &ResultMessage) -> Error {
             facts.session_id.clone_from(&result.session_id);
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typed_answer_serializes_with_its_value() {
+        let result = serde_json::from_str(r#"{"type":"result","subtype":"success"}"#).unwrap();
+        let (cost, warnings) = (Cost::default(), Vec::new());
+        let answer = Typed { value: vec![1, 2], result: Box::new(result), cost, warnings };
+        let json = serde_json::to_value(&answer).unwrap();
+        assert_eq!(json["type"], "typed_answer");
+        assert_eq!(json["value"], serde_json::json!([1, 2]));
+        assert_eq!(json["result"]["subtype"], "success");
+        assert!(json["cost"].is_object() && json.get("warnings").is_none(), "{json}");
+    }
+}

@@ -181,7 +181,7 @@ async fn servers(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) {
                   "timeout_ms": 1000, "result_not_for_model": true, "check_permissions": true}
             gets json!({"content": "5", "structuredContent": {}, "_meta": {}, "staging": {}});
     }
-    operations! { session, cli, asked;
+    operations! { session, cli, sent;
         request(SetMcpPermissionModeOverride::new("ext", PermissionMode::Auto))
             asks {"subtype": "set_mcp_permission_mode_override", "serverName": "ext",
                   "mode": "auto"}

@@ -96,7 +96,7 @@ fn calls(messages: &mut Messages) {
     messages.error(&crate::mcp::session_ended(DriverGone));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for name in ["-u", "no-such-user-here"] {
-        let error = runtime.block_on(crate::OsUser::from(name).ids()).unwrap_err();
+        let error = runtime.block_on(crate::OsUser::from(name).resolve()).unwrap_err();
         messages.error(&error);
     }
 }
